@@ -92,7 +92,7 @@ enum { SMALL_TEXT = 64 << 10 };
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err)
 {
     char *text = act_calloc(1, SMALL_TEXT + 1);
-    struct store_call call = {.op = STORE_GET, .key = key, .sink = text, .sink_cap = SMALL_TEXT};
+    struct store_call call = {.op = STORE_GET, .key = key, .get = {.sink = text, .sink_cap = SMALL_TEXT}};
     int rc = store_do(store, &call, err);
 
     store_call_release(&call);
@@ -112,7 +112,9 @@ int flow_put_text(struct store *store, const char *key, const char *text, struct
     act_md5_add(&h, text, strlen(text));
     act_md5_done(&h, md5);
     struct store_call call = {
-        .op = STORE_PUT, .key = key, .data = text, .len = strlen(text), .md5 = md5, .attr.mode = -1};
+        .op = STORE_PUT,
+        .key = key,
+        .put = {.data = {.bytes = text, .len = strlen(text), .md5 = md5}, .attr.mode = -1}};
     int rc = store_do(store, &call, err);
     store_call_release(&call);
     return rc;

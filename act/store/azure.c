@@ -216,7 +216,7 @@ static void look_behind_slash(struct azure_op *op)
 /* Both markers are one folder: a caller that does not say which one to delete means both. */
 static void answer_delete_folder(struct azure_op *op)
 {
-    if (azure_succeeded(op) && is_bare(op) && !op->call->if_match) {
+    if (azure_succeeded(op) && is_bare(op) && !op->call->delete.if_match) {
         op->deleted = true;
         look_behind_slash(op);
     } else {
@@ -229,8 +229,8 @@ static bool is_another(const struct azure_op *op)
 {
     const struct store_call *call = op->call;
 
-    return call->op == STORE_DELETE && call->if_match && call->entry.etag[0] &&
-           strcmp(call->if_match, call->entry.etag) != 0;
+    return call->op == STORE_DELETE && call->delete.if_match && call->entry.etag[0] &&
+           strcmp(call->delete.if_match, call->entry.etag) != 0;
 }
 
 /* If the listed marker no longer exists, the service says so of the first. */
@@ -253,7 +253,7 @@ static void answer_folder(struct azure_op *op)
         look_behind_slash(op);
     } else if (op->call->op == STORE_DELETE && (found || (missing && op->passed))) {
         delete_folder(op, found);
-    } else if (found && op->call->op == STORE_GET && op->call->entry.size > op->call->offset) {
+    } else if (found && op->call->op == STORE_GET && op->call->entry.size > op->call->get.offset) {
         azure_send_next(op, azure_build_get, azure_answer_get);
     } else {
         if (rc == 0 && !found)
@@ -323,7 +323,7 @@ void azure_start(struct azure_op *op)
         start_folder(op);
     else if (starts[call->op])
         starts[call->op](op);
-    else if (call->op == STORE_GET && call->sink_cap == 0)
+    else if (call->op == STORE_GET && call->get.sink_cap == 0)
         azure_send_next(op, azure_build_head, azure_answer_head_of_get);
     else
         azure_send_next(op, steps[call->op].build, steps[call->op].answer);

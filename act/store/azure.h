@@ -127,7 +127,7 @@ void azure_put(struct azure_op *op);
 void azure_block(struct azure_op *op);
 void azure_build_commit(struct azure_op *op);
 /* Method and URL of Put Block and Put Block From URL. */
-void azure_request_block(struct azure_op *op);
+void azure_request_block(struct azure_op *op, const uint8_t id[STORE_BLOCK_ID]);
 void azure_answer_write(struct azure_op *op);
 /* For build: sets the condition on the object to be replaced. */
 void azure_set_conditions(struct azure_op *op);
@@ -138,9 +138,9 @@ void azure_answer_delete(struct azure_op *op);
 
 /* ---- azure_meta.c */
 
-void azure_set_attributes(struct http_headers *headers, const struct store_call *call);
+void azure_set_attributes(struct http_headers *headers, const struct store_attributes *attr);
 /* Likewise, but omits the kind of object. */
-void azure_set_metadata(struct http_headers *headers, const struct store_call *call);
+void azure_set_metadata(struct http_headers *headers, const struct store_attributes *attr);
 /* Takes one metadata item; name excludes "x-ms-meta-". */
 void azure_take_metadata(struct store_entry *entry, const char *name, const char *value);
 void azure_take_etag(struct store_entry *entry, const char *etag);
@@ -236,7 +236,6 @@ void azure_ahead_end(struct azure *azure);
 void azure_keep_leftovers(struct azure_op *op);
 void azure_leftovers_free(struct azure_leftovers *left);
 void azure_build_blocks(struct azure_op *op);
-/* Also sets entry.size to the bytes of all uncommitted blocks, of any upload. */
 void azure_answer_blocks(struct azure_op *op);
 void azure_clear(struct azure_op *op);
 void azure_batch(struct azure_op *op);

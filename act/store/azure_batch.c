@@ -83,8 +83,7 @@ static void run_singles(struct azure_op *op)
         single->deletion = &op->call->delete_many.v[batch->ones[batch->next_one++]];
         single->call = (struct store_call){.op = STORE_DELETE,
                                            .key = single->deletion->key,
-                                           .if_match = single->deletion->if_match,
-                                           .attr.mode = -1,
+                                           .delete.if_match = single->deletion->if_match,
                                            .done = single_done,
                                            .arg = single};
         batch->running++;

@@ -88,24 +88,24 @@ static size_t length_of_ids(const struct block_reader *reader)
     return len;
 }
 
-/* Gives the call the blocks that can belong to an upload. */
-static void find_blocks(const struct block_reader *reader, struct store_call *call)
+/* Gives the blocks that can belong to an upload. */
+static void find_blocks(const struct block_reader *reader, struct store_blocks *out)
 {
-    call->got = length_of_ids(reader);
-    call->found = reader->n ? act_calloc(reader->n, sizeof(*call->found)) : NULL;
+    out->id_len = length_of_ids(reader);
+    out->found = reader->n ? act_calloc(reader->n, sizeof(*out->found)) : NULL;
     for (size_t i = 0; i < reader->n; i++) {
         const struct listed *from = &reader->v[i];
-        struct store_block *to = &call->found[call->n_found];
-        call->entry.size += from->committed ? 0 : from->len;
-        if (from->id_len != call->got || !azure_decode_id(&call->upload_id, from->id, from->id_len, to->id))
+        struct store_block *to = &out->found[out->n_found];
+        out->uncommitted += from->committed ? 0 : from->len;
+        if (from->id_len != out->id_len || !azure_decode_id(&out->upload_id, from->id, from->id_len, to->id))
             continue;
         to->len = from->len;
         to->committed = from->committed;
-        call->n_found++;
+        out->n_found++;
     }
 }
 
-static int parse_block_list(struct azure_op *op, struct act_error *err)
+static int parse_block_list(const struct azure_op *op, struct store_blocks *out, struct act_error *err)
 {
     static const struct xml_handler handler = {.end = end_element};
     struct block_reader reader = {0};
@@ -115,7 +115,7 @@ static int parse_block_list(struct azure_op *op, struct act_error *err)
     if (rc == 0 && !reader.complete)
         rc = act_error_set(err, ACT_FAIL, "the answer is not a block list");
     if (rc == 0)
-        find_blocks(&reader, op->call);
+        find_blocks(&reader, out);
     free(reader.v);
     return rc;
 }
@@ -124,7 +124,7 @@ static void read_blocks(void *arg)
 {
     struct azure_op *op = arg;
 
-    op->call->rc = parse_block_list(op, &op->call->error);
+    op->call->rc = parse_block_list(op, &op->call->blocks, &op->call->error);
     if (op->call->rc)
         act_error_prefix(&op->call->error, "%s: unusable answer", azure_what(op));
 }
@@ -133,8 +133,10 @@ static void blocks_read(void *arg)
 {
     struct azure_op *op = arg;
 
-    if (op->call->rc == 0 && op->call->got >= AZURE_ID_MIN)
-        azure_set_id_length(op->azure, op->call->key, op->call->got);
+    size_t id_len = op->call->blocks.id_len;
+
+    if (op->call->rc == 0 && id_len >= AZURE_ID_MIN)
+        azure_set_id_length(op->azure, op->call->key, id_len);
     azure_finish(op, op->call->rc);
 }
 

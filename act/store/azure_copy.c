@@ -20,10 +20,10 @@
 #define SOURCE_LIFE_S 3600             /* of the signature in the URL of a source */
 #define STUCK_MS      (10 * 60 * 1000) /* without progress */
 
-static void set_source_condition(struct azure_op *op)
+static void set_source_condition(struct azure_op *op, const char *match)
 {
-    if (op->call->source_match)
-        http_header_set(&op->http.headers, "x-ms-source-if-match", op->call->source_match);
+    if (match)
+        http_header_set(&op->http.headers, "x-ms-source-if-match", match);
 }
 
 /* What permits the service to read a source of this store: the URL alone, or beside it the token of the login. */
@@ -33,13 +33,13 @@ static void set_own_source(struct azure_op *op, bool with_token)
     char *source = NULL;
 
     if (bearer) {
-        source = azure_url(op->azure, op->call->source);
+        source = azure_url(op->azure, op->call->copy.source);
         http_header_set(&op->http.headers, "x-ms-copy-source-authorization", bearer);
-    } else if (azure_mint_url(op->azure, op->call->source, "r", SOURCE_LIFE_S, &source, NULL) < 0) {
-        source = azure_url(op->azure, op->call->source);
+    } else if (azure_mint_url(op->azure, op->call->copy.source, "r", SOURCE_LIFE_S, &source, NULL) < 0) {
+        source = azure_url(op->azure, op->call->copy.source);
     }
     http_header_set(&op->http.headers, "x-ms-copy-source", source);
-    set_source_condition(op);
+    set_source_condition(op, op->call->copy.source_match);
     azure_wipe_free(source);
     azure_wipe_free(bearer);
 }
@@ -60,10 +60,10 @@ static void build_copy(struct azure_op *op)
         set_own_source(op, false);
         return;
     }
-    ACT_AUTOFREE char *source = azure_url(op->azure, op->call->source);
+    ACT_AUTOFREE char *source = azure_url(op->azure, op->call->copy.source);
     http_header_setf(&op->http.headers, "x-ms-copy-source", "%s%s%s", source, op->azure->sas ? "?" : "",
                      op->azure->sas ? op->azure->sas : "");
-    set_source_condition(op);
+    set_source_condition(op, op->call->copy.source_match);
 }
 
 static void poll(void *arg)
@@ -161,17 +161,17 @@ static void answer_sync_copy(struct azure_op *op)
 void azure_copy(struct azure_op *op)
 {
     free(op->what);
-    op->what = act_sprintf("cannot copy '%s/%s' to '%s/%s'", op->azure->container, op->call->source,
+    op->what = act_sprintf("cannot copy '%s/%s' to '%s/%s'", op->azure->container, op->call->copy.source,
                            op->azure->container, op->call->key);
     azure_send_next(op, build_sync_copy, answer_sync_copy);
 }
 
 /* ---- from anywhere */
 
-static void set_source(struct azure_op *op)
+static void set_source(struct azure_op *op, const struct store_source *source)
 {
-    http_header_set(&op->http.headers, "x-ms-copy-source", op->call->source_url);
-    set_source_condition(op);
+    http_header_set(&op->http.headers, "x-ms-copy-source", source->url);
+    set_source_condition(op, source->match);
 }
 
 void azure_build_put_from(struct azure_op *op)
@@ -180,17 +180,19 @@ void azure_build_put_from(struct azure_op *op)
     http_header_set(&op->http.headers, "x-ms-blob-type", "BlockBlob");
     http_header_set(&op->http.headers, "x-ms-copy-source-blob-properties", "true");
     azure_set_conditions(op);
-    set_source(op);
+    set_source(op, &op->call->put_from.source);
 }
 
 void azure_build_block_from(struct azure_op *op)
 {
-    const struct store_call *call = op->call;
+    const struct store_block_from *from = &op->call->block_from;
+    uint8_t id[STORE_BLOCK_ID];
 
-    azure_request_block(op);
-    set_source(op);
-    http_header_setf(&op->http.headers, "x-ms-source-range", "bytes=%" PRIu64 "-%" PRIu64, call->offset,
-                     call->offset + call->total - 1);
+    store_block_id(&from->upload_id, from->index, id);
+    azure_request_block(op, id);
+    set_source(op, &from->source);
+    http_header_setf(&op->http.headers, "x-ms-source-range", "bytes=%" PRIu64 "-%" PRIu64, from->offset,
+                     from->offset + from->len - 1);
 }
 
 /* ---- a commit after blocks from a source */
@@ -198,7 +200,7 @@ void azure_build_block_from(struct azure_op *op)
 static void build_source_head(struct azure_op *op)
 {
     op->http.method = "HEAD";
-    op->http.url = act_strdup(op->call->source_url);
+    op->http.url = act_strdup(op->call->commit.source.url);
     op->http.sign = NULL; /* the URL is what permits it */
 }
 
@@ -227,7 +229,7 @@ static const char *property_to_set(const char *name)
 static void answer_source_head(struct azure_op *op)
 {
     const struct http_headers *source = &op->http.answer_headers;
-    const char *etag = http_header_get(source, "ETag"), *wanted = op->call->source_match;
+    const char *etag = http_header_get(source, "ETag"), *wanted = op->call->commit.source.match;
 
     if (!azure_succeeded(op)) {
         azure_finish_failed(op);
@@ -248,7 +250,7 @@ static void answer_source_head(struct azure_op *op)
 
 void azure_commit(struct azure_op *op)
 {
-    if (op->call->source_url)
+    if (op->call->commit.source.url)
         azure_send_next(op, build_source_head, answer_source_head);
     else
         azure_send_next(op, azure_build_commit, azure_answer_write);

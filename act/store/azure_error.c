@@ -241,7 +241,9 @@ static bool exists_already(const struct azure_op *op, const struct azure_refusal
     } rows[] = {
         {409, "BlobAlreadyExists"}, {412, "ConditionNotMet"}, {412, "TargetConditionNotMet"}, {412, ""}};
 
-    for (size_t i = 0; op->call->if_absent && !r->source_status && i < sizeof(rows) / sizeof(rows[0]); i++)
+    bool if_absent = store_condition_of(op->call)->if_absent;
+
+    for (size_t i = 0; if_absent && !r->source_status && i < sizeof(rows) / sizeof(rows[0]); i++)
         if (r->status == rows[i].status && strcmp(r->code, rows[i].code) == 0)
             return true;
     return false;

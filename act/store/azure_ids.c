@@ -161,16 +161,17 @@ static void cleared(struct store_call *call)
     end_lookup(call->arg, call->rc == 0 || call->rc == -(int)ACT_NOT_FOUND);
 }
 
-/* got: the length of the ids that are there. Where ours cannot be made to fit, and there is no blob that could
+/* Where ours cannot be made to fit, and there is no blob that could
  * suffer, the blocks are removed. */
 static void looked_up(struct store_call *call)
 {
     struct lookup *lookup = call->arg;
 
-    if (call->rc || call->got == 0 || call->got >= AZURE_ID_MIN) {
+    if (call->rc || call->blocks.id_len == 0 || call->blocks.id_len >= AZURE_ID_MIN) {
         end_lookup(lookup, call->rc == 0);
         return;
     }
+    store_call_release(call);
     call->op = STORE_CLEAR;
     call->done = cleared;
     store_start(&lookup->azure->store, call);
@@ -182,8 +183,8 @@ static void look_up_ids(struct azure *azure, struct azure_ids *ids)
 
     lookup->azure = azure;
     lookup->key = act_strdup(ids->key);
-    lookup->call = (struct store_call){
-        .op = STORE_BLOCKS, .key = lookup->key, .attr.mode = -1, .done = looked_up, .arg = lookup};
+    lookup->call =
+        (struct store_call){.op = STORE_BLOCKS, .key = lookup->key, .done = looked_up, .arg = lookup};
     ids->len = 0;
     store_start(&azure->store, &lookup->call);
 }

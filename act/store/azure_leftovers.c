@@ -70,8 +70,8 @@ static void blocks_known(struct store_call *call)
         check_failed(check);
         return;
     }
-    check->entry->size = call->entry.size;
-    check->is_leftover = call->entry.size > 0;
+    check->entry->size = call->blocks.uncommitted;
+    check->is_leftover = call->blocks.uncommitted > 0;
     check_ended(check);
 }
 
@@ -81,6 +81,7 @@ static void head_known(struct store_call *call)
 
     if (call->rc == -(int)ACT_NOT_FOUND) {
         call->op = STORE_BLOCKS;
+        call->blocks = (struct store_blocks){0};
         call->done = blocks_known;
         store_start(&check->op->azure->store, call);
     } else if (call->rc) {
@@ -107,8 +108,8 @@ static void run_checks(struct azure_op *op)
         check->entry = &page->v[left->next++];
         if (!may_be_leftover(check->entry))
             continue;
-        check->call = (struct store_call){
-            .op = STORE_HEAD, .key = check->entry->key, .attr.mode = -1, .done = head_known, .arg = check};
+        check->call =
+            (struct store_call){.op = STORE_HEAD, .key = check->entry->key, .done = head_known, .arg = check};
         left->running++;
         store_start(&op->azure->store, &check->call);
     }

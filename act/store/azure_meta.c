@@ -26,30 +26,29 @@
 
 #define META "x-ms-meta-"
 
-void azure_set_metadata(struct http_headers *headers, const struct store_call *call)
+void azure_set_metadata(struct http_headers *headers, const struct store_attributes *attr)
 {
     char time[ACT_TIME_TEXT], crc64[ACT_CRC64_HEX];
 
-    if (call->attr.mtime_ns) {
-        act_time_to_iso_ns(call->attr.mtime_ns, time);
+    if (attr->mtime_ns) {
+        act_time_to_iso_ns(attr->mtime_ns, time);
         http_header_set(headers, META "mtime", time);
     }
-    if (call->attr.mode >= 0)
+    if (attr->mode >= 0)
         http_header_setf(headers, META "permissions", "%u",
-                         (call->attr.kind == STORE_FOLDER ? S_IFDIR : S_IFREG) |
-                             ((unsigned)call->attr.mode & 0777));
-    if (call->attr.crc64) {
-        act_crc64_to_hex(*call->attr.crc64, crc64);
+                         (attr->kind == STORE_FOLDER ? S_IFDIR : S_IFREG) | ((unsigned)attr->mode & 0777));
+    if (attr->crc64) {
+        act_crc64_to_hex(*attr->crc64, crc64);
         http_header_set(headers, META "act_crc64", crc64);
     }
 }
 
-void azure_set_attributes(struct http_headers *headers, const struct store_call *call)
+void azure_set_attributes(struct http_headers *headers, const struct store_attributes *attr)
 {
-    azure_set_metadata(headers, call);
-    if (call->attr.kind == STORE_SYMLINK)
+    azure_set_metadata(headers, attr);
+    if (attr->kind == STORE_SYMLINK)
         http_header_set(headers, META "is_symlink", "true");
-    if (call->attr.kind == STORE_FOLDER)
+    if (attr->kind == STORE_FOLDER)
         http_header_set(headers, META "hdi_isfolder", "true");
 }
 

@@ -76,8 +76,8 @@ void azure_answer_head_of_get(struct azure_op *op)
 
     if (rc == 0 && call->entry.kind == STORE_FOLDER)
         rc = not_a_file(op);
-    if (rc == 0 && ((call->if_match && strcmp(call->if_match, call->entry.etag) != 0) ||
-                    (call->sink_cap && call->entry.size > call->offset)))
+    if (rc == 0 && ((call->get.if_match && strcmp(call->get.if_match, call->entry.etag) != 0) ||
+                    (call->get.sink_cap && call->entry.size > call->get.offset)))
         rc = has_changed(op);
     azure_finish(op, rc);
 }
@@ -87,7 +87,7 @@ static bool is_same_version(const struct azure_op *op)
 {
     const char *etag = http_header_get(&op->http.answer_headers, "ETag");
 
-    return !op->call->if_match || !etag || strcmp(op->call->if_match, etag) == 0;
+    return !op->call->get.if_match || !etag || strcmp(op->call->get.if_match, etag) == 0;
 }
 
 /* Whether the body begins with the first byte that was asked for. A proxy may ignore the range. */
@@ -97,9 +97,9 @@ static bool begins_at_offset(const struct azure_op *op)
     uint64_t first = 0, last = 0, total = 0;
 
     if (op->http.status == 200)
-        return op->call->offset == 0;
+        return op->call->get.offset == 0;
     return op->http.status == 206 && parse_content_range(text, &first, &last, &total) &&
-           first == op->call->offset;
+           first == op->call->get.offset;
 }
 
 /* The head is judged before any byte is handed on: a later try may succeed, and what was taken before stays. */
@@ -108,7 +108,7 @@ static void take_bytes(struct http_call *http, size_t at, const void *data, size
     struct azure_op *op = http->arg;
 
     if (is_same_version(op) && begins_at_offset(op))
-        op->call->take(op->call, at, data, len);
+        op->call->get.take(op->call, at, data, len);
 }
 
 void azure_build_get(struct azure_op *op)
@@ -116,13 +116,13 @@ void azure_build_get(struct azure_op *op)
     const struct store_call *call = op->call;
 
     azure_request(op, "GET", call->key, NULL);
-    http_header_setf(&op->http.headers, "x-ms-range", "bytes=%" PRIu64 "-%" PRIu64, call->offset,
-                     call->offset + call->sink_cap - 1);
-    if (call->if_match)
-        http_header_set(&op->http.headers, "If-Match", call->if_match);
-    op->http.sink = call->sink;
-    op->http.sink_cap = call->sink_cap;
-    op->http.take = call->take ? take_bytes : NULL;
+    http_header_setf(&op->http.headers, "x-ms-range", "bytes=%" PRIu64 "-%" PRIu64, call->get.offset,
+                     call->get.offset + call->get.sink_cap - 1);
+    if (call->get.if_match)
+        http_header_set(&op->http.headers, "If-Match", call->get.if_match);
+    op->http.sink = call->get.sink;
+    op->http.sink_cap = call->get.sink_cap;
+    op->http.take = call->get.take ? take_bytes : NULL;
 }
 
 /* Whether the bytes that came are those that were asked for; gives the size of the whole blob. A proxy may
@@ -131,9 +131,9 @@ static int check_range(struct azure_op *op, uint64_t *out_size)
 {
     const struct store_call *call = op->call;
     const char *text = http_header_get(&op->http.answer_headers, "Content-Range");
-    uint64_t first = 0, last = 0, end = call->offset + call->sink_cap;
+    uint64_t first = 0, last = 0, end = call->get.offset + call->get.sink_cap;
 
-    if (op->http.status == 200 && call->offset == 0) {
+    if (op->http.status == 200 && call->get.offset == 0) {
         *out_size = op->http.sink_len;
         return 0;
     }
@@ -143,14 +143,14 @@ static int check_range(struct azure_op *op, uint64_t *out_size)
     return act_error_set(
         &op->call->error, ACT_FAIL,
         "%s: asked for bytes %" PRIu64 "-%" PRIu64 ", got %zu bytes of '%.100s' with HTTP %d", azure_what(op),
-        call->offset, end - 1, op->http.sink_len, text ? text : "", op->http.status);
+        call->get.offset, end - 1, op->http.sink_len, text ? text : "", op->http.status);
 }
 
 static void add_sums(void *arg)
 {
     const struct store_call *call = ((struct azure_op *)arg)->call;
 
-    store_sums_add(call->sums, call->sink, call->got);
+    store_sums_add(call->get.sums, call->get.sink, call->get.got);
 }
 
 static void sums_added(void *op)
@@ -173,12 +173,12 @@ void azure_answer_get(struct azure_op *op)
     }
     int rc = is_same_version(op) ? check_range(op, &size) : has_changed(op);
     if (rc == 0) {
-        call->got = op->http.sink_len;
+        call->get.got = op->http.sink_len;
         azure_fill(&call->entry, call->key, size, op->http.status, &op->http.answer_headers);
         if (call->entry.kind == STORE_FOLDER)
             rc = not_a_file(op);
     }
-    if (rc == 0 && call->sums)
+    if (rc == 0 && call->get.sums)
         engine_work(http_engine(op->azure->store.http), add_sums, sums_added, op);
     else
         azure_finish(op, rc);

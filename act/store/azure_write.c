@@ -18,21 +18,21 @@
 static void compute_sums(void *arg)
 {
     struct azure_op *op = arg;
-    struct store_call *call = op->call;
+    const struct store_data *data = store_data_of(op->call);
     struct act_md5 md5;
 
-    if (call->sums && !op->summed) {
-        op->sums = *call->sums;
-        store_sums_add(&op->sums, call->data, call->len);
+    if (data->sums && !op->summed) {
+        op->sums = *data->sums;
+        store_sums_add(&op->sums, data->bytes, data->len);
         op->summed = true;
     }
     if (op->sum == SUM_CRC64) {
-        op->crc64 = call->crc64 ? *call->crc64 : act_crc64(0, call->data, call->len);
-    } else if (call->md5) {
-        snprintf(op->md5, sizeof(op->md5), "%s", call->md5);
+        op->crc64 = data->crc64 ? *data->crc64 : act_crc64(0, data->bytes, data->len);
+    } else if (data->md5) {
+        snprintf(op->md5, sizeof(op->md5), "%s", data->md5);
     } else {
         act_md5_init(&md5);
-        act_md5_add(&md5, call->data, call->len);
+        act_md5_add(&md5, data->bytes, data->len);
         act_md5_done(&md5, op->md5);
     }
 }
@@ -45,15 +45,15 @@ static void send_summed(void *op)
 /* Whether compute_sums() does little. */
 static bool sums_are_cheap(const struct azure_op *op)
 {
-    const struct store_call *call = op->call;
-    bool is_known = op->sum == SUM_MD5 ? call->md5 != NULL : call->crc64 || call->len <= SMALL;
+    const struct store_data *data = store_data_of(op->call);
+    bool is_known = op->sum == SUM_MD5 ? data->md5 != NULL : data->crc64 || data->len <= SMALL;
 
-    return is_known && (!call->sums || op->summed);
+    return is_known && (!data->sums || op->summed);
 }
 
 static void sum_and_send(struct azure_op *op)
 {
-    op->sum = op->call->md5 || op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
+    op->sum = store_data_of(op->call)->md5 || op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
     if (sums_are_cheap(op)) {
         compute_sums(op);
         azure_send(op);
@@ -101,7 +101,9 @@ static bool was_damaged(const struct azure_op *op)
 
 static bool is_conditional(const struct store_call *call)
 {
-    return call->if_match || call->if_absent;
+    const struct store_condition *condition = store_condition_of(call);
+
+    return condition->if_match || condition->if_absent;
 }
 
 /* From now on the write replaces only the blob that the current response describes. */
@@ -144,41 +146,41 @@ void azure_set_upload(struct azure_op *op)
 
 void azure_set_conditions(struct azure_op *op)
 {
-    const struct store_call *call = op->call;
+    const struct store_condition *condition = store_condition_of(op->call);
     struct http_headers *headers = &op->http.headers;
 
     if (op->replaces[0])
         http_header_set(headers, "If-Match", op->replaces);
-    else if (call->if_match)
-        http_header_set(headers, "If-Match", call->if_match);
-    else if (call->if_absent)
+    else if (condition->if_match)
+        http_header_set(headers, "If-Match", condition->if_match);
+    else if (condition->if_absent)
         http_header_set(headers, "If-None-Match", "*");
-    if (is_conditional(call) && !call->unmarked)
+    if (is_conditional(op->call) && !condition->unmarked)
         azure_set_upload(op);
 }
 
 static void build_put(struct azure_op *op)
 {
-    const struct store_call *call = op->call;
+    const struct store_put *put = &op->call->put;
     struct http_headers *headers = &op->http.headers;
 
     azure_request(op, "PUT", azure_blob_of(op), NULL);
     http_header_set(headers, "x-ms-blob-type", "BlockBlob");
     http_header_set(headers, "x-ms-blob-content-type", "application/octet-stream");
     set_sum(op);
-    if (call->md5)
-        http_header_set(headers, "x-ms-blob-content-md5", call->md5);
-    azure_set_attributes(headers, call);
+    if (put->data.md5)
+        http_header_set(headers, "x-ms-blob-content-md5", put->data.md5);
+    azure_set_attributes(headers, &put->attr);
     azure_set_conditions(op);
-    op->http.body = call->data;
-    op->http.body_len = call->len;
+    op->http.body = put->data.bytes;
+    op->http.body_len = put->data.len;
 }
 
 /* With a hierarchical namespace a folder with something in it is no blob that can be replaced: it can only be
  * described, and what it is must not be said again (azcopy, ste/sender-blobFolders.go). */
 static bool is_real_folder(const struct azure_op *op)
 {
-    return op->call->op == STORE_PUT && op->call->attr.kind == STORE_FOLDER && op->replaces[0] &&
+    return op->call->op == STORE_PUT && op->call->put.attr.kind == STORE_FOLDER && op->replaces[0] &&
            op->http.status == 409 && !op->describes;
 }
 
@@ -186,7 +188,7 @@ static void build_description(struct azure_op *op)
 {
     op->describes = true;
     azure_request(op, "PUT", azure_blob_of(op), "comp=metadata");
-    azure_set_metadata(&op->http.headers, op->call);
+    azure_set_metadata(&op->http.headers, &op->call->put.attr);
     azure_set_conditions(op);
 }
 
@@ -198,7 +200,7 @@ static void finish_written(struct azure_op *op)
     entry->key = act_strdup(op->call->key);
     azure_take_etag(entry, http_header_get(&op->http.answer_headers, "ETag"));
     if (op->summed)
-        *op->call->sums = op->sums;
+        *store_data_of(op->call)->sums = op->sums;
     if (op->call->op == STORE_COMMIT) /* no other blocks are left */
         azure_forget_ids(op->azure, op->call->key);
     azure_finish(op, 0);
@@ -223,7 +225,7 @@ static void answer_whose(struct azure_op *op)
     store_entry_release(&op->call->entry);
     if (there && op->upload[0] && act_streq(upload, op->upload)) {
         finish_written(op);
-    } else if (there && is_marker && op->call->if_absent && !op->replaces[0]) {
+    } else if (there && is_marker && store_condition_of(op->call)->if_absent && !op->replaces[0]) {
         replace_that(op);
         send_write(op);
     } else {
@@ -237,7 +239,7 @@ static bool may_be_in_order(const struct azure_op *op, int rc)
 {
     bool sent_twice = (op->http.ambiguous || op->ambiguous) && op->upload[0];
 
-    return (op->call->if_absent && rc == -ACT_PARTIAL) ||
+    return (store_condition_of(op->call)->if_absent && rc == -ACT_PARTIAL) ||
            (sent_twice && (op->http.status == 409 || op->http.status == 412));
 }
 
@@ -284,43 +286,36 @@ void azure_answer_write(struct azure_op *op)
     azure_finish(op, rc);
 }
 
-/* The id of the block at hand. */
-static const uint8_t *block_id(const struct store_call *call, uint8_t own[STORE_BLOCK_ID])
+void azure_request_block(struct azure_op *op, const uint8_t id[STORE_BLOCK_ID])
 {
-    if (call->block_id)
-        return call->block_id;
-    store_block_id(&call->upload_id, call->block, own);
-    return own;
-}
-
-void azure_request_block(struct azure_op *op)
-{
-    const struct store_call *call = op->call;
-    uint8_t own[STORE_BLOCK_ID];
-    op->id_len = azure_id_length(op->azure, call->key);
-    ACT_AUTOFREE char *id = azure_encode_id(block_id(call, own), op->id_len);
-    ACT_AUTOFREE char *encoded = http_encode(id, false);
+    op->id_len = azure_id_length(op->azure, op->call->key);
+    ACT_AUTOFREE char *text = azure_encode_id(id, op->id_len);
+    ACT_AUTOFREE char *encoded = http_encode(text, false);
     ACT_AUTOFREE char *query = act_sprintf("comp=block&blockid=%s", encoded);
 
-    azure_request(op, "PUT", call->key, query);
+    azure_request(op, "PUT", op->call->key, query);
 }
 
 static void build_block(struct azure_op *op)
 {
-    azure_request_block(op);
+    const struct store_put_block *block = &op->call->block;
+    uint8_t own[STORE_BLOCK_ID];
+
+    store_block_id(&block->upload_id, block->index, own);
+    azure_request_block(op, block->id ? block->id : own);
     set_sum(op);
-    op->http.body = op->call->data;
-    op->http.body_len = op->call->len;
+    op->http.body = block->data.bytes;
+    op->http.body_len = block->data.len;
 }
 
-static void write_block_list(const struct store_call *call, size_t id_len, struct act_buf *out)
+static void write_block_list(const struct store_commit *commit, size_t id_len, struct act_buf *out)
 {
     uint8_t own[STORE_BLOCK_ID];
 
     act_buf_adds(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
-    for (uint32_t i = 0; i < call->n_blocks; i++) {
-        store_block_id(&call->upload_id, i, own);
-        ACT_AUTOFREE char *id = azure_encode_id(call->blocks ? call->blocks[i].id : own, id_len);
+    for (uint32_t i = 0; i < commit->n_blocks; i++) {
+        store_block_id(&commit->upload_id, i, own);
+        ACT_AUTOFREE char *id = azure_encode_id(commit->blocks ? commit->blocks[i].id : own, id_len);
         act_buf_adds(out, "<Latest>");
         act_buf_adds(out, id);
         act_buf_adds(out, "</Latest>");
@@ -346,18 +341,18 @@ static void sum_block_list(struct azure_op *op)
 
 void azure_build_commit(struct azure_op *op)
 {
-    const struct store_call *call = op->call;
+    const struct store_commit *commit = &op->call->commit;
     struct http_headers *headers = &op->http.headers;
 
-    write_block_list(call, azure_id_length(op->azure, call->key), &op->body);
-    azure_request(op, "PUT", call->key, "comp=blocklist");
+    write_block_list(commit, azure_id_length(op->azure, op->call->key), &op->body);
+    azure_request(op, "PUT", op->call->key, "comp=blocklist");
     http_header_set(headers, "Content-Type", "application/xml");
     http_header_set(headers, "x-ms-blob-content-type", "application/octet-stream");
     for (size_t i = 0; i < op->properties.n; i++)
         http_header_set(headers, op->properties.v[i].name, op->properties.v[i].value);
-    if (call->attr.md5)
-        http_header_set(headers, "x-ms-blob-content-md5", call->attr.md5);
-    azure_set_attributes(headers, call);
+    if (commit->attr.md5)
+        http_header_set(headers, "x-ms-blob-content-md5", commit->attr.md5);
+    azure_set_attributes(headers, &commit->attr);
     azure_set_conditions(op);
     sum_block_list(op);
     op->http.body = op->body.data;
@@ -381,8 +376,8 @@ void azure_block(struct azure_op *op)
 void azure_build_delete(struct azure_op *op)
 {
     azure_request(op, "DELETE", azure_blob_of(op), NULL);
-    if (op->call->if_match)
-        http_header_set(&op->http.headers, "If-Match", op->call->if_match);
+    if (op->call->delete.if_match)
+        http_header_set(&op->http.headers, "If-Match", op->call->delete.if_match);
 }
 
 void azure_answer_delete(struct azure_op *op)

@@ -72,15 +72,15 @@ static int get_link(struct store_call *call, struct folder_place *place, const s
 
     if (n < 0)
         return act_error_errno(err, errno, "cannot read the link");
-    if (folder_check_match(call->if_match, st, err))
+    if (folder_check_match(call->get.if_match, st, err))
         return -(int)ACT_TEMPORARY;
-    if (call->offset < (uint64_t)n) {
-        size_t rest = (size_t)n - (size_t)call->offset;
-        call->got = rest < call->sink_cap ? rest : call->sink_cap;
-        if (call->got)
-            memcpy(call->sink, target + call->offset, call->got);
-        if (call->sums)
-            store_sums_add(call->sums, call->sink, call->got);
+    if (call->get.offset < (uint64_t)n) {
+        size_t rest = (size_t)n - (size_t)call->get.offset;
+        call->get.got = rest < call->get.sink_cap ? rest : call->get.sink_cap;
+        if (call->get.got)
+            memcpy(call->get.sink, target + call->get.offset, call->get.got);
+        if (call->get.sums)
+            store_sums_add(call->get.sums, call->get.sink, call->get.got);
     }
     folder_fill(&call->entry, call->key, st);
     return 0;
@@ -93,7 +93,7 @@ static bool is_meant_itself(const struct store_call *call, const struct folder_p
     struct stat st;
 
     return fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) ||
-           folder_check_match(call->if_match, &st, &ignored) == 0;
+           folder_check_match(call->get.if_match, &st, &ignored) == 0;
 }
 
 /* O_NONBLOCK: should it be a pipe, do not wait for its writer. */
@@ -126,15 +126,16 @@ static ssize_t read_range_of_file(struct store_call *call, int fd)
 {
     struct stat st;
 
-    if (call->sink_cap == 0)
+    if (call->get.sink_cap == 0)
         return 0;
-    if (!folder_is_hole(fd, (off_t)call->offset, call->sink_cap) || fstat(fd, &st) || !S_ISREG(st.st_mode))
-        return folder_read(fd, call->sink, call->sink_cap, (off_t)call->offset, call->sums);
-    uint64_t size = (uint64_t)st.st_size, rest = size > call->offset ? size - call->offset : 0;
-    size_t n = rest < call->sink_cap ? (size_t)rest : call->sink_cap;
-    memset(call->sink, 0, n);
-    if (call->sums)
-        store_sums_add(call->sums, call->sink, n);
+    if (!folder_is_hole(fd, (off_t)call->get.offset, call->get.sink_cap) || fstat(fd, &st) ||
+        !S_ISREG(st.st_mode))
+        return folder_read(fd, call->get.sink, call->get.sink_cap, (off_t)call->get.offset, call->get.sums);
+    uint64_t size = (uint64_t)st.st_size, rest = size > call->get.offset ? size - call->get.offset : 0;
+    size_t n = rest < call->get.sink_cap ? (size_t)rest : call->get.sink_cap;
+    memset(call->get.sink, 0, n);
+    if (call->get.sums)
+        store_sums_add(call->get.sums, call->get.sink, n);
     return (ssize_t)n;
 }
 
@@ -147,9 +148,9 @@ static int read_file(struct store_call *call, struct folder_place *place, int fd
 
     if (n < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
         return get_other(call, place, errno, err);
-    if (folder_check_match(call->if_match, &st, err))
+    if (folder_check_match(call->get.if_match, &st, err))
         return -(int)ACT_TEMPORARY;
-    call->got = (size_t)n;
+    call->get.got = (size_t)n;
     folder_fill(&call->entry, call->key, &st);
     return 0;
 }
@@ -173,7 +174,7 @@ static int remove_object(struct folder_job *job, struct folder_place *place, str
     int rc = folder_stat(place, &st, err);
 
     if (rc == 0)
-        rc = folder_check_match(job->call->if_match, &st, err);
+        rc = folder_check_match(job->call->delete.if_match, &st, err);
     if (rc)
         return rc;
     folder_dir_open_up(job->folder, place);
@@ -236,14 +237,14 @@ static int run_at_place(struct folder_job *job, struct act_error *err)
         else
             folder_place_release(&place);
     } while (again);
-    if (rc == 0 && op == STORE_PUT && job->call->sums && !place.is_folder)
-        store_sums_add(job->call->sums, job->call->data, job->call->len);
+    if (rc == 0 && op == STORE_PUT && job->call->put.data.sums && !place.is_folder)
+        store_sums_add(job->call->put.data.sums, job->call->put.data.bytes, job->call->put.data.len);
     return rc;
 }
 
 static int remove_key(struct folder *folder, struct store_deletion *d)
 {
-    struct store_call call = {.op = STORE_DELETE, .key = d->key, .if_match = d->if_match};
+    struct store_call call = {.op = STORE_DELETE, .key = d->key, .delete.if_match = d->if_match};
     struct folder_job job = {.folder = folder, .call = &call};
 
     return run_at_place(&job, &d->error);

@@ -211,21 +211,21 @@ bool folder_is_hole(int fd, off_t offset, size_t len);
 ssize_t folder_read(int fd, void *sink, size_t len, off_t offset, struct store_sums *sums);
 /* Writes the data of a BLOCK that comes again over whatever is there, as folder_write_sparse(), and adds it to sums.
  * 0, or -1 with errno. */
-int folder_write(int fd, const struct store_call *call, struct store_sums *sums, bool *holes);
+int folder_write(int fd, const struct store_put_block *block, struct store_sums *sums, bool *holes);
 
 /* ---- folder_write.c: one function for each operation, on a worker */
 
 int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err);
 int folder_copy(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
-/* Compares the data of a PUT or BLOCK with the checksums that came with it. */
-int folder_check_data(const struct store_call *call, struct act_error *err);
+/* Compares data with the checksums that came with it. */
+int folder_check_data(const struct store_data *data, struct act_error *err);
 /* Likewise, for sums computed while the data was written. folder_begin_sums(): {0}, ready for those needed. */
-struct store_sums folder_begin_sums(const struct store_call *call);
-int folder_check_sums(const struct store_call *call, struct store_sums *sums, struct act_error *err);
+struct store_sums folder_begin_sums(const struct store_data *data);
+int folder_check_sums(const struct store_data *data, struct store_sums *sums, struct act_error *err);
 void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME]);
 /* Sets mode and modification time. 0, or -1 with errno. */
-int folder_set_attributes(const struct store_call *call, int fd);
+int folder_set_attributes(const struct store_attributes *attr, int fd);
 /* Makes the file system report delayed write errors. A network file system does so when a descriptor is closed; ours
  * stays open, because it holds the lock. 0, or -1 with errno. */
 int folder_flush(int fd);

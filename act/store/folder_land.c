@@ -240,7 +240,7 @@ void folder_wait(struct folder_job *job)
     *(l->first ? l->end : &l->first) = job;
     l->end = &job->next;
     l->n++;
-    l->bytes += call->op == STORE_COMMIT ? call->total : call->len;
+    l->bytes += call->op == STORE_COMMIT ? call->commit.total : call->put.data.len;
     if (l->n + l->n_syncing <= MAX_KEPT)
         call->kept(call);
     begin_batch(job->folder);

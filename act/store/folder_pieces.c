@@ -35,14 +35,14 @@ ssize_t folder_read(int fd, void *sink, size_t len, off_t offset, struct store_s
     return (ssize_t)done;
 }
 
-int folder_write(int fd, const struct store_call *call, struct store_sums *sums, bool *holes)
+int folder_write(int fd, const struct store_put_block *block, struct store_sums *sums, bool *holes)
 {
-    const char *data = call->data;
+    const char *bytes = block->data.bytes;
 
-    for (size_t n, at = 0; at < call->len; at += n) {
-        n = piece_len(call->len - at);
-        store_sums_add(sums, data + at, n);
-        if (folder_write_sparse(fd, data + at, n, (off_t)(call->offset + at), false, holes))
+    for (size_t n, at = 0; at < block->data.len; at += n) {
+        n = piece_len(block->data.len - at);
+        store_sums_add(sums, bytes + at, n);
+        if (folder_write_sparse(fd, bytes + at, n, (off_t)(block->offset + at), false, holes))
             return -1;
     }
     return 0;

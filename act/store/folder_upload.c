@@ -49,17 +49,23 @@ struct folder_upload {
 
 /* ---- the open uploads, on the loop */
 
-static bool is_of_upload(const struct store_call *call)
+/* The upload that the call belongs to; NULL: none. */
+static const struct store_upload_id *upload_of(const struct store_call *call)
 {
-    return call->op == STORE_BLOCKS || call->op == STORE_BLOCK || call->op == STORE_COMMIT ||
-           call->op == STORE_DROP || (call->op == STORE_GET && call->from_upload);
+    return call->op == STORE_BLOCKS   ? &call->blocks.upload_id
+           : call->op == STORE_BLOCK  ? &call->block.upload_id
+           : call->op == STORE_COMMIT ? &call->commit.upload_id
+           : call->op == STORE_DROP   ? &call->drop.upload_id
+           : call->op == STORE_GET    ? call->get.upload
+                                      : NULL;
 }
 
-static struct folder_upload *find_upload(const struct folder *folder, const struct store_call *call)
+static struct folder_upload *find_upload(const struct folder *folder, const char *key,
+                                         const struct store_upload_id *id)
 {
     struct folder_upload *u = folder->uploads;
 
-    while (u && (memcmp(&u->id, &call->upload_id, sizeof(u->id)) != 0 || strcmp(u->key, call->key) != 0))
+    while (u && (memcmp(&u->id, id, sizeof(u->id)) != 0 || strcmp(u->key, key) != 0))
         u = u->next;
     return u;
 }
@@ -118,27 +124,27 @@ static int check_whole(const struct folder_upload *u, struct store_call *call)
 {
     uint64_t end = 0;
 
-    for (uint32_t i = 0; i < call->n_blocks; i++) {
+    for (uint32_t i = 0; i < call->commit.n_blocks; i++) {
         if (i >= u->n_blocks || u->blocks[i].len == 0 || u->blocks[i].offset != end)
             return act_error_set(&call->error, ACT_TEMPORARY,
                                  "block %u of its upload is missing; upload it again", i);
         end += u->blocks[i].len;
     }
-    if (end != call->total)
+    if (end != call->commit.total)
         return act_error_set(&call->error, ACT_TEMPORARY,
                              "its blocks have %ju of %ju bytes; upload it again from the start",
-                             (uintmax_t)end, (uintmax_t)call->total);
+                             (uintmax_t)end, (uintmax_t)call->commit.total);
     return 0;
 }
 
 /* Whether the bytes of a GET are there. */
 static int check_range(const struct folder_upload *u, struct store_call *call)
 {
-    uint64_t end = call->offset + call->sink_cap;
+    uint64_t end = call->get.offset + call->get.sink_cap;
 
     if (u->total && end > u->total)
         end = u->total;
-    if (call->offset < end && complete_from(u, call->offset) < end)
+    if (call->get.offset < end && complete_from(u, call->get.offset) < end)
         return act_error_set(&call->error, ACT_NOT_FOUND, "these bytes were not uploaded yet");
     return 0;
 }
@@ -146,10 +152,11 @@ static int check_range(const struct folder_upload *u, struct store_call *call)
 void folder_upload_attach(struct folder_job *job)
 {
     struct store_call *call = job->call;
+    const struct store_upload_id *id = upload_of(call);
 
-    if (!is_of_upload(call))
+    if (!id)
         return;
-    job->upload = find_upload(job->folder, call);
+    job->upload = find_upload(job->folder, call->key, id);
     if (!job->upload) {
         if (call->op == STORE_GET)
             call->rc = act_error_set(&call->error, ACT_NOT_FOUND, "this upload was not begun");
@@ -161,7 +168,7 @@ void folder_upload_attach(struct folder_job *job)
     else if (call->op == STORE_GET)
         call->rc = check_range(job->upload, call);
     else if (call->op == STORE_BLOCK)
-        forget(job->upload, call->block);
+        forget(job->upload, call->block.index);
 }
 
 /* The upload into which the call writes a block, or NULL. */
@@ -205,15 +212,15 @@ static void unlink_upload(struct folder *folder, struct folder_upload *u)
 }
 
 /* The complete blocks, for the caller. */
-static void tell_blocks(const struct folder_upload *u, struct store_call *call)
+static void tell_blocks(const struct folder_upload *u, struct store_blocks *out)
 {
-    call->found = act_calloc(u->n_blocks + 1, sizeof(*call->found));
-    call->n_found = 0;
+    out->found = act_calloc(u->n_blocks + 1, sizeof(*out->found));
+    out->n_found = 0;
     for (uint32_t i = 0; i < u->n_blocks; i++) {
         const struct folder_record *b = &u->blocks[i];
         if (b->len == 0)
             continue;
-        struct store_block *found = &call->found[call->n_found++];
+        struct store_block *found = &out->found[out->n_found++];
         *found = (struct store_block){.len = b->len, .has_crc64 = true, .crc64 = b->crc64};
         store_block_id(&u->id, i, found->id);
     }
@@ -232,8 +239,8 @@ void folder_upload_detach(struct folder_job *job)
     if (!u)
         return;
     if (call->rc == 0 && call->op == STORE_BLOCKS)
-        tell_blocks(u, call);
-    if (call->rc == 0 && call->op == STORE_BLOCK && !call->more)
+        tell_blocks(u, &call->blocks);
+    if (call->rc == 0 && call->op == STORE_BLOCK && !call->block.more)
         note(u, &job->record);
     if (call->rc == 0 && (call->op == STORE_COMMIT || call->op == STORE_DROP)) {
         u->over = true; /* its files are closed with it */
@@ -473,16 +480,16 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
     struct folder_upload *u = act_calloc(1, sizeof(*u));
 
     *u = (struct folder_upload){.key = act_strdup(call->key),
-                                .id = call->upload_id,
+                                .id = call->blocks.upload_id,
                                 .place = *place,
                                 .fd = -1,
                                 .map_fd = -1,
-                                .total = call->total,
+                                .total = call->blocks.total,
                                 .calls = 1};
     place->dir = NULL; /* it is the upload's now */
-    folder_part_name(call->key, &call->upload_id, u->part);
+    folder_part_name(call->key, &u->id, u->part);
     /* Nobody may read a part of what will not be theirs to read. */
-    int rc = open_upload(u, call->attr.mode > 0 ? (mode_t)(call->attr.mode & 0666) | 0600 : 0666, err);
+    int rc = open_upload(u, call->blocks.mode > 0 ? (mode_t)(call->blocks.mode & 0666) | 0600 : 0666, err);
     if (rc) {
         free_upload(u);
         return rc;
@@ -494,26 +501,26 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
 /* ---- calls of an open upload, on a worker */
 
 /* The caller's sums, which it may chain, from those of this block. */
-static void give_sums(const struct store_call *call, uint64_t crc64)
+static void give_sums(const struct store_data *data, uint64_t crc64)
 {
-    struct store_sums *sums = call->sums;
+    struct store_sums *sums = data->sums;
 
     if (!sums)
         return;
-    sums->crc64 = act_crc64_combine(sums->crc64, crc64, call->len);
+    sums->crc64 = act_crc64_combine(sums->crc64, crc64, data->len);
     if (sums->want_md5)
-        act_md5_add(&sums->md5, call->data, call->len);
+        act_md5_add(&sums->md5, data->bytes, data->len);
 }
 
 /* Says that a block is complete. Of pieces data is the last one, which ends where the block does. */
 static int record_block(struct folder_job *job, uint64_t crc64, struct act_error *err)
 {
     const struct folder_upload *u = job->upload;
-    const struct store_call *call = job->call;
-    uint64_t len = call->block_len ? call->block_len : call->len;
+    const struct store_put_block *block = &job->call->block;
+    uint64_t len = block->block_len ? block->block_len : block->data.len;
 
     job->record = (struct folder_record){
-        .index = call->block, .offset = call->offset + call->len - len, .len = len, .crc64 = crc64};
+        .index = block->index, .offset = block->offset + block->data.len - len, .len = len, .crc64 = crc64};
     job->record.check = check_of(&job->record);
     if (act_write_all(u->map_fd, &job->record, sizeof(job->record)))
         return act_error_errno(err, errno, "cannot write");
@@ -526,19 +533,19 @@ static int record_block(struct folder_job *job, uint64_t crc64, struct act_error
 static int write_block(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
-    const struct store_call *call = job->call;
-    struct store_sums sums = folder_begin_sums(call);
+    const struct store_put_block *block = &job->call->block;
+    struct store_sums sums = folder_begin_sums(&block->data);
     bool holes = false;
 
-    int failed = folder_write(u->fd, call, &sums, &holes);
+    int failed = folder_write(u->fd, block, &sums, &holes);
     if (holes)
         u->holes = true;
     if (failed)
         return act_error_errno(err, errno, "cannot write");
-    int rc = folder_check_sums(call, &sums, err);
+    int rc = folder_check_sums(&block->data, &sums, err);
     if (rc)
         return rc;
-    give_sums(call, sums.crc64);
+    give_sums(&block->data, sums.crc64);
     return record_block(job, sums.crc64, err);
 }
 
@@ -546,42 +553,44 @@ static int write_block(struct folder_job *job, struct act_error *err)
 static int write_piece(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
-    const struct store_call *call = job->call;
+    const struct store_put_block *block = &job->call->block;
     bool holes = false;
 
-    int failed = folder_write_sparse(u->fd, call->data, call->len, (off_t)call->offset, false, &holes);
+    int failed =
+        folder_write_sparse(u->fd, block->data.bytes, block->data.len, (off_t)block->offset, false, &holes);
     if (holes)
         u->holes = true;
     if (failed)
         return act_error_errno(err, errno, "cannot write");
-    return call->more ? 0 : record_block(job, *call->crc64, err);
+    return block->more ? 0 : record_block(job, *block->data.crc64, err);
 }
 
 static int read_block(struct folder_job *job, struct act_error *err)
 {
     const struct folder_upload *u = job->upload;
     struct store_call *call = job->call;
-    ssize_t n = folder_read(u->fd, call->sink, call->sink_cap, (off_t)call->offset, call->sums);
+    ssize_t n =
+        folder_read(u->fd, call->get.sink, call->get.sink_cap, (off_t)call->get.offset, call->get.sums);
 
     if (n < 0)
         return act_error_errno(err, errno, "cannot read the part file");
-    call->got = (size_t)n;
+    call->get.got = (size_t)n;
     call->entry = (struct store_entry){.key = act_strdup(call->key), .size = u->total, .mode = -1};
     return 0;
 }
 
 /* Checks the length of the part file and gives it its attributes. */
-static int finish_part(const struct store_call *call, int fd, struct act_error *err)
+static int finish_part(const struct store_commit *commit, int fd, struct act_error *err)
 {
     struct stat st;
 
     if (fstat(fd, &st))
         return act_error_errno(err, errno, "cannot stat the part file");
-    if ((uint64_t)st.st_size != call->total)
+    if ((uint64_t)st.st_size != commit->total)
         return act_error_set(err, ACT_TEMPORARY,
                              "its part file has %jd of %ju bytes; upload it again from the start",
-                             (intmax_t)st.st_size, (uintmax_t)call->total);
-    if (folder_set_attributes(call, fd))
+                             (intmax_t)st.st_size, (uintmax_t)commit->total);
+    if (folder_set_attributes(&commit->attr, fd))
         return act_error_errno(err, errno, "cannot set mode and time");
     return folder_flush(fd) ? act_error_errno(err, errno, "cannot write") : 0;
 }
@@ -614,16 +623,16 @@ static int name_upload(struct folder_job *job, struct folder_place *place, struc
 static int commit_upload(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
-    struct store_call *call = job->call;
+    const struct store_commit *commit = &job->call->commit;
     struct stat st;
 
     /* What is behind the end is not of this upload: all its blocks are before it, and the last may be a hole. */
     if (fstat(u->fd, &st) ||
-        (((uint64_t)st.st_size > call->total || u->holes) && ftruncate(u->fd, (off_t)call->total)))
+        (((uint64_t)st.st_size > commit->total || u->holes) && ftruncate(u->fd, (off_t)commit->total)))
         return act_error_errno(err, errno, "cannot set the length of its part file");
     if (u->holes || u->resumed)
-        folder_give_back_holes(u->fd, (off_t)call->total);
-    int rc = finish_part(call, u->fd, err);
+        folder_give_back_holes(u->fd, (off_t)commit->total);
+    int rc = finish_part(commit, u->fd, err);
     if (rc)
         return rc;
     job->landing = (struct folder_landing){.fd = u->fd, .borrowed = true, .name = name_upload};
@@ -635,7 +644,7 @@ static bool is_kept(const struct folder_upload *u, const struct store_call *call
 {
     struct stat st;
 
-    return call->keep && fstat(u->fd, &st) == 0 && st.st_size > 0;
+    return call->drop.keep && fstat(u->fd, &st) == 0 && st.st_size > 0;
 }
 
 static int drop_upload(struct folder_job *job, struct act_error *err)
@@ -662,7 +671,7 @@ int folder_upload_run(struct folder_job *job, struct act_error *err)
     case STORE_BLOCKS:
         return 0;
     case STORE_BLOCK:
-        return job->call->block_len ? write_piece(job, err) : write_block(job, err);
+        return job->call->block.block_len ? write_piece(job, err) : write_block(job, err);
     case STORE_COMMIT:
         return commit_upload(job, err);
     case STORE_DROP:
@@ -705,40 +714,41 @@ int folder_clear(struct folder_job *job, struct folder_place *place, struct act_
 
 int folder_block(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
-    const struct store_call *call = job->call;
+    const struct store_put_block *block = &job->call->block;
+    const struct store_data *data = &block->data;
     char part[FOLDER_PART_NAME];
-    int rc = call->block_len ? 0 : folder_check_data(call, err);
+    int rc = block->block_len ? 0 : folder_check_data(data, err);
 
     if (rc)
         return rc;
-    folder_part_name(call->key, &call->upload_id, part);
+    folder_part_name(job->call->key, &block->upload_id, part);
     int fd = openat(place->fd, part, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
         return act_error_errno(err, errno, "cannot open the part file");
-    int failed = act_pwrite_all(fd, call->data, call->len, (off_t)call->offset);
+    int failed = act_pwrite_all(fd, data->bytes, data->len, (off_t)block->offset);
     int saved = errno;
     if (close(fd) && !failed)
         return act_error_errno(err, errno, "cannot write");
     if (failed)
         return act_error_errno(err, saved, "cannot write");
-    if (call->sums)
-        store_sums_add(call->sums, call->data, call->len);
+    if (data->sums)
+        store_sums_add(data->sums, data->bytes, data->len);
     return 0;
 }
 
 int folder_commit(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
-    struct store_call *call = job->call;
+    const struct store_commit *commit = &job->call->commit;
     char part[FOLDER_PART_NAME];
-    int create = call->n_blocks == 0 ? O_CREAT : 0;
+    int create = commit->n_blocks == 0 ? O_CREAT : 0;
 
-    folder_part_name(call->key, &call->upload_id, part);
+    folder_part_name(job->call->key, &commit->upload_id, part);
     int fd = openat(place->fd, part, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | create, 0666);
     if (fd < 0 && errno == ENOENT)
         return act_error_set(err, ACT_TEMPORARY, "the blocks of this upload are gone; upload it again");
     if (fd < 0)
         return act_error_errno(err, errno, "cannot open the part file");
-    int rc = finish_part(call, fd, err);
+    int rc = finish_part(commit, fd, err);
     if (rc) {
         close(fd);
         return rc;
@@ -752,9 +762,9 @@ int folder_drop(struct folder_job *job, struct folder_place *place, struct act_e
 {
     char part[FOLDER_PART_NAME];
 
-    if (job->call->keep)
+    if (job->call->drop.keep)
         return 0;
-    folder_part_name(job->call->key, &job->call->upload_id, part);
+    folder_part_name(job->call->key, &job->call->drop.upload_id, part);
     int rc = remove_part(place->fd, part, err);
     return rc == -(int)ACT_NOT_FOUND ? 0 : rc;
 }

@@ -28,38 +28,38 @@ void folder_part_name(const char *key, const struct store_upload_id *id, char ou
     snprintf(out, FOLDER_PART_NAME, FOLDER_PART "%.16s-%s", key_hex, id_hex);
 }
 
-struct store_sums folder_begin_sums(const struct store_call *call)
+struct store_sums folder_begin_sums(const struct store_data *data)
 {
-    struct store_sums sums = {.want_md5 = call->md5 != NULL};
+    struct store_sums sums = {.want_md5 = data->md5 != NULL};
 
     act_md5_init(&sums.md5);
     return sums;
 }
 
-int folder_check_sums(const struct store_call *call, struct store_sums *sums, struct act_error *err)
+int folder_check_sums(const struct store_data *data, struct store_sums *sums, struct act_error *err)
 {
     char md5[ACT_MD5_BASE64];
 
-    if (call->crc64 && sums->crc64 != *call->crc64)
+    if (data->crc64 && sums->crc64 != *data->crc64)
         return act_error_set(err, ACT_TEMPORARY,
                              "its bytes are damaged: their CRC64 is not the one they had");
-    if (!call->md5)
+    if (!data->md5)
         return 0;
     act_md5_done(&sums->md5, md5);
-    if (strcmp(md5, call->md5) != 0)
+    if (strcmp(md5, data->md5) != 0)
         return act_error_set(err, ACT_TEMPORARY, "its bytes are damaged: their MD5 is not the one they had");
     return 0;
 }
 
-int folder_check_data(const struct store_call *call, struct act_error *err)
+int folder_check_data(const struct store_data *data, struct act_error *err)
 {
-    struct store_sums sums = folder_begin_sums(call);
+    struct store_sums sums = folder_begin_sums(data);
 
-    if (call->crc64)
-        sums.crc64 = act_crc64(0, call->data, call->len);
-    if (call->md5)
-        act_md5_add(&sums.md5, call->data, call->len);
-    return folder_check_sums(call, &sums, err);
+    if (data->crc64)
+        sums.crc64 = act_crc64(0, data->bytes, data->len);
+    if (data->md5)
+        act_md5_add(&sums.md5, data->bytes, data->len);
+    return folder_check_sums(data, &sums, err);
 }
 
 static void random_part_name(const char *key, char out[FOLDER_PART_NAME])
@@ -70,27 +70,27 @@ static void random_part_name(const char *key, char out[FOLDER_PART_NAME])
     folder_part_name(key, &id, out);
 }
 
-static mode_t mode_of(const struct store_call *call)
+static mode_t mode_of(const struct store_attributes *attr)
 {
-    return call->attr.mode >= 0 ? (mode_t)call->attr.mode & 0777 : 0666;
+    return attr->mode >= 0 ? (mode_t)attr->mode & 0777 : 0666;
 }
 
-static int set_time(const struct store_call *call, int fd)
+static int set_time(const struct store_attributes *attr, int fd)
 {
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(call->attr.mtime_ns)};
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(attr->mtime_ns)};
 
-    return call->attr.mtime_ns ? futimens(fd, times) : 0;
+    return attr->mtime_ns ? futimens(fd, times) : 0;
 }
 
-int folder_set_attributes(const struct store_call *call, int fd)
+int folder_set_attributes(const struct store_attributes *attr, int fd)
 {
     struct stat st;
 
     /* A new file has its mode already, unless the umask or the folder took something from it. */
-    if (call->attr.mode >= 0 && (fstat(fd, &st) || ((st.st_mode & 0777) != mode_of(call) &&
-                                                    fchmod(fd, (st.st_mode & 07000) | mode_of(call)))))
+    if (attr->mode >= 0 && (fstat(fd, &st) || ((st.st_mode & 0777) != mode_of(attr) &&
+                                               fchmod(fd, (st.st_mode & 07000) | mode_of(attr)))))
         return -1;
-    return set_time(call, fd);
+    return set_time(attr, fd);
 }
 
 int folder_flush(int fd)
@@ -128,14 +128,15 @@ static int exists(const struct folder_place *place, struct act_error *err)
 int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
                         struct act_error *err)
 {
+    const struct store_condition *condition = store_condition_of(call);
     struct stat st;
 
-    if (call->if_match && (fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) ||
-                           folder_check_match(call->if_match, &st, err)))
+    if (condition->if_match && (fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) ||
+                                folder_check_match(condition->if_match, &st, err)))
         return folder_changed(err);
-    int failed = call->if_absent ? act_rename_new(place->fd, part, place->name)
-                                 : renameat(place->fd, part, place->fd, place->name);
-    if (failed && call->if_absent && errno == EEXIST)
+    int failed = condition->if_absent ? act_rename_new(place->fd, part, place->name)
+                                      : renameat(place->fd, part, place->fd, place->name);
+    if (failed && condition->if_absent && errno == EEXIST)
         return exists(place, err);
     if (failed && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST))
         return folder_in_the_way(err);
@@ -164,13 +165,13 @@ static int open_part(int dir, const char *part, mode_t mode)
  * is killed, otherwise as a part file. */
 static int open_new(const struct store_call *call, int dir, char part[FOLDER_PART_NAME])
 {
-    int fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode_of(call));
+    int fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode_of(&call->put.attr));
 
     *part = '\0';
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return fd;
     random_part_name(call->key, part);
-    return open_part(dir, part, mode_of(call));
+    return open_part(dir, part, mode_of(&call->put.attr));
 }
 
 /* Gives a file without a name its first one, which nothing has. Before Linux 6.10 the direct way is only for
@@ -216,20 +217,21 @@ static int name_part(int fd, int dir, const char *key, char part[FOLDER_PART_NAM
 static int name_unnamed(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct store_call *call = job->call;
+    const struct store_condition *condition = &call->put.condition;
     char *part = job->landing.part;
     int fd = job->landing.fd;
     struct stat st;
 
-    if (!call->if_match && name_file(fd, place->fd, place->name) == 0) {
+    if (!condition->if_match && name_file(fd, place->fd, place->name) == 0) {
         if (fstat(fd, &st))
             return act_error_errno(err, errno, "cannot stat");
         folder_dir_changed(place);
         folder_fill(&call->entry, call->key, &st);
         return 0;
     }
-    if (!call->if_match && errno != EEXIST)
+    if (!condition->if_match && errno != EEXIST)
         return act_error_errno(err, errno, "cannot move the finished file into place");
-    if (!call->if_match && call->if_absent)
+    if (!condition->if_match && condition->if_absent)
         return exists(place, err);
     if (name_part(fd, place->fd, call->key, part))
         return act_error_errno(err, errno, "cannot name the finished file");
@@ -256,8 +258,8 @@ static int put_file(struct folder_job *job, const struct folder_place *place, st
     bool unnamed = *l->part == '\0';
     if (l->fd < 0)
         return act_error_errno(err, errno, "cannot write");
-    if (write_new(l->fd, call->data, call->len) || folder_set_attributes(call, l->fd) ||
-        (!unnamed && folder_flush(l->fd))) {
+    if (write_new(l->fd, call->put.data.bytes, call->put.data.len) ||
+        folder_set_attributes(&call->put.attr, l->fd) || (!unnamed && folder_flush(l->fd))) {
         rc = act_error_errno(err, errno, "cannot write");
         folder_landing_end(l, place, true);
         return rc;
@@ -268,14 +270,13 @@ static int put_file(struct folder_job *job, const struct folder_place *place, st
 
 enum { LINK_TRIES = 20 };
 
-static int make_symlink(const struct store_call *call, int dir, const char *part)
+static int make_symlink(const char *target, const struct store_attributes *attr, int dir, const char *part)
 {
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(call->attr.mtime_ns)};
-    ACT_AUTOFREE char *target = act_strndup(call->data, call->len);
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(attr->mtime_ns)};
 
     if (symlinkat(target, dir, part))
         return -1;
-    return call->attr.mtime_ns ? utimensat(dir, part, times, AT_SYMLINK_NOFOLLOW) : 0;
+    return attr->mtime_ns ? utimensat(dir, part, times, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
 /* mode: -1: none. Who does not own the folder can set nothing. */
@@ -286,7 +287,7 @@ static int set_folder_attributes(struct folder_job *job, int fd, int mode)
 
     if (mode >= 0 && folder_set_mode(job->folder, fd, call->key, strlen(call->key) - 1, mode))
         return -1;
-    if ((set_time(call, fd) && errno != EPERM) || fstat(fd, &st))
+    if ((set_time(&call->put.attr, fd) && errno != EPERM) || fstat(fd, &st))
         return -1;
     folder_fill(&call->entry, call->key, &st);
     if (mode >= 0 && call->entry.mode == (mode | S_IWUSR)) /* it is what it will be */
@@ -296,7 +297,7 @@ static int set_folder_attributes(struct folder_job *job, int fd, int mode)
 
 static int put_folder(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
-    int mode = job->call->attr.mode < 0 ? -1 : store_folder_mode((unsigned)job->call->attr.mode);
+    int wanted = job->call->put.attr.mode, mode = wanted < 0 ? -1 : store_folder_mode((unsigned)wanted);
     bool made = mkdirat(place->fd, place->name, mode < 0 ? 0777 : (mode_t)mode | S_IRWXU) == 0;
 
     if (!made && errno != EEXIST)
@@ -315,7 +316,9 @@ static int put_folder(struct folder_job *job, struct folder_place *place, struct
 static int put_link(struct store_call *call, struct folder_place *place, struct act_error *err)
 {
     char part[FOLDER_PART_NAME];
-    const char *problem = folder_link_problem(call->key, call->data, call->len);
+    const struct store_put *put = &call->put;
+    const char *problem = folder_link_problem(call->key, put->data.bytes, put->data.len);
+    ACT_AUTOFREE char *target = act_strndup(put->data.bytes, put->data.len);
 
     if (problem)
         return act_error_set(err, ACT_DENIED, "%s", problem);
@@ -324,7 +327,7 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
     folder_part_name(call->key, &(struct store_upload_id){{0}}, part);
     for (int tries = 0;; tries++) {
         unlinkat(place->fd, part, 0);
-        bool made = make_symlink(call, place->fd, part) == 0;
+        bool made = make_symlink(target, &put->attr, place->fd, part) == 0;
         int rc =
             made ? folder_put_in_place(call, place, part, err) : act_error_errno(err, errno, "cannot write");
         bool disturbed = rc == -(int)ACT_NOT_FOUND || (!made && errno == EEXIST);
@@ -339,25 +342,22 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
 int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct store_call *call = job->call;
-    int rc = folder_check_data(call, err);
+    int rc = folder_check_data(&call->put.data, err);
 
     if (rc)
         return rc;
     if (place->is_folder)
         return put_folder(job, place, err);
-    return call->attr.kind == STORE_SYMLINK ? put_link(call, place, err) : put_file(job, place, err);
+    return call->put.attr.kind == STORE_SYMLINK ? put_link(call, place, err) : put_file(job, place, err);
 }
 
 /* ---- copying */
 
-/* The call that the attributes of what is at source would have come with. */
-static struct store_call like_source(const struct store_call *call, const struct stat *st)
+/* The attributes of what is at source. */
+static struct store_attributes attributes_of(const struct stat *st)
 {
-    struct store_call like = *call;
-
-    like.attr.mode = (int)(st->st_mode & 0777);
-    like.attr.mtime_ns = act_timespec_ns(st->st_mtim);
-    return like;
+    return (struct store_attributes){.mode = (int)(st->st_mode & 0777),
+                                     .mtime_ns = act_timespec_ns(st->st_mtim)};
 }
 
 /* Gives the part file in *to: it is held until it is in its place. */
@@ -368,13 +368,13 @@ static int copy_file(const struct store_call *call, const struct folder_place *s
     int rc = 0, from = openat(source->fd, source->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
     if (from < 0 || fstat(from, &st)) {
-        rc = act_error_errno(err, errno, "cannot open '%s'", call->source);
+        rc = act_error_errno(err, errno, "cannot open '%s'", call->copy.source);
         goto out;
     }
-    struct store_call like = like_source(call, &st);
-    *to = open_part(place->fd, part, mode_of(&like));
-    if (*to < 0 || act_copy_content(from, *to) || folder_set_attributes(&like, *to) || folder_flush(*to))
-        rc = act_error_errno(err, errno, "cannot copy '%s'", call->source);
+    struct store_attributes attr = attributes_of(&st);
+    *to = open_part(place->fd, part, mode_of(&attr));
+    if (*to < 0 || act_copy_content(from, *to) || folder_set_attributes(&attr, *to) || folder_flush(*to))
+        rc = act_error_errno(err, errno, "cannot copy '%s'", call->copy.source);
 out:
     if (from >= 0)
         close(from);
@@ -385,18 +385,17 @@ static int copy_link(const struct store_call *call, const struct folder_place *s
                      const struct folder_place *place, const struct stat *st, const char *part,
                      struct act_error *err)
 {
-    char target[PATH_MAX];
-    ssize_t n = readlinkat(source->fd, source->name, target, sizeof(target));
-    struct store_call like = like_source(call, st);
+    char target[PATH_MAX + 1];
+    ssize_t n = readlinkat(source->fd, source->name, target, sizeof(target) - 1);
+    struct store_attributes attr = attributes_of(st);
 
     if (n < 0)
-        return act_error_errno(err, errno, "cannot read the link '%s'", call->source);
+        return act_error_errno(err, errno, "cannot read the link '%s'", call->copy.source);
     const char *problem = folder_link_problem(call->key, target, (size_t)n);
     if (problem)
         return act_error_set(err, ACT_DENIED, "%s", problem);
-    like.data = target;
-    like.len = (size_t)n;
-    return make_symlink(&like, place->fd, part) ? act_error_errno(err, errno, "cannot write") : 0;
+    target[n] = '\0';
+    return make_symlink(target, &attr, place->fd, part) ? act_error_errno(err, errno, "cannot write") : 0;
 }
 
 static int copy_to_part(struct folder *folder, struct store_call *call, const struct folder_place *place,
@@ -404,15 +403,15 @@ static int copy_to_part(struct folder *folder, struct store_call *call, const st
 {
     struct folder_place source;
     struct stat st;
-    int rc = folder_find(folder, call->source, false, true, &source, err);
+    int rc = folder_find(folder, call->copy.source, false, true, &source, err);
 
     if (rc)
         return rc;
     rc = folder_stat(&source, &st, err);
     if (rc)
-        act_error_prefix(err, "'%s'", call->source);
+        act_error_prefix(err, "'%s'", call->copy.source);
     else if (S_ISDIR(st.st_mode))
-        rc = act_error_set(err, ACT_USAGE, "'%s' is a folder", call->source);
+        rc = act_error_set(err, ACT_USAGE, "'%s' is a folder", call->copy.source);
     else if (S_ISLNK(st.st_mode))
         rc = copy_link(call, &source, place, &st, part, err);
     else
@@ -425,10 +424,10 @@ int folder_copy(struct folder_job *job, struct folder_place *place, struct act_e
 {
     struct store_call *call = job->call;
     struct folder_landing *l = &job->landing;
-    const char *problem = folder_key_problem(call->source);
+    const char *problem = folder_key_problem(call->copy.source);
 
     if (problem)
-        return act_error_set(err, ACT_FAIL, "the name '%s' %s", call->source, problem);
+        return act_error_set(err, ACT_FAIL, "the name '%s' %s", call->copy.source, problem);
     *l = (struct folder_landing){.fd = -1, .name = folder_name_part};
     random_part_name(call->key, l->part);
     int rc = copy_to_part(job->folder, call, place, l->part, &l->fd, err);

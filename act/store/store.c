@@ -78,16 +78,24 @@ struct store_entry *store_page_add(struct store_page *page)
     return &page->v[page->n++];
 }
 
+static void release_blocks(struct store_blocks *blocks)
+{
+    free(blocks->found);
+    blocks->found = NULL;
+    blocks->n_found = blocks->id_len = 0;
+    blocks->uncommitted = 0;
+}
+
 /* What the operation found. */
 static void release_found(struct store_call *call)
 {
     store_entry_release(&call->entry);
-    if (call->op == STORE_LIST)
+    if (call->op == STORE_GET)
+        call->get.got = 0;
+    else if (call->op == STORE_LIST)
         store_page_release(&call->list.page);
-    call->got = 0;
-    free(call->found);
-    call->found = NULL;
-    call->n_found = 0;
+    else if (call->op == STORE_BLOCKS)
+        release_blocks(&call->blocks);
 }
 
 static void release_url(struct store_call *call)
@@ -106,6 +114,21 @@ void store_call_release(struct store_call *call)
         release_url(call);
     call->rc = 0;
     call->error = (struct act_error){0};
+}
+
+const struct store_condition *store_condition_of(const struct store_call *call)
+{
+    static const struct store_condition none;
+
+    return call->op == STORE_PUT        ? &call->put.condition
+           : call->op == STORE_COMMIT   ? &call->commit.condition
+           : call->op == STORE_PUT_FROM ? &call->put_from.condition
+                                        : &none;
+}
+
+const struct store_data *store_data_of(const struct store_call *call)
+{
+    return call->op == STORE_PUT ? &call->put.data : call->op == STORE_BLOCK ? &call->block.data : NULL;
 }
 
 void store_finish(struct store_call *call, int rc)
@@ -133,6 +156,7 @@ static bool writes(enum store_op op)
 static int check_call(const struct store *store, struct store_call *call)
 {
     struct act_error *err = &call->error;
+    const struct store_data *data = store_data_of(call);
     const char *verb = store_verb(call->op);
     const char *problem = writes(call->op) ? store_key_problem(store, call->key) : NULL;
     bool folder_key = act_ends_with(call->key, "/");
@@ -150,15 +174,15 @@ static int check_call(const struct store *store, struct store_call *call)
     if (problem)
         return act_error_set(err, ACT_FAIL, "cannot %s '%s' in '%s': the name %s", verb, call->key,
                              store->name, problem);
-    if (call->op == STORE_PUT && folder_key != (call->attr.kind == STORE_FOLDER))
+    if (call->op == STORE_PUT && folder_key != (call->put.attr.kind == STORE_FOLDER))
         return act_error_set(err, ACT_USAGE, "cannot put '%s': only the name of a folder ends in '/'",
                              call->key);
-    if ((call->op == STORE_COMMIT && call->attr.kind != STORE_FILE) ||
-        (call->op == STORE_PUT && call->attr.kind == STORE_PREFIX))
+    if ((call->op == STORE_COMMIT && call->commit.attr.kind != STORE_FILE) ||
+        (call->op == STORE_PUT && call->put.attr.kind == STORE_PREFIX))
         return act_error_set(err, ACT_USAGE, "cannot put '%s': not this kind of object", call->key);
-    if (call->len > store->ops->max_put)
+    if (data && data->len > store->ops->max_put)
         return act_error_set(err, ACT_USAGE, "cannot put '%s': %zu bytes at once are too many", call->key,
-                             call->len);
+                             data->len);
     return 0;
 }
 

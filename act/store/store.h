@@ -20,6 +20,7 @@
 
 struct http;
 struct store;
+struct store_call;
 
 enum store_kind {
     STORE_FILE,
@@ -71,41 +72,26 @@ void store_page_release(struct store_page *page);
 /* A new, empty entry at the end of the page. Valid until the next one is added. */
 struct store_entry *store_page_add(struct store_page *page);
 
+/* What a call does to the object at its key. Of those that take or give more, the struct of the operation below says
+ * what. */
 enum store_op {
-    STORE_HEAD, /* key -> entry; -ACT_NOT_FOUND when there is none */
-    STORE_GET,  /* key, offset, [sink, sink_cap], if_match, sums -> got bytes (fewer only at the end), entry.
-                    With take: the bytes go there (where store_gives_pieces()).
-                    With from_upload: bytes of the blocks of upload_id that are not committed (folder) */
-    STORE_PUT, /* key, data, md5, attributes, if_match, if_absent, sums: the whole object -> entry.etag. An existing
-                    folder gets the attributes; if_absent concerns files only. In a folder store, a folder of another
-                    owner keeps its mode; entry has the mode that it has, or will get at the end */
-    STORE_BLOCK, /* key, upload_id, block or block_id, offset, data, crc64, md5, sums: one block of a larger object, in
-                    any order. With block_len (where store_takes_pieces()), data is the next piece of a block of this
-                    length, and more says whether others follow; crc64, given with the last one, is the block's */
-    STORE_COMMIT, /* key, upload_id and n_blocks or blocks, total, attributes, if_match, if_absent: blocks 0..n-1 become
-                     the object -> entry.etag. Until then the old object is unchanged. After BLOCK_FROM, source_url is
-                     given again: the object gets the source's properties */
-    STORE_BLOCKS, /* key, upload_id, total (0: not known), attr.mode (0 or -1: not known) -> found: the uncommitted
-                     blocks of this upload, to resume it, and (Azure) the current blocks of the object at key. A folder
-                     store locks the upload until COMMIT or DROP succeeds or the store is freed, reserves space for
-                     total bytes, and keeps the part file unreadable to whoever may not read the object; -ACT_TEMPORARY
-                     when another process has it or it cannot be locked: use a random id, and if that fails too, do
-                     without the call */
-    STORE_DROP, /* key, upload_id: ends an upload without COMMIT: discards its blocks where possible, or, with keep,
-                   only releases them for a later resume */
-    STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
+    STORE_HEAD, /* looks at it -> entry; -ACT_NOT_FOUND when there is none */
+    STORE_GET,
+    STORE_PUT,
+    STORE_BLOCK,
+    STORE_COMMIT,
+    STORE_BLOCKS,
+    STORE_DROP,
+    STORE_DELETE,
     STORE_DELETE_MANY, /* key "" */
-    STORE_COPY, /* source (a key of the same store), source_match (Azure) -> key, inside the store, attributes and
-                   blocks kept -> entry.etag */
-    STORE_PUT_FROM, /* key, source_url, source_match, total, if_match, if_absent: the whole object, fetched by the
-                       service itself, with its properties and metadata -> entry.etag */
-    STORE_BLOCK_FROM, /* key, upload_id, block, source_url, source_match, offset, total: one block, likewise; total
-                         is the length of the block */
-    STORE_LIST,       /* key: a prefix, "" for all */
+    STORE_COPY,
+    STORE_PUT_FROM,
+    STORE_BLOCK_FROM,
+    STORE_LIST, /* key: a prefix, "" for all */
     STORE_CLEAR, /* key of a leftover, as listed: removes it and never anything else. -ACT_TEMPORARY: it is in use */
     STORE_URL, /* key ("": of the container) */
     STORE_SYNC, /* key "": what was put in place since the store was opened survives a power cut, and folders that are
-                   to be read-only become so, as they do when the store is freed (folder) */
+                    to be read-only become so, as they do when the store is freed (folder) */
     STORE_OPS
 };
 
@@ -138,17 +124,147 @@ struct store_sums {
 };
 void store_sums_add(struct store_sums *sums, const void *data, size_t len);
 
+/* ---- what several operations take. Strings and buffers stay the caller's and must live until done */
+
+/* Bytes to be written. */
+struct store_data {
+    const void *bytes;
+    size_t len;
+    const char *md5;         /* base64; the store verifies it before it keeps anything. NULL: not known */
+    const uint64_t *crc64;   /* likewise; a service that does not support it gets the MD5. NULL: not known */
+    struct store_sums *sums; /* the bytes are added; NULL: not wanted */
+};
+
+/* What is kept with an object. */
+struct store_attributes {
+    enum store_kind kind;
+    int mode;              /* -1: none */
+    int64_t mtime_ns;      /* 0: none */
+    const char *md5;       /* COMMIT: of the whole object; NULL: not known. PUT takes that of the data */
+    const uint64_t *crc64; /* likewise */
+};
+
+/* What a write may replace; {0}: anything. */
+struct store_condition {
+    const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
+    bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object; of a folder: a file */
+    bool unmarked;        /* omit the mark by which the store recognizes its own object */
+};
+
+/* An object that the service itself reads. */
+struct store_source {
+    const char *url;   /* secret */
+    const char *match; /* ETag that it must have; NULL: any */
+};
+
+/* ---- one struct for each operation */
+
+/* STORE_GET: bytes [offset, offset + sink_cap), fewer only at the end -> entry. */
+struct store_get {
+    uint64_t offset;
+    size_t sink_cap;
+    void *sink;
+    /* Called instead of filling sink (where store_gives_pieces()), with bytes as they arrive, at offset `at` of the
+     * range. They may be delivered again from the start. It may start other calls; this call never ends inside it. */
+    void (*take)(struct store_call *call, size_t at, const void *data, size_t len);
+    struct store_sums *sums; /* the bytes in sink are added; NULL: not wanted */
+    const char *if_match;    /* as in struct store_condition */
+    /* Bytes of its blocks that are not committed (folder); NULL: of the object. */
+    const struct store_upload_id *upload;
+    /* out */
+    size_t got;
+};
+
+/* STORE_PUT: the whole object -> entry.etag. An existing folder gets the attributes. In a folder store, a folder of
+ * another owner keeps its mode; entry has the mode that it has, or will get at the end. */
+struct store_put {
+    struct store_data data;
+    struct store_attributes attr;
+    struct store_condition condition;
+};
+
+/* STORE_BLOCK: one block of a larger object, in any order. */
+struct store_put_block {
+    struct store_upload_id upload_id;
+    uint32_t index;
+    const uint8_t *id; /* STORE_BLOCK_ID bytes instead of upload_id and index; NULL: those (Azure) */
+    uint64_t offset;
+    struct store_data data;
+    /* Where store_takes_pieces(): data is the next piece of a block of this length. crc64, given with the last one, is
+     * the block's. 0: data is the whole block. */
+    uint64_t block_len;
+    bool more; /* data is not the last piece */
+};
+
+/* STORE_COMMIT: blocks 0..n_blocks-1 become the object -> entry.etag. Until then the old object is unchanged. */
+struct store_commit {
+    struct store_upload_id upload_id;
+    const struct store_block *blocks; /* n_blocks ids instead of those of upload_id; NULL: those (Azure) */
+    uint32_t n_blocks;
+    uint64_t total; /* bytes of the whole object */
+    struct store_attributes attr;
+    struct store_condition condition;
+    struct store_source source; /* after BLOCK_FROM: the object gets its properties. url NULL: none */
+};
+
+/* STORE_BLOCKS: the uncommitted blocks of this upload, to resume it, and (Azure) the current blocks of the object at
+ * key. A folder store locks the upload until COMMIT or DROP succeeds or the store is freed, reserves space for total
+ * bytes, and keeps the part file unreadable to whoever may not read the object; -ACT_TEMPORARY when another process has
+ * it or it cannot be locked: use a random id, and if that fails too, do without the call. */
+struct store_blocks {
+    struct store_upload_id upload_id;
+    uint64_t total; /* bytes of the whole object; 0: not known */
+    int mode;       /* of the object; 0 or -1: not known */
+    /* out */
+    struct store_block *found; /* owned by the call */
+    size_t n_found;
+    size_t id_len;        /* of the blocks at key, of any upload; 0: there are none (Azure) */
+    uint64_t uncommitted; /* bytes of all uncommitted blocks, of any upload (Azure) */
+};
+
+/* STORE_DROP: ends an upload without COMMIT, and discards its blocks where possible. */
+struct store_drop {
+    struct store_upload_id upload_id;
+    bool keep; /* only releases them for a later resume */
+};
+
+/* STORE_DELETE: a missing object is -ACT_NOT_FOUND. Folder markers with their slash. */
+struct store_delete {
+    const char *if_match; /* as in struct store_condition */
+};
+
+#define STORE_MAX_DELETIONS 256
+
 struct store_deletion {
     const char *key, *if_match; /* the caller's */
     int rc;                     /* as for STORE_DELETE */
     struct act_error error;
 };
-#define STORE_MAX_DELETIONS 256
 
 /* STORE_DELETE_MANY: the call itself fails only if none was attempted. */
 struct store_delete_many {
     struct store_deletion *v; /* rc and error of each are set */
     size_t n;                 /* at most STORE_MAX_DELETIONS */
+};
+
+/* STORE_COPY: inside the store, with attributes and blocks -> entry.etag. */
+struct store_copy {
+    const char *source;       /* a key of the same store */
+    const char *source_match; /* ETag that it must have; NULL: any (Azure) */
+};
+
+/* STORE_PUT_FROM: the whole object, with its properties and metadata -> entry.etag. */
+struct store_put_from {
+    struct store_source source;
+    struct store_condition condition;
+};
+
+/* STORE_BLOCK_FROM: one block. */
+struct store_block_from {
+    struct store_upload_id upload_id;
+    uint32_t index;
+    struct store_source source;
+    uint64_t offset, len; /* of the block in the source */
 };
 
 /* STORE_LIST: what begins with the key, in byte order. An empty folder is an entry, unless its key is the prefix; so is
@@ -178,45 +294,19 @@ struct store_make_url {
 
 struct store_call {
     enum store_op op;
-
-    /* in; strings and buffers stay the caller's and must live until done */
     const char *key;
-    const void *data;
-    size_t len;
-    const char *md5; /* of data, base64; the store verifies it before it keeps anything. NULL: not known */
-    const uint64_t *crc64; /* likewise; a service that does not support it gets the MD5. NULL: not known */
-    void *sink;
-    size_t sink_cap; /* of the range [offset, offset + sink_cap) */
-    uint64_t offset;
-    /* GET: called instead of filling sink, with bytes as they arrive, at offset `at` of the range. They may be
-     * delivered again from the start. It may start other calls; this call never ends inside it. */
-    void (*take)(struct store_call *call, size_t at, const void *data, size_t len);
-    struct store_sums *sums; /* bytes of data or sink are added; NULL: not wanted */
-    bool from_upload, keep;
-    uint64_t block_len;   /* BLOCK in pieces; 0: data is the whole block */
-    bool more;            /* BLOCK in pieces: data is not the last piece */
-    const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
-    bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object */
-    bool unmarked; /* if_match, if_absent: omit the mark by which the store recognizes its own object */
-    struct {       /* attributes to keep with PUT and COMMIT */
-        enum store_kind kind;
-        int64_t mtime_ns;      /* 0: none */
-        int mode;              /* -1: none */
-        const char *md5;       /* COMMIT: of the whole object; NULL: not known. PUT takes md5 above */
-        const uint64_t *crc64; /* COMMIT: of the whole object; NULL: not known */
-    } attr;
-    struct store_upload_id upload_id;
-    uint32_t block, n_blocks;
-    const uint8_t *block_id; /* STORE_BLOCK_ID bytes instead of upload_id and block; NULL: those (Azure) */
-    const struct store_block
-        *blocks;        /* COMMIT: n_blocks ids instead of those of upload_id; NULL: those (Azure) */
-    uint64_t total;     /* COMMIT, BLOCKS: bytes of the whole object */
-    uint64_t part_size; /* COMMIT: bytes of every block but the last */
-    const char *source;
-    const char *source_url;   /* secret */
-    const char *source_match; /* ETag that the source must have; NULL: any */
-    union {                   /* of one operation */
+    union { /* of the operation; the largest first, so that an initializer without any clears them all */
+        struct store_commit commit;
+        struct store_get get;
+        struct store_put put;
+        struct store_put_block block;
+        struct store_blocks blocks;
+        struct store_drop drop;
+        struct store_delete delete;
         struct store_delete_many delete_many;
+        struct store_copy copy;
+        struct store_put_from put_from;
+        struct store_block_from block_from;
         struct store_list list;
         struct store_make_url url;
     };
@@ -230,18 +320,17 @@ struct store_call {
     /* out */
     int rc; /* 0, or the negative code in error */
     struct act_error error;
-    size_t got;
-    struct store_entry entry;  /* owned by the call */
-    struct store_block *found; /* STORE_BLOCKS; owned by the call */
-    size_t n_found;
+    struct store_entry entry; /* owned by the call */
 };
 
+/* The condition of a write, {0} for any other operation. Lives in the call. */
+const struct store_condition *store_condition_of(const struct store_call *call);
 /* Starts a call; done is called exactly once, on the engine's loop. */
 void store_start(struct store *store, struct store_call *call);
 /* Starts the call and runs the engine until it is done. Returns call->rc, with the error copied to err. Does not use
  * call->done and call->arg. */
 int store_do(struct store *store, struct store_call *call, struct act_error *err) ACT_NODISCARD;
-/* Frees the outputs (not the inputs). The call may then be used again. */
+/* Frees the outputs (not the inputs). The call may then be used again, for another operation with inputs of its own. */
 void store_call_release(struct store_call *call);
 
 /* Lets the folder at this key (with its slash), if read-only and ours, be made writable until SYNC or until the store
@@ -276,7 +365,7 @@ bool store_takes_pieces(const struct store *store);
 /* How many calls are currently worth having in flight at once; at least 1. */
 int store_window(const struct store *store);
 
-/* Whether BLOCK takes block_id and COMMIT takes blocks, including those that the object already has. */
+/* Whether BLOCK takes id and COMMIT takes blocks, including those that the object already has. */
 bool store_takes_block_ids(const struct store *store);
 
 /* Whether folders stay when the last object in them is removed, as on a disk. */

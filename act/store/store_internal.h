@@ -34,6 +34,9 @@ struct store {
 /* Sets call->rc (the error is in call->error already) and calls call->done. */
 void store_finish(struct store_call *call, int rc);
 
+/* The bytes of a PUT or BLOCK; NULL for any other operation. */
+const struct store_data *store_data_of(const struct store_call *call);
+
 /* "put", for error texts: "cannot put 'container/key'". */
 const char *store_verb(enum store_op op);
 

@@ -70,7 +70,8 @@ void transfer_deleter_flush(struct transfer_deleter *d)
     } else {
         b->call.op = d->leftovers ? STORE_CLEAR : STORE_DELETE;
         b->call.key = b->deletions[0].key;
-        b->call.if_match = d->leftovers ? NULL : b->deletions[0].if_match;
+        if (!d->leftovers)
+            b->call.delete.if_match = b->deletions[0].if_match;
     }
     store_start(d->store, &b->call);
 }

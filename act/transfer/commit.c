@@ -49,21 +49,22 @@ static bool combine_parts(struct object *o)
 /* ---- only what was listed is replaced */
 
 /* A folder never replaces a file, whatever its marker was. */
-void object_set_condition(const struct object *o, struct store_call *call)
+struct store_condition object_condition(const struct object *o)
 {
     bool folder = o->from.kind == STORE_FOLDER;
 
-    call->if_absent = o->to_absent || folder;
-    call->if_match = o->to_etag[0] && !folder ? o->to_etag : NULL;
-    call->unmarked = true;
+    return (struct store_condition){.if_absent = o->to_absent || folder,
+                                    .if_match = o->to_etag[0] && !folder ? o->to_etag : NULL,
+                                    .unmarked = true};
 }
 
 bool object_is_not_as_listed(const struct store_call *call)
 {
+    const struct store_condition *condition = store_condition_of(call);
     const struct act_error *e = &call->error;
 
-    return (call->if_absent && call->rc == -ACT_PARTIAL) ||
-           (call->if_match && call->rc == -ACT_TEMPORARY && !e->network &&
+    return (condition->if_absent && call->rc == -ACT_PARTIAL) ||
+           (condition->if_match && call->rc == -ACT_TEMPORARY && !e->network &&
             (e->http_status == 0 || e->http_status == 412));
 }
 
@@ -172,11 +173,10 @@ static void commit_kept(struct store_call *call)
     walk_pump(o->walk);
 }
 
-void object_set_attributes(const struct object *o, struct store_call *call)
+struct store_attributes object_attributes(const struct object *o)
 {
-    call->attr.kind = o->from.kind;
-    call->attr.mtime_ns = sync_mtime_ns(&o->from);
-    call->attr.mode = o->from.mode;
+    return (struct store_attributes){
+        .kind = o->from.kind, .mtime_ns = sync_mtime_ns(&o->from), .mode = o->from.mode};
 }
 
 struct store_call object_url_call(const struct object *o)
@@ -200,16 +200,15 @@ void object_commit(struct object *o)
         o->crc64 = o->from.crc64;
     o->call = (struct store_call){.op = STORE_COMMIT,
                                   .key = o->to_key,
-                                  .upload_id = o->upload_id,
-                                  .n_blocks = o->n_parts,
-                                  .total = o->from.size,
-                                  .part_size = o->part_size};
-    object_set_attributes(o, &o->call);
-    object_set_condition(o, &o->call);
-    o->call.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
-    o->call.attr.crc64 = o->has_crc64 || o->from.has_crc64 ? &o->crc64 : NULL;
-    o->call.source_url = o->source_url;
-    o->call.kept = commit_kept;
+                                  .commit = {.upload_id = o->upload_id,
+                                             .n_blocks = o->n_parts,
+                                             .total = o->from.size,
+                                             .attr = object_attributes(o),
+                                             .condition = object_condition(o),
+                                             .source.url = o->source_url},
+                                  .kept = commit_kept};
+    o->call.commit.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
+    o->call.commit.attr.crc64 = o->has_crc64 || o->from.has_crc64 ? &o->crc64 : NULL;
     object_call(o, o->walk->to, commit_done);
 }
 
@@ -258,9 +257,9 @@ void object_drop(struct object *o)
         object_settle(o);
         return;
     }
-    o->call = (struct store_call){.op = STORE_DROP,
-                                  .key = o->to_key,
-                                  .upload_id = o->upload_id,
-                                  .keep = o->resumable && o->outcome == OBJECT_FAILED};
+    o->call = (struct store_call){
+        .op = STORE_DROP,
+        .key = o->to_key,
+        .drop = {.upload_id = o->upload_id, .keep = o->resumable && o->outcome == OBJECT_FAILED}};
     object_call(o, o->walk->to, drop_done);
 }

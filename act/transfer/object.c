@@ -227,8 +227,8 @@ static void blocks_done(struct store_call *call)
 
     o->phase = OBJECT_MOVE;
     if (call->rc == 0) {
-        for (size_t i = 0; i < call->n_found; i++)
-            note_block(o, &call->found[i]);
+        for (size_t i = 0; i < call->blocks.n_found; i++)
+            note_block(o, &call->blocks.found[i]);
     } else if (taken) { /* another process uploads the same: each goes on by itself, the last one wins */
         o->phase = o->resumable ? OBJECT_ASK : OBJECT_MOVE;
         o->resumable = false;
@@ -241,11 +241,10 @@ static void blocks_done(struct store_call *call)
 
 static void ask_for_blocks(struct object *o)
 {
-    o->call = (struct store_call){.op = STORE_BLOCKS,
-                                  .key = o->to_key,
-                                  .upload_id = o->upload_id,
-                                  .total = o->from.size,
-                                  .attr.mode = o->from.mode};
+    o->call = (struct store_call){
+        .op = STORE_BLOCKS,
+        .key = o->to_key,
+        .blocks = {.upload_id = o->upload_id, .total = o->from.size, .mode = o->from.mode}};
     object_call(o, o->walk->to, blocks_done);
 }
 

@@ -42,10 +42,10 @@ void object_drop(struct object *o);
 /* Whether o->md5 and the CRC-64 of what was received match the source's; if not, the object has failed. */
 bool object_agrees(struct object *o, bool has_crc64, uint64_t crc64);
 /* Only what was listed is replaced: the condition of a call, whether that is why it failed, and that LOOK follows. */
-void object_set_condition(const struct object *o, struct store_call *call);
+struct store_condition object_condition(const struct object *o);
 bool object_is_not_as_listed(const struct store_call *call);
 void object_note_refusal(struct object *o, const struct act_error *error);
-void object_set_attributes(const struct object *o, struct store_call *call);
+struct store_attributes object_attributes(const struct object *o);
 /* The call that asks the source for a URL by which another service can read it, and the URL it gave: new string,
  * secret, or NULL. */
 struct store_call object_url_call(const struct object *o);

@@ -103,16 +103,17 @@ static void fill_put(struct part *p)
 
     p->call.op = STORE_PUT;
     p->call.kept = put_kept;
+    p->call.put = (struct store_put){.data = {.bytes = p->buffer, .len = p->len},
+                                     .attr = object_attributes(o),
+                                     .condition = object_condition(o)};
     if (o->sums == OBJECT_SUMS_AND_MD5)
-        p->call.md5 = o->md5;
+        p->call.put.data.md5 = o->md5;
     else if (o->from.md5[0])
-        p->call.md5 = o->from.md5;
+        p->call.put.data.md5 = o->from.md5;
     else if (o->sums == OBJECT_SUMS_ON_READ)
-        p->call.crc64 = &p->sums.crc64;
+        p->call.put.data.crc64 = &p->sums.crc64;
     else if (o->from.has_crc64)
-        p->call.crc64 = &o->from.crc64;
-    object_set_attributes(o, &p->call);
-    object_set_condition(o, &p->call);
+        p->call.put.data.crc64 = &o->from.crc64;
 }
 
 static void fill_block(struct part *p)
@@ -120,13 +121,14 @@ static void fill_block(struct part *p)
     struct object *o = p->object;
 
     p->call.op = STORE_BLOCK;
-    p->call.upload_id = o->upload_id;
-    p->call.block = p->index;
-    p->call.offset = p->offset;
+    p->call.block = (struct store_put_block){.upload_id = o->upload_id,
+                                             .index = p->index,
+                                             .offset = p->offset,
+                                             .data = {.bytes = p->buffer, .len = p->len}};
     if (o->sums >= OBJECT_SUMS_ON_READ)
-        p->call.crc64 = &p->sums.crc64;
+        p->call.block.data.crc64 = &p->sums.crc64;
     else
-        p->call.sums = &p->sums;
+        p->call.block.data.sums = &p->sums;
 }
 
 static void write_part(struct part *p)
@@ -134,8 +136,7 @@ static void write_part(struct part *p)
     struct object *o = p->object;
 
     store_call_release(&p->call);
-    p->call = (struct store_call){
-        .key = o->to_key, .data = p->buffer, .len = p->len, .done = part_written, .arg = p};
+    p->call = (struct store_call){.key = o->to_key, .done = part_written, .arg = p};
     o->n_parts == 1 ? fill_put(p) : fill_block(p);
     store_start(o->walk->to, &p->call);
 }
@@ -241,9 +242,9 @@ static bool check_read(struct part *p)
         object_fail(o, changed ? OBJECT_USELESS : OBJECT_FAILED, &p->call.error);
         return false;
     }
-    if (p->call.got != p->len || (o->from.grows && (!now->grows || now->size < o->from.size))) {
+    if (p->call.get.got != p->len || (o->from.grows && (!now->grows || now->size < o->from.size))) {
         act_error_set(&err, ACT_TEMPORARY, "'%s' changed while it was read: %zu of %zu bytes at offset %llu",
-                      o->from.key, p->call.got, p->len, (unsigned long long)p->offset);
+                      o->from.key, p->call.get.got, p->len, (unsigned long long)p->offset);
         object_fail(o, OBJECT_USELESS, &err);
         return false;
     }
@@ -319,17 +320,16 @@ static void get_part(struct part *p)
 
     p->call = (struct store_call){.op = STORE_GET,
                                   .key = from_disk ? o->to_key : o->from.key,
-                                  .upload_id = o->upload_id,
-                                  .from_upload = from_disk,
-                                  .offset = p->offset,
-                                  .sink = p->pieces ? NULL : p->buffer,
-                                  .sink_cap = p->len,
-                                  .take = p->pieces ? take_piece : NULL,
-                                  .sums = o->sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL,
+                                  .get = {.upload = from_disk ? &o->upload_id : NULL,
+                                          .offset = p->offset,
+                                          .sink = p->pieces ? NULL : p->buffer,
+                                          .sink_cap = p->len,
+                                          .take = p->pieces ? take_piece : NULL,
+                                          .sums = o->sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL},
                                   .done = get_done,
                                   .arg = p};
     if (!from_disk && !o->from.grows && o->from.etag[0])
-        p->call.if_match = o->from.etag;
+        p->call.get.if_match = o->from.etag;
     store_start(from_disk ? walk->to : o->source, &p->call);
 }
 
@@ -350,18 +350,20 @@ static void part_url_done(struct store_call *call)
         part_ended(p);
         return;
     }
-    p->call = (struct store_call){.op = o->n_parts == 1 ? STORE_PUT_FROM : STORE_BLOCK_FROM,
-                                  .key = o->to_key,
-                                  .upload_id = o->upload_id,
-                                  .block = p->index,
-                                  .source_url = p->source_url,
-                                  .source_match = o->from.etag[0] && !o->from.grows ? o->from.etag : NULL,
-                                  .offset = p->offset,
-                                  .total = p->len,
-                                  .done = part_written,
-                                  .arg = p};
-    if (o->n_parts == 1)
-        object_set_condition(o, &p->call);
+    struct store_source source = {.url = p->source_url,
+                                  .match = o->from.etag[0] && !o->from.grows ? o->from.etag : NULL};
+    p->call = (struct store_call){.key = o->to_key, .done = part_written, .arg = p};
+    if (o->n_parts == 1) {
+        p->call.op = STORE_PUT_FROM;
+        p->call.put_from = (struct store_put_from){.source = source, .condition = object_condition(o)};
+    } else {
+        p->call.op = STORE_BLOCK_FROM;
+        p->call.block_from = (struct store_block_from){.upload_id = o->upload_id,
+                                                       .index = p->index,
+                                                       .source = source,
+                                                       .offset = p->offset,
+                                                       .len = p->len};
+    }
     store_start(o->walk->to, &p->call);
 }
 

@@ -78,7 +78,7 @@ static void piece_written(struct store_call *call)
     p->under_way = false;
     p->failed = call->rc < 0;
     p->free[p->n_free++] = p->place[p->written / PIECE];
-    p->written += call->len;
+    p->written += call->block.data.len;
     write_next(p);
 }
 
@@ -99,14 +99,14 @@ static void write_next(struct pieces *p)
     store_call_release(&p->call);
     p->call = (struct store_call){.op = STORE_BLOCK,
                                   .key = s->key,
-                                  .upload_id = s->upload_id,
-                                  .block = s->block,
-                                  .offset = s->offset + p->written,
-                                  .data = place_of(p, p->written),
-                                  .len = len,
-                                  .block_len = s->len,
-                                  .more = !is_last,
-                                  .crc64 = s->crc64,
+                                  .block = {.upload_id = s->upload_id,
+                                            .index = s->block,
+                                            .offset = s->offset + p->written,
+                                            .data.bytes = place_of(p, p->written),
+                                            .data.len = len,
+                                            .block_len = s->len,
+                                            .more = !is_last,
+                                            .data.crc64 = s->crc64},
                                   .done = piece_written,
                                   .arg = p};
     p->under_way = true;

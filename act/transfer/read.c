@@ -101,10 +101,10 @@ static void part_done(struct store_call *call)
     r->under_way--;
     if (call->rc < 0) {
         fail_reading(r, &call->error);
-    } else if (call->got != s->len) {
+    } else if (call->get.got != s->len) {
         act_error_set(&error, ACT_TEMPORARY,
                       "'%s' changed while it was read: %zu of %zu bytes at offset %" PRIu64, r->key,
-                      call->got, s->len, s->offset);
+                      call->get.got, s->len, s->offset);
         fail_reading(r, &error);
     }
     s->arrived = true;
@@ -123,17 +123,15 @@ static void start_part(struct reading *r)
     s->sums = (struct store_sums){0};
     if (!s->buffer)
         s->buffer = act_alloc(s->len);
-    s->call = (struct store_call){.op = STORE_GET,
-                                  .key = r->key,
-                                  .offset = offset,
-                                  .sink = s->buffer,
-                                  .sink_cap = s->len,
-                                  .sums = &s->sums,
-                                  .done = part_done,
-                                  .arg = s};
+    s->call = (struct store_call){
+        .op = STORE_GET,
+        .key = r->key,
+        .get = {.offset = offset, .sink = s->buffer, .sink_cap = s->len, .sums = &s->sums},
+        .done = part_done,
+        .arg = s};
     /* the ETag of an append blob changes with everything appended, but what is there stays */
     if (r->entry.etag[0] && !r->entry.grows)
-        s->call.if_match = r->entry.etag;
+        s->call.get.if_match = r->entry.etag;
     r->started++;
     r->under_way++;
     store_start(r->store, &s->call);

@@ -46,14 +46,20 @@ static void need(enum store_op op)
 
 static struct store_call call_of(enum store_op op, const char *key)
 {
-    return (struct store_call){.op = op, .key = key, .attr.mode = -1};
+    struct store_call call = {.op = op, .key = key};
+
+    if (op == STORE_PUT)
+        call.put.attr.mode = -1;
+    else if (op == STORE_COMMIT)
+        call.commit.attr.mode = -1;
+    return call;
 }
 
 static int put_call(struct store_call *call, const void *data, size_t len)
 {
     call->op = STORE_PUT;
-    call->data = data;
-    call->len = len;
+    call->put.data.bytes = data;
+    call->put.data.len = len;
     int rc = store_do(t.store, call, &t.err);
     store_call_release(call);
     return rc;
@@ -74,9 +80,9 @@ static void put_text(const char *key, const char *text)
 static int get_range(const char *key, uint64_t offset, void *sink, size_t cap, struct store_call *call)
 {
     *call = call_of(STORE_GET, key);
-    call->offset = offset;
-    call->sink = sink;
-    call->sink_cap = cap;
+    call->get.offset = offset;
+    call->get.sink = sink;
+    call->get.sink_cap = cap;
     return store_do(t.store, call, &t.err);
 }
 
@@ -86,7 +92,7 @@ static void assert_content(const char *key, const void *data, size_t len)
     char *sink = act_alloc(len + 10);
 
     assert_ok(get_range(key, 0, sink, len + 10, &call), t.err);
-    assert_int_equal(call.got, len);
+    assert_int_equal(call.get.got, len);
     assert_int_equal(call.entry.size, len);
     if (len)
         assert_memory_equal(sink, data, len);
@@ -218,7 +224,7 @@ TEST(test_md5)
     char md5[ACT_MD5_BASE64];
 
     md5_of("hello", 5, md5);
-    call.md5 = md5;
+    call.put.data.md5 = md5;
     assert_ok(put_call(&call, "hello", 5), t.err);
     assert_ok(head("md5/x", &seen), t.err);
     assert_string_equal(seen.entry.md5, t.azure ? md5 : "");
@@ -226,9 +232,7 @@ TEST(test_md5)
     assert_int_not_equal(put_call(&call, "hellO", 5), 0);
     assert_content("md5/x", "hello", 5);
     call = call_of(STORE_BLOCK, "md5/b");
-    call.md5 = md5;
-    call.data = "hellO";
-    call.len = 5;
+    call.block.data = (struct store_data){.bytes = "hellO", .len = 5, .md5 = md5};
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
     store_call_release(&call);
 }
@@ -239,16 +243,15 @@ TEST(test_crc64)
     const uint64_t right = act_crc64(0, "hello", 5), wrong = right ^ 1;
     struct store_call call = call_of(STORE_PUT, "crc/x");
 
-    call.crc64 = &right;
+    call.put.data.crc64 = &right;
     assert_ok(put_call(&call, "hello", 5), t.err);
     assert_content("crc/x", "hello", 5);
     if (t.azure)
         return; /* an emulator may not look at it */
-    call.crc64 = &wrong;
+    call.put.data.crc64 = &wrong;
     assert_int_not_equal(put_call(&call, "hello", 5), 0);
-    call.op = STORE_BLOCK;
-    call.data = "hello";
-    call.len = 5;
+    call = call_of(STORE_BLOCK, "crc/x");
+    call.block.data = (struct store_data){.bytes = "hello", .len = 5, .crc64 = &wrong};
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
     store_call_release(&call);
     assert_content("crc/x", "hello", 5);
@@ -280,14 +283,13 @@ TEST(test_sums)
     char sink[20];
 
     need(STORE_BLOCKS);
-    call.sums = &sums;
+    call.put.data.sums = &sums;
     assert_ok(put_call(&call, "one, ", 5), t.err);
-    call.if_absent = true;
+    call.put.condition.if_absent = true;
     assert_int_not_equal(put_call(&call, "no, ", 4), 0);
-    call.if_absent = false;
-    call.op = STORE_BLOCK;
-    call.data = "two";
-    call.len = 3;
+    call.put.condition.if_absent = false;
+    call = call_of(STORE_BLOCK, "sums/x");
+    call.block.data = (struct store_data){.bytes = "two", .len = 3, .sums = &sums};
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_sums(&sums, "one, two", 8);
@@ -296,10 +298,10 @@ TEST(test_sums)
     put_text("sums/y", "0123456789");
     for (uint64_t at = 0; at < 20; at += 4) {
         call = call_of(STORE_GET, "sums/y");
-        call.sums = &sums;
-        call.offset = at;
-        call.sink = sink;
-        call.sink_cap = 4;
+        call.get.sums = &sums;
+        call.get.offset = at;
+        call.get.sink = sink;
+        call.get.sink_cap = 4;
         assert_ok(store_do(t.store, &call, &t.err), t.err);
         store_call_release(&call);
     }
@@ -326,7 +328,7 @@ TEST(test_missing)
     assert_int_equal(head("missing/nofolder/", &call), -ACT_NOT_FOUND);
 
     call = call_of(STORE_COPY, "missing/copy");
-    call.source = "missing/nothing";
+    call.copy.source = "missing/nothing";
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_NOT_FOUND);
     assert_non_null(strstr(act_error_text(&t.err), "missing/nothing"));
     store_call_release(&call);
@@ -344,7 +346,7 @@ TEST(test_delete)
     assert_content("delete/b", "b", 1);
 
     call = call_of(STORE_DELETE, "delete/b");
-    call.if_match = "\"0x0\"";
+    call.delete.if_match = "\"0x0\"";
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_content("delete/b", "b", 1);
 }
@@ -416,7 +418,7 @@ TEST(test_ranges)
         struct store_call call;
         char sink[128] = "";
         assert_ok(get_range(rows[i].key, rows[i].offset, sink, rows[i].cap, &call), t.err);
-        assert_int_equal(call.got, rows[i].got);
+        assert_int_equal(call.get.got, rows[i].got);
         assert_int_equal(call.entry.size, rows[i].key[6] == 't' ? 10 : 0);
         assert_string_equal(call.entry.key, rows[i].key);
         assert_true(call.entry.etag[0] == '"');
@@ -437,26 +439,24 @@ static void send_block(const char *key, struct store_upload_id id, uint32_t inde
     size_t offset = index * block;
     char md5[ACT_MD5_BASE64];
 
-    call.upload_id = id;
-    call.block = index;
-    call.offset = offset;
-    call.data = data + offset;
-    call.len = total - offset < block ? total - offset : block;
-    md5_of(call.data, call.len, md5);
-    call.md5 = md5;
+    call.block.upload_id = id;
+    call.block.index = index;
+    call.block.offset = offset;
+    call.block.data.bytes = data + offset;
+    call.block.data.len = total - offset < block ? total - offset : block;
+    md5_of(call.block.data.bytes, call.block.data.len, md5);
+    call.block.data.md5 = md5;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
 }
 
-static struct store_call commit_call(const char *key, struct store_upload_id id, uint32_t n, size_t total,
-                                     size_t block)
+static struct store_call commit_call(const char *key, struct store_upload_id id, uint32_t n, size_t total)
 {
     struct store_call call = call_of(STORE_COMMIT, key);
 
-    call.upload_id = id;
-    call.n_blocks = n;
-    call.total = total;
-    call.part_size = block;
+    call.commit.upload_id = id;
+    call.commit.n_blocks = n;
+    call.commit.total = total;
     return call;
 }
 
@@ -492,10 +492,10 @@ TEST(test_blocks)
     assert_list("block/", false, only, 1);
 
     md5_of(data, TOTAL, md5);
-    call = commit_call("block/x", id, 3, TOTAL, BLOCK);
-    call.attr.md5 = md5;
-    call.attr.mode = 0640;
-    call.attr.mtime_ns = 1700000000123456789;
+    call = commit_call("block/x", id, 3, TOTAL);
+    call.commit.attr.md5 = md5;
+    call.commit.attr.mode = 0640;
+    call.commit.attr.mtime_ns = 1700000000123456789;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_ok(head("block/x", &seen), t.err);
     assert_string_equal(seen.entry.etag, call.entry.etag);
@@ -521,13 +521,13 @@ TEST(test_two_uploads)
     send_block("two/x", id1, 2, one, 3000, 1000);
     send_block("two/x", id2, 2, two, 3000, 1000);
     send_block("two/x", id1, 1, one, 3000, 1000);
-    call = commit_call("two/x", id2, 3, 3000, 1000);
+    call = commit_call("two/x", id2, 3, 3000);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_content("two/x", two, 3000);
 
     /* A commit discards the blocks of others on Blob Storage; a folder keeps them. */
-    call = commit_call("two/x", id1, 3, 3000, 1000);
+    call = commit_call("two/x", id1, 3, 3000);
     int rc = store_do(t.store, &call, &t.err);
     assert_int_equal(rc, t.azure ? -ACT_TEMPORARY : 0);
     store_call_release(&call);
@@ -540,8 +540,8 @@ static struct store_call blocks_call(const char *key, struct store_upload_id id,
 {
     struct store_call call = call_of(STORE_BLOCKS, key);
 
-    call.upload_id = id;
-    call.total = total;
+    call.blocks.upload_id = id;
+    call.blocks.total = total;
     return call;
 }
 
@@ -553,9 +553,9 @@ static void assert_blocks(const char *key, struct store_upload_id id, uint64_t t
 
     memset(seen, '-', strlen(expected));
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    for (size_t i = 0; i < call.n_found; i++) {
-        int64_t index = store_block_index(&id, &call.found[i]);
-        if (index < 0 || call.found[i].committed)
+    for (size_t i = 0; i < call.blocks.n_found; i++) {
+        int64_t index = store_block_index(&id, &call.blocks.found[i]);
+        if (index < 0 || call.blocks.found[i].committed)
             continue;
         assert_true(index < (int64_t)strlen(expected));
         seen[index] = 'x';
@@ -582,17 +582,17 @@ TEST(test_resume)
     reopen();
     assert_blocks("resume/x", id, 2500, "-xx");
 
-    call = commit_call("resume/x", id, 3, 2500, 1000);
+    call = commit_call("resume/x", id, 3, 2500);
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_non_null(strstr(act_error_text(&t.err), "upload it again"));
     assert_content("resume/x", "old", 3);
     send_block("resume/x", id, 0, data, 2500, 1000);
-    call.if_absent = true;
+    call.commit.condition.if_absent = true;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_PARTIAL);
     reopen();
     assert_blocks("resume/x", id, 2500, "xxx");
-    call.if_absent = false;
-    call.attr.mtime_ns = 1700000000000000000;
+    call.commit.condition.if_absent = false;
+    call.commit.attr.mtime_ns = 1700000000000000000;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_content("resume/x", data, 2500);
@@ -606,7 +606,7 @@ TEST(test_resume)
     for (size_t i = 0; i < COUNT(keys); i++)
         for (int ids = 0; ids < 2; ids++) {
             call = call_of(STORE_DROP, keys[i]);
-            call.upload_id = ids ? other : id;
+            call.drop.upload_id = ids ? other : id;
             assert_ok(store_do(t.store, &call, &t.err), t.err);
             store_call_release(&call);
         }
@@ -620,13 +620,13 @@ static void send_piece(const char *key, struct store_upload_id id, const char *d
     struct store_call call = call_of(STORE_BLOCK, key);
     uint64_t crc64 = act_crc64(0, data, total);
 
-    call.upload_id = id;
-    call.offset = from;
-    call.data = data + from;
-    call.len = to - from;
-    call.block_len = total;
-    call.more = to < total;
-    call.crc64 = call.more ? NULL : &crc64;
+    call.block.upload_id = id;
+    call.block.offset = from;
+    call.block.data.bytes = data + from;
+    call.block.data.len = to - from;
+    call.block.block_len = total;
+    call.block.more = to < total;
+    call.block.data.crc64 = call.block.more ? NULL : &crc64;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
 }
@@ -648,7 +648,7 @@ TEST(test_pieces_taken)
         send_piece("pieces/x", id, data, at, at + 500, 2500);
     reopen();
     assert_blocks("pieces/x", id, 2500, "x");
-    struct store_call call = commit_call("pieces/x", id, 1, 2500, 2500);
+    struct store_call call = commit_call("pieces/x", id, 1, 2500);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_content("pieces/x", data, 2500);
@@ -673,11 +673,11 @@ TEST(test_blocks_at_once)
     assert_blocks("at-once/x", id, BLOCKS * LEN, "---------");
     for (uint32_t i = 0; i < BLOCKS; i++) {
         calls[i] = call_of(STORE_BLOCK, "at-once/x");
-        calls[i].upload_id = id;
-        calls[i].block = i;
-        calls[i].offset = (uint64_t)i * LEN;
-        calls[i].data = data + calls[i].offset;
-        calls[i].len = LEN;
+        calls[i].block.upload_id = id;
+        calls[i].block.index = i;
+        calls[i].block.offset = (uint64_t)i * LEN;
+        calls[i].block.data.bytes = data + calls[i].block.offset;
+        calls[i].block.data.len = LEN;
         calls[i].done = count_done;
         calls[i].arg = &n_done;
         store_start(t.store, &calls[i]);
@@ -687,7 +687,7 @@ TEST(test_blocks_at_once)
     for (size_t i = 0; i < BLOCKS; i++)
         store_call_release(&calls[i]);
     assert_blocks("at-once/x", id, BLOCKS * LEN, "xxxxxxxxx");
-    struct store_call call = commit_call("at-once/x", id, BLOCKS, BLOCKS * LEN, LEN);
+    struct store_call call = commit_call("at-once/x", id, BLOCKS, BLOCKS * LEN);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_content("at-once/x", data, BLOCKS * LEN);
@@ -714,14 +714,14 @@ TEST(test_pieces_given)
     put_text("pieces/y", "0123456789");
     struct act_buf got = {0};
     struct store_call call = call_of(STORE_GET, "pieces/y");
-    call.offset = 3;
-    call.sink_cap = 5;
-    call.take = take_into;
+    call.get.offset = 3;
+    call.get.sink_cap = 5;
+    call.get.take = take_into;
     call.arg = &got;
     call.done = taken;
     store_start(t.store, &call);
     engine_run(t.engine, NULL);
-    assert_int_equal(call.got, 5);
+    assert_int_equal(call.get.got, 5);
     assert_int_equal(got.len, 5);
     assert_memory_equal(got.data, "34567", 5);
     store_call_release(&call);
@@ -782,21 +782,21 @@ TEST(test_leftovers)
 TEST(test_commit_edges)
 {
     struct store_upload_id id = new_id();
-    struct store_call call = commit_call("edge/empty", id, 0, 0, 1000);
+    struct store_call call = commit_call("edge/empty", id, 0, 0);
 
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_content("edge/empty", "", 0);
     store_call_release(&call);
 
     put_text("edge/kept", "kept");
-    call = commit_call("edge/kept", id, 2, 2000, 1000);
+    call = commit_call("edge/kept", id, 2, 2000);
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_non_null(strstr(act_error_text(&t.err), "upload it again"));
     assert_content("edge/kept", "kept", 4);
 
     send_block("edge/kept", id, 0, "abc", 3, 3);
     call = call_of(STORE_DROP, "edge/kept");
-    call.upload_id = id;
+    call.drop.upload_id = id;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_content("edge/kept", "kept", 4);
@@ -843,17 +843,17 @@ TEST(test_attributes)
 {
     struct store_call call = call_of(STORE_PUT, "attr/exec");
 
-    call.attr.mode = 0751;
-    call.attr.mtime_ns = 1234567890987654321;
+    call.put.attr.mode = 0751;
+    call.put.attr.mtime_ns = 1234567890987654321;
     assert_ok(put_call(&call, "#!", 2), t.err);
     assert_everywhere("attr/exec", STORE_FILE, 1234567890987654321, 0751);
-    call.attr.mtime_ns = 1600000000000000000;
-    call.attr.mode = 0400;
+    call.put.attr.mtime_ns = 1600000000000000000;
+    call.put.attr.mode = 0400;
     assert_ok(put_call(&call, "", 0), t.err);
     assert_everywhere("attr/exec", STORE_FILE, 1600000000000000000, 0400);
 
     call = call_of(STORE_COPY, "attr/copy");
-    call.source = "attr/exec";
+    call.copy.source = "attr/exec";
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_everywhere("attr/copy", STORE_FILE, 1600000000000000000, 0400);
@@ -863,8 +863,8 @@ TEST(test_symlink)
 {
     struct store_call call = call_of(STORE_PUT, "sym/dir/link");
 
-    call.attr.kind = STORE_SYMLINK;
-    call.attr.mtime_ns = 1500000000000000001;
+    call.put.attr.kind = STORE_SYMLINK;
+    call.put.attr.mtime_ns = 1500000000000000001;
     assert_ok(put_call(&call, "../target", 9), t.err);
     assert_everywhere("sym/dir/link", STORE_SYMLINK, 1500000000000000001, -1);
     assert_content("sym/dir/link", "../target", 9);
@@ -877,12 +877,12 @@ TEST(test_symlink)
     assert_int_equal(part.entry.size, 5);
     store_call_release(&part);
     assert_ok(get_range("sym/dir/link", 2, sink, 3, &part), t.err);
-    assert_int_equal(part.got, 3);
+    assert_int_equal(part.get.got, 3);
     assert_memory_equal(sink, "her", 3);
     store_call_release(&part);
 
     call = call_of(STORE_COPY, "sym/dir/copied");
-    call.source = "sym/dir/link";
+    call.copy.source = "sym/dir/link";
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_everywhere("sym/dir/copied", STORE_SYMLINK, 1500000000000000001, -1);
@@ -896,9 +896,9 @@ TEST(test_folders)
     static const char *const without[] = {"fold/a-b", "fold/full/x", "fold/full0"};
     struct store_call call = call_of(STORE_PUT, "fold/a/");
 
-    call.attr.kind = STORE_FOLDER;
-    call.attr.mode = 0750;
-    call.attr.mtime_ns = 1500000000000000001;
+    call.put.attr.kind = STORE_FOLDER;
+    call.put.attr.mode = 0750;
+    call.put.attr.mtime_ns = 1500000000000000001;
     assert_ok(put_call(&call, NULL, 0), t.err);
     call.key = "fold/full/";
     assert_ok(put_call(&call, NULL, 0), t.err);
@@ -920,9 +920,9 @@ static void put_folder(const char *key, int mode)
 {
     struct store_call call = call_of(STORE_PUT, key);
 
-    call.attr.kind = STORE_FOLDER;
-    call.attr.mode = mode;
-    call.if_absent = true; /* no file */
+    call.put.attr.kind = STORE_FOLDER;
+    call.put.attr.mode = mode;
+    call.put.condition.if_absent = true; /* no file */
     assert_ok(put_call(&call, NULL, 0), t.err);
 }
 
@@ -963,8 +963,8 @@ TEST(test_modes_of_folders)
     }
     put_text("modes/file", "file");
     struct store_call call = call_of(STORE_PUT, "modes/file/");
-    call.attr.kind = STORE_FOLDER;
-    call.if_absent = true;
+    call.put.attr.kind = STORE_FOLDER;
+    call.put.condition.if_absent = true;
     assert_int_not_equal(put_call(&call, NULL, 0), 0);
     assert_content("modes/file", "file", 4);
 }
@@ -976,34 +976,34 @@ TEST(test_conditions)
     struct store_call call = call_of(STORE_PUT, "cond/x"), seen;
     char sink[4];
 
-    call.if_absent = true;
+    call.put.condition.if_absent = true;
     assert_ok(put_call(&call, "one", 3), t.err);
     assert_int_equal(put_call(&call, "two", 3), -ACT_PARTIAL);
     assert_non_null(strstr(act_error_text(&t.err), "exists"));
     assert_content("cond/x", "one", 3);
 
-    call.if_absent = false;
-    call.if_match = "\"0x123\"";
+    call.put.condition.if_absent = false;
+    call.put.condition.if_match = "\"0x123\"";
     assert_int_equal(put_call(&call, "two", 3), -ACT_TEMPORARY);
     assert_non_null(strstr(act_error_text(&t.err), "changed"));
     assert_ok(head("cond/x", &seen), t.err);
-    call.if_match = seen.entry.etag;
+    call.put.condition.if_match = seen.entry.etag;
     assert_ok(put_call(&call, "two", 3), t.err);
     assert_int_equal(put_call(&call, "three", 5), -ACT_TEMPORARY);
 
     struct store_call get = call_of(STORE_GET, "cond/x");
-    get.sink = sink;
-    get.sink_cap = sizeof(sink);
-    get.if_match = seen.entry.etag;
+    get.get.sink = sink;
+    get.get.sink_cap = sizeof(sink);
+    get.get.if_match = seen.entry.etag;
     assert_int_equal(store_do(t.store, &get, &t.err), -ACT_TEMPORARY);
-    get.sink_cap = 0;
+    get.get.sink_cap = 0;
     assert_int_equal(store_do(t.store, &get, &t.err), -ACT_TEMPORARY);
     store_call_release(&seen);
     assert_ok(head("cond/x", &seen), t.err);
-    get.if_match = seen.entry.etag;
-    get.sink_cap = sizeof(sink);
+    get.get.if_match = seen.entry.etag;
+    get.get.sink_cap = sizeof(sink);
     assert_ok(store_do(t.store, &get, &t.err), t.err);
-    assert_int_equal(get.got, 3);
+    assert_int_equal(get.get.got, 3);
     assert_string_equal(get.entry.etag, seen.entry.etag);
     store_call_release(&get);
     store_call_release(&seen);
@@ -1017,14 +1017,14 @@ TEST(test_commit_conditions)
 
     put_text("ccond/x", "old");
     send_block("ccond/x", id, 0, "new", 3, 3);
-    call = commit_call("ccond/x", id, 1, 3, 3);
-    call.if_absent = true;
+    call = commit_call("ccond/x", id, 1, 3);
+    call.commit.condition.if_absent = true;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_PARTIAL);
-    call.if_absent = false;
-    call.if_match = "\"0x123\"";
+    call.commit.condition.if_absent = false;
+    call.commit.condition.if_match = "\"0x123\"";
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_content("ccond/x", "old", 3);
-    call.if_match = NULL;
+    call.commit.condition.if_match = NULL;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_content("ccond/x", "new", 3);
@@ -1085,8 +1085,8 @@ TEST(test_list_many)
     for (int i = 0; i < N; i++) {
         snprintf(keys[i], sizeof(keys[i]), "many/d%02d/obj-%05d", i / 25, (i * 7919) % N);
         calls[i] = call_of(STORE_PUT, keys[i]);
-        calls[i].data = "any";
-        calls[i].len = 3;
+        calls[i].put.data.bytes = "any";
+        calls[i].put.data.len = 3;
     }
     do_at_once(calls, N);
     release_all(calls, N);
@@ -1200,7 +1200,7 @@ TEST(test_copy)
     char *data = pattern(1000000, 3);
 
     assert_ok(put("copy/from \xc3\xa9", data, 1000000), t.err);
-    call.source = "copy/from \xc3\xa9";
+    call.copy.source = "copy/from \xc3\xa9";
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_ok(head(call.key, &seen), t.err);
     assert_string_equal(call.entry.etag, seen.entry.etag);
@@ -1225,8 +1225,8 @@ TEST(test_concurrent)
         for (int i = 0; i < N; i++) {
             snprintf(keys[i], sizeof(keys[i]), "conc/k%02d", i);
             calls[i] = call_of(round ? STORE_HEAD : STORE_PUT, keys[i]);
-            calls[i].data = keys[i];
-            calls[i].len = round ? 0 : (size_t)i % 8;
+            if (round == 0)
+                calls[i].put.data = (struct store_data){.bytes = keys[i], .len = (size_t)i % 8};
         }
         do_at_once(calls, N);
         for (int i = 0; i < N && round; i++)
@@ -1261,13 +1261,13 @@ TEST(test_folder_never_through_links)
     assert_int_equal(head("evil/victim", &call), -ACT_FAIL);
     assert_int_equal(delete_key("evil/victim"), -ACT_FAIL);
     call = call_of(STORE_BLOCK, "evil/victim");
-    call.data = "gone";
-    call.len = 4;
+    call.block.data.bytes = "gone";
+    call.block.data.len = 4;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
     call = call_of(STORE_LIST, "evil/");
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
     call = call_of(STORE_PUT, "evil/");
-    call.attr.kind = STORE_FOLDER;
+    call.put.attr.kind = STORE_FOLDER;
     assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
 
     put_text("direct", "replaced, not followed");
@@ -1307,13 +1307,13 @@ TEST(test_folder_link_targets)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_PUT, rows[i].key);
-        call.attr.kind = STORE_SYMLINK;
+        call.put.attr.kind = STORE_SYMLINK;
         int rc = put_call(&call, rows[i].target, strlen(rows[i].target));
         if (rc != (rows[i].fine ? 0 : -ACT_DENIED))
             fail_msg("%s -> %s: %d", rows[i].key, rows[i].target, rc);
     }
     struct store_call call = call_of(STORE_PUT, "l/x");
-    call.attr.kind = STORE_SYMLINK;
+    call.put.attr.kind = STORE_SYMLINK;
     assert_int_equal(put_call(&call, "a\0b", 3), -ACT_DENIED);
 }
 
@@ -1327,7 +1327,7 @@ TEST(test_folder_collisions)
     assert_non_null(strstr(act_error_text(&t.err), "is a file, not a folder"));
     assert_int_equal(put("coll/dir", "x", 1), -ACT_FAIL);
     assert_non_null(strstr(act_error_text(&t.err), "folder of this name"));
-    call.attr.kind = STORE_FOLDER;
+    call.put.attr.kind = STORE_FOLDER;
     assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
     assert_int_equal(delete_key("coll/dir/"), -ACT_FAIL);
     assert_non_null(strstr(act_error_text(&t.err), "not empty"));
@@ -1457,7 +1457,7 @@ TEST(test_folder_read_only)
     store_open_up(t.store, "ro/");
     store_open_up(t.store, "other/");
     int failed = put("ro/x", "x", 1) | put("ro/sub/new/x", "x", 1) | delete_key("ro/x");
-    link.attr.kind = STORE_SYMLINK;
+    link.put.attr.kind = STORE_SYMLINK;
     failed |= put_call(&link, "x", 1);
     put_folder("its/", 0700);
     failed |= sync_store();
@@ -1479,9 +1479,9 @@ TEST(test_folder_changing)
     assert_ok(head("chg/x", &call), t.err);
     assert_ok(act_file_write(path, "two", 3, 0644, &t.err), t.err);
     get = call_of(STORE_GET, "chg/x");
-    get.sink = sink;
-    get.sink_cap = sizeof(sink);
-    get.if_match = call.entry.etag;
+    get.get.sink = sink;
+    get.get.sink_cap = sizeof(sink);
+    get.get.if_match = call.entry.etag;
     assert_int_equal(store_do(t.store, &get, &t.err), -ACT_TEMPORARY);
     store_call_release(&call);
 }
@@ -1493,10 +1493,10 @@ TEST(test_folder_part_length)
 
     send_block("len/x", id, 1, "abcdefghij", 10, 5);
     send_block("len/x", id, 0, "abcdefghij", 10, 5);
-    call = commit_call("len/x", id, 2, 11, 5);
+    call = commit_call("len/x", id, 2, 11);
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_non_null(strstr(act_error_text(&t.err), "10 of 11 bytes"));
-    call.total = 10;
+    call.commit.total = 10;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_content("len/x", "abcdefghij", 10);
@@ -1679,9 +1679,9 @@ TEST(test_azure_delete_many)
         if (i % 8 == 1)
             continue;
         puts[n] = call_of(STORE_PUT, keys.v[i]);
-        puts[n].attr.kind = i == 7 ? STORE_FOLDER : STORE_FILE;
-        puts[n].data = "x";
-        puts[n++].len = i != 7;
+        puts[n].put.attr.kind = i == 7 ? STORE_FOLDER : STORE_FILE;
+        puts[n].put.data.bytes = "x";
+        puts[n++].put.data.len = i != 7;
     }
     do_at_once(puts, n);
     release_all(puts, n);
@@ -1698,8 +1698,9 @@ TEST(test_azure_delete_many)
 
 static int64_t find_block(const struct store_call *call, const struct store_upload_id *id, bool committed)
 {
-    for (size_t i = 0; i < call->n_found; i++)
-        if (store_block_index(id, &call->found[i]) >= 0 && call->found[i].committed == committed)
+    for (size_t i = 0; i < call->blocks.n_found; i++)
+        if (store_block_index(id, &call->blocks.found[i]) >= 0 &&
+            call->blocks.found[i].committed == committed)
             return (int64_t)i;
     return -1;
 }
@@ -1708,7 +1709,7 @@ static int64_t find_block(const struct store_call *call, const struct store_uplo
 TEST(test_azure_reuse_blocks)
 {
     struct store_upload_id old = new_id(), new = new_id();
-    struct store_call call = commit_call("reuse/x", old, 3, 9, 3), found;
+    struct store_call call = commit_call("reuse/x", old, 3, 9), found;
     struct store_block blocks[3];
 
     assert_true(store_takes_block_ids(t.store));
@@ -1719,22 +1720,22 @@ TEST(test_azure_reuse_blocks)
     send_block("reuse/x", new, 1, "xxxyyyzzz", 9, 3);
 
     found = call_of(STORE_BLOCKS, "reuse/x");
-    found.upload_id = new;
+    found.blocks.upload_id = new;
     assert_ok(store_do(t.store, &found, &t.err), t.err);
-    assert_int_equal(found.n_found, 4);
+    assert_int_equal(found.blocks.n_found, 4);
     assert_true(find_block(&found, &old, true) >= 0);
     assert_int_equal(find_block(&found, &old, false), -1);
     int64_t sent = find_block(&found, &new, false);
     assert_true(sent >= 0);
-    assert_int_equal(store_block_index(&new, &found.found[sent]), 1);
-    assert_int_equal(found.found[sent].len, 3);
+    assert_int_equal(store_block_index(&new, &found.blocks.found[sent]), 1);
+    assert_int_equal(found.blocks.found[sent].len, 3);
 
     store_block_id(&old, 2, blocks[0].id);
-    blocks[1] = found.found[sent];
+    blocks[1] = found.blocks.found[sent];
     store_block_id(&old, 0, blocks[2].id);
     store_call_release(&found);
-    call = commit_call("reuse/x", new, 3, 9, 3);
-    call.blocks = blocks;
+    call = commit_call("reuse/x", new, 3, 9);
+    call.commit.blocks = blocks;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_content("reuse/x", "cccyyyaaa", 9);
@@ -1745,27 +1746,29 @@ TEST(test_azure_reuse_blocks)
     assert_content("reuse/x", "cccyyyaaa", 9);
 
     struct store_call copy = call_of(STORE_COPY, "reuse/copy"); /* takes the blocks along */
-    copy.source = "reuse/x";
+    copy.copy.source = "reuse/x";
     assert_ok(store_do(t.store, &copy, &t.err), t.err);
     store_call_release(&copy);
     found = call_of(STORE_BLOCKS, "reuse/copy");
     assert_ok(store_do(t.store, &found, &t.err), t.err);
-    assert_int_equal(found.n_found, 3);
+    assert_int_equal(found.blocks.n_found, 3);
     assert_true(find_block(&found, &old, true) >= 0 && find_block(&found, &new, true) >= 0);
     store_call_release(&found);
 
     found = call_of(STORE_BLOCKS, "reuse/nothing");
     assert_ok(store_do(t.store, &found, &t.err), t.err);
-    assert_int_equal(found.n_found, 0);
+    assert_int_equal(found.blocks.n_found, 0);
     store_call_release(&found);
 }
 
-static struct store_call from_call(enum store_op op, const char *url)
+static struct store_call from_call(enum store_op op, struct store_source source)
 {
     struct store_call call = call_of(op, "from/to");
 
-    call.source_url = url;
-    call.total = 9;
+    if (op == STORE_PUT_FROM)
+        call.put_from.source = source;
+    else
+        call.block_from = (struct store_block_from){.source = source, .len = 9};
     return call;
 }
 
@@ -1776,12 +1779,12 @@ TEST(test_azure_from_url)
     struct store_call call = call_of(STORE_PUT, "from/source"), seen;
     char *url = NULL;
 
-    call.attr.mtime_ns = 1700000000123456789;
+    call.put.attr.mtime_ns = 1700000000123456789;
     assert_ok(put_call(&call, "aaabbbccc", 9), t.err);
     assert_ok(head("from/source", &seen), t.err);
     assert_ok(any_url("from/source", "r", &url), t.err);
-    call = from_call(STORE_PUT_FROM, url);
-    call.source_match = seen.entry.etag;
+    const struct store_source source = {.url = url, .match = seen.entry.etag};
+    call = from_call(STORE_PUT_FROM, source);
     if (store_do(t.store, &call, &t.err)) {
         assert_int_equal(t.err.fact, ACT_FACT_NOT_BY_SERVICE);
         assert_null(strstr(act_error_text(&t.err), "sig="));
@@ -1792,17 +1795,16 @@ TEST(test_azure_from_url)
 
     for (uint32_t i = 0; i < 3; i++) {
         store_call_release(&call);
-        call = from_call(STORE_BLOCK_FROM, url);
-        call.upload_id = id;
-        call.block = 2 - i;
-        call.offset = (uint64_t)i * 3;
-        call.total = 3;
-        call.source_match = seen.entry.etag;
+        call = from_call(STORE_BLOCK_FROM, source);
+        call.block_from.upload_id = id;
+        call.block_from.index = 2 - i;
+        call.block_from.offset = (uint64_t)i * 3;
+        call.block_from.len = 3;
         assert_ok(store_do(t.store, &call, &t.err), t.err);
     }
     store_call_release(&call);
-    call = commit_call("from/to", id, 3, 9, 3);
-    call.source_url = url;
+    call = commit_call("from/to", id, 3, 9);
+    call.commit.source.url = url;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_content("from/to", "cccbbbaaa", 9);
     assert_everywhere("from/to", STORE_FILE, 1700000000123456789, -1);
@@ -1811,8 +1813,7 @@ TEST(test_azure_from_url)
     static const enum store_op ops[] = {STORE_PUT_FROM, STORE_BLOCK_FROM};
     for (size_t i = 0; i < COUNT(ops); i++) {
         store_call_release(&call);
-        call = from_call(ops[i], url);
-        call.source_match = seen.entry.etag;
+        call = from_call(ops[i], source);
         assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
         assert_int_not_equal(t.err.fact, ACT_FACT_NOT_BY_SERVICE);
     }
@@ -1834,8 +1835,8 @@ TEST(test_azure_copy_of_one_version)
     memcpy(etag, seen.entry.etag, sizeof(etag));
     store_call_release(&seen);
     put_text("version/from", "two");
-    call.source = "version/from";
-    call.source_match = etag;
+    call.copy.source = "version/from";
+    call.copy.source_match = etag;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_int_equal(head("version/copy", &seen), -ACT_NOT_FOUND);
     assert_ok(head("version/from", &seen), t.err);
@@ -1868,7 +1869,7 @@ static void leave_block(const char *key, size_t len)
 static void assert_upload(const char *key)
 {
     struct store_upload_id id = new_id();
-    struct store_call call = commit_call(key, id, 3, 9, 3);
+    struct store_call call = commit_call(key, id, 3, 9);
 
     for (uint32_t i = 0; i < 2; i++)
         send_block(key, id, i, "aaabbbccc", 9, 3);
@@ -1903,8 +1904,8 @@ TEST(test_azure_foreign_blocks)
     put_text("foreign/short", "kept");
     leave_block("foreign/short", 6);
     struct store_call call = call_of(STORE_BLOCK, "foreign/short");
-    call.data = "x";
-    call.len = 1;
+    call.block.data.bytes = "x";
+    call.block.data.len = 1;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
     assert_non_null(strstr(act_error_text(&t.err), "another program's upload are in the way"));
     assert_content("foreign/short", "kept", 4);
@@ -1920,14 +1921,14 @@ TEST(test_azure_foreign_blocks_at_once)
     leave_block("foreign/once", 36);
     for (uint32_t i = 0; i < N; i++) {
         calls[i] = call_of(STORE_BLOCK, "foreign/once");
-        calls[i].upload_id = id;
-        calls[i].block = i;
-        calls[i].data = "01234567" + i;
-        calls[i].len = 1;
+        calls[i].block.upload_id = id;
+        calls[i].block.index = i;
+        calls[i].block.data.bytes = "01234567" + i;
+        calls[i].block.data.len = 1;
     }
     do_at_once(calls, N);
     release_all(calls, N);
-    struct store_call call = commit_call("foreign/once", id, N, N, 1);
+    struct store_call call = commit_call("foreign/once", id, N, N);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_content("foreign/once", "01234567", N);
@@ -1938,11 +1939,11 @@ TEST(test_azure_crc64)
 {
     const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
     struct store_upload_id id = new_id();
-    struct store_call call = commit_call("crcs/x", id, 1, 11, 11), seen;
+    struct store_call call = commit_call("crcs/x", id, 1, 11), seen;
     char sink[11];
 
     send_block("crcs/x", id, 0, "hello world", 11, 11);
-    call.attr.crc64 = &crc64;
+    call.commit.attr.crc64 = &crc64;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     assert_ok(head("crcs/x", &seen), t.err);

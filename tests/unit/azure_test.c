@@ -176,7 +176,13 @@ static int run_with(const char *sas, struct store_call *call, const char *const 
 
 static struct store_call call_of(enum store_op op, const char *key)
 {
-    return (struct store_call){.op = op, .key = key, .attr.mode = -1};
+    struct store_call call = {.op = op, .key = key};
+
+    if (op == STORE_PUT)
+        call.put.attr.mode = -1;
+    else if (op == STORE_COMMIT)
+        call.commit.attr.mode = -1;
+    return call;
 }
 
 static void assert_has(const char *text, const char *piece)
@@ -232,16 +238,16 @@ TEST(test_get)
         char sink[8] = "";
         struct store_call call = call_of(STORE_GET, "k");
         const char *answers[] = {rows[i].answer, rows[i].second};
-        call.offset = rows[i].offset;
-        call.sink = sink;
-        call.sink_cap = rows[i].cap;
+        call.get.offset = rows[i].offset;
+        call.get.sink = sink;
+        call.get.sink_cap = rows[i].cap;
         int rc = run_with(NULL, &call, answers, rows[i].answer && !rows[i].second ? 1 : 2);
         if (rc != rows[i].rc)
             fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
-        assert_int_equal(call.got, rows[i].got);
+        assert_int_equal(call.get.got, rows[i].got);
         assert_int_equal(call.entry.size, rows[i].size);
-        if (call.got)
-            assert_memory_equal(sink, "0123456789" + call.offset, call.got);
+        if (call.get.got)
+            assert_memory_equal(sink, "0123456789" + call.get.offset, call.get.got);
         assert_has(server.requests[0], "GET /acct/cont/k HTTP/1.1\r\n");
         assert_has(server.requests[0], "\r\nx-ms-range: bytes=");
         store_call_release(&call);
@@ -507,11 +513,11 @@ TEST(test_requests)
 {
     struct store_call call = call_of(STORE_PUT, "d/\xc3\xa9 %");
 
-    call.data = "hello world";
-    call.len = 11;
-    call.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
-    call.attr.mode = 0755;
-    call.attr.mtime_ns = 1700000000123456789;
+    call.put.data.bytes = "hello world";
+    call.put.data.len = 11;
+    call.put.data.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
+    call.put.attr.mode = 0755;
+    call.put.attr.mtime_ns = 1700000000123456789;
     assert_ok(RUN(&call, "201 Created|ETag: 0x8D|"), err);
     assert_string_equal(call.entry.etag, "\"0x8D\"");
     static const char *const pieces[] = {
@@ -536,18 +542,20 @@ TEST(test_requests)
 
     call = call_of(STORE_BLOCK, "k");
     for (size_t i = 0; i < 16; i++)
-        call.upload_id.bytes[i] = (uint8_t)i;
-    call.block = 258;
-    call.data = "x";
-    call.len = 1;
+        call.block.upload_id.bytes[i] = (uint8_t)i;
+    call.block.index = 258;
+    call.block.data.bytes = "x";
+    call.block.data.len = 1;
     assert_ok(RUN(&call, "201 Created|"), err);
     assert_has(server.requests[0], "PUT /acct/cont/k?comp=block&blockid=AAECAwQFBgcICQoLDA0ODwAAAQI%3D HTTP");
     forget_requests();
 
-    call.op = STORE_COMMIT;
-    call.len = 0;
-    call.n_blocks = 2;
-    call.attr.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
+    const struct store_upload_id upload = call.block.upload_id;
+    store_call_release(&call);
+    call = call_of(STORE_COMMIT, "k");
+    call.commit.upload_id = upload;
+    call.commit.n_blocks = 2;
+    call.commit.attr.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
     assert_ok(RUN(&call, "201 Created|ETag: \"0x9\"|"), err);
     assert_string_equal(call.entry.etag, "\"0x9\"");
     assert_has(server.requests[0], "PUT /acct/cont/k?comp=blocklist HTTP");
@@ -696,11 +704,12 @@ TEST(test_checksums)
         struct store_call call = call_of(i % 2 ? STORE_PUT : STORE_BLOCK, "k");
         size_t row = i / 2, n = 0;
         struct store_sums sums = {0};
-        call.data = "hello world";
-        call.len = 11;
-        call.crc64 = rows[row].crc64 ? &crc64 : NULL;
-        call.md5 = rows[row].md5 ? "XrY7u+Ae7tCTyyK7j1rNww==" : NULL;
-        call.sums = i % 4 < 2 ? &sums : NULL;
+        struct store_data *data = i % 2 ? &call.put.data : &call.block.data;
+        *data = (struct store_data){.bytes = "hello world",
+                                    .len = 11,
+                                    .crc64 = rows[row].crc64 ? &crc64 : NULL,
+                                    .md5 = rows[row].md5 ? "XrY7u+Ae7tCTyyK7j1rNww==" : NULL,
+                                    .sums = i % 4 < 2 ? &sums : NULL};
         while (n < COUNT(rows[row].answers) && rows[row].answers[n])
             n++;
         int rc = run_with(NULL, &call, rows[row].answers, n);
@@ -708,7 +717,7 @@ TEST(test_checksums)
             fail_msg("row %zu: %d %s", row, rc, act_error_text(&err));
         if (rc)
             assert_has(act_error_text(&err), "did not arrive as it was sent, 3 times");
-        if (call.sums)
+        if (data->sums)
             assert_int_equal(sums.crc64, rc ? 0 : crc64);
         for (size_t r = 0; r < n; r++) {
             const char *piece = rows[row].pieces[r];
@@ -729,12 +738,12 @@ TEST(test_no_crc64)
 
     start_server(answers, COUNT(answers));
     struct store *store = open_store(NULL);
-    block.data = "hello world";
-    block.len = 11;
+    block.block.data.bytes = "hello world";
+    block.block.data.len = 11;
     assert_ok(store_do(store, &block, &err), err);
     assert_ok(store_do(store, &block, &err), err);
-    commit.n_blocks = 1;
-    commit.attr.crc64 = &crc64;
+    commit.commit.n_blocks = 1;
+    commit.commit.attr.crc64 = &crc64;
     assert_ok(store_do(store, &commit, &err), err);
     store_free(store);
     stop_server();
@@ -776,16 +785,17 @@ TEST(test_blocks)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_BLOCKS, "k");
         for (size_t b = 0; b < 16; b++)
-            call.upload_id.bytes[b] = (uint8_t)b;
+            call.blocks.upload_id.bytes[b] = (uint8_t)b;
         int rc = RUN(&call, rows[i].answer);
         assert_int_equal(rc != 0, rows[i].error != NULL);
         if (rc)
             assert_has(act_error_text(&err), rows[i].error);
-        assert_int_equal(call.n_found, rows[i].n);
+        assert_int_equal(call.blocks.n_found, rows[i].n);
         for (size_t b = 0; b < rows[i].n; b++) {
-            assert_int_equal(store_block_index(&call.upload_id, &call.found[b]), rows[i].found[b][0]);
-            assert_int_equal(call.found[b].len, rows[i].found[b][1]);
-            assert_int_equal(call.found[b].committed, rows[i].found[b][2]);
+            assert_int_equal(store_block_index(&call.blocks.upload_id, &call.blocks.found[b]),
+                             rows[i].found[b][0]);
+            assert_int_equal(call.blocks.found[b].len, rows[i].found[b][1]);
+            assert_int_equal(call.blocks.found[b].committed, rows[i].found[b][2]);
         }
         assert_has(server.requests[0], "GET /acct/cont/k?comp=blocklist&blocklisttype=all HTTP");
         store_call_release(&call);
@@ -959,8 +969,14 @@ TEST(test_ambiguous)
         for (; n < COUNT(answers) && rows[i].answers[n]; n++)
             answers[n] = strcmp(rows[i].answers[n], "-") == 0 ? NULL : rows[i].answers[n];
         struct store_call call = call_of(rows[i].op, "k");
-        call.if_absent = rows[i].if_absent;
-        call.if_match = rows[i].if_absent ? NULL : "\"0x1\"";
+        const struct store_condition condition = {.if_absent = rows[i].if_absent,
+                                                  .if_match = rows[i].if_absent ? NULL : "\"0x1\""};
+        if (call.op == STORE_PUT)
+            call.put.condition = condition;
+        else if (call.op == STORE_COMMIT)
+            call.commit.condition = condition;
+        else
+            call.delete.if_match = condition.if_match;
         int rc = run_with(NULL, &call, answers, n);
         if (rc != rows[i].rc)
             fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
@@ -980,9 +996,9 @@ TEST(test_real_folder)
                                           "409 C|x-ms-error-code: DirectoryIsNotEmpty|", "200 OK|ETag: 3|"};
     struct store_call call = call_of(STORE_PUT, "a/b/");
 
-    call.attr.kind = STORE_FOLDER;
-    call.attr.mode = 0700;
-    call.if_absent = call.unmarked = true;
+    call.put.attr.kind = STORE_FOLDER;
+    call.put.attr.mode = 0700;
+    call.put.condition.if_absent = call.put.condition.unmarked = true;
     assert_ok(run_with(NULL, &call, answers, COUNT(answers)), err);
     assert_has(server.requests[0], "HEAD /acct/cont/a/b/ HTTP");
     assert_has(server.requests[3], "\r\nx-ms-meta-hdi_isfolder: true\r\n");
@@ -1040,8 +1056,8 @@ TEST(test_errors)
     for (size_t i = 0; i < COUNT(rows); i++) {
         char sink[4];
         struct store_call call = call_of(STORE_GET, "k");
-        call.sink = sink;
-        call.sink_cap = sizeof(sink);
+        call.get.sink = sink;
+        call.get.sink_cap = sizeof(sink);
         int rc = RUN(&call, rows[i].answer);
         ACT_AUTOFREE char *text = act_sprintf("cannot get%s", rows[i].text + strlen("cannot look at"));
         assert_string_equal(act_error_text(&err), text);
@@ -1155,7 +1171,7 @@ TEST(test_copy)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_COPY, "k");
         size_t n = 0;
-        call.source = "a b";
+        call.copy.source = "a b";
         for (size_t a = 0; a < COUNT(rows[i].answers); a++)
             n = rows[i].answers[a] ? a + 1 : n;
         int rc = run_with(NULL, &call, rows[i].answers, n);
@@ -1173,7 +1189,7 @@ TEST(test_copy)
     }
 
     struct store_call call = call_of(STORE_COPY, "k");
-    call.source = "s";
+    call.copy.source = "s";
     assert_ok(run_with("?sv=1&sig=a%2Fb", &call, rows[0].answers, 1), err);
     assert_has(server.requests[0], "/acct/cont/s?sv=1&sig=a%2Fb\r\n");
     store_call_release(&call);
@@ -1212,10 +1228,11 @@ TEST(test_put_from)
 
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
         struct store_call call = call_of(i % 2 ? STORE_PUT_FROM : STORE_BLOCK_FROM, "k");
-        call.source_url = SOURCE;
-        call.source_match = "\"0x1\"";
-        call.offset = 7;
-        call.total = 3;
+        const struct store_source source = {.url = SOURCE, .match = "\"0x1\""};
+        if (i % 2)
+            call.put_from.source = source;
+        else
+            call.block_from = (struct store_block_from){.source = source, .offset = 7, .len = 3};
         int rc = RUN(&call, rows[i / 2].answer);
         if (rc != rows[i / 2].rc)
             fail_msg("row %zu: %d %s", i / 2, rc, act_error_text(&err));
@@ -1247,10 +1264,10 @@ TEST(test_commit_from)
     start_server(answers, COUNT(answers));
     struct store *store = open_store(NULL);
     ACT_AUTOFREE char *source = act_sprintf("http://127.0.0.1:%d/theirs/s?sv=1&sig=geheim", server.port);
-    call.n_blocks = 1;
-    call.attr.mtime_ns = 1700000000123456789;
-    call.source_url = source;
-    call.source_match = "\"0x1\"";
+    call.commit.n_blocks = 1;
+    call.commit.attr.mtime_ns = 1700000000123456789;
+    call.commit.source.url = source;
+    call.commit.source.match = "\"0x1\"";
     assert_ok(store_do(store, &call, &err), err);
     assert_string_equal(call.entry.etag, "\"7\"");
     assert_int_equal(store_do(store, &call, &err), -ACT_TEMPORARY);
@@ -1316,10 +1333,10 @@ TEST(test_fit_ids)
         struct store_call call = call_of(STORE_BLOCK, "k");
         size_t n = 0;
         for (size_t b = 0; b < 16; b++)
-            call.upload_id.bytes[b] = (uint8_t)b;
-        call.block = 2;
-        call.data = "x";
-        call.len = 1;
+            call.block.upload_id.bytes[b] = (uint8_t)b;
+        call.block.index = 2;
+        call.block.data.bytes = "x";
+        call.block.data.len = 1;
         while (n < COUNT(rows[i].answers) && rows[i].answers[n])
             n++;
         int rc = run_with(NULL, &call, rows[i].answers, n);

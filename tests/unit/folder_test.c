@@ -64,7 +64,19 @@ static void reopen(void)
 
 static struct store_call call_of(enum store_op op, const char *key, const struct store_upload_id *upload)
 {
-    return (struct store_call){.op = op, .key = key, .upload_id = *upload, .total = TOTAL, .attr.mode = -1};
+    struct store_call call = {.op = op, .key = key};
+
+    if (op == STORE_PUT)
+        call.put.attr.mode = -1;
+    else if (op == STORE_BLOCKS)
+        call.blocks = (struct store_blocks){.upload_id = *upload, .total = TOTAL};
+    else if (op == STORE_BLOCK)
+        call.block.upload_id = *upload;
+    else if (op == STORE_COMMIT)
+        call.commit = (struct store_commit){.upload_id = *upload, .total = TOTAL, .attr.mode = -1};
+    else if (op == STORE_DROP)
+        call.drop.upload_id = *upload;
+    return call;
 }
 
 static int run(struct store_call *call)
@@ -86,10 +98,10 @@ static int send_block(const char *key, const struct store_upload_id *upload, uin
 {
     struct store_call call = call_of(STORE_BLOCK, key, upload);
 
-    call.block = index;
-    call.offset = index * BLOCK;
-    call.data = t.data + call.offset;
-    call.len = index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
+    call.block.index = index;
+    call.block.offset = index * BLOCK;
+    call.block.data.bytes = t.data + call.block.offset;
+    call.block.data.len = index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
     return run(&call);
 }
 
@@ -97,8 +109,7 @@ static int commit(const char *key, const struct store_upload_id *upload)
 {
     struct store_call call = call_of(STORE_COMMIT, key, upload);
 
-    call.n_blocks = BLOCKS;
-    call.part_size = BLOCK;
+    call.commit.n_blocks = BLOCKS;
     return run(&call);
 }
 
@@ -106,8 +117,8 @@ static int put(const char *key, const void *data, size_t len)
 {
     struct store_call call = call_of(STORE_PUT, key, &id);
 
-    call.data = data;
-    call.len = len;
+    call.put.data.bytes = data;
+    call.put.data.len = len;
     return run(&call);
 }
 
@@ -118,12 +129,12 @@ static unsigned blocks_of(const char *key, const struct store_upload_id *upload)
     unsigned seen = 0;
 
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    for (size_t i = 0; i < call.n_found; i++) {
-        int64_t index = store_block_index(upload, &call.found[i]);
+    for (size_t i = 0; i < call.blocks.n_found; i++) {
+        int64_t index = store_block_index(upload, &call.blocks.found[i]);
         assert_in_range(index, 0, BLOCKS - 1);
         size_t len = index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
-        assert_int_equal(call.found[i].len, len);
-        assert_int_equal(call.found[i].crc64, act_crc64(0, t.data + index * BLOCK, len));
+        assert_int_equal(call.blocks.found[i].len, len);
+        assert_int_equal(call.blocks.found[i].crc64, act_crc64(0, t.data + index * BLOCK, len));
         seen |= 1U << index;
     }
     store_call_release(&call);
@@ -387,7 +398,7 @@ TEST(kept_upload_is_let_go_of)
 {
     struct store_call keep = call_of(STORE_DROP, "x", &id);
 
-    keep.keep = true;
+    keep.drop.keep = true;
     assert_ok(begin_upload("x", &id), t.err);
     assert_ok(run(&keep), t.err); /* without a block there is nothing to keep */
     assert_files(".act-part-", 0);
@@ -408,19 +419,19 @@ TEST(uncommitted_bytes_can_be_read)
     struct store_call call = call_of(STORE_GET, "x", &id);
     char sink[TOTAL];
 
-    call.from_upload = true;
-    call.sink = sink;
-    call.sink_cap = BLOCK;
+    call.get.upload = &id;
+    call.get.sink = sink;
+    call.get.sink_cap = BLOCK;
     assert_int_equal(run(&call), -ACT_NOT_FOUND); /* not ours */
     assert_ok(begin_upload("x", &id), t.err);
     assert_ok(send_block("x", &id, 1), t.err);
     assert_ok(send_block("x", &id, 2), t.err);
     assert_int_equal(run(&call), -ACT_NOT_FOUND); /* not there */
-    call.offset = BLOCK + 10;
-    call.sink_cap = TOTAL;
+    call.get.offset = BLOCK + 10;
+    call.get.sink_cap = TOTAL;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_int_equal(call.got, TOTAL - BLOCK - 10);
-    assert_memory_equal(sink, t.data + BLOCK + 10, call.got);
+    assert_int_equal(call.get.got, TOTAL - BLOCK - 10);
+    assert_memory_equal(sink, t.data + BLOCK + 10, call.get.got);
     store_call_release(&call);
 }
 
@@ -429,7 +440,7 @@ TEST(part_of_a_secret_is_secret)
     struct store_call call = call_of(STORE_BLOCKS, "x", &id);
     struct stat st;
 
-    call.attr.mode = 0600;
+    call.blocks.mode = 0600;
     assert_ok(run(&call), t.err);
     ACT_AUTOFREE char *part = only_file("");
     assert_int_equal(stat(part, &st), 0);
@@ -724,8 +735,8 @@ static int get(const char *key, char sink[TOTAL])
 {
     struct store_call call = call_of(STORE_GET, key, &id);
 
-    call.sink = sink;
-    call.sink_cap = TOTAL;
+    call.get.sink = sink;
+    call.get.sink_cap = TOTAL;
     memset(sink, 0, TOTAL);
     return run(&call);
 }
@@ -786,8 +797,8 @@ TEST(many_folders_at_once)
         for (int i = 0; i < N; i++) {
             snprintf(keys[i], sizeof(keys[i]), "f%03d/x%d", i * 7 % FOLDERS, i);
             calls[i] = call_of(round ? STORE_DELETE : STORE_PUT, keys[i], &id);
-            calls[i].data = keys[i];
-            calls[i].len = round ? 0 : 5;
+            if (round == 0)
+                calls[i].put.data = (struct store_data){.bytes = keys[i], .len = 5};
             calls[i].done = count_done;
             calls[i].arg = &done;
             store_start(t.store, &calls[i]);
@@ -815,7 +826,7 @@ TEST(full_disk_is_said_early)
     }
     reopen();
     assert_ok(put("x", "old", 3), t.err);
-    call.total = 4 << 20;
+    call.blocks.total = 4 << 20;
     assert_int_equal(run(&call), -ACT_FAIL);
     assert_non_null(strstr(act_error_text(&t.err), "No space left"));
     assert_int_equal(put("x", big, 4 << 20), -ACT_FAIL);
@@ -824,8 +835,8 @@ TEST(full_disk_is_said_early)
     assert_files(".act-part-", 0);
     assert_ok(put("x", big, 512 << 10), t.err); /* and the room was given back */
 
-    block.data = big;
-    block.len = 4 << 20;
+    block.block.data.bytes = big;
+    block.block.data.len = 4 << 20;
     assert_ok(begin_upload("y", &id), t.err);
     assert_int_equal(run(&block), -ACT_FAIL);
     assert_int_equal(blocks_of("y", &id), 0);
@@ -915,11 +926,11 @@ TEST(holes_are_zeros)
 
     run_shell(
         "truncate -s 1G sparse && printf x | dd of=sparse bs=1 seek=500000000 conv=notrunc 2>/dev/null");
-    call.offset = 499999901;
-    call.sink = sink;
-    call.sink_cap = sizeof(sink);
+    call.get.offset = 499999901;
+    call.get.sink = sink;
+    call.get.sink_cap = sizeof(sink);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_int_equal(call.got, sizeof(sink));
+    assert_int_equal(call.get.got, sizeof(sink));
     assert_int_equal(call.entry.size, 1 << 30);
     assert_memory_equal(sink, zeros, sizeof(zeros));
     assert_int_equal(sink[99], 'x');

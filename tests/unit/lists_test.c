@@ -161,14 +161,14 @@ static int delete_many(struct names *s, struct store_call *call)
 
 static int get(struct names *s, struct store_call *call)
 {
-    char *sink = call->sink;
+    char *sink = call->get.sink;
 
     if (++s->gets == s->fail_get)
         return act_error_set(&call->error, ACT_TEMPORARY, "told to fail");
-    assert_int_equal(call->if_match != NULL, !s->grows);
-    for (; call->got < call->sink_cap && call->offset + call->got < s->size; call->got++)
-        sink[call->got] = byte_at(s, call->offset + call->got);
-    store_sums_add(call->sums, call->sink, call->got);
+    assert_int_equal(call->get.if_match != NULL, !s->grows);
+    for (; call->get.got < call->get.sink_cap && call->get.offset + call->get.got < s->size; call->get.got++)
+        sink[call->get.got] = byte_at(s, call->get.offset + call->get.got);
+    store_sums_add(call->get.sums, call->get.sink, call->get.got);
     return 0;
 }
 
@@ -183,7 +183,7 @@ static int perform(struct names *s, struct store_call *call)
     assert_int_equal(call->op == STORE_CLEAR, s->leftovers);
     s->deletes++;
     return call->op == STORE_DELETE_MANY ? delete_many(s, call)
-                                         : delete_key(s, call->key, call->if_match, &call->error);
+                                         : delete_key(s, call->key, call->delete.if_match, &call->error);
 }
 
 static void answer(void *arg)

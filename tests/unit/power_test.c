@@ -338,8 +338,9 @@ TEST(test_no_sync)
 /* Who does not let a call be kept has the object when it is done. */
 TEST(test_each_alone)
 {
-    struct store_call put = {.op = STORE_PUT, .key = "a/b", .data = "text", .len = 4, .attr.mode = -1};
-    struct store_call copy = {.op = STORE_COPY, .source = "a/b", .key = "a/c"};
+    struct store_call put = {
+        .op = STORE_PUT, .key = "a/b", .put = {.data.bytes = "text", .data.len = 4, .attr.mode = -1}};
+    struct store_call copy = {.op = STORE_COPY, .copy.source = "a/b", .key = "a/c"};
 
     forget_all();
     assert_ok(store_do(t.to, &put, &t.err), t.err);
@@ -355,24 +356,24 @@ TEST(test_each_alone)
 
 TEST(test_blocks_alone)
 {
-    struct store_call call = {.key = "large", .total = 8, .attr.mode = -1, .data = "12345678", .len = 8};
+    struct store_upload_id id = {0};
 
     for (int begun = 0; begun < 2; begun++) {
         forget_all();
-        call.upload_id.bytes[0]++;
-        if (begun) {
-            call.op = STORE_BLOCKS;
-            assert_ok(store_do(t.to, &call, &t.err), t.err);
-            store_call_release(&call);
+        id.bytes[0]++;
+        struct store_call calls[] = {
+            {.op = STORE_BLOCKS, .key = "large", .blocks = {.upload_id = id, .total = 8}},
+            {.op = STORE_BLOCK,
+             .key = "large",
+             .block = {.upload_id = id, .data = {.bytes = "12345678", .len = 8}}},
+            {.op = STORE_COMMIT,
+             .key = "large",
+             .commit = {.upload_id = id, .n_blocks = 1, .total = 8, .attr.mode = -1}},
+        };
+        for (size_t i = !begun; i < sizeof(calls) / sizeof(calls[0]); i++) {
+            assert_ok(store_do(t.to, &calls[i], &t.err), t.err);
+            store_call_release(&calls[i]);
         }
-        call.op = STORE_BLOCK;
-        assert_ok(store_do(t.to, &call, &t.err), t.err);
-        store_call_release(&call);
-        call.op = STORE_COMMIT;
-        call.n_blocks = 1;
-        call.part_size = 8;
-        assert_ok(store_do(t.to, &call, &t.err), t.err);
-        store_call_release(&call);
         assert_in_order(1);
     }
 }

@@ -115,13 +115,23 @@ static int get_from_upload(struct memory *m, struct store_call *call)
 {
     for (size_t i = 0; i < m->n_blocks; i++) {
         const struct block *b = &m->blocks[i];
-        if (memcmp(&b->upload, &call->upload_id, sizeof(b->upload)) != 0 || b->offset != call->offset)
+        if (memcmp(&b->upload, call->get.upload, sizeof(b->upload)) != 0 || b->offset != call->get.offset)
             continue;
-        call->got = b->len;
-        memcpy(call->sink, b->data, b->len);
+        call->get.got = b->len;
+        memcpy(call->get.sink, b->data, b->len);
         return 0;
     }
     return absent(call);
+}
+
+static int do_head(struct memory *m, struct store_call *call)
+{
+    struct stored *o = find(m, call->key);
+
+    if (!o)
+        return absent(call);
+    describe(m, o, &call->entry);
+    return 0;
 }
 
 static int do_get(struct memory *m, struct store_call *call)
@@ -132,34 +142,33 @@ static int do_get(struct memory *m, struct store_call *call)
     if (!o)
         return absent(call);
     snprintf(etag, sizeof(etag), "\"%d\"", o->version);
-    if (call->if_match && strcmp(call->if_match, etag) != 0)
+    if (call->get.if_match && strcmp(call->get.if_match, etag) != 0)
         return act_error_set(&call->error, ACT_TEMPORARY, "'%s' changed", call->key);
     describe(m, o, &call->entry);
-    if (call->op == STORE_HEAD)
-        return 0;
-    call->got = call->offset >= o->len ? 0 : o->len - call->offset;
-    if (call->got > call->sink_cap)
-        call->got = call->sink_cap;
-    if (call->got)
-        memcpy(call->sink, o->data + call->offset, call->got);
-    if (m->truncate_get && call->got)
-        call->got--;
-    if (m->corrupt_get && call->got)
-        ((char *)call->sink)[0] ^= 1;
+    call->get.got = call->get.offset >= o->len ? 0 : o->len - call->get.offset;
+    if (call->get.got > call->get.sink_cap)
+        call->get.got = call->get.sink_cap;
+    if (call->get.got)
+        memcpy(call->get.sink, o->data + call->get.offset, call->get.got);
+    if (m->truncate_get && call->get.got)
+        call->get.got--;
+    if (m->corrupt_get && call->get.got)
+        ((char *)call->get.sink)[0] ^= 1;
     return 0;
 }
 
 /* As put(), with what the writer says of the whole. */
-static void put_whole(struct memory *m, struct store_call *call, const void *data, size_t len)
+static void put_whole(struct memory *m, const char *key, const struct store_attributes *attr,
+                      const void *data, size_t len)
 {
-    put(m, call->key, data, len);
-    struct stored *o = find(m, call->key);
-    o->has_crc64 = call->attr.crc64 != NULL;
-    o->crc64 = call->attr.crc64 ? *call->attr.crc64 : 0;
-    if (call->attr.crc64)
+    put(m, key, data, len);
+    struct stored *o = find(m, key);
+    o->has_crc64 = attr->crc64 != NULL;
+    o->crc64 = attr->crc64 ? *attr->crc64 : 0;
+    if (attr->crc64)
         assert_true(o->crc64 == act_crc64(0, data, len));
-    if (call->op == STORE_COMMIT && call->attr.md5)
-        assert_string_equal(o->md5, call->attr.md5);
+    if (attr->md5)
+        assert_string_equal(o->md5, attr->md5);
 }
 
 static struct block *find_block(struct memory *m, const struct store_upload_id *upload, uint32_t index)
@@ -176,29 +185,45 @@ static void remove_block(struct memory *m, size_t i)
     m->blocks[i] = m->blocks[--m->n_blocks];
 }
 
-static int do_put(struct memory *m, struct store_call *call)
+static int check_data(const struct store_data *data, struct store_call *call)
 {
     char md5[ACT_MD5_BASE64];
 
-    md5_of(call->data, call->len, md5);
-    if ((call->md5 && strcmp(call->md5, md5) != 0) ||
-        (call->crc64 && *call->crc64 != act_crc64(0, call->data, call->len)))
+    md5_of(data->bytes, data->len, md5);
+    if ((data->md5 && strcmp(data->md5, md5) != 0) ||
+        (data->crc64 && *data->crc64 != act_crc64(0, data->bytes, data->len)))
         return act_error_set(&call->error, ACT_FAIL, "'%s' was damaged: MD5 or CRC-64", call->key);
-    if (call->sums)
-        store_sums_add(call->sums, call->data, call->len);
-    if (call->op == STORE_PUT) {
-        put_whole(m, call, call->data, call->len);
-        return 0;
-    }
-    struct block *b = find_block(m, &call->upload_id, call->block); /* it takes the place of an older one */
+    if (data->sums)
+        store_sums_add(data->sums, data->bytes, data->len);
+    return 0;
+}
+
+static int do_put(struct memory *m, struct store_call *call)
+{
+    const struct store_put *put = &call->put;
+    int rc = check_data(&put->data, call);
+
+    if (rc == 0)
+        put_whole(m, call->key, &put->attr, put->data.bytes, put->data.len);
+    return rc;
+}
+
+static int do_block(struct memory *m, struct store_call *call)
+{
+    const struct store_put_block *from = &call->block;
+    int rc = check_data(&from->data, call);
+
+    if (rc)
+        return rc;
+    struct block *b = find_block(m, &from->upload_id, from->index); /* it takes the place of an older one */
     if (b)
         remove_block(m, (size_t)(b - m->blocks));
     b = &m->blocks[m->n_blocks++];
-    assert_int_equal(call->offset % 4, 0);
+    assert_int_equal(from->offset % 4, 0);
     *b = (struct block){
-        .upload = call->upload_id, .index = call->block, .len = call->len, .offset = call->offset};
-    b->data = act_alloc(call->len);
-    memcpy(b->data, call->data, call->len);
+        .upload = from->upload_id, .index = from->index, .len = from->data.len, .offset = from->offset};
+    b->data = act_alloc(from->data.len);
+    memcpy(b->data, from->data.bytes, from->data.len);
     return 0;
 }
 
@@ -206,9 +231,9 @@ static int do_blocks(struct memory *m, struct store_call *call)
 {
     if (m->busy)
         return act_error_set(&call->error, ACT_TEMPORARY, "somebody else has '%s'", call->key);
-    call->found = act_calloc(m->n_blocks + 1, sizeof(*call->found));
+    call->blocks.found = act_calloc(m->n_blocks + 1, sizeof(*call->blocks.found));
     for (size_t i = 0; i < m->n_blocks; i++) {
-        struct store_block *b = &call->found[call->n_found++];
+        struct store_block *b = &call->blocks.found[call->blocks.n_found++];
         store_block_id(&m->blocks[i].upload, m->blocks[i].index, b->id);
         b->len = m->blocks[i].len;
         b->has_crc64 = m->store.ops->sums_are_free;
@@ -220,8 +245,8 @@ static int do_blocks(struct memory *m, struct store_call *call)
 static int do_drop(struct memory *m, struct store_call *call)
 {
     m->drops++;
-    for (size_t i = m->n_blocks; i-- > 0 && !call->keep;)
-        if (memcmp(&m->blocks[i].upload, &call->upload_id, sizeof(call->upload_id)) == 0)
+    for (size_t i = m->n_blocks; i-- > 0 && !call->drop.keep;)
+        if (memcmp(&m->blocks[i].upload, &call->drop.upload_id, sizeof(struct store_upload_id)) == 0)
             remove_block(m, i);
     return 0;
 }
@@ -233,8 +258,8 @@ static int do_commit(struct memory *m, struct store_call *call)
     if (m->lose_a_block)
         remove_block(m, 0);
     m->lose_a_block = false;
-    for (uint32_t i = 0; i < call->n_blocks; i++) {
-        const struct block *b = find_block(m, &call->upload_id, i);
+    for (uint32_t i = 0; i < call->commit.n_blocks; i++) {
+        const struct block *b = find_block(m, &call->commit.upload_id, i);
         if (!b) {
             act_buf_release(&whole);
             act_error_set(&call->error, ACT_TEMPORARY, "block %u of '%s' is missing", i, call->key);
@@ -243,8 +268,8 @@ static int do_commit(struct memory *m, struct store_call *call)
         }
         act_buf_add(&whole, b->data, b->len);
     }
-    assert_int_equal(whole.len, call->total);
-    put_whole(m, call, whole.data, whole.len);
+    assert_int_equal(whole.len, call->commit.total);
+    put_whole(m, call->key, &call->commit.attr, whole.data, whole.len);
     act_buf_release(&whole);
     return 0;
 }
@@ -307,11 +332,10 @@ static int do_from(struct memory *m, struct store_call *call)
     struct stored *source = NULL;
     char etag[STORE_ETAG];
 
-    assert_int_equal(sscanf(call->source_url, "%p", (void **)&source), 1);
+    assert_int_equal(sscanf(call->put_from.source.url, "%p", (void **)&source), 1);
     snprintf(etag, sizeof(etag), "\"%d\"", source->version);
-    if (call->source_match && strcmp(call->source_match, etag) != 0)
+    if (call->put_from.source.match && strcmp(call->put_from.source.match, etag) != 0)
         return act_error_set(&call->error, ACT_TEMPORARY, "the source has changed");
-    assert_int_equal(call->total, source->len);
     put(m, call->key, source->data, source->len);
     return 0;
 }
@@ -325,10 +349,11 @@ static int perform(struct memory *m, struct store_call *call)
     }
     switch (call->op) {
     case STORE_HEAD:
+        return do_head(m, call);
     case STORE_GET: {
-        int rc = call->from_upload ? get_from_upload(m, call) : do_get(m, call);
-        if (rc == 0 && call->sums)
-            store_sums_add(call->sums, call->sink, call->got);
+        int rc = call->get.upload ? get_from_upload(m, call) : do_get(m, call);
+        if (rc == 0 && call->get.sums)
+            store_sums_add(call->get.sums, call->get.sink, call->get.got);
         return rc;
     }
     case STORE_BLOCKS:
@@ -338,8 +363,9 @@ static int perform(struct memory *m, struct store_call *call)
     case STORE_PUT_FROM:
         return do_from(m, call);
     case STORE_PUT:
-    case STORE_BLOCK:
         return do_put(m, call);
+    case STORE_BLOCK:
+        return do_block(m, call);
     case STORE_COMMIT:
         return do_commit(m, call);
     case STORE_DELETE:
@@ -383,7 +409,7 @@ static void memory_start(struct store *store, struct store_call *call)
     if (++m->under_way > m->most_under_way)
         m->most_under_way = m->under_way;
     /* odd parts take longer: they arrive out of order */
-    engine_timer(engine, call->op == STORE_GET && call->offset % 8 ? 2 : 0, fire, p);
+    engine_timer(engine, call->op == STORE_GET && call->get.offset % 8 ? 2 : 0, fire, p);
 }
 
 static const char *no_problem(const char *key)

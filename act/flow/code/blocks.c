@@ -133,18 +133,18 @@ static struct store_block *name_blocks(const struct package_summary *package)
 /* Marks those of our blocks that the object at key has, or that wait there. Returns how many, or an error. */
 static int64_t find_ours(struct upload *u, const char *key, struct act_error *err)
 {
-    ACT_AUTO(store_call) list = {.op = STORE_BLOCKS, .key = key};
-    int rc = store_do(u->store, &list, err);
+    ACT_AUTO(store_call) call = {.op = STORE_BLOCKS, .key = key};
+    int rc = store_do(u->store, &call, err);
     int64_t n = 0;
 
     if (rc < 0)
         return rc;
-    if (list.n_found > 0)
-        qsort(list.found, list.n_found, sizeof(*list.found), by_id);
+    if (call.blocks.n_found > 0)
+        qsort(call.blocks.found, call.blocks.n_found, sizeof(*call.blocks.found), by_id);
     for (size_t i = 0; i < u->io->package.n_blocks; i++) {
         struct store_block *block = &u->blocks[i];
-        block->committed =
-            list.n_found > 0 && bsearch(block, list.found, list.n_found, sizeof(*block), by_id);
+        block->committed = call.blocks.n_found > 0 &&
+                           bsearch(block, call.blocks.found, call.blocks.n_found, sizeof(*block), by_id);
         n += block->committed;
     }
     return n;
@@ -212,7 +212,7 @@ static void part_read(void *arg)
         end_part(part);
         return;
     }
-    part->call.data = part->data;
+    part->call.block.data.bytes = part->data;
     store_start(u->store, &part->call);
 }
 
@@ -225,10 +225,9 @@ static void send_part(struct upload *u, size_t i)
                           .range = range,
                           .call = {.op = STORE_BLOCK,
                                    .key = u->key,
-                                   .block_id = u->blocks[i].id,
-                                   .offset = range->offset,
-                                   .len = range->len,
-                                   .crc64 = &range->crc64,
+                                   .block = {.id = u->blocks[i].id,
+                                             .offset = range->offset,
+                                             .data = {.len = range->len, .crc64 = &range->crc64}},
                                    .done = part_sent,
                                    .arg = part}};
     u->under_way++;
@@ -269,14 +268,14 @@ static int commit(struct upload *u, struct act_error *err)
 
     for (size_t i = 0; i < package->n_blocks; i++)
         crc64 = act_crc64_combine(crc64, package->blocks[i].crc64, package->blocks[i].len);
-    struct store_call call = {.op = STORE_COMMIT,
-                              .key = u->key,
-                              .blocks = u->blocks,
-                              .n_blocks = (uint32_t)package->n_blocks,
-                              .total = package->bytes,
-                              .if_match = u->there ? u->etag : NULL,
-                              .if_absent = !u->there,
-                              .attr = {.mode = -1, .crc64 = &crc64}};
+    struct store_call call = {
+        .op = STORE_COMMIT,
+        .key = u->key,
+        .commit = {.blocks = u->blocks,
+                   .n_blocks = (uint32_t)package->n_blocks,
+                   .total = package->bytes,
+                   .condition = {.if_match = u->there ? u->etag : NULL, .if_absent = !u->there},
+                   .attr = {.mode = -1, .crc64 = &crc64}}};
     int rc = store_do(u->store, &call, err);
     memcpy(u->etag, call.entry.etag, STORE_ETAG);
     store_call_release(&call);
@@ -310,7 +309,8 @@ static int choose(struct upload *u, const char *own_key, struct act_error *err)
 
 static int copy_committed(struct upload *u, const char *own_key, struct act_error *err)
 {
-    struct store_call copy = {.op = STORE_COPY, .source = u->key, .source_match = u->etag, .key = own_key};
+    struct store_call copy = {
+        .op = STORE_COPY, .copy = {.source = u->key, .source_match = u->etag}, .key = own_key};
     int rc = store_do(u->store, &copy, err);
 
     store_call_release(&copy);

@@ -258,7 +258,7 @@ static int publish(struct work *w, struct act_error *err)
         rc = is_published(w, pointer, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .source = key, .key = w->flow->config.code.path};
+    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy.source = key, .key = w->flow->config.code.path};
     rc = store_do(w->store, &copy, err);
     if (rc == 0)
         rc = write_pointer(w, copy.entry.etag, err);
