@@ -35,7 +35,7 @@ static bool will_fail(struct walk *walk, const struct sync_item *item)
     if (!walk->options->dry_run || item->from.kind != STORE_FILE ||
         store_may_read(walk->from, item->from.key, &err) == 0)
         return false;
-    transfer_report_failure(walk->report, &err, &walk->first);
+    walk_fail(walk, &err);
     return true;
 }
 
@@ -62,7 +62,7 @@ static void copy_item(struct walk *walk, struct sync_item *item)
 
     if (problem) {
         act_error_set(&err, ACT_FAIL, "cannot copy '%s': %s", item->from.key, problem);
-        transfer_report_failure(walk->report, &err, &walk->first);
+        walk_fail(walk, &err);
     } else if (!will_fail(walk, item)) {
         t->found_objects += !item->from.filled;
         t->folder_modes += item->from.filled && walk->options->dry_run;
@@ -166,7 +166,7 @@ static void pass_by_link(struct walk *walk, struct sync_item *item)
                       "cannot copy '%s': the link leads out of the folder; --follow stores what it leads to, "
                       "--skip-links leaves it out",
                       item->from.key);
-        transfer_report_failure(walk->report, &err, &walk->first);
+        walk_fail(walk, &err);
     }
     sync_item_release(item);
 }
@@ -241,7 +241,6 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
                                .folder_modes = true,
                                .take = copy_or_compare,
                                .report = report};
-    struct act_error first = {0};
     uint64_t agreed = 0; /* objects to delete */
     int rc = 0;
 
@@ -251,12 +250,12 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
     if (mirror)
         rc = mirror_check(&setup, &agreed, err);
     if (rc == 0)
-        rc = walk_run(&setup, &first, err);
+        rc = walk_run(&setup, err);
     if (rc == 0 && report->total.failed_objects > 0)
         report->kept_extras = agreed;
     else if (rc == 0 && agreed > 0)
-        rc = mirror_run(&setup, agreed, &first, err);
+        rc = mirror_run(&setup, agreed, err);
     if (rc == 0 && !options->dry_run && report->total.done_objects + report->total.folder_modes > 0)
         rc = sync_destination(to, err);
-    return rc < 0 ? rc : transfer_report_result(report, &first, err);
+    return rc < 0 ? rc : transfer_report_result(report, err);
 }

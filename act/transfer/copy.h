@@ -158,7 +158,6 @@ struct walk {
     bool stop; /* start nothing more */
     enum { WALK_IDLE, WALK_PUMPING, WALK_PUMP_AGAIN } pump;
     struct transfer_report *report;
-    struct act_error first;
 };
 
 /* ---- walk.c */
@@ -176,9 +175,8 @@ struct walk_setup {
     void *arg;
     struct transfer_report *report; /* added to */
 };
-/* Walks both sides to the end. 0, or an error if it could not start; failures are in the report, the first one in
- * *first. */
-int walk_run(const struct walk_setup *setup, struct act_error *first, struct act_error *err);
+/* Walks both sides to the end. 0, or an error if it could not start or came to a halt; failures are in the report. */
+int walk_run(const struct walk_setup *setup, struct act_error *err);
 
 /* Does whatever can be done now. Call it after every event; a nested call makes it check again. */
 void walk_pump(struct walk *walk);
@@ -254,7 +252,6 @@ void compare_start(struct walk *walk, struct sync_item *item, bool deep,
 /* Counts what is only at the destination and asks, before anything is changed. */
 int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct act_error *err) ACT_NODISCARD;
 /* Deletes it, unless it is now more than was agreed. */
-int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *first,
-               struct act_error *err) ACT_NODISCARD;
+int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -96,30 +96,12 @@ static int refuse_emptied(const struct count *n, struct act_error *err)
         n->emptied);
 }
 
-static int judge_extras(const struct walk_setup *setup, const struct count *n, struct act_error *err)
-{
-    const struct transfer_options *o = setup->options;
-
-    if (n->emptied)
-        return refuse_emptied(n, err);
-    if (n->extras == 0)
-        return 0;
-    if (n->sources == 0)
-        return refuse_empty_source(setup, n, err);
-    if (o->max_delete >= 0 && n->extras > (uint64_t)o->max_delete)
-        return act_error_set(err, ACT_USAGE,
-                             "%" PRIu64 " object%s would be deleted, more than the %" PRId64
-                             " of --max-delete: nothing was changed",
-                             n->extras, n->extras == 1 ? "" : "s", o->max_delete);
-    return o->confirm && !o->dry_run ? o->confirm(o->arg, n->extras, n->bytes, err) : 0;
-}
-
+/* Counts both sides, and refuses to delete what may only be left over because a disk is not mounted. */
 static int count_both_sides(const struct walk_setup *setup, struct count *out, struct act_error *err)
 {
     struct transfer_options quiet = {.filter = setup->options->filter};
     struct transfer_report report = {0};
     struct walk_setup counting = *setup;
-    struct act_error first = {0};
 
     *out = (struct count){0};
     counting.options = &quiet;
@@ -128,26 +110,36 @@ static int count_both_sides(const struct walk_setup *setup, struct count *out, s
     counting.take = count_item;
     counting.arg = out;
     counting.report = &report;
-    int rc = walk_run(&counting, &first, err);
+    int rc = walk_run(&counting, err);
     if (rc == 0)
-        rc = transfer_report_result(&report, &first, err);
+        rc = transfer_report_result(&report, err);
     transfer_report_release(&report);
     while (out->n_linked)
         leave_linked(out);
     free(out->linked);
+    if (rc == 0 && out->emptied)
+        rc = refuse_emptied(out, err);
+    else if (rc == 0 && out->extras > 0 && out->sources == 0)
+        rc = refuse_empty_source(setup, out, err);
+    free(out->emptied);
     return rc;
 }
 
 int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct act_error *err)
 {
+    const struct transfer_options *o = setup->options;
     struct count n;
     int rc = count_both_sides(setup, &n, err);
 
     *out_agreed = n.extras;
-    if (rc == 0)
-        rc = judge_extras(setup, &n, err);
-    free(n.emptied);
-    return rc;
+    if (rc < 0 || n.extras == 0)
+        return rc;
+    if (o->max_delete >= 0 && n.extras > (uint64_t)o->max_delete)
+        return act_error_set(err, ACT_USAGE,
+                             "%" PRIu64 " object%s would be deleted, more than the %" PRId64
+                             " of --max-delete: nothing was changed",
+                             n.extras, n.extras == 1 ? "" : "s", o->max_delete);
+    return o->confirm && !o->dry_run ? o->confirm(o->arg, n.extras, n.bytes, err) : 0;
 }
 
 /* Copying may have taken hours. What was agreed must still be what would be deleted: the source may have disappeared
@@ -157,19 +149,12 @@ static int check_again(const struct walk_setup *setup, uint64_t agreed, struct a
     struct count n;
     int rc = count_both_sides(setup, &n, err);
 
-    if (rc == 0 && n.emptied)
-        rc = refuse_emptied(&n, err);
-    free(n.emptied);
-    if (rc < 0 || n.extras == 0)
-        return rc;
-    if (n.sources == 0)
-        return refuse_empty_source(setup, &n, err);
-    if (n.extras > agreed)
-        return act_error_set(err, ACT_TEMPORARY,
-                             "there are now %" PRIu64 " objects to delete, and not %" PRIu64
-                             " as before: nothing was deleted; run the same command again",
-                             n.extras, agreed);
-    return 0;
+    if (rc == 0 && n.extras > agreed)
+        rc = act_error_set(err, ACT_TEMPORARY,
+                           "there are now %" PRIu64 " objects to delete, and not %" PRIu64
+                           " as before: nothing was deleted; run the same command again",
+                           n.extras, agreed);
+    return rc;
 }
 
 /* ---- deleting */
@@ -253,8 +238,7 @@ static void tell_deletion(struct walk *walk, struct sync_item *item)
 }
 
 /* A folder that lost its last file is listed as an empty one next time, and is then deleted too. */
-int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *first,
-               struct act_error *err)
+int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *err)
 {
     const struct transfer_progress *t = &setup->report->total;
     struct deletion deletion = {.deleter = {.store = setup->to, .deleted = deleted, .more = more},
@@ -273,7 +257,7 @@ int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error
     do {
         before = t->deleted_objects;
         deletion.again = false;
-        rc = walk_run(&own, first, err);
+        rc = walk_run(&own, err);
         transfer_deleter_release(&deletion.deleter);
     } while (rc == 0 && deletion.again && t->failed_objects == 0 && t->deleted_objects > before);
     return rc;

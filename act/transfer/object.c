@@ -69,17 +69,6 @@ struct object *object_new_read(struct walk *walk, struct store *source, struct s
     return o;
 }
 
-void object_free(struct object *o)
-{
-    leave_walk(o);
-    store_entry_release(&o->from);
-    free(o->to_key);
-    free(o->states);
-    free(o->source_url);
-    free(o->refusal);
-    free(o);
-}
-
 size_t object_part_len(const struct object *o, uint32_t index)
 {
     uint64_t offset = (uint64_t)index * o->part_size;
@@ -144,6 +133,17 @@ void object_count_written(struct object *o, uint32_t index, bool resumed)
     o->resumed_bytes += resumed ? len : 0;
 }
 
+static void free_object(struct object *o)
+{
+    leave_walk(o);
+    store_entry_release(&o->from);
+    free(o->to_key);
+    free(o->states);
+    free(o->source_url);
+    free(o->refusal);
+    free(o);
+}
+
 static void end_object(struct object *o)
 {
     struct transfer_progress *t = &o->walk->report->total;
@@ -154,7 +154,7 @@ static void end_object(struct object *o)
         t->done_objects += !o->from.filled;
         t->folder_modes += o->from.filled && o->outcome != OBJECT_IN_VAIN;
     }
-    object_free(o);
+    free_object(o);
 }
 
 void object_settle(struct object *o)

@@ -11,7 +11,6 @@
 
 /* ---- object.c */
 
-void object_free(struct object *o);
 size_t object_part_len(const struct object *o, uint32_t index);
 /* Whether its MD5 needs all parts in order. */
 bool object_is_chained(const struct object *o);

@@ -189,16 +189,15 @@ static void chain_add(struct part *p)
     p->object->chain.tail = &p->next;
 }
 
-static void chain_remove(struct part *p)
+/* Removes and returns the part to which this place of the chain points. */
+static struct part *chain_take(struct object *o, struct part **at)
 {
-    struct object *o = p->object;
-    struct part **at = &o->chain.parts;
+    struct part *p = *at;
 
-    while (*at != p)
-        at = &(*at)->next;
     *at = p->next;
     if (!p->next)
         o->chain.tail = at;
+    return p;
 }
 
 /* Hands the next part in order to a worker, if it has arrived. */
@@ -208,23 +207,18 @@ static void chain_next(struct object *o)
 
     if (o->chain.hashing || !p || p->phase != PART_ARRIVED)
         return;
-    chain_remove(p);
     o->chain.hashing = true;
-    engine_work(o->walk->engine, chain_part, chain_done, p);
+    engine_work(o->walk->engine, chain_part, chain_done, chain_take(o, &o->chain.parts));
 }
 
 /* Ends the parts that have arrived but will never be hashed. */
 static void chain_end(struct object *o)
 {
-    struct part *p = o->chain.parts, *next;
-
-    for (; p; p = next) {
-        next = p->next;
-        if (p->phase == PART_ARRIVED) {
-            chain_remove(p);
-            part_free(p);
-        }
-    }
+    for (struct part **at = &o->chain.parts; *at;)
+        if ((*at)->phase == PART_ARRIVED)
+            part_free(chain_take(o, at));
+        else
+            at = &(*at)->next;
 }
 
 /* ---- reading */

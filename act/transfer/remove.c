@@ -18,7 +18,6 @@ struct removal {
     bool only_folders; /* leave everything else */
     bool filled;       /* folders with something in them were listed */
     bool stop;
-    struct act_error first;
 };
 
 static void remove_more(struct removal *r);
@@ -29,7 +28,7 @@ static void entry_removed(void *arg, const struct store_entry *entry, const stru
     struct transfer_progress *t = &r->report->total;
 
     if (error) {
-        transfer_report_failure(r->report, error, &r->first);
+        transfer_report_failure(r->report, error);
         r->stop |= transfer_is_hopeless(error);
         return;
     }
@@ -67,7 +66,7 @@ static void remove_listed_entry(struct removal *r, struct store_entry *entry)
     if (!should_remove(r, entry))
         return;
     if (entry->kind == STORE_UNREADABLE) {
-        transfer_report_unreadable(r->report, entry, &r->first);
+        transfer_report_unreadable(r->report, entry);
         return;
     }
     r->report->total.found_objects++;
@@ -87,7 +86,7 @@ static void removal_page_came(void *arg, struct store_page *page, bool last, con
     r->listing = false;
     r->last = last;
     if (error) {
-        transfer_report_failure(r->report, error, &r->first);
+        transfer_report_failure(r->report, error);
         r->stop = true;
     }
     store_page_release(&r->page);
@@ -147,7 +146,7 @@ static int remove_file(struct removal *r, struct engine *engine, const char *pat
 
 /* Removes empty folders below the prefix and returns how many; those that could not be removed are in *report. */
 static uint64_t remove_empty_level(struct engine *engine, const struct removal *before,
-                                   struct transfer_report *report, struct act_error *first)
+                                   struct transfer_report *report)
 {
     const struct transfer_options options = {.filter = before->options->filter};
     struct removal r = {
@@ -156,7 +155,6 @@ static uint64_t remove_empty_level(struct engine *engine, const struct removal *
     *report = (struct transfer_report){0};
     init_removal(&r, before->deleter.store, false);
     remove_listed(&r, engine);
-    *first = r.first;
     return report->total.done_objects;
 }
 
@@ -164,13 +162,12 @@ static uint64_t remove_empty_level(struct engine *engine, const struct removal *
 static void remove_empty_levels(struct engine *engine, struct removal *r)
 {
     struct transfer_report report;
-    struct act_error first;
     uint64_t removed;
 
     do {
-        removed = remove_empty_level(engine, r, &report, &first);
+        removed = remove_empty_level(engine, r, &report);
         if (removed == 0)
-            transfer_report_add(r->report, &report, &first, &r->first);
+            transfer_report_add(r->report, &report);
         transfer_report_release(&report);
     } while (removed > 0);
 }
@@ -188,7 +185,7 @@ static void remove_empty_folders(struct engine *engine, struct removal *r)
         return;
     rc = store_do(r->deleter.store, &itself, &err);
     if (rc < 0 && rc != -ACT_NOT_FOUND)
-        transfer_report_failure(r->report, &err, &r->first);
+        transfer_report_failure(r->report, &err);
     store_call_release(&itself);
 }
 
@@ -211,7 +208,7 @@ int transfer_remove(struct engine *engine, const struct transfer_path *what,
     if (what->is_folder && !options->dry_run && report->total.failed_objects == 0)
         remove_empty_folders(engine, &r);
     transfer_progress_tick(options, report, true);
-    return rc < 0 ? rc : transfer_report_result(report, &r.first, err);
+    return rc < 0 ? rc : transfer_report_result(report, err);
 }
 
 int transfer_clear(struct engine *engine, struct store *store, const char *path,
@@ -224,5 +221,5 @@ int transfer_clear(struct engine *engine, struct store *store, const char *path,
     init_removal(&r, store, true);
     remove_listed(&r, engine);
     transfer_progress_tick(options, report, true);
-    return transfer_report_result(report, &r.first, err);
+    return transfer_report_result(report, err);
 }

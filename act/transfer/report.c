@@ -77,22 +77,20 @@ static void add_failure(struct transfer_report *report, const char *text, uint64
     failure->n += n;
 }
 
-void transfer_report_failure(struct transfer_report *report, const struct act_error *error,
-                             struct act_error *first)
+void transfer_report_failure(struct transfer_report *report, const struct act_error *error)
 {
     if (report->total.failed_objects++ == 0)
-        *first = *error;
+        report->first = *error;
     add_failure(report, act_error_text(error), 1);
 }
 
-void transfer_report_unreadable(struct transfer_report *report, const struct store_entry *entry,
-                                struct act_error *first)
+void transfer_report_unreadable(struct transfer_report *report, const struct store_entry *entry)
 {
     struct act_error err;
 
     (void)store_entry_problem(entry, &err);
     act_error_hint(&err, "--exclude leaves it out");
-    transfer_report_failure(report, &err, first);
+    transfer_report_failure(report, &err);
 }
 
 void transfer_report_add_failures(struct transfer_report *sum, const struct transfer_report *part)
@@ -106,17 +104,15 @@ void transfer_report_add_failures(struct transfer_report *sum, const struct tran
     }
 }
 
-void transfer_report_add(struct transfer_report *report, const struct transfer_report *part,
-                         const struct act_error *part_first, struct act_error *first)
+void transfer_report_add(struct transfer_report *report, const struct transfer_report *part)
 {
     if (report->total.failed_objects == 0 && part->total.failed_objects > 0)
-        *first = *part_first;
+        report->first = part->first;
     report->total.failed_objects += part->total.failed_objects;
     transfer_report_add_failures(report, part);
 }
 
-int transfer_report_result(const struct transfer_report *report, const struct act_error *first,
-                           struct act_error *err)
+int transfer_report_result(const struct transfer_report *report, struct act_error *err)
 {
     const struct transfer_progress *t = &report->total;
     const uint64_t done = report->is_plan ? t->found_objects : t->done_objects;
@@ -125,13 +121,13 @@ int transfer_report_result(const struct transfer_report *report, const struct ac
     if (t->failed_objects == 0)
         return 0;
     if (t->failed_objects == 1 || good == 0) {
-        *err = *first;
+        *err = report->first;
         if (good > 0)
             err->code = ACT_PARTIAL;
         return -(int)err->code;
     }
     return act_error_set(err, ACT_PARTIAL, "%" PRIu64 " of %" PRIu64 " objects failed; the first: %s",
-                         t->failed_objects, t->failed_objects + good, act_error_text(first));
+                         t->failed_objects, t->failed_objects + good, act_error_text(&report->first));
 }
 
 bool transfer_is_hopeless(const struct act_error *error)

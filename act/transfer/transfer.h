@@ -51,9 +51,9 @@ struct transfer_progress {
     uint64_t deleted_objects;
     uint64_t failed_objects;
     uint64_t folder_modes; /* set on non-empty folders, which are not objects; in a dry run, to be set */
-    const char *
-        slow; /* the key of the object in flight longest, for some seconds at least; NULL: none. Valid during the call
-                         of progress */
+    /* The key of the object that has been under way longest, if for some seconds; NULL: none. Valid during the call of
+     * progress. */
+    const char *slow;
 };
 
 enum { TRANSFER_MAX_FAILURES = 20 };
@@ -68,6 +68,7 @@ struct transfer_failure {
 struct transfer_report {
     struct transfer_progress total;
     uint64_t kept_extras;              /* of a mirror: not deleted because something failed */
+    struct act_error first;            /* the first failure, whole, where total.failed_objects is not 0 */
     struct transfer_failure *failures; /* the first TRANSFER_MAX_FAILURES groups */
     size_t n_failures;
     bool is_plan;         /* of a dry run: what was found would be done */

@@ -30,21 +30,17 @@ char *transfer_prefix(const char *path);
 /* Whether a leftover with this key lies at or below the path. */
 bool transfer_is_leftover_of(const char *key, const char *path);
 
-/* Counts and names a failure; the first one is kept whole in first. */
-void transfer_report_failure(struct transfer_report *report, const struct act_error *error,
-                             struct act_error *first);
+/* Counts and names a failure. */
+void transfer_report_failure(struct transfer_report *report, const struct act_error *error);
 
 /* The same for an entry that is STORE_UNREADABLE. */
-void transfer_report_unreadable(struct transfer_report *report, const struct store_entry *entry,
-                                struct act_error *first);
+void transfer_report_unreadable(struct transfer_report *report, const struct store_entry *entry);
 
-/* Adds the failures of a part of the work; the first of all is kept whole in first. */
-void transfer_report_add(struct transfer_report *report, const struct transfer_report *part,
-                         const struct act_error *part_first, struct act_error *first);
+/* Adds the failures of a part of the work, and counts them. */
+void transfer_report_add(struct transfer_report *report, const struct transfer_report *part);
 
 /* The result of a finished walk: 0, -ACT_PARTIAL, or the first failure when nothing was done. */
-int transfer_report_result(const struct transfer_report *report, const struct act_error *first,
-                           struct act_error *err);
+int transfer_report_result(const struct transfer_report *report, struct act_error *err);
 
 /* Whether further objects would meet the same error: refused credentials, an unreachable service. */
 bool transfer_is_hopeless(const struct act_error *error);

@@ -94,12 +94,11 @@ int transfer_verify(struct engine *engine, const struct transfer_path *from, str
                                .take = verify_item,
                                .arg = &v,
                                .report = report};
-    struct act_error first = {0};
 
     *report = (struct transfer_report){0};
-    int rc = walk_run(&setup, &first, err);
+    int rc = walk_run(&setup, err);
     if (rc == 0)
-        rc = transfer_report_result(report, &first, err);
+        rc = transfer_report_result(report, err);
     if (rc == 0 && v.differences > 0)
         rc = act_error_set(err, ACT_PARTIAL, "%llu difference%s", (unsigned long long)v.differences,
                            v.differences == 1 ? "" : "s");

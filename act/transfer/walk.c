@@ -15,7 +15,7 @@ enum {
 
 void walk_fail(struct walk *walk, const struct act_error *error)
 {
-    transfer_report_failure(walk->report, error, &walk->first);
+    transfer_report_failure(walk->report, error);
     if (transfer_is_hopeless(error))
         walk->stop = true;
 }
@@ -25,7 +25,7 @@ void walk_fail_unreadable(struct walk *walk, const struct sync_item *item)
     const struct store_entry *from = &item->from;
     bool is_from = from->key && from->kind == STORE_UNREADABLE;
 
-    transfer_report_unreadable(walk->report, is_from ? from : &item->to, &walk->first);
+    transfer_report_unreadable(walk->report, is_from ? from : &item->to);
 }
 
 /* ---- listing */
@@ -38,7 +38,7 @@ static void page_came(void *arg, struct store_page *page, bool last, const struc
 
     l->asked = false;
     if (error || sync_feed(walk->sync, l->side, page, last, &err) < 0) {
-        transfer_report_failure(walk->report, error ? error : &err, &walk->first);
+        walk_fail(walk, error ? error : &err);
         walk->stop = true;
     }
     walk_pump(walk);
@@ -276,7 +276,7 @@ static void walk_release(struct walk *walk)
     transfer_pool_release(&walk->pool);
 }
 
-int walk_run(const struct walk_setup *setup, struct act_error *first, struct act_error *err)
+int walk_run(const struct walk_setup *setup, struct act_error *err)
 {
     const struct transfer_options *options = setup->options;
     struct store *from = setup->from->store, *to = setup->to;
@@ -316,6 +316,5 @@ int walk_run(const struct walk_setup *setup, struct act_error *first, struct act
         rc = act_error_set(err, ACT_FAIL,
                            "the transfer came to a halt before its end; run the same command again");
     walk_release(&walk);
-    *first = walk.first;
     return rc;
 }
