@@ -44,41 +44,54 @@ static const char *keep_long_text(const char *text)
     return NULL;
 }
 
-/* Marks the end of a text of which only size - 1 bytes fit. */
-static void mark_cut(char *text, size_t size)
+static bool continues_character(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Leaves out the middle of what is too long: how a text begins says what failed, how it ends says why. */
+static void copy_cut(char *out, size_t size, const char *text)
 {
     static const char mark[] = "...";
+    size_t len = strlen(text), head = (size - sizeof(mark)) / 2, tail = size - sizeof(mark) - head;
 
-    memcpy(text + size - sizeof(mark), mark, sizeof(mark));
+    if (len < size) {
+        memcpy(out, text, len + 1);
+        return;
+    }
+    while (head > 0 && continues_character(text[head]))
+        head--;
+    while (continues_character(text[len - tail]))
+        tail--;
+    snprintf(out, size, "%.*s%s%s", (int)head, text, mark, text + len - tail);
 }
 
 static void set_text(struct act_error *err, const char *text)
 {
-    bool fits = strlen(text) < sizeof(err->brief);
+    char cut[ACT_ERROR_TEXT];
 
-    err->long_text = fits ? NULL : keep_long_text(text);
-    snprintf(err->brief, sizeof(err->brief), "%s", text);
-    if (!fits)
-        mark_cut(err->brief, sizeof(err->brief));
+    copy_cut(cut, sizeof(cut), text);
+    copy_cut(err->brief, sizeof(err->brief), cut);
+    err->long_text = strlen(cut) < sizeof(err->brief) ? NULL : keep_long_text(cut);
 }
 
-ACT_PRINTF(2, 0)
-static void format_text(char text[ACT_ERROR_TEXT], const char *fmt, va_list ap)
+/* New string. */
+ACT_PRINTF(1, 0)
+static char *format_text(const char *fmt, va_list ap)
 {
-    if (vsnprintf(text, ACT_ERROR_TEXT, fmt, ap) >= ACT_ERROR_TEXT)
-        mark_cut(text, ACT_ERROR_TEXT);
+    char *text = act_vsprintf(fmt, ap);
+
     /* remote text must not move a terminal's cursor or forge a line */
     act_mask_controls(text, "\n\t", '?');
     act_mask_controls(text, "", ' ');
+    return text;
 }
 
 /* The text becomes "<a><sep><b>". */
 static void join_text(struct act_error *err, const char *a, const char *sep, const char *b)
 {
-    char joined[ACT_ERROR_TEXT];
+    ACT_AUTOFREE char *joined = act_sprintf("%s%s%s", a, sep, b);
 
-    if (snprintf(joined, sizeof(joined), "%s%s%s", a, sep, b) >= (int)sizeof(joined))
-        mark_cut(joined, sizeof(joined));
     set_text(err, joined);
 }
 
@@ -86,7 +99,6 @@ ACT_PRINTF(3, 0)
 static int set_code(struct act_error *err, enum act_code code, const char *fmt, va_list ap)
 {
     int saved = errno;
-    char text[ACT_ERROR_TEXT];
 
     if (err) {
         err->code = code;
@@ -95,7 +107,7 @@ static int set_code(struct act_error *err, enum act_code code, const char *fmt, 
         err->network = false;
         err->service_code[0] = '\0';
         err->request_id[0] = '\0';
-        format_text(text, fmt, ap);
+        ACT_AUTOFREE char *text = format_text(fmt, ap);
         set_text(err, text);
     }
     errno = saved;
@@ -154,11 +166,10 @@ int act_error_prefix(struct act_error *err, const char *fmt, ...)
     if (!err)
         return -ACT_FAIL;
 
-    char text[ACT_ERROR_TEXT];
     va_list ap;
 
     va_start(ap, fmt);
-    format_text(text, fmt, ap);
+    ACT_AUTOFREE char *text = format_text(fmt, ap);
     va_end(ap);
     join_text(err, text, ": ", act_error_text(err));
     return -(int)err->code;
@@ -169,11 +180,10 @@ int act_error_hint(struct act_error *err, const char *fmt, ...)
     if (!err)
         return -ACT_FAIL;
 
-    char text[ACT_ERROR_TEXT];
     va_list ap;
 
     va_start(ap, fmt);
-    format_text(text, fmt, ap);
+    ACT_AUTOFREE char *text = format_text(fmt, ap);
     va_end(ap);
     join_text(err, act_error_text(err), "; ", text);
     return -(int)err->code;

@@ -53,7 +53,7 @@ struct act_error {
     bool network;          /* no response came: DNS, connection, TLS, reset, stall */
     char service_code[64]; /* the service's own code, as "BlobNotFound"; may be empty */
     char request_id[64];   /* the service's request id; may be empty */
-    char brief[232];       /* the text, or how it begins; read it by act_error_text() */
+    char brief[232];       /* the text, or how it begins and ends; read it by act_error_text() */
     const char *long_text; /* the whole of a text that is longer than brief; else NULL */
 };
 
@@ -65,8 +65,8 @@ static inline const char *act_error_text(const struct act_error *err)
     return err->long_text ? err->long_text : err->brief;
 }
 
-/* Sets code and text (control characters become '?', too long a text ends in "..."), clears the other
- * facts and returns -code. err may be NULL. errno is kept. */
+/* Sets code and text (control characters become '?', "..." stands for the middle of too long a text), clears the
+ * other facts and returns -code. err may be NULL. errno is kept. */
 int act_error_set(struct act_error *err, enum act_code code, const char *fmt, ...) ACT_PRINTF(3, 4);
 
 /* As act_error_set(), with ": " and the description of errnum appended; the code follows from errnum
