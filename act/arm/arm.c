@@ -223,7 +223,7 @@ static void take_headers(struct arm_try *t)
     call->retry_after_ms = http_retry_after_ms(&t->http.answer_headers, act_now_unix_s());
 }
 
-/* An empty body, or "null", which is what the service says to a cancel. */
+/* An empty body, or "null", the response to a cancel. */
 static bool says_nothing(const struct act_buf *body)
 {
     ACT_AUTOFREE char *text = act_strndup(body->len ? body->data : "", body->len);
@@ -274,7 +274,7 @@ static void answered(struct http_call *http)
     }
 }
 
-/* Nobody should wonder why nothing happens; and nobody needs to be told every second. */
+/* Explains a long silence, but not every second. */
 static void tell_wait(const struct http_call *http, int64_t ms, bool throttled)
 {
     enum { SHORT_MS = 900, REST_MS = 10000 };

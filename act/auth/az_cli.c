@@ -35,7 +35,7 @@ static const char *tenant_of(const struct token_want *want)
     return tenant ? tenant : want->tenant;
 }
 
-/* In a folder where nobody can have planted Python modules that it would load. */
+/* In a folder where nobody can plant Python modules for it to load. */
 static void run_az(void *arg)
 {
     struct token_ask *ask = arg;
@@ -83,7 +83,7 @@ static char *line_with(const char *text, const char *word)
     return http_redact_text(line);
 }
 
-/* What Microsoft Entra said, without the ids behind it. New string; empty: az does not tell. */
+/* The message of Microsoft Entra without the ids that follow it. New string; empty: az does not report one. */
 static char *entra_reason(const char *text)
 {
     static const char code[] = "AADSTS";

@@ -73,7 +73,7 @@ static bool is_cache(const json_t *cache)
            json_is_object(json_object_get(cache, "logins"));
 }
 
-/* What is there; an empty one when there is nothing to use. A new reference. */
+/* The current cache; an empty one if it is missing or unusable. A new reference. */
 static json_t *read_cache(void)
 {
     ACT_AUTOFREE char *path = file_name("tokens.json");

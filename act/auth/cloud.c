@@ -75,7 +75,7 @@ static const struct auth_cloud *by_name(const char *name)
     return NULL;
 }
 
-/* Some give the host alone, some with a slash behind it. New string. */
+/* Some give only the host, some add a slash. New string. */
 static char *normal_authority(const char *text)
 {
     char *url = strstr(text, "://") ? act_strdup(text) : act_sprintf("https://%s", text);

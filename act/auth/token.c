@@ -5,7 +5,7 @@
  *                    |   +-> another process asks: again a little later              everyone who waits
  *                    |   +-> ours to ask: source after source -> keep (worker) ------------^
  *
- * A slot is one token that is wanted: for a scope, in a cloud, of a tenant.
+ * A slot is one wanted token: for a scope, in a cloud, of a tenant.
  */
 #include "auth/token.h"
 
@@ -407,7 +407,7 @@ static void ask_next(struct slot *slot)
 
 /* ---- looking (worker) ---- */
 
-/* Whether those behind this source are not to be looked at: it comes first, though its token has ended. */
+/* Whether the sources after this one are skipped: it takes precedence even if its token has expired. */
 static bool is_logged_in(const struct slot *slot)
 {
     ACT_AUTO(token_grant) grant = {0};
@@ -432,7 +432,7 @@ static bool find_in_cache(struct slot *slot)
     return false;
 }
 
-/* One lock for all who ask the same sources for the same. */
+/* One lock for all processes that request the same token from the same sources. */
 static int lock_refresh(const struct slot *slot, struct act_error *err)
 {
     const struct token_want *want = &slot->want;

@@ -10,7 +10,7 @@
 
 /* ---- the result */
 
-/* Nobody asked to leave out sockets, pipes and devices: report them. */
+/* Sockets, pipes and devices are left out without being asked to: report them. */
 static void mention_special_files(const struct package_list *list)
 {
     static const char *const kinds[] = {"socket", "pipe", "device"};

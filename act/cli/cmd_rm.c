@@ -9,7 +9,7 @@
 typedef unsigned long long count_t; /* for printf */
 
 struct removing {
-    struct cli_progress progress; /* first: it is what the callbacks get */
+    struct cli_progress progress; /* first, because the callbacks get a pointer to it */
     struct cli *cli;
     const char *word;
     const struct transfer_path *what;

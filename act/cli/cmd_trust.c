@@ -83,7 +83,7 @@ static int print_json(const char *project, const struct act_strv *all, const str
                           err);
 }
 
-/* After showing what there is: asks as every verb does, or with -y trusts what was shown. */
+/* After listing them: asks as every verb does, or with -y trusts what was listed. */
 static int decide(struct cli *cli, const struct config *config, const struct act_strv *all,
                   const struct act_strv *unknown, struct act_error *err)
 {

@@ -11,7 +11,7 @@
 typedef unsigned long long count_t; /* for printf */
 
 struct moving {
-    struct cli_progress progress; /* first: it is what the callbacks get */
+    struct cli_progress progress; /* first, because the callbacks get a pointer to it */
     struct cli *cli;
     struct flow *from; /* the other cluster's; NULL: none */
     bool up;

@@ -8,7 +8,7 @@
 typedef unsigned long long count_t; /* for printf */
 
 struct comparison {
-    struct cli_progress progress; /* first: it is what the callbacks get */
+    struct cli_progress progress; /* first, because the callbacks get a pointer to it */
     struct flow_verify io;
     bool json;
     uint64_t differences;

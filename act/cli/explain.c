@@ -1,4 +1,4 @@
-/* explain.c - init --dry-run: what goes into the package, what is left out and why, and what would be done. */
+/* explain.c - init --dry-run: the files of the package, those left out and why, and what would be done. */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -15,7 +15,7 @@
 
 enum { MIN_CONTAINER = 3, MAX_CONTAINER = 63, MAX_ACCOUNT = 63 };
 
-/* Beside the runs, where they see it; behind a login node that is not a place that this machine reads and writes. */
+/* Beside the runs, where they see it; not behind a login node, where this machine cannot read and write. */
 static char *built_in_place(const struct config *config)
 {
     if (!act_streq(config->platform, "slurm") || config->slurm.login)
@@ -34,7 +34,7 @@ static struct yaml *built_in_tree(const struct config *config)
     return tree;
 }
 
-/* As if it were in a file of its own, so that it is judged like one. */
+/* As if it came from a separate file, so that the same checks apply. */
 static struct yaml *tree_in_memory(const struct config_account *a, const char *file)
 {
     const struct {
@@ -79,7 +79,7 @@ static void add_environment(struct yaml *tree)
     }
 }
 
-/* Whether what is used comes from the environment. */
+/* Whether the credential in use comes from the environment. */
 static bool is_lent(const struct yaml *tree)
 {
     const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");

@@ -141,7 +141,7 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
     check_store_path(folder, row, f);
     check_share(folder, row, f);
     char *file = folder->account_file;
-    if (!file) { /* the account and the datastore that stands for it belong together */
+    if (!file) { /* the account and its datastore belong together */
         file = top_level_text(c, "azure_blob_config_file");
         if (!folder->datastore_name)
             folder->datastore_name = top_level_text(c, "datastore_name");
@@ -368,7 +368,7 @@ int config_load(const struct config_request *request, struct config *out, struct
     for (size_t i = 0; rc == 0 && i < f.warnings.n; i++)
         act_warn("%s", f.warnings.v[i]);
     if (rc == 0 && f.problems.n > 0) {
-        /* what is wrong on the command line is no matter of a file */
+        /* a mistake on the command line is not one of a file */
         rc = act_error_set(err, act_starts_with(f.problems.v[0], "-p") ? ACT_USAGE : ACT_CONFIG, "%s",
                            f.problems.v[0]);
         if (f.problems.n > 1)
@@ -492,7 +492,7 @@ static int unknown_folder(const struct config *config, const char *path, const c
     return -ACT_NOT_FOUND;
 }
 
-/* Behind a name ".." may lead anywhere, because the name may be a link. */
+/* After a name, ".." may lead anywhere, because the name may be a link. */
 static bool has_inner_parent(const char *path)
 {
     while (act_starts_with(path, "../") || act_starts_with(path, "./") || *path == '/')

@@ -169,7 +169,7 @@ static void doubt_row(const struct yaml *row, struct config_findings *f)
         config_warn_unknown(config_cluster_keys, "config_param.*.", row, f);
 }
 
-/* A key that is read nowhere: what is typed for one command must not pass in silence. */
+/* A key without effect must not be ignored silently on the command line. */
 static void doubt_idle(const struct yaml *map, struct config_findings *f)
 {
     for (size_t i = 0; i < map->n; i++) {
@@ -179,8 +179,7 @@ static void doubt_idle(const struct yaml *map, struct config_findings *f)
     }
 }
 
-/* In a file a key that ACT does not know is a doubt, as it may be another tool's; on the command line it is a
- * mistake. */
+/* In a file, an unknown key may be another tool's and only deserves a warning; on the command line it is an error. */
 static int check_param(const struct yaml *over, struct act_error *err)
 {
     const struct yaml *rows = yaml_get(over, "config_param");

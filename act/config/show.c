@@ -64,7 +64,7 @@ static bool is_shown(const struct config_key *key)
            !key->instead;
 }
 
-/* The members of one level as an object; maps are added by who asks. */
+/* The members of one level as an object; the caller adds the maps. */
 static json_t *members_json(const struct config *config, const struct config_key *keys, const char *prefix,
                             const void *base)
 {
@@ -205,7 +205,7 @@ static void add_account(json_t *out, const struct config *config, const struct c
     yaml_tree_free(tree);
 }
 
-/* What stands at the top level serves the rows that name no account file themselves. */
+/* The account at the top level is used by rows that name no account file. */
 static void point_at_top_level(json_t *out, const struct config *config, const struct config_folder *folder)
 {
     static const char *const inherited[] = {"azure_blob_config_file", "datastore_name"};

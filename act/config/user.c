@@ -41,7 +41,7 @@ static int check_owner(const char *file, struct act_error *err)
     return 0;
 }
 
-/* Whoever can write its folder can put another file there. In a sticky one only the owners can. */
+/* Anybody who can write to its folder can replace the file; in a sticky folder only the owners can. */
 static int check_folder(const char *file, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(file);
@@ -156,7 +156,7 @@ bool config_account_is_own(const struct config *config, const struct config_fold
            (config_is_users(file) || !act_path_is_within(file, config->project_root));
 }
 
-/* Most values stand in the file of the one before. */
+/* Most values come from the same file as the previous one. */
 // NOLINTNEXTLINE(misc-no-recursion): bounded by the levels of codec/yaml
 static void add_files(const struct yaml *value, const char *before, struct act_strv *names)
 {

@@ -90,7 +90,7 @@ static void add_found(struct ledger *ledger, const struct ledger_runs *runs)
         act_warn("the new ledger has not all runs: %s", act_error_text(&err));
 }
 
-/* aside: what is left of the previous ledger, or NULL. */
+/* aside: the remains of the previous ledger, or NULL. */
 static void fill(struct flow *flow, struct ledger *ledger, const char *aside)
 {
     struct ledger_runs left = {0}, here;

@@ -261,7 +261,7 @@ static void add_account(const struct config *config, const struct config_folder 
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
         return;
     if (config_is_users(
-            folder->account_file)) { /* its contents are the user's; what is read and written there is not */
+            folder->account_file)) { /* the account is the user's; the folder in its store may not be */
         ACT_AUTOFREE char *place = flow_real_place(folder->account_file);
         add(items, act_sprintf("'%s' is '%s' in the store of your own account file '%s'", folder->name,
                                folder->path, place));
@@ -271,7 +271,7 @@ static void add_account(const struct config *config, const struct config_folder 
     if (!config_is_built_in(folder))
         add_file(config, "account", folder->account_file, items);
     if (!config_account_peek(config, folder, &a))
-        return; /* its user reports what is wrong with it */
+        return; /* reported when the account is used */
     if (config_is_built_in(folder))
         add_place_in_root(config, folder, a.folder, items);
     else if (a.folder)
@@ -292,8 +292,8 @@ static void add_owner(const struct config *config, const char *path, struct act_
     add(items, act_sprintf("'%s' belongs to the user '%s'", config_shown_path(config, path), name));
 }
 
-/* Commands in the configuration run as the user. Somebody else may have put it there, even above the project, in a
- * folder such as /tmp. A file outside the project is one that the user named. */
+/* Commands in the configuration run as the user. Somebody else may have put the configuration there, even above the
+ * project, in a folder such as /tmp. A file outside the project was named by the user. */
 static void add_owners(const struct config *config, struct act_strv *items)
 {
     ACT_AUTOFREE char *above = act_path_join(config->project_root, "aux_data");

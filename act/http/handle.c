@@ -16,7 +16,7 @@ enum {
     DEFAULT_MAX_BODY = 8 << 20,
     SMALL_BUFFER = 16 << 10, /* the least that libcurl takes for sending */
     LARGE_BUFFER = 256 << 10,
-    BODY_PER_BUFFER = 16, /* a body is so many buffers, at least */
+    BODY_PER_BUFFER = 16, /* a body is at least this many buffers */
 };
 
 enum kind { UNSET, PLAIN, HEAD, MEMORY_BODY, LIMITED_BODY };
@@ -156,8 +156,8 @@ static int rewind_body(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* Under a limit a slow transfer is no stall, nor is one that waits for its turn. Comes about once a second,
- * and whenever something moves. */
+/* Under a limit, a slow transfer is not a stall, nor is one that waits for its turn. libcurl calls this about once a
+ * second, and whenever bytes move. */
 static int look_for_stall(void *arg, curl_off_t in_all, curl_off_t in, curl_off_t out_all, curl_off_t out)
 {
     struct http_handle *h = arg;
@@ -312,8 +312,8 @@ static void set_way(struct http_handle *h, const struct http_try *t)
 
 /* --- the request's headers ------------------------------------------------------------------------------ */
 
-/* Lines for libcurl, without copying: "Name: value", "Name;" for an empty value, "Name:" for none of its own
- * making. */
+/* Lines for libcurl, without copying: "Name: value", "Name;" for an empty value, "Name:" to drop a header that libcurl
+ * would add. */
 static void add_header_line(struct http_handle *h, size_t n, char *line)
 {
     h->lines[n].data = line;

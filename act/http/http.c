@@ -117,7 +117,7 @@ static void restore_url(struct http_try *t)
     t->call->url = act_strdup(t->url);
 }
 
-/* The last step: whatever belongs to the way is gone before done is called, which may start the call anew. */
+/* The last step: everything of this try is freed before done is called, which may start the call again. */
 static void end_call(struct http_try *t, int rc)
 {
     struct http_call *call = t->call;
@@ -185,8 +185,7 @@ static CURLcode note_response(struct http_try *t)
 
 /* --- what follows from a try ---------------------------------------------------------------------------- */
 
-/* Throttling is the peer's way to live with more clients than it can serve at once. But one that does nothing
- * else is out of order. */
+/* A peer throttles when it has more clients than it can serve at once. But a peer that does nothing else is broken. */
 static bool is_free(const struct http_try *t, bool throttled)
 {
     const struct http_call *call = t->call;

@@ -51,7 +51,7 @@ long http_limit_piece(const struct http_limit *limit)
     return (long)piece_of(&limit->lines[HTTP_DOWN]);
 }
 
-/* One piece, but not more than the body has left: what is granted is lost to the others until it is used. */
+/* One piece, but not more than the body has left: granted bytes are unavailable to others until used. */
 static size_t grant_for(const struct line *line, const struct http_handle *h)
 {
     const struct http_call *call = h->t->call;

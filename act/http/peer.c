@@ -45,7 +45,7 @@ static struct http_peer *find_or_add_peer(struct http *http, const char *url)
     return add_peer(http, name, local);
 }
 
-/* Parsing a URL takes longer than comparing its beginning with those that were seen. */
+/* Comparing the beginning of a URL with known ones is faster than parsing it. */
 struct http_peer *http_peer_of(struct http *http, const char *url)
 {
     const char *host = strstr(url, "://");

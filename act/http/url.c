@@ -170,8 +170,8 @@ static void peer_release(struct peer *peer)
     curl_free(peer->port);
 }
 
-/* A name of ASCII letters, digits, '-' and '_' between dots, or an address: what is written otherwise may be another
- * name for whoever looks it up. */
+/* A name of ASCII letters, digits, '-' and '_' between dots, or an address: a resolver may read any other spelling as a
+ * different name. */
 static bool is_plain_host(const char *host)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.";

@@ -18,7 +18,7 @@
 /* Freed when the disk is full, so that the end can still be recorded. */
 #define FILE_RESERVE "reserve"
 #define FILE_CLAIM   "claim"
-/* Slurm has it open before the attempt begins, and appends to it in every attempt. */
+/* Slurm opens it before the attempt begins and appends to it in every attempt. */
 #define NAME_SLURM_OUTPUT "slurm.txt"
 
 enum { RESERVE_BYTES = 256 * 1024 };

@@ -23,7 +23,7 @@ enum { OPEN_FOLDERS = 16 };
 
 /* ---- where ---- */
 
-/* What is below "root" of the file system is seen below the mount point (proc_pid_mountinfo(5)). */
+/* The part of the file system below "root" appears below the mount point (proc_pid_mountinfo(5)). */
 static char *seen_at(const char *mount, const char *group)
 {
     ACT_AUTOFREE char *root = NULL;

@@ -48,7 +48,7 @@ static bool is_file(const char *image)
            act_ends_with(image, ".sqsh");
 }
 
-/* ---- what is seen inside ---- */
+/* ---- what the container sees ---- */
 
 static int check_path(const char *path, struct act_error *err)
 {

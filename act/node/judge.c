@@ -165,7 +165,7 @@ void judge_run(struct supervisor *s)
     }
 }
 
-/* ---- what is left ---- */
+/* ---- what remains ---- */
 
 static bool left_in_disorder(const struct rank_state *state)
 {

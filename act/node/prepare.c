@@ -120,7 +120,7 @@ static int run_step(const struct node *node, const char *name, const char *const
     return rc;
 }
 
-/* So that it is fetched once instead of by every rank. */
+/* Fetched once instead of by every rank. */
 static int fetch_image(const struct node *node, struct outcome *o, struct act_error *err)
 {
     static const char *const nothing[] = {"true", NULL};

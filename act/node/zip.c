@@ -190,7 +190,7 @@ static int check_entry(const struct zip *zip, const struct zip_entry *e, size_t 
     return 0;
 }
 
-/* One record; *at moves behind it. The name moves over what was read already, to make room for its NUL. */
+/* One record; *at is moved past it. The name is moved over bytes already read, to make room for its NUL. */
 static int read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, struct zip_entry *e,
                       struct act_error *err)
 {

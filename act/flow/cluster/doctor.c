@@ -35,7 +35,7 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
     return rc == 0;
 }
 
-/* Asks for a key that need not be there: who answers is reached, and accepts the credentials. */
+/* Asks for a key that need not exist: any response shows that the store can be reached and accepts the credentials. */
 static int ask_store(struct flow *flow, const struct config_folder *folder, char **out_name,
                      struct act_error *err)
 {
@@ -85,7 +85,7 @@ static void examine_stores(struct flow *flow, struct platform_findings *findings
 {
     const struct config *c = &flow->config;
 
-    examine_store(flow, &c->code, findings); /* one that is not configured is what is found */
+    examine_store(flow, &c->code, findings); /* a missing account is a finding */
     for (size_t i = 0; i < c->n_folders; i++) {
         const char *file = c->folders[i].account_file;
         bool known = config_is_share(&c->folders[i]) || act_streq(file, c->code.account_file);

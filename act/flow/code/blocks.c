@@ -128,7 +128,7 @@ static struct store_block *name_blocks(const struct package_summary *package)
     return blocks;
 }
 
-/* What is there */
+/* The blocks that the store has */
 
 /* Marks those of our blocks that the object at key has, or that wait there. Returns how many, or an error. */
 static int64_t find_ours(struct upload *u, const char *key, struct act_error *err)

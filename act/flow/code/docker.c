@@ -16,7 +16,8 @@ static const char *last_line(char *text)
     return line ? line + 1 : text;
 }
 
-/* Whether it is there and works: docker is a client, whose daemon may not run. err: what it says else. */
+/* Whether the tool is installed and works: docker is only a client, and its daemon may not be running. If not, err has
+ * its message. */
 static bool answers(const char *tool, char *program, struct act_error *err)
 {
     enum { ANSWER_S = 30, ANSWER_MAX = 64 << 10 };

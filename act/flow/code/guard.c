@@ -1,9 +1,9 @@
 /* guard.c - what must not get into a package unnoticed: credentials.
  *
- * A cluster or account file that holds a secret stays out, whatever its name and wherever it lies: all that reads such
- * a file takes one map of YAML (or JSON) of at most 1 MiB, and so does this. One that does not parse (a tab, marks of a
- * merge) is known by its name or place, and is read by its words. Who may read the package need not be who may read the
- * file. Other files with credentials may be what the code needs: they are packed and named.
+ * A cluster or account file with a secret stays out, whatever its name and place: every reader of such a file expects
+ * one YAML (or JSON) map of at most 1 MiB, and so does this. A file that does not parse (a tab, merge markers) is
+ * recognized by its name or place and searched for words, because those who may read the package are not always those
+ * who may read the file. The code may need other files with credentials: they are packed, and the user is told.
  */
 #include <endian.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static bool has_mount_password(const struct yaml *value)
     return s && s[strlen(option)] && !strchr("<$ ,", s[strlen(option)]);
 }
 
-/* The credentials of a job file's volumes and registries, and its secret variables, wherever they stand in it. */
+/* The credentials of a job file's volumes and registries, and its secret variables, anywhere in it. */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 static char *secret_of_job(const struct yaml *tree)
 {
@@ -171,7 +171,7 @@ static char *word_before(const char *start, const char *colon)
     return act_strndup(word, (size_t)(end - word));
 }
 
-/* What stands behind the colon, or indented on the next lines: of much text its beginning, which says enough. */
+/* The value after the colon, or on the indented lines that follow. The beginning of a long one is enough. */
 static char *value_behind(const char *s)
 {
     enum { VALUE_MAX = 512 };
@@ -313,7 +313,7 @@ static bool is_service_account(const char *data, size_t len)
            json_object_get(json, "private_key") != NULL;
 }
 
-/* What is known by its name alone has no look; what has one is at most 16 KiB. */
+/* Files recognized by name alone have no look(); those that have one are at most 16 KiB. */
 static const struct credential {
     const char *name; /* "*.pem": how it ends, else all of it */
     bool (*look)(const char *data, size_t len);
@@ -334,7 +334,7 @@ static const struct credential {
     {"*.json", is_service_account},
 };
 
-/* What the guard looks into, at most: it only warns, and nobody waits for it. */
+/* A limit on the files that are opened: this only warns, so it must not take long. */
 enum { LOOK_BYTES = 16 << 10, MAX_LOOKS = 64 };
 
 static const struct credential *find_credential(const char *name)

@@ -150,7 +150,7 @@ static int is_stored(const struct work *w, struct act_error *err)
     return rc == 1 ? size == w->io->package.bytes : rc;
 }
 
-/* A package of an earlier init is looked into before it is sent. What is damaged is made anew. */
+/* A package left by an earlier init is checked before it is sent, and rebuilt if it is damaged. */
 static int verify(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *file = flow_package_cache(w->io->package.sha256);
@@ -265,7 +265,7 @@ static int publish(struct work *w, struct act_error *err)
     return rc;
 }
 
-/* How long what is in the cache is kept that nobody uses, or that was never finished. */
+/* How long the cache keeps files that are no longer used, or were never finished. */
 static int64_t kept_s(const char *name)
 {
     enum { DAY_S = 24 * 3600, MONTH_S = 30 * DAY_S };
@@ -320,7 +320,7 @@ static int upload(struct work *w, struct act_error *err)
     return rc < 0 ? act_error_prefix(err, "cannot upload the package to '%s'", w->flow->config.code.path) : 0;
 }
 
-/* So many new bytes are rarely code: they may be data or checkpoints. */
+/* This many new bytes are rarely code; they may be data or checkpoints. */
 static int weigh(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();

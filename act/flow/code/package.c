@@ -1,4 +1,4 @@
-/* package.c - the package that a run is pinned to: which one code_path stands for, and a verified local copy. */
+/* package.c - the package that a run is pinned to: the one at code_path, and a verified local copy of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,7 +55,8 @@ bool flow_file_is(const char *path, const char *sha256)
     return act_sha256_file(path, hex, &ignored) == 0 && strcmp(hex, sha256) == 0;
 }
 
-/* Used: kept in the cache for longer. Once a day, because whoever sends this file takes a new time for a change. */
+/* Marks it as used, so that the cache keeps it longer. Only once a day, because a process that is sending the file
+ * takes a new time for a change. */
 static void note_use(const char *file)
 {
     enum { DAY_S = 24 * 3600 };
@@ -73,7 +74,7 @@ static int fetch_verified(struct flow *flow, struct store *store, struct flow_pa
         note_use(p->file);
         return 0;
     }
-    unlink(p->file); /* a damaged copy must not look like one that is the same */
+    unlink(p->file); /* a damaged copy must not pass for an identical one */
     int rc = fetch(flow, store, p->key, p->file, err);
     if (rc < 0 || flow_file_is(p->file, p->sha256))
         return rc;

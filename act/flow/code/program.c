@@ -1,7 +1,7 @@
 /* program.c - refuses a command that cannot work, before anything is uploaded or queued.
  *
- * Only what is certain is refused: files that the package does not have count as missing unless something can still
- * make them (compile.aml.sh, requirements.txt), or they lie in a mapped folder.
+ * It refuses only what is certain to fail: a file that is not in the package counts as missing unless something can
+ * still create it (compile.aml.sh, requirements.txt) or it lies in a mapped folder.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -148,8 +148,8 @@ static bool is_alone(const struct interpreter *interpreter, const char *word)
     return word[0] == '-' && word[1] && strspn(word + 1, interpreter->alone) == strlen(word + 1);
 }
 
-/* "python -u train.py", "python -m pkg.train", when there is no option before it but those that stand alone. -I and -P
- * of Python take no modules from where it starts. */
+/* "python -u train.py", "python -m pkg.train", if only options without a value come before it. With -I or -P Python
+ * does not import from the current folder. */
 static struct started by_interpreter(const struct act_strv *argv)
 {
     const struct interpreter *interpreter = find_interpreter(argv->v[0]);
@@ -234,7 +234,7 @@ static int check_started(const struct place *p, const struct started *what, stru
 
 /* ---- the tree itself */
 
-/* A full path to what is in the package: it would run what the file says then, or be found nowhere. */
+/* An absolute path to a file of the package: on the node it names a later version of that file, or nothing. */
 static int check_live(const struct place *p, const char *word, struct act_error *err)
 {
     ACT_AUTOFREE char *root = realpath(p->config->project_root, NULL);

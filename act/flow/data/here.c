@@ -38,8 +38,8 @@ static bool differs(const struct stat *own, const char *stored)
            there.st_mtim.tv_sec < own->st_mtim.tv_sec;
 }
 
-/* Whether the project's folder has a file that the store has not, or not so. A glance, as it comes with every submit:
- * what lies behind the first ones counts as stored. */
+/* Whether the project's folder has a file that is missing or different in the store. Every submit does this, so it only
+ * looks at the first files; the others count as stored. */
 static bool has_unstored(const char *own, const char *stored)
 {
     enum { GLANCE = 1000 };

@@ -1,6 +1,6 @@
-/* moved.c - a project is known by its path: one that was moved or renamed finds nothing in the built-in store, and
- * is told where its data is. It is not taken over by itself: another folder may have the name of one that was
- * deleted. */
+/* moved.c - a project is known by its path: one that was moved or renamed finds nothing in the built-in store, so the
+ * user is told where its data is. Nothing is taken over automatically: a new folder may have the name of a deleted
+ * one. */
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>

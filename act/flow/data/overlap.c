@@ -1,5 +1,5 @@
-/* overlap.c - mapped folders of which one lies in another in the store. That is legal, and files of the original have
- * it; but whoever deletes in the outer one would take what the inner one stands for. */
+/* overlap.c - mapped folders that lie inside one another in the store. That is legal, and configurations of the
+ * original ACT do it; but deleting in the outer folder would delete the content of the inner one. */
 #include <string.h>
 
 #include "base/log.h"
@@ -10,8 +10,8 @@
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 
-/* Where a path in the store of a row is, so that two can be compared: a real folder, or host, container and key. New
- * string, or NULL: nobody can say, and the row cannot be used either. */
+/* The place of a path in the store of a row, for comparison with another: a real folder, or host, container and key.
+ * New string; NULL: it cannot be determined, and the row cannot be used either. */
 static char *place_of(const struct config *config, const struct config_folder *folder, const char *path)
 {
     struct config_account a;

@@ -1,5 +1,5 @@
-/* run_folders.c - how a mapped folder of a blob store comes to the nodes of a run, and back. Nodes of a cluster do not
- * see the project with its account files: the run's folder gets what they need, and no more than that. */
+/* run_folders.c - how mapped folders of a blob store reach the nodes of a run, and how results come back. The nodes of
+ * a cluster do not see the project with its account files, so the run's folder gets exactly what they need. */
 #include <string.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ static int make_sas(const struct config_account *a, enum run_folder_mode mode, c
 static int sign_with_login(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode,
                            char **out, struct act_error *err)
 {
-    enum { LIFE_S = 7 * 24 * 3600 }; /* the longest that there is */
+    enum { LIFE_S = 7 * 24 * 3600 }; /* the maximum */
     struct store *store = NULL;
     ACT_AUTOFREE char *url = NULL;
     int rc = flow_store(flow, f, &store, err);
@@ -65,7 +65,7 @@ static int find_sas(struct flow *flow, const struct config_folder *f, const stru
     return 0;
 }
 
-/* The nodes send the credential to the endpoint, so it must be one that it may go to. */
+/* The nodes send the credential to the endpoint, so the endpoint must be trusted. */
 static int check_store(struct flow *flow, const struct config_folder *f, struct act_error *err)
 {
     struct store *store = NULL;

@@ -29,7 +29,7 @@ static char *registry_of(const struct config_docker *docker)
     return docker->image ? config_image_registry(docker->image) : NULL;
 }
 
-/* The cluster's registry is none for an image from elsewhere; what it says of the same registry holds. */
+/* The cluster's credentials stay if the image is from its registry and the job file has none. */
 static void apply_registry(struct flow_job_file *job, struct config *config)
 {
     struct config_docker *docker = &config->docker;

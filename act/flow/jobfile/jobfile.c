@@ -1,4 +1,4 @@
-/* jobfile.c - what a job file of Azure Batch AI comes to: folders, an environment, a command, an image. */
+/* jobfile.c - turns a job file of Azure Batch AI into folders, an environment, a command and an image. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { FILE_MAX = 1 << 20 };
 
 /* ---- folders ---- */
 
-/* What stands behind the place where volumes are mounted, or the text itself when that is relative; NULL: neither. */
+/* The part after the mount root, or the text itself if it is relative; NULL: neither. */
 static const char *mounted_part(const char *path)
 {
     static const char *const roots[] = {"$AZ_BATCHAI_MOUNT_ROOT/", "${AZ_BATCHAI_MOUNT_ROOT}/",
@@ -71,7 +71,7 @@ static int add_inputs(struct job_build *b)
     return 0;
 }
 
-/* A folder of its own for each run, as there, unless it says 'createNew': false. New string. */
+/* Each run gets its own folder, as in Batch AI, unless the job file says 'createNew': false. New string. */
 static char *output_path(const json_t *item, bool is_new)
 {
     const char *prefix = job_text(item, "pathPrefix"), *suffix = job_text(item, "pathSuffix");
@@ -186,7 +186,7 @@ static int add_environment(struct job_build *b)
 
 /* ---- the preparation ---- */
 
-/* Once on each node, before any of its processes goes on. */
+/* Once on each node, before any of its processes continues. */
 static void add_preparation(struct job_build *b)
 {
     const char *command = job_text(json_object_get(b->job, "jobPreparation"), "commandLine");

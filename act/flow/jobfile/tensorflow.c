@@ -1,7 +1,7 @@
 /* tensorflow.c - workers and parameter servers of TensorFlow, as Azure Batch AI started them.
  *
- * A node has the same number of processes as any other: so many as make all workers, filled node by node, and one for a
- * parameter server. What is left over has nothing to do. Worker 0 is the master, with arguments of its own.
+ * All nodes have the same number of processes: enough for all workers, filled node by node, plus one for a parameter
+ * server. Surplus processes do nothing. Worker 0 is the master, with arguments of its own.
  *
  * A parameter server never ends by itself; Batch AI ended it with the job. Here a little program beside it, the keeper,
  * has a connection to every worker, and ends when the last of them has: then the server is told to end.
@@ -50,7 +50,7 @@ static int count_tasks(const struct job_build *b, const json_t *settings, struct
     return 0;
 }
 
-/* Addresses: every task has a port of its own, so that "nodes" that are one machine get along too. */
+/* Addresses: every task has its own port, so that several "nodes" can share one machine. */
 static const char addresses[] =
     "tf_port=$((MASTER_PORT + 1)) AZ_BATCHAI_WORKER_HOSTS= AZ_BATCHAI_PS_HOSTS=\n"
     "for ((tf_i = 0; tf_i < tf_workers; tf_i++)); do\n"
@@ -122,7 +122,7 @@ static void add_server(struct act_buf *line, const json_t *settings)
     act_buf_addf(line, " &\n%sfi\n", attend);
 }
 
-/* The run may be repeated with another size, by somebody who knows nothing of tasks. */
+/* A resubmit may change the size without knowing about tasks. */
 static void add_guard(struct act_buf *line, const struct tasks *t)
 {
     act_buf_addf(line,

@@ -1,4 +1,4 @@
-/* toolkit.c - the command that the settings of a toolkit come to, and how often it runs. */
+/* toolkit.c - turns the settings of a toolkit into a command, and decides how often it runs. */
 #include <ctype.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "flow/jobfile/build.h"
 
-/* What the settings of a toolkit come to: a line for the shell. */
+/* The shell line for the settings of a toolkit. */
 typedef int toolkit_fn(struct job_build *b, const json_t *settings);
 
 static int run_python(struct job_build *b, const json_t *settings)
@@ -16,9 +16,9 @@ static int run_python(struct job_build *b, const json_t *settings)
     return 0;
 }
 
-/* It is one process, and not one of an mpirun, so that it can start its own: that must not see what the outer one told
- * its processes, nor take the outer one's options for its own. A user's settings of Open MPI stay. On Slurm the srun by
- * which it reaches other nodes has what the run has, instead of waiting for more. */
+/* This is a single process that is not started by mpirun, so that it can start an mpirun itself. That inner mpirun must
+ * not see the environment and options of the outer one; the user's settings for Open MPI stay. On Slurm, the srun with
+ * which it reaches other nodes shares the resources of the run instead of waiting for more. */
 static const char alone[] =
     "[ \"${RANK:-0}\" = 0 ] || exit 0\n"
     "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ${!PMI_@} ${!PMIX_@} ${!PRTE_@}\n"

@@ -44,7 +44,7 @@ struct volume {
     const char *path; /* where it is mounted */
 };
 
-/* ---- what is where */
+/* ---- where volumes are */
 
 static bool is_at(const struct config_folder *folders, size_t n_folders, const char *rel)
 {

@@ -1,5 +1,5 @@
-/* again.c - a submission that was interrupted, or that nobody answered, is gone on with when it comes again: under the
- * id of the run that may be there already, so that there is never a second one.
+/* again.c - repeating a submission that was interrupted, or got no response, continues it: under the same run id, so
+ * that there is never a second run.
  *
  * <state folder>/submitting/<hash of the run without its id> holds the id while the platform is asked, and stays when
  * what became of it is not known. It is locked while the platform is asked: who finds it locked is another process that
@@ -64,7 +64,7 @@ static int open_locked(const char *path)
     return -1;
 }
 
-/* Whether nobody knows yet what became of the run. */
+/* Whether it is still unknown what became of the run. */
 static bool is_open(struct flow *flow, const char *id)
 {
     ACT_AUTO(ledger_runs) rows = {0};

@@ -8,7 +8,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* Whether its platform tells of the run, and what: what goes on must not be forgotten. */
+/* Whether the platform still knows the run; a run that may be running must not be forgotten. */
 static bool still_tells(struct flow *flow, struct flow_run *run)
 {
     struct act_error ignored;
@@ -81,7 +81,7 @@ int flow_exit_status(const struct run_status *status)
 
 /* ---- watching */
 
-/* How long a user is ready to wait; {0}: for ever. */
+/* How long the user is willing to wait; {0}: for ever. */
 struct limit {
     int64_t seconds, end_ms;
 };

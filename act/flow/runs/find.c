@@ -137,7 +137,7 @@ static int adopt_here(struct flow *flow, struct question *q, struct act_error *e
 /* Looks on the cluster of the command line, or of this project: another machine may have submitted it. */
 static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_error *err)
 {
-    enum { PIECE_MIN = 4 }; /* less would take half of what is there */
+    enum { PIECE_MIN = 4 }; /* shorter pieces match too much */
     struct config_request request = {.cluster = flow->cluster};
     struct platform *platform = NULL;
     ACT_AUTO(config) config = {0};
@@ -165,7 +165,7 @@ static int find_piece(struct ledger *ledger, void *arg, struct act_error *err)
     return ledger_find(ledger, q->named ? q->named : q->piece, &q->rows, err);
 }
 
-/* What is wrong with one run is told, and no reason to leave out the others. */
+/* A problem with one run is reported, and the others are adopted anyway. */
 static int adopt_unknown(struct flow *flow, struct platform *platform, const struct act_strv *ids,
                          const struct config *config, struct act_error *err)
 {

@@ -20,7 +20,7 @@
 #include "store/store.h"
 #include "transfer/transfer.h"
 
-/* Puts a local file there, unless there is one already: the name says what is in it. */
+/* Uploads a local file unless the key exists: the name is a hash of the content. */
 static int put_file(struct flow *flow, struct store *store, const char *file, const char *key,
                     struct act_error *err)
 {

@@ -25,7 +25,7 @@ int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_err
 }
 
 struct parse {
-    const char *root;       /* nothing behind it is reached through a link */
+    const char *root;       /* no link below it is followed */
     const char *folder;     /* of the logs: assets/<run id>, or any */
     int failed_rank;        /* -1: not known */
     unsigned unnamed;       /* enum diagnose_where of a log whose name says nothing; 0: it is not read */
@@ -96,7 +96,7 @@ static bool is_wanted(const struct flow_codes *codes, const struct flow_code *co
     return true;
 }
 
-/* Moves what is wanted of the rules that were found to out. */
+/* Moves the hits of the wanted rules to out. */
 static void choose(struct parse *p, size_t n_rules)
 {
     bool only_last_resort = true;

@@ -1,5 +1,4 @@
-/* repeat.c - what a run that is repeated has from the first one, beyond its command and its size. Pure: nobody is
- * asked. */
+/* repeat.c - what a repeated run keeps of the first one besides command and size. Pure: no requests. */
 #include <string.h>
 
 #include "base/log.h"

@@ -7,7 +7,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* The user's word counts, and what it will come to is said. */
+/* The user's options win; a note says where they contradict the size of the run. */
 static void say_contradictions(const struct run_starter *starter, const struct run_spec *spec)
 {
     const struct {

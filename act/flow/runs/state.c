@@ -80,8 +80,7 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
 
     if (now->state == RUN_UNKNOWN && run_state_is_final(old->state))
         return;
-    if (now->state == RUN_UNKNOWN &&
-        !now->reason[0]) /* it knows of none, not only of a state that has no name here */
+    if (now->state == RUN_UNKNOWN && !now->reason[0]) /* the run is unknown, not just its state */
         judge_unknown(run, now);
     keep_words(old, now);
     keep_abort(old, now);

@@ -61,7 +61,7 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
     return 0;
 }
 
-/* As the original ran commands on this machine: what is mapped are the folders here, and no store is asked. */
+/* As the original ACT ran commands on this machine: the project's own folders are mapped, and no store is asked. */
 static void describe_own_folders(const struct config *c, struct run_spec *spec)
 {
     for (size_t i = 0; i < c->n_folders; i++) {
@@ -116,7 +116,7 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
 
     if (rc < 0)
         return rc;
-    int64_t most = (int64_t)limits.gpu_per_node * limits.max_nodes; /* 0: nobody knows */
+    int64_t most = (int64_t)limits.gpu_per_node * limits.max_nodes; /* 0: unknown */
     if (most > 0 && c->num_gpu > most)
         return act_error_set(err, ACT_NO_CAPACITY,
                              "%lld %s asked for, but '%s' has %lld; use at most -n %lld",
@@ -238,8 +238,8 @@ static void note_outcome(struct flow *flow, const char *id, const struct run_sta
         act_warn("%s", act_error_text(&err));
 }
 
-/* The platform's word on it goes into the ledger. unclear: the platform may have it, so it stays Queued until somebody
- * asks. */
+/* Records in the ledger what the platform said. unclear: the platform may have the run, so it stays Queued until the
+ * next query. */
 static int note_submission(struct flow *flow, const struct run_spec *spec, int rc, bool unclear,
                            struct act_error *err)
 {
@@ -252,7 +252,7 @@ static int note_submission(struct flow *flow, const struct run_spec *spec, int r
         status.unsubmitted = true;
         snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", act_error_text(err));
     }
-    /* after so long somebody may have taken the run for one that was never submitted */
+    /* by now a query may have concluded that the run was never submitted */
     if (status.state == RUN_FAILED || act_now_unix_s() - spec->created_unix_s >= LONG_S)
         note_outcome(flow, spec->id, &status);
     return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;

@@ -294,7 +294,7 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
     struct act_error err;
 
     if (config_load(&request, &config, &err) < 0)
-        return; /* without a cluster there is none to ask; 'a config check' says what is wrong with one */
+        return; /* there is no cluster to ask; 'a config check' reports a broken one */
     struct ledger_run row = {
         .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
     if (!platform_find(config.platform)->is_here &&

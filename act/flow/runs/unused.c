@@ -1,5 +1,5 @@
-/* unused.c - what the configuration says and a run has no use for. Each is said once, when the run is described: nobody
- * shall wonder why it had no effect. */
+/* unused.c - settings that have no effect on a run. The user is told of each once, when the run is described, and need
+ * not wonder. */
 #include "base/log.h"
 #include "config/config.h"
 #include "flow/runs/submit_internal.h"

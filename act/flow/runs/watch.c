@@ -1,5 +1,5 @@
-/* watch.c - how often a run is looked at, and what happens while its platform cannot be asked: a scheduler restarts, a
- * connection breaks. Who watches goes on; who asks once is told. */
+/* watch.c - how often a watched run is queried, and what happens while its platform cannot be reached (a scheduler
+ * restarts, a connection breaks): watching goes on, while a single query fails. */
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,8 +11,8 @@ enum {
     LONGEST_MS = 500,
     FIRST_TRIAL_MS = 500,
     LONGEST_TRIAL_MS = 10000,
-    /* Asking takes at most one part in so many of the time, so that a busy scheduler is left alone; of a watch that
-     * goes on for minutes less and less. */
+    /* Queries take at most this fraction of the time, so that a busy scheduler is left alone; the longer the watch, the
+     * less. */
     PARTS_FIRST = 50,
     PARTS_LAST = 300,
     PARTS_MOVED = 10, /* of a round that brought something: there may be more */

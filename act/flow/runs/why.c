@@ -1,8 +1,8 @@
 /* why.c - why a run failed, from the agent's record, the status and the ends of the logs.
  *
- * Every text that may tell something is scanned with the rules. What is found competes: the place first (enum quality),
- * then the order of the rules. The logs of other ranks are read only when the rank that failed first says nothing, or
- * only what a rank says whose peer has gone.
+ * Every text that may tell something is scanned with the rules. Hits compete, first by place (enum quality), then by
+ * the order of the rules. The logs of other ranks are read only if the rank that failed first says nothing, or merely
+ * that it lost its peer.
  */
 #include <signal.h>
 #include <string.h>
@@ -310,7 +310,7 @@ static void ask_agent(struct asking *a)
     judge_text(a, DIAGNOSE_AGENT, text.data, text.len, NULL);
 }
 
-/* What the preparation said counts only when it is what failed: pip warns of many things. */
+/* The output of the preparation counts only if the preparation failed: pip warns about many things. */
 static bool is_asked(const struct asking *a, unsigned where)
 {
     if (where & (DIAGNOSE_MPIRUN | DIAGNOSE_SLURM))

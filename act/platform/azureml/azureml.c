@@ -6,7 +6,7 @@
 
 enum { GPU_PER_NODE = 4 };
 
-/* A stable version; what is for virtual clusters exists in a preview only. */
+/* A stable version; virtual clusters exist only in a preview. */
 #define API_VERSION             "2024-10-01"
 #define API_VERSION_SINGULARITY "2023-04-01-preview"
 
@@ -83,7 +83,7 @@ static int azureml_limits(struct platform *p, struct platform_limits *out, struc
 
 /* ---- for people ---- */
 
-/* As services.Studio of the job has it, and with the tenant, which who is a guest there needs. */
+/* The same as services.Studio of the job, plus the tenant, which guests need. */
 static char *azureml_page(struct platform *p, const char *id)
 {
     struct azureml *a = azureml_of(p);
@@ -132,8 +132,8 @@ static int check_workspace(const struct config *c, struct act_error *err)
     return 0;
 }
 
-/* As encodeURIComponent() has it, with which the official client writes ids: names of resource groups may have
- * brackets. New string. */
+/* As encodeURIComponent() does, which the official client uses for ids: names of resource groups may have brackets. New
+ * string. */
 static char *encode_segment(const char *text)
 {
     struct act_buf out = {0};

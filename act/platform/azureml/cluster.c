@@ -63,8 +63,8 @@ static void read_node_states(const json_t *counts, struct platform_summary *out)
                 (struct platform_node_count){.state = rows[i].state, .n = count(counts, rows[i].key)};
 }
 
-/* As the original counted: what is free is the maximum less what is unusable or in use, whether it is there or would be
- * started. */
+/* As the original ACT counted: free nodes are the maximum minus those unusable or in use, whether they are running or
+ * would have to be started. */
 static void count_nodes(const json_t *cluster, int per_node, struct platform_pool *out)
 {
     const json_t *counts = json_object_get(cluster, "nodeStateCounts");
@@ -193,7 +193,7 @@ static int summarize_virtual(struct azureml *a, struct platform_summary *out, st
 struct queue {
     const char *compute; /* the name; "": serverless; NULL: all of the workspace */
     struct platform_pool *pool;
-    struct platform_jobs *jobs; /* those that run; NULL: only counted */
+    struct platform_jobs *jobs; /* the running ones; NULL: only count them */
     size_t n;                   /* that were looked at */
     bool cut;                   /* there may be more */
 };
@@ -380,8 +380,7 @@ static int count_queue(struct azureml *a, struct platform_pool *pool, struct act
     return rc;
 }
 
-/* ---- who runs longest in the workspace: what runs on this compute, however long ago it was submitted, and of the
- * newest jobs those on all the others */
+/* ---- the longest-running jobs of the workspace: all on this compute, and of the newest jobs those on the others */
 
 static int longest_first(const void *x, const void *y)
 {
@@ -400,7 +399,7 @@ static void take_start(void *arg, const json_t *run)
         job->running_s = age_of(start);
 }
 
-/* When jobs began of which only the submission is known: of as many as two requests tell, those submitted first. */
+/* When jobs began of which only the time of submission is known: for the earliest, as many as two requests cover. */
 static void find_starts(struct azureml *a, struct platform_job *v, size_t n)
 {
     enum { STARTS_MAX = 2 * PAGE };

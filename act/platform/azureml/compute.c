@@ -18,7 +18,7 @@ static char *cluster_url(const struct azureml *a, const char *name, const char *
     return azureml_url(a, "/computes/%s%s", escaped, rest);
 }
 
-/* ---- what there is ---- */
+/* ---- the existing clusters ---- */
 
 static char *copy(const json_t *object, const char *key)
 {
@@ -52,7 +52,7 @@ static int64_t seconds_of(const char *iso)
     return sum;
 }
 
-/* The first thing that is said in a list of errors. */
+/* The first message in a list of errors. */
 static char *first_error(const json_t *errors)
 {
     const json_t *first = json_array_get(errors, 0);
@@ -159,7 +159,7 @@ static int get_cluster(struct platform *p, const char *name, struct platform_clu
     return rc;
 }
 
-/* What is changed must be a managed cluster. */
+/* Only managed clusters can be changed. */
 static int get_managed(const struct azureml *a, struct arm *arm, const char *name,
                        struct platform_cluster *out, struct act_error *err)
 {

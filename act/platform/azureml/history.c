@@ -101,7 +101,7 @@ static char *by_region(const struct azureml *a)
     return azureml_region_history(a->workspace_response, a->cloud);
 }
 
-/* ---- what is remembered ---- */
+/* ---- the remembered host ---- */
 
 /* <act_cache_dir()>/azureml-<hash of the workspace>.json: {"workspace", "history", "read" (Unix time), "tenant"}. It
  * saves a request for each command; what cannot be kept only costs that. */
@@ -176,7 +176,7 @@ char *azureml_tenant(const struct azureml *a)
 
 /* ---- which it is ---- */
 
-/* The first that the workspace names and that has not failed. */
+/* The first host named by the workspace that has not failed. */
 static int find_history(struct azureml *a, struct act_error *err)
 {
     static char *(*const ways[])(const struct azureml *) = {by_tracking, by_discovery, by_region};
@@ -230,7 +230,7 @@ int azureml_history(struct azureml *a, const char **out, struct act_error *err)
 
 /* ---- asking it ---- */
 
-/* Whether this is not the host that knows the workspace. One that has answered anything else is. */
+/* Whether this host does not know the workspace. A host that gave any other response does. */
 static bool is_elsewhere(struct azureml *a, const struct arm_call *call)
 {
     const char *code = call->error.service_code;

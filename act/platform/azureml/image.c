@@ -54,7 +54,7 @@ int azureml_check_image(const struct azureml *a, struct act_error *err)
     if (is_given(d->username) && !is_given(d->password))
         missing = "password";
     else if (is_given(d->username) && id && !is_given(d->address))
-        missing = "address"; /* the environment says which image it has, and nobody here knows it */
+        missing = "address"; /* the environment determines the image, which is unknown here */
     if (!is_given(d->username) && is_given(d->password)) /* as in the original */
         act_warn("'docker.password' is not used without a 'docker.username'");
     return missing ? act_error_set(err, ACT_CONFIG, "a private registry needs 'docker.%s' too in '%s'",
@@ -187,7 +187,8 @@ int azureml_environment_id(const struct azureml *a, char **out, struct act_error
                       image);
 }
 
-/* One of this workspace can be looked at; of others the service will tell. One that is archived can be used. */
+/* An environment of this workspace can be checked; for others the service will report errors. Archived ones can be
+ * used. */
 static int look_at_environment(struct azureml *a, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look for the environment '%s'", a->config->docker.image);
@@ -225,7 +226,7 @@ static int put_environment(struct azureml *a, const char *what, const char *id, 
     return rc;
 }
 
-/* Named by the image, so that it is made once. One that was archived can still be used. */
+/* Named after the image, so that it is created only once. An archived one can still be used. */
 static int make_environment(struct azureml *a, char **out_id, struct act_error *err)
 {
     ACT_AUTOFREE char *image = config_docker_image(&a->config->docker);

@@ -142,9 +142,9 @@ static const char *variable_of(const struct run_spec *spec, const char *name)
     return value;
 }
 
-/* Open MPI waits as long between SIGCONT, which it sends first, and SIGTERM as between that and SIGKILL: a second by
- * default, which is no time to save anything. Nobody says how long the service waits for mpirun, so both together have
- * the ten seconds that a run has elsewhere. */
+/* Open MPI sends SIGCONT, SIGTERM and SIGKILL at equal intervals: a second by default, too short to save anything. How
+ * long the service waits for mpirun is undocumented, so both intervals together get the ten seconds that runs have
+ * elsewhere. */
 static char *kill_timeout(const struct run_spec *spec)
 {
     int64_t grace_s = run_abort_grace_s(variable_of(spec, "ACT_ABORT_GRACE"));
@@ -332,8 +332,7 @@ static int check_docker_args(const struct azureml *a, struct act_error *err)
                          a->config->platform);
 }
 
-/* Versions that were asked for may not know of the priority, which is new in a preview: then only who asks for it
- * too. */
+/* A configured API version may not know the priority, which is new in a preview: then it is sent only if configured. */
 static json_t *singularity_queue(const struct azureml *a)
 {
     const struct config *c = a->config;
@@ -435,7 +434,7 @@ static void add_limits(const struct azureml *a, json_t *job)
                             json_pack("{s:s, s:s}", "jobLimitsType", "Command", "timeout", iso));
 }
 
-/* The job is to its storage who submits it: the service wants a second token for that. */
+/* The job accesses storage as its submitter: the service wants a second token for that. */
 static bool runs_as_user(const struct azureml *a)
 {
     return act_streq(a->config->azureml.identity, "user");

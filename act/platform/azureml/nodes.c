@@ -1,7 +1,7 @@
 /* nodes.c - the nodes of a run, and a shell on one of them.
  *
- * Managed clusters list their nodes with address and port. Others do not: their nodes are numbers, and who can log in
- * there says a tag of the run (attached Kubernetes) or the ssh service of the job.
+ * Managed clusters list their nodes with address and port. Others do not: their nodes are only numbers, and how to log
+ * in follows from a tag of the run (attached Kubernetes) or the ssh service of the job.
  *
  * Source: learn.microsoft.com/rest/api/azureml/compute (List Nodes); the run history as azure-ai-ml speaks to it
  * (service instances); the tag as the original read it; learn.microsoft.com/cli/azure/ml/job (connect-ssh).
@@ -187,7 +187,7 @@ static void release_login(struct login *l)
     free(l->host);
 }
 
-/* What may stand in an address or a user name: they become arguments of ssh. */
+/* The characters allowed in an address or user name, which become arguments of ssh. */
 static bool is_plain(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._";

@@ -1,6 +1,6 @@
-/* repeat.c - the job of another tool again: its body as it was sent, under another name.
+/* repeat.c - resubmits the job of another tool: its original body under a new name.
  *
- * Source: learn.microsoft.com/rest/api/azureml/jobs/get and create-or-update, which say what is the service's own.
+ * Source: learn.microsoft.com/rest/api/azureml/jobs/get and create-or-update, which mark the service's own members.
  */
 #include <string.h>
 

@@ -29,7 +29,7 @@ enum {
     LAG_S = 600, /* a job is a run of the history after moments */
 };
 
-/* Whether another way may lead further: not where the caller may not ask, or where nobody answers. */
+/* Whether another way is worth trying: not if access is denied or the service does not respond. */
 static bool is_refusal(int rc)
 {
     return rc < 0 && rc != -ACT_DENIED && rc != -ACT_TEMPORARY && rc != -ACT_TIMEOUT;
@@ -56,7 +56,8 @@ struct pages {
     void *arg;
 };
 
-/* Gives the runs of a response away. One that a page began with before tells that the service does not go on. */
+/* Passes on the runs of a response. If a page begins with the same run as an earlier one, the service is not
+ * advancing. */
 static int read_page(const struct pages *p, const json_t *response, struct act_strv *first,
                      struct act_error *err)
 {
@@ -155,7 +156,7 @@ struct lookup {
     size_t n, left;
     struct run_status *out;
     bool *found;
-    int64_t oldest_unix_s; /* of those that are searched */
+    int64_t oldest_unix_s; /* among those searched */
     bool past;             /* the runs that come are older */
     size_t jobs_left, jobs_seen;
 };
@@ -224,8 +225,8 @@ static int64_t created_of(const char *id)
     return act_int_from_text(text, &seconds) ? seconds : 0;
 }
 
-/* A run that the history says it does not have is gone, or never was: unless its job is so new that it may not have it
- * yet, there is nobody else to ask. */
+/* A run that the history does not have is gone, or never existed, unless its job is so new that the history may not
+ * have it yet. */
 static void take_missing(struct lookup *l, size_t i, const json_t *error)
 {
     char code[64];
@@ -310,7 +311,7 @@ static int search_experiment(struct azureml *a, struct lookup *l, struct act_err
     return each_run(a, &pages, err);
 }
 
-/* One that has ended is noted, but still to be asked for: a job does not say how it ended. */
+/* A run that has ended is noted, but must still be queried: a job does not say how it ended. */
 static int match_job(void *arg, const json_t *job, struct act_error *err)
 {
     struct lookup *l = arg;
@@ -418,7 +419,7 @@ struct recent {
     const enum run_state *only; /* NULL: all */
     size_t max;                 /* 0: all */
     bool probing;               /* one page is enough, unless there is something on it */
-    size_t begun_with;          /* so many of out were there before the jobs were asked */
+    size_t begun_with;          /* how many out had before the jobs were queried */
 };
 
 static bool has_enough(const struct recent *r)

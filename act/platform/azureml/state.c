@@ -301,7 +301,7 @@ static int read_command(const json_t *job, struct run_spec *out, struct act_erro
     return 0;
 }
 
-/* The other folders are the cluster file's, which whoever asks has. */
+/* The other folders come from the cluster file, which the caller has. */
 static int read_volumes(const json_t *own, struct run_spec *out, struct act_error *err)
 {
     const char *text = codec_json_str(own, "act.volumes", "");

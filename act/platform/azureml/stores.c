@@ -42,7 +42,7 @@ static const char *place_of(const struct config_folder *row, const struct config
     return config_is_share(row) ? row->file_share : account->container_name;
 }
 
-/* Of all that the service is told, the credential included. */
+/* A hash of all that the service is sent, including the credential. */
 static void datastore_mark(const struct config_folder *row, const struct config_account *account,
                            char out[AZUREML_MARK])
 {
@@ -152,8 +152,8 @@ static char *place_text(const json_t *properties)
     return act_sprintf("of the type '%s'", type);
 }
 
-/* One that is there must lead to where the configuration says. *out_put: ACT made it, with another credential than the
- * one of now; what others made stays as it is, and a login takes nobody's credential away. */
+/* An existing datastore must lead to the place in the configuration. *out_put: ACT made it, with another credential
+ * than the current one; those of others are left alone, and a login never replaces a credential. */
 static int judge_datastore(const struct datastore *d, const json_t *have, bool *out_put,
                            struct act_error *err)
 {
@@ -230,7 +230,7 @@ static int register_datastore(struct azureml *a, const struct datastore *d, stru
     return rc;
 }
 
-/* The service and the nodes send the credential to the endpoint, so it must be one that it may go to. */
+/* The service and the nodes send the credential to the endpoint, so the endpoint must be trusted. */
 static int check_address(const struct config_account *account, struct act_error *err)
 {
     ACT_AUTOFREE char *said_by = act_sprintf("'endpoint' of '%s'", account->file);
@@ -297,7 +297,8 @@ static int check_share(const struct config *config, const struct config_folder *
     return rc;
 }
 
-/* A URL that ACT signs reads one file; one with the user's own SAS would give whoever sees the job all of it. */
+/* A URL signed by ACT reads one file; one with the user's own SAS would give everybody who sees the job access to
+ * everything. */
 static int check_code(const struct config *config, struct act_error *err)
 {
     const struct config_folder *code = &config->code;
@@ -345,7 +346,7 @@ static const struct config_folder *row_of(const struct config *config, const cha
     return NULL;
 }
 
-/* As run_folder.store has it. New string. */
+/* In the form of run_folder.store. New string. */
 static char *store_of(const json_t *properties)
 {
     bool is_share = strcmp(codec_json_str(properties, "datastoreType", ""), "AzureFile") == 0;
@@ -355,8 +356,7 @@ static char *store_of(const json_t *properties)
                        codec_json_str(properties, is_share ? "fileShareName" : "containerName", ""));
 }
 
-/* Of a run that is repeated: nobody has the key any more, so the datastore is used where it is still there, and leads
- * where it led. */
+/* For a repeated run, whose key is gone: the datastore is used if it still exists and leads to the same place. */
 static int find_volume(struct azureml *a, const struct run_folder *folder, const char *path,
                        struct azureml_place *out, struct act_error *err)
 {

@@ -1,8 +1,8 @@
-/* submit.c - a run becomes a job of its own name: what was answered to nobody is there all the same, and the same
- * request again changes nothing.
+/* submit.c - a run becomes a job of the same name: a submission whose response was lost can be found, and repeating the
+ * request changes nothing.
  *
- * Source: learn.microsoft.com/rest/api/azureml/jobs (Create Or Update, Cancel); what both answer, as it was recorded
- * (arm.h names where): 201, and 202 with the body "null" or 400 for what has ended.
+ * Source: learn.microsoft.com/rest/api/azureml/jobs (Create Or Update, Cancel); their recorded responses (see arm.h):
+ * 201, and 202 with the body "null" or 400 for what has ended.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "codec/json.h"
 #include "platform/azureml/azureml_internal.h"
 
-/* The first line of the user's public key, where the nodes shall take it; else *out is NULL. New string. */
+/* The first line of the user's public key if the nodes should accept it; otherwise *out is NULL. New string. */
 static int find_ssh_key(const struct azureml *a, char **out, struct act_error *err)
 {
     static const char *const names[] = {".ssh/id_rsa.pub", ".ssh/id_ed25519.pub", ".ssh/id_ecdsa.pub"};
@@ -51,7 +51,7 @@ static int check_ssh_key(const struct azureml *a, struct act_error *err)
     return find_ssh_key(a, &key, err);
 }
 
-/* Who is not logged in learns it before the code is packed. A token that is kept costs no request. */
+/* A missing login is reported before the code is packed. A cached token costs no request. */
 static int check_login(struct azureml *a, struct act_error *err)
 {
     struct arm *arm;
@@ -152,7 +152,7 @@ static int put_job(struct azureml *a, const struct run_spec *spec, const json_t 
     return rc;
 }
 
-/* What there is no way to ask for. */
+/* Requests that the service cannot express. */
 static void say_what_is_not_used(const struct config *c)
 {
     if (c->aks_compute_global_dispatch)

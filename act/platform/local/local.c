@@ -287,7 +287,7 @@ static int open_supervisor(const char *lock_path, pid_t *out_pid)
 /* ---- status ---- */
 
 /* Removing the folder does not affect the run's processes; the supervisor may create it again for its status, with a
- * lock that nobody holds. */
+ * lock that is free. */
 static bool is_cut_off(const struct local *l, const char *id, struct run_status *out)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);

@@ -50,7 +50,7 @@ static int slurm_status(struct platform *p, const char *const *ids, size_t n, st
 
 /* ---- abort ---- */
 
-/* How a job is told to end. */
+/* How a job is ended. */
 enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
 
 /* Messages of scancel for a job that has started, ended or been requeued since it was queried, and for one that its
@@ -141,7 +141,7 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
         if (view.job && (rc == 0 || no_file))
             rc = end_job(s, id, no_file, &view, err);
         if (rc == 0 && (view.by_slurm ||
-                        !view.job)) /* without a job: whoever hands it over sees the file, or its agent */
+                        !view.job)) /* without a job: the submitting client, or the agent, sees the file */
             rc = note_abort(s, id, &view, err);
     }
     slurm_views_release(&view, 1);

@@ -11,9 +11,8 @@
 /* ---- the states ---- */
 
 enum {
-    ALIVE_S = 60, /* the agent writes its heartbeat every 10 s */
-    LAST_WORD_S =
-        10, /* for the agent's record to appear on a shared file system, behind the end of its job */
+    ALIVE_S = 60,       /* the agent writes its heartbeat every 10 s */
+    LAST_WORD_S = 10,   /* for the agent's record to appear on a shared file system after its job has ended */
     HANDOVER_S = 600,   /* no submission takes longer */
     NO_SUCH_OUTPUT = 53 /* "signal" of a job whose output or working folder could not be opened */
 };
