@@ -178,12 +178,8 @@ void azure_finish(struct azure_op *op, int rc)
 
     http_call_release(&op->http);
     act_buf_release(&op->body);
-    azure_list_free(op->list);
-    azure_batch_free(op->batch);
-    azure_leftovers_free(op->left);
-    http_headers_release(&op->properties);
-    free(op->copy_id);
-    free(op->copy_progress);
+    if (op->release)
+        op->release(op);
     free(op->blob);
     free(op->what);
     free(op);
@@ -273,7 +269,7 @@ static void answer_marker(struct azure_op *op)
         return;
     }
     if (rc == 0 && entry->kind == STORE_FOLDER)
-        memcpy(op->replaces, entry->etag, sizeof(op->replaces));
+        azure_replace_that(op);
     else
         op->blob[strlen(op->blob) - 1] = '\0';
     store_entry_release(&op->call->entry);
@@ -309,6 +305,12 @@ static void (*const starts[STORE_OPS])(struct azure_op *op) = {
     [STORE_CLEAR] = azure_clear,       [STORE_URL] = azure_make_url,
 };
 
+/* Those that have the state of a write. */
+static const bool is_write[STORE_OPS] = {
+    [STORE_PUT] = true,      [STORE_BLOCK] = true,      [STORE_COMMIT] = true,
+    [STORE_PUT_FROM] = true, [STORE_BLOCK_FROM] = true, [STORE_CLEAR] = true,
+};
+
 static bool is_folder_call(const struct store_call *call)
 {
     return act_ends_with(call->key, "/") && (call->op == STORE_HEAD || call->op == STORE_GET ||
@@ -335,6 +337,8 @@ static void start_op(struct store *store, struct store_call *call)
 
     op->azure = (struct azure *)store;
     op->call = call;
+    if (is_write[call->op])
+        azure_begin_write(op);
     azure_start(op);
 }
 

@@ -27,8 +27,6 @@ struct azure {
     struct azure_delegation *delegation; /* see azure_login.c */
 };
 
-#define AZURE_UPLOAD_ID 33 /* 32 hex digits and NUL */
-
 struct azure_op {
     struct azure *azure;
     struct store_call *call;
@@ -39,45 +37,32 @@ struct azure_op {
     char *what; /* see azure_what() */
     char *blob; /* the blob's name if it is not the key (folder markers) */
     struct act_buf body;
-    bool clock_checked;
+    /* Why a request is sent again, perhaps with another credential. */
     struct token_call token; /* while it waits for a token */
-    bool token_ended;        /* it expired before the request could be sent */
-    int endings;             /* how often that happened */
+    int endings;             /* how often a token expired before the request could be sent, */
+    bool token_ended;        /* as it did this time */
     bool login_renewed;
+    bool clock_checked;
+    bool ambiguous; /* an earlier try may have succeeded after all */
+
+    bool passed;  /* the folder marker without a slash is not the one meant */
+    bool deleted; /* that marker is already gone */
+
+    struct azure_op *next_waiting;
     void (*then)(struct azure_op *op); /* called once there is a key to sign URLs with, */
     int64_t life_s;                    /* valid for this long */
-
-    /* The checksum of the body, if any; the service verifies it. */
-    enum { SUM_NONE, SUM_CRC64, SUM_MD5 } sum;
-    uint64_t crc64;
-    char md5[ACT_MD5_BASE64];
-    struct store_sums sums; /* the caller's sums plus the body, for when it has arrived */
-    bool summed;
-    int damaged;    /* how often the body arrived damaged */
-    bool ambiguous; /* an earlier try, perhaps with another credential, may have succeeded after all */
-
-    char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that distinguishes our object from others */
-    struct act_error refused;     /* the service's refusal, while we find out whose object it is */
-
-    struct http_headers properties; /* COMMIT: the source's */
-    char *copy_id;
-    char *copy_progress;
-    int64_t copy_moved_ms; /* when the copy last made progress */
-    int64_t poll_ms;
-
-    bool passed;    /* the folder marker without a slash is not the one meant */
-    bool deleted;   /* that marker is already gone */
-    bool describes; /* sets only the metadata of the existing blob */
-    char replaces
-        [STORE_ETAG]; /* the only ETag that may be replaced, whatever the call says; "": as the call says */
-
-    size_t id_len; /* of the block ids in the request */
+    size_t id_len;                     /* of the block ids in the request */
     int id_lookups;
-    struct azure_op *next_waiting;
 
-    struct azure_list *list;
-    struct azure_batch *batch;
-    struct azure_leftovers *left;
+    /* The state of the operation, known to its own file only, which also sets what frees it. */
+    union {
+        struct azure_write *write; /* of all that write, and of CLEAR */
+        struct azure_copy *copy;
+        struct azure_batch *batch;
+        struct azure_list *list;
+        struct azure_leftovers *left; /* of a LIST whose page is there */
+    };
+    void (*release)(struct azure_op *op); /* NULL: there is no state */
 };
 
 /* ---- azure.c */
@@ -122,6 +107,14 @@ void azure_answer_head_of_get(struct azure_op *op);
 int azure_take_head(struct azure_op *op);
 void azure_build_get(struct azure_op *op);
 void azure_answer_get(struct azure_op *op);
+/* Makes the state of a write. */
+void azure_begin_write(struct azure_op *op);
+/* From now on the write replaces only the blob that the current response describes, whatever the call says. */
+void azure_replace_that(struct azure_op *op);
+/* COMMIT: sends this header, too. */
+void azure_keep_property(struct azure_op *op, const char *name, const char *value);
+/* Whether the current response describes the object that azure_set_upload() marked. */
+bool azure_is_ours(const struct azure_op *op);
 /* PUT and BLOCK: computes the checksums, then sends the request. */
 void azure_put(struct azure_op *op);
 void azure_block(struct azure_op *op);
@@ -225,7 +218,6 @@ void azure_list(struct azure_op *op);
 char *azure_page_query(const struct store_call *call, const char *marker);
 /* For build: the request for a page. */
 void azure_request_page(struct azure_op *op, const char *query);
-void azure_list_free(struct azure_list *list);
 /* Starts prefetching the page after the one that op just received, if op says that it will be needed. */
 void azure_ahead_start(struct azure_op *op);
 /* Whether the page for this query was prefetched or is in flight; if so, op->answer will get it. */
@@ -234,11 +226,9 @@ bool azure_ahead_take(struct azure_op *op, const char *query);
 void azure_ahead_end(struct azure *azure);
 /* Ends a listing with the leftovers on its page. */
 void azure_keep_leftovers(struct azure_op *op);
-void azure_leftovers_free(struct azure_leftovers *left);
 void azure_build_blocks(struct azure_op *op);
 void azure_answer_blocks(struct azure_op *op);
 void azure_clear(struct azure_op *op);
 void azure_batch(struct azure_op *op);
-void azure_batch_free(struct azure_batch *batch);
 
 #endif

@@ -39,11 +39,10 @@ struct azure_batch {
     struct single *singles;
 };
 
-void azure_batch_free(struct azure_batch *batch)
+static void release_batch(struct azure_op *op)
 {
-    if (batch)
-        free(batch->singles);
-    free(batch);
+    free(op->batch->singles);
+    free(op->batch);
 }
 
 static struct store_deletion *deletion_of(const struct azure_op *op, size_t part)
@@ -385,6 +384,7 @@ void azure_batch(struct azure_op *op)
 {
     struct azure_batch *batch = op->batch = act_calloc(1, sizeof(*batch));
 
+    op->release = release_batch;
     for (size_t i = 0; i < op->call->delete_many.n; i++) {
         if (op->azure->no_batch || act_ends_with(op->call->delete_many.v[i].key, "/"))
             batch->ones[batch->n_ones++] = i;

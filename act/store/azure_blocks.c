@@ -183,9 +183,7 @@ static void delete_empty(struct azure_op *op)
 
 static void answer_whose_empty(struct azure_op *op)
 {
-    const char *upload = http_header_get(&op->http.answer_headers, "x-ms-meta-act_upload");
-
-    if (azure_succeeded(op) && act_streq(upload, op->upload))
+    if (azure_succeeded(op) && azure_is_ours(op))
         delete_empty(op);
     else
         azure_finish(op, act_error_set(&op->call->error, ACT_TEMPORARY,

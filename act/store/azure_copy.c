@@ -20,6 +20,21 @@
 #define SOURCE_LIFE_S 3600             /* of the signature in the URL of a source */
 #define STUCK_MS      (10 * 60 * 1000) /* without progress */
 
+/* The state of a COPY. */
+struct azure_copy {
+    char *id;
+    char *progress;
+    int64_t moved_ms; /* when it last made progress */
+    int64_t poll_ms;
+};
+
+static void release_copy(struct azure_op *op)
+{
+    free(op->copy->id);
+    free(op->copy->progress);
+    free(op->copy);
+}
+
 static void set_source_condition(struct azure_op *op, const char *match)
 {
     if (match)
@@ -77,17 +92,17 @@ static int poll_later(struct azure_op *op)
     const char *progress = http_header_get(&op->http.answer_headers, "x-ms-copy-progress");
     int64_t now = act_now_monotonic_ms();
 
-    if (!op->copy_moved_ms || (progress && !act_streq(progress, op->copy_progress))) {
-        free(op->copy_progress);
-        op->copy_progress = act_strdup(progress);
-        op->copy_moved_ms = now;
+    if (!op->copy->moved_ms || (progress && !act_streq(progress, op->copy->progress))) {
+        free(op->copy->progress);
+        op->copy->progress = act_strdup(progress);
+        op->copy->moved_ms = now;
     }
-    if (now - op->copy_moved_ms > STUCK_MS)
+    if (now - op->copy->moved_ms > STUCK_MS)
         return act_error_set(&op->call->error, ACT_TIMEOUT, "%s: no progress for 10 minutes", azure_what(op));
-    op->poll_ms = op->poll_ms == 0                 ? FIRST_POLL_MS
-                  : op->poll_ms < LAST_POLL_MS / 2 ? 2 * op->poll_ms
-                                                   : LAST_POLL_MS;
-    engine_timer(http_engine(op->azure->store.http), op->poll_ms, poll, op);
+    op->copy->poll_ms = op->copy->poll_ms == 0                 ? FIRST_POLL_MS
+                        : op->copy->poll_ms < LAST_POLL_MS / 2 ? 2 * op->copy->poll_ms
+                                                               : LAST_POLL_MS;
+    engine_timer(http_engine(op->azure->store.http), op->copy->poll_ms, poll, op);
     return 0;
 }
 
@@ -105,9 +120,9 @@ static void take_status(struct azure_op *op)
         azure_finish_failed(op);
         return;
     }
-    if (!op->copy_id)
-        op->copy_id = act_strdup(id ? id : "");
-    if (!status || !act_streq(id ? id : "", op->copy_id))
+    if (!op->copy->id)
+        op->copy->id = act_strdup(id ? id : "");
+    if (!status || !act_streq(id ? id : "", op->copy->id))
         rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile",
                            azure_what(op));
     else if (strcmp(status, "pending") == 0) {
@@ -160,6 +175,8 @@ static void answer_sync_copy(struct azure_op *op)
 
 void azure_copy(struct azure_op *op)
 {
+    op->copy = act_calloc(1, sizeof(*op->copy));
+    op->release = release_copy;
     free(op->what);
     op->what = act_sprintf("cannot copy '%s/%s' to '%s/%s'", op->azure->container, op->call->copy.source,
                            op->azure->container, op->call->key);
@@ -243,7 +260,7 @@ static void answer_source_head(struct azure_op *op)
     for (size_t i = 0; i < source->n; i++) {
         const char *name = property_to_set(source->v[i].name);
         if (name)
-            http_header_set(&op->properties, name, source->v[i].value);
+            azure_keep_property(op, name, source->v[i].value);
     }
     azure_send_next(op, azure_build_commit, azure_answer_write);
 }

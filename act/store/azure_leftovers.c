@@ -22,11 +22,10 @@ struct azure_leftovers {
     struct act_error error; /* the first; code 0: none */
 };
 
-void azure_leftovers_free(struct azure_leftovers *left)
+static void release_leftovers(struct azure_op *op)
 {
-    if (left)
-        free(left->checks);
-    free(left);
+    free(op->left->checks);
+    free(op->left);
 }
 
 /* Leaves on the page what turned out to be a leftover. */
@@ -124,6 +123,8 @@ static void run_checks(struct azure_op *op)
 
 void azure_keep_leftovers(struct azure_op *op)
 {
+    op->release(op); /* the listing is done */
+    op->release = release_leftovers;
     op->left = act_calloc(1, sizeof(*op->left));
     op->left->checks = act_calloc(op->call->list.page.n + 1, sizeof(*op->left->checks));
     run_checks(op);

@@ -48,10 +48,10 @@ struct azure_list {
     bool encoded, has_size;
 };
 
-void azure_list_free(struct azure_list *list)
+static void release_list(struct azure_op *op)
 {
-    if (!list)
-        return;
+    struct azure_list *list = op->list;
+
     store_page_release(&list->held);
     store_page_release(&list->found);
     store_entry_release(&list->entry);
@@ -442,6 +442,7 @@ static void answer_list(struct azure_op *op)
 void azure_list(struct azure_op *op)
 {
     op->list = act_calloc(1, sizeof(*op->list));
+    op->release = release_list;
     op->list->entry.mode = -1;
     read_marker(op->list, op->call->list.marker);
     op->list->query = azure_page_query(op->call, op->list->service_marker);

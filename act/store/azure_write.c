@@ -12,6 +12,42 @@
 #define MAX_DAMAGED 3
 #define SMALL       (64U << 10) /* bytes whose CRC64 costs less than the way to a worker and back */
 
+#define UPLOAD_ID 33 /* 32 hex digits and NUL */
+
+/* The state of a write. */
+struct azure_write {
+    /* The checksum of the body, if any; the service verifies it. */
+    enum { SUM_NONE, SUM_CRC64, SUM_MD5 } sum;
+    uint64_t crc64;
+    char md5[ACT_MD5_BASE64];
+    struct store_sums sums; /* the caller's sums plus the body, for when it has arrived */
+    bool summed;
+    bool describes; /* sets only the metadata of the existing blob */
+    int damaged;    /* how often the body arrived damaged */
+    char replaces
+        [STORE_ETAG]; /* the only ETag that may be replaced, whatever the call says; "": as the call says */
+    char upload[UPLOAD_ID];   /* conditional writes: metadata that distinguishes our object from others */
+    struct act_error refused; /* the service's refusal, while we find out whose object it is */
+    struct http_headers properties; /* COMMIT: the source's */
+};
+
+static void release_write(struct azure_op *op)
+{
+    http_headers_release(&op->write->properties);
+    free(op->write);
+}
+
+void azure_begin_write(struct azure_op *op)
+{
+    op->write = act_calloc(1, sizeof(*op->write));
+    op->release = release_write;
+}
+
+void azure_keep_property(struct azure_op *op, const char *name, const char *value)
+{
+    http_header_set(&op->write->properties, name, value);
+}
+
 /* ---- checksums */
 
 /* On a worker, or for little data on the loop. */
@@ -21,19 +57,19 @@ static void compute_sums(void *arg)
     const struct store_data *data = store_data_of(op->call);
     struct act_md5 md5;
 
-    if (data->sums && !op->summed) {
-        op->sums = *data->sums;
-        store_sums_add(&op->sums, data->bytes, data->len);
-        op->summed = true;
+    if (data->sums && !op->write->summed) {
+        op->write->sums = *data->sums;
+        store_sums_add(&op->write->sums, data->bytes, data->len);
+        op->write->summed = true;
     }
-    if (op->sum == SUM_CRC64) {
-        op->crc64 = data->crc64 ? *data->crc64 : act_crc64(0, data->bytes, data->len);
+    if (op->write->sum == SUM_CRC64) {
+        op->write->crc64 = data->crc64 ? *data->crc64 : act_crc64(0, data->bytes, data->len);
     } else if (data->md5) {
-        snprintf(op->md5, sizeof(op->md5), "%s", data->md5);
+        snprintf(op->write->md5, sizeof(op->write->md5), "%s", data->md5);
     } else {
         act_md5_init(&md5);
         act_md5_add(&md5, data->bytes, data->len);
-        act_md5_done(&md5, op->md5);
+        act_md5_done(&md5, op->write->md5);
     }
 }
 
@@ -46,14 +82,14 @@ static void send_summed(void *op)
 static bool sums_are_cheap(const struct azure_op *op)
 {
     const struct store_data *data = store_data_of(op->call);
-    bool is_known = op->sum == SUM_MD5 ? data->md5 != NULL : data->crc64 || data->len <= SMALL;
+    bool is_known = op->write->sum == SUM_MD5 ? data->md5 != NULL : data->crc64 || data->len <= SMALL;
 
-    return is_known && (!data->sums || op->summed);
+    return is_known && (!data->sums || op->write->summed);
 }
 
 static void sum_and_send(struct azure_op *op)
 {
-    op->sum = store_data_of(op->call)->md5 || op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
+    op->write->sum = store_data_of(op->call)->md5 || op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
     if (sums_are_cheap(op)) {
         compute_sums(op);
         azure_send(op);
@@ -66,10 +102,10 @@ static void set_sum(struct azure_op *op)
 {
     char text[ACT_CRC64_BASE64];
 
-    if (op->sum == SUM_MD5) {
-        http_header_set(&op->http.headers, "Content-MD5", op->md5);
+    if (op->write->sum == SUM_MD5) {
+        http_header_set(&op->http.headers, "Content-MD5", op->write->md5);
     } else {
-        act_crc64_to_base64(op->crc64, text);
+        act_crc64_to_base64(op->write->crc64, text);
         http_header_set(&op->http.headers, "x-ms-content-crc64", text);
     }
 }
@@ -82,21 +118,22 @@ static bool echo_is_right(const struct azure_op *op)
     const char *text = http_header_get(answer, "x-ms-content-crc64");
     uint64_t crc64 = 0;
 
-    if (op->sum == SUM_NONE)
+    if (op->write->sum == SUM_NONE)
         return true;
-    if (op->sum == SUM_MD5)
-        return !md5 || strcmp(md5, op->md5) == 0;
-    return !text || (act_crc64_from_base64(text, &crc64) && crc64 == op->crc64);
+    if (op->write->sum == SUM_MD5)
+        return !md5 || strcmp(md5, op->write->md5) == 0;
+    return !text || (act_crc64_from_base64(text, &crc64) && crc64 == op->write->crc64);
 }
 
 /* The emulator's code for a wrong MD5 is a general one. */
 static bool was_damaged(const struct azure_op *op)
 {
-    return azure_succeeded(op) ? !echo_is_right(op)
-                               : op->http.status == 400 &&
-                                     (azure_has_code(&op->http, "Crc64Mismatch") ||
-                                      azure_has_code(&op->http, "Md5Mismatch") ||
-                                      (op->sum == SUM_MD5 && azure_has_code(&op->http, "InvalidOperation")));
+    return azure_succeeded(op)
+               ? !echo_is_right(op)
+               : op->http.status == 400 &&
+                     (azure_has_code(&op->http, "Crc64Mismatch") ||
+                      azure_has_code(&op->http, "Md5Mismatch") ||
+                      (op->write->sum == SUM_MD5 && azure_has_code(&op->http, "InvalidOperation")));
 }
 
 static bool is_conditional(const struct store_call *call)
@@ -106,42 +143,48 @@ static bool is_conditional(const struct store_call *call)
     return condition->if_match || condition->if_absent;
 }
 
-/* From now on the write replaces only the blob that the current response describes. */
-static void replace_that(struct azure_op *op)
+void azure_replace_that(struct azure_op *op)
 {
     struct store_entry entry = {0};
 
     azure_take_etag(&entry, http_header_get(&op->http.answer_headers, "ETag"));
-    memcpy(op->replaces, entry.etag, sizeof(op->replaces));
+    memcpy(op->write->replaces, entry.etag, sizeof(op->write->replaces));
 }
 
 /* If a conditional write did succeed, the next one replaces its result. */
 static void send_again_or_give_up(struct azure_op *op)
 {
     if (azure_succeeded(op) && is_conditional(op->call))
-        replace_that(op);
+        azure_replace_that(op);
     op->ambiguous |= op->http.ambiguous;
-    if (++op->damaged < MAX_DAMAGED) {
+    if (++op->write->damaged < MAX_DAMAGED) {
         azure_send(op);
         return;
     }
     azure_finish(op, act_error_set(&op->call->error, ACT_FAIL,
                                    "%s: the data did not arrive as it was sent, %d times; check the memory "
                                    "and the network of this machine",
-                                   azure_what(op), op->damaged));
+                                   azure_what(op), op->write->damaged));
 }
 
 /* ---- requests */
 
 void azure_set_upload(struct azure_op *op)
 {
-    uint8_t random[(AZURE_UPLOAD_ID - 1) / 2];
+    uint8_t random[(UPLOAD_ID - 1) / 2];
 
-    if (!op->upload[0]) {
+    if (!op->write->upload[0]) {
         act_random(random, sizeof(random));
-        act_hex(random, sizeof(random), op->upload);
+        act_hex(random, sizeof(random), op->write->upload);
     }
-    http_header_set(&op->http.headers, "x-ms-meta-act_upload", op->upload);
+    http_header_set(&op->http.headers, "x-ms-meta-act_upload", op->write->upload);
+}
+
+bool azure_is_ours(const struct azure_op *op)
+{
+    const char *upload = http_header_get(&op->http.answer_headers, "x-ms-meta-act_upload");
+
+    return op->write->upload[0] && act_streq(upload, op->write->upload);
 }
 
 void azure_set_conditions(struct azure_op *op)
@@ -149,8 +192,8 @@ void azure_set_conditions(struct azure_op *op)
     const struct store_condition *condition = store_condition_of(op->call);
     struct http_headers *headers = &op->http.headers;
 
-    if (op->replaces[0])
-        http_header_set(headers, "If-Match", op->replaces);
+    if (op->write->replaces[0])
+        http_header_set(headers, "If-Match", op->write->replaces);
     else if (condition->if_match)
         http_header_set(headers, "If-Match", condition->if_match);
     else if (condition->if_absent)
@@ -180,13 +223,13 @@ static void build_put(struct azure_op *op)
  * described, and what it is must not be said again (azcopy, ste/sender-blobFolders.go). */
 static bool is_real_folder(const struct azure_op *op)
 {
-    return op->call->op == STORE_PUT && op->call->put.attr.kind == STORE_FOLDER && op->replaces[0] &&
-           op->http.status == 409 && !op->describes;
+    return op->call->op == STORE_PUT && op->call->put.attr.kind == STORE_FOLDER && op->write->replaces[0] &&
+           op->http.status == 409 && !op->write->describes;
 }
 
 static void build_description(struct azure_op *op)
 {
-    op->describes = true;
+    op->write->describes = true;
     azure_request(op, "PUT", azure_blob_of(op), "comp=metadata");
     azure_set_metadata(&op->http.headers, &op->call->put.attr);
     azure_set_conditions(op);
@@ -199,8 +242,8 @@ static void finish_written(struct azure_op *op)
     store_entry_release(entry);
     entry->key = act_strdup(op->call->key);
     azure_take_etag(entry, http_header_get(&op->http.answer_headers, "ETag"));
-    if (op->summed)
-        *store_data_of(op->call)->sums = op->sums;
+    if (op->write->summed)
+        *store_data_of(op->call)->sums = op->write->sums;
     if (op->call->op == STORE_COMMIT) /* no other blocks are left */
         azure_forget_ids(op->azure, op->call->key);
     azure_finish(op, 0);
@@ -219,25 +262,24 @@ static void send_write(struct azure_op *op)
  * nobody's way. */
 static void answer_whose(struct azure_op *op)
 {
-    const char *upload = http_header_get(&op->http.answer_headers, "x-ms-meta-act_upload");
     bool there = azure_take_head(op) == 0, is_marker = op->call->entry.kind == STORE_FOLDER;
 
     store_entry_release(&op->call->entry);
-    if (there && op->upload[0] && act_streq(upload, op->upload)) {
+    if (there && azure_is_ours(op)) {
         finish_written(op);
-    } else if (there && is_marker && store_condition_of(op->call)->if_absent && !op->replaces[0]) {
-        replace_that(op);
+    } else if (there && is_marker && store_condition_of(op->call)->if_absent && !op->write->replaces[0]) {
+        azure_replace_that(op);
         send_write(op);
     } else {
-        op->call->error = op->refused;
-        azure_finish(op, -(int)op->refused.code);
+        op->call->error = op->write->refused;
+        azure_finish(op, -(int)op->write->refused.code);
     }
 }
 
 /* Whether only a look at the blob can tell what the refusal means. */
 static bool may_be_in_order(const struct azure_op *op, int rc)
 {
-    bool sent_twice = (op->http.ambiguous || op->ambiguous) && op->upload[0];
+    bool sent_twice = (op->http.ambiguous || op->ambiguous) && op->write->upload[0];
 
     return (store_condition_of(op->call)->if_absent && rc == -ACT_PARTIAL) ||
            (sent_twice && (op->http.status == 409 || op->http.status == 412));
@@ -246,7 +288,8 @@ static bool may_be_in_order(const struct azure_op *op, int rc)
 /* Whether the service refused the kind of checksum; the other one is sent from now on. */
 static bool crc64_was_refused(struct azure_op *op)
 {
-    if (op->sum != SUM_CRC64 || op->http.status != 500 || !azure_has_code(&op->http, "FeatureNotSupported"))
+    if (op->write->sum != SUM_CRC64 || op->http.status != 500 ||
+        !azure_has_code(&op->http, "FeatureNotSupported"))
         return false;
     op->azure->no_crc64 = true;
     return true;
@@ -279,7 +322,7 @@ void azure_answer_write(struct azure_op *op)
     }
     int rc = azure_answer_error(op);
     if (may_be_in_order(op, rc)) {
-        op->refused = op->call->error;
+        op->write->refused = op->call->error;
         azure_send_next(op, azure_build_head, answer_whose);
         return;
     }
@@ -328,13 +371,13 @@ static void sum_block_list(struct azure_op *op)
 {
     struct act_md5 md5;
 
-    op->sum = op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
-    if (op->sum == SUM_CRC64) {
-        op->crc64 = act_crc64(0, op->body.data, op->body.len);
+    op->write->sum = op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
+    if (op->write->sum == SUM_CRC64) {
+        op->write->crc64 = act_crc64(0, op->body.data, op->body.len);
     } else {
         act_md5_init(&md5);
         act_md5_add(&md5, op->body.data, op->body.len);
-        act_md5_done(&md5, op->md5);
+        act_md5_done(&md5, op->write->md5);
     }
     set_sum(op);
 }
@@ -348,8 +391,8 @@ void azure_build_commit(struct azure_op *op)
     azure_request(op, "PUT", op->call->key, "comp=blocklist");
     http_header_set(headers, "Content-Type", "application/xml");
     http_header_set(headers, "x-ms-blob-content-type", "application/octet-stream");
-    for (size_t i = 0; i < op->properties.n; i++)
-        http_header_set(headers, op->properties.v[i].name, op->properties.v[i].value);
+    for (size_t i = 0; i < op->write->properties.n; i++)
+        http_header_set(headers, op->write->properties.v[i].name, op->write->properties.v[i].value);
     if (commit->attr.md5)
         http_header_set(headers, "x-ms-blob-content-md5", commit->attr.md5);
     azure_set_attributes(headers, &commit->attr);

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool all = read_responses(&op);
     for (size_t i = 0; all && i < batch->n_parts; i++)
         FUZZ_CHECK(batch->answers[i].status != NO_ANSWER);
-    azure_batch_free(batch);
+    release_batch(&op);
     http_call_release(&op.http);
     return 0;
 }

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 1; i < call.list.page.n; i++)
         FUZZ_CHECK(strcmp(call.list.page.v[i - 1].key, call.list.page.v[i].key) <= 0);
     store_page_release(&call.list.page);
-    azure_list_free(op.list);
+    release_list(&op);
     http_call_release(&op.http);
     free(op.what);
     return 0;
