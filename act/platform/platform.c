@@ -1,19 +1,12 @@
 /* platform.c - platforms by name, and the wrappers that callers use. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "platform/platform_internal.h"
 
-static int refuse_to_open(struct services *services, const struct config *config, struct platform **out,
-                          struct act_error *err)
+static int refuse_to_open(const struct config *config, struct platform **out, struct act_error *err)
 {
-    (void)services;
-    *out = NULL;
+    (void)out;
     return act_error_set(err, ACT_CONFIG,
                          "platform '%s' cannot be driven by this version of ACT; use -c local to run on this "
                          "machine",
@@ -47,7 +40,11 @@ const struct platform_row *platform_row(const struct platform *p)
 int platform_open(struct services *services, const struct config *config, struct platform **out,
                   struct act_error *err)
 {
-    return platform_find(config->platform)->open(services, config, out, err);
+    *out = NULL;
+    int rc = platform_find(config->platform)->open(config, out, err);
+    if (*out)
+        (*out)->services = services;
+    return rc;
 }
 
 void platform_free(struct platform *p)
@@ -114,81 +111,14 @@ int platform_abort(struct platform *p, const char *id, bool *out_was_final, stru
     return rc < 0 ? rc : p->row->abort(p, id, out_was_final, err);
 }
 
-int platform_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
+struct store *platform_open_logs(struct platform *p, const char *id, bool ended)
 {
-    int rc = check_id(id, err);
-
-    return rc < 0 ? rc : p->row->logs(p, id, out, err);
-}
-
-int platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
-                      size_t len, size_t *out_got, struct act_error *err)
-{
-    int rc = check_id(id, err);
-
-    return rc < 0 ? rc : p->row->read_log(p, id, name, offset, data, len, out_got, err);
+    return p->row->open_logs(p, id, ended);
 }
 
 char *platform_page(struct platform *p, const char *id)
 {
     return p->row->page ? p->row->page(p, id) : NULL;
-}
-
-int platform_part_write(const struct platform_part *part, const void *data, size_t len, struct act_error *err)
-{
-    uint64_t at = part->offset + part->got;
-    int fd = act_open_below(part->root, part->path, O_WRONLY, err), rc = 0;
-    struct stat st;
-
-    if (fd < 0)
-        return fd;
-    if (fstat(fd, &st) < 0)
-        rc = act_error_errno(err, errno, "cannot write '%s'", part->path);
-    else if ((uint64_t)st.st_size < at)
-        rc = act_error_set(err, ACT_TEMPORARY, "cannot write '%s': something else made it shorter meanwhile",
-                           part->path);
-    else if (act_pwrite_all(fd, data, len, (off_t)at) < 0)
-        rc = act_error_errno(err, errno, "cannot write '%s'", part->path);
-    close(fd);
-    return rc;
-}
-
-/* One part, piece by piece. */
-static int fetch_part(struct platform *p, const char *id, const struct platform_fetch *fetch,
-                      struct platform_part *part, char *piece, size_t most, struct act_error *err)
-{
-    uint64_t left;
-
-    while ((left = part->end - part->offset - part->got) > 0) {
-        size_t want = left < most ? (size_t)left : most, got;
-        int rc = p->row->read_log(p, id, part->name, part->offset + part->got, piece, want, &got, err);
-        if (rc == -ACT_NOT_FOUND || (rc == 0 && got == 0))
-            return 0;
-        if (rc == 0)
-            rc = platform_part_write(part, piece, got, err);
-        if (rc < 0)
-            return rc;
-        part->got += got;
-        if (fetch->moved)
-            fetch->moved(fetch->arg, part, got);
-    }
-    return 0;
-}
-
-int platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
-                        struct act_error *err)
-{
-    enum { PIECE = 8 << 20 };
-    int rc = check_id(id, err);
-
-    if (rc < 0 || fetch->n == 0)
-        return rc;
-    if (p->row->fetch_logs)
-        return p->row->fetch_logs(p, id, fetch, err);
-    ACT_AUTOFREE char *piece = act_alloc(PIECE);
-    for (size_t i = 0; i < fetch->n && rc == 0; i++)
-        rc = fetch_part(p, id, fetch, &fetch->parts[i], piece, PIECE, err);
-    return rc;
 }
 
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
@@ -356,26 +286,4 @@ void platform_jobs_release(struct platform_jobs *jobs)
     }
     free(jobs->v);
     *jobs = (struct platform_jobs){0};
-}
-
-/* ---- logs ---- */
-
-void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size, int64_t idle_s)
-{
-    ACT_PUSH(logs->v, logs->n,
-             (struct platform_log){.name = act_strdup(name), .size = size, .idle_s = idle_s});
-}
-
-void platform_logs_sort(struct platform_logs *logs)
-{
-    if (logs->n)
-        qsort(logs->v, logs->n, sizeof(*logs->v), act_by_text);
-}
-
-void platform_logs_release(struct platform_logs *logs)
-{
-    for (size_t i = 0; i < logs->n; i++)
-        free(logs->v[i].name);
-    free(logs->v);
-    *logs = (struct platform_logs){0};
 }

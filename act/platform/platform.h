@@ -20,36 +20,7 @@
 struct platform;
 struct platform_clusters_ops;
 struct services;
-
-/* A log file of a run, as it stands. */
-struct platform_log {
-    char *name; /* relative: "user_logs/std_log_process_0.txt" */
-    uint64_t size;
-    int64_t idle_s; /* since it last changed, by the clock of the machine that has it; -1: not known */
-};
-struct platform_logs {
-    struct platform_log *v;
-    size_t n;
-    bool settled; /* the run has ended, and nothing will be added to them */
-};
-void platform_logs_release(struct platform_logs *logs);
-
-/* The bytes from offset to end of a log, to be written at the same offset of a file that already has those before
- * them. */
-struct platform_part {
-    const char *name, *path;
-    const char *root; /* path begins with it; no link below it is followed */
-    uint64_t offset, end;
-    uint64_t got;  /* out: how many of them are in the file, without a gap */
-    bool replaced; /* out: another log has replaced it: the file is the beginning of the old one */
-};
-struct platform_fetch {
-    struct platform_part *parts;
-    size_t n;
-    void (*moved)(void *arg, const struct platform_part *part,
-                  uint64_t bytes); /* got has grown; may be NULL */
-    void *arg;
-};
+struct store;
 
 /* What one node offers. */
 struct platform_limits {
@@ -239,8 +210,7 @@ struct platform_row {
      * be NULL. */
     void (*repeat)(struct config *config, const struct run_spec *old);
 
-    int (*open)(struct services *services, const struct config *config, struct platform **out,
-                struct act_error *err);
+    int (*open)(const struct config *config, struct platform **out, struct act_error *err);
     /* What this platform's nodes offer, from config where the platform cannot tell. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
     /* Whether such a run could start here; called before anything is uploaded for it. The package may not be known yet.
@@ -260,14 +230,10 @@ struct platform_row {
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
-    /* logs: the logs of a run, sorted by name. read_log: bytes of one of them from an offset, *out_got 0 at the end. A
-     * log that does not exist (yet): -ACT_NOT_FOUND. */
-    int (*logs)(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
-    int (*read_log)(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
-                    size_t len, size_t *out_got, struct act_error *err);
-    /* Fetches many logs of a run at once. May be NULL: read_log() is called for one after the other. */
-    int (*fetch_logs)(struct platform *p, const char *id, const struct platform_fetch *fetch,
-                      struct act_error *err);
+    /* The logs of a run as a store; store.h says what it can. Those of the last attempt have plain names, those of
+     * earlier ones are below "attempts/<n>/". ended: the run's state is final. Contacts no host; for an unknown run,
+     * and a log that does not exist (yet), its calls say -ACT_NOT_FOUND. The caller frees it, before the platform. */
+    struct store *(*open_logs)(struct platform *p, const char *id, bool ended);
     /* The URL of a run's web page; contacts no host. New string. May be NULL. */
     char *(*page)(struct platform *p, const char *id);
     /* The run.json of a run that this machine's ledger does not know. May be NULL. */
@@ -325,14 +291,7 @@ int platform_status(struct platform *p, const char *const *ids, size_t n, struct
                     struct act_error *err) ACT_NODISCARD;
 int platform_abort(struct platform *p, const char *id, bool *out_was_final,
                    struct act_error *err) ACT_NODISCARD;
-int platform_logs(struct platform *p, const char *id, struct platform_logs *out,
-                  struct act_error *err) ACT_NODISCARD;
-int platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
-                      size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
-/* Fetches parts of logs into files. A log that is shorter than expected or does not exist (any more) is no failure.
- * Stops at the first failure; what the files contain is valid then, as it is if this process ends at any moment. */
-int platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
-                        struct act_error *err) ACT_NODISCARD;
+struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 char *platform_page(struct platform *p, const char *id); /* NULL: there is none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out,
                   struct act_error *err) ACT_NODISCARD;

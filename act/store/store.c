@@ -281,7 +281,7 @@ bool store_takes_pieces(const struct store *store)
 
 int store_window(const struct store *store)
 {
-    return store->ops->window(store);
+    return store->ops->window ? store->ops->window(store) : 1;
 }
 
 void store_block_id(const struct store_upload_id *upload, uint32_t index, uint8_t out[STORE_BLOCK_ID])
@@ -319,7 +319,7 @@ bool store_has_real_folders(const struct store *store)
 
 const char *store_key_problem(const struct store *store, const char *key)
 {
-    return store->ops->key_problem(key);
+    return store->ops->key_problem ? store->ops->key_problem(key) : NULL;
 }
 
 int store_url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,

@@ -1,8 +1,9 @@
-/* store.h - object stores behind one interface: Azure Blob Storage, or a folder.
+/* store.h - object stores behind one interface: Azure Blob Storage, a folder, or the logs of a run.
  *
  * Objects have a key (UTF-8, segments separated by '/', no leading slash), bytes and a few attributes. Every operation
  * is a struct store_call: fill in the inputs, start it, read the outputs once done was called. Every store passes
- * tests/conformance/store_test.c. To add a store: one file with a struct store_ops, and its function to open it below.
+ * tests/conformance/store_test.c, except those that are only read. To add a store: one file with a struct store_ops,
+ * and its function to open it below.
  *
  * The user's local folder is a folder store, too, so an upload, a download and a copy between two clusters are the
  * same thing: objects go from one store to another.
@@ -19,6 +20,7 @@
 #include "base/text.h"
 
 struct http;
+struct site;
 struct store;
 struct store_call;
 
@@ -48,7 +50,7 @@ struct store_entry {
     int mode;                /* permission bits, for a folder from store_folder_mode(); -1: not known */
     uint64_t crc64;          /* of all bytes, when has_crc64 */
     bool has_crc64;
-    bool grows;   /* an append blob: its bytes never change, but it may grow */
+    bool grows;   /* an append blob, or a log: its bytes never change, but it may grow */
     bool slashed; /* an Azure folder, in a listing: its marker's own name ends in '/' */
     bool filled;  /* a folder that is not empty; only in a listing with whole */
     bool
@@ -408,5 +410,41 @@ struct store_azure_options {
  * and BLOCK_FROM. */
 int store_azure_open(struct http *http, const struct store_azure_options *options, struct store **out,
                      struct act_error *err) ACT_NODISCARD;
+
+/* ---- stores of a run's logs: only GET, and LIST in one page. last_modified_s is by this machine's clock. Objects
+ * without `grows` get no more bytes. What the options point at outlives the store. */
+
+/* Files of a run's folder on a site. Calls block the loop, as calls of a site do. */
+struct store_site_options {
+    /* The site, connected; called before each use. */
+    int (*site)(void *arg, struct site **out, struct act_error *err);
+    void *arg;                  /* outlives the store */
+    const char *id;             /* of the run */
+    const char *const *folders; /* of it, that are listed and read */
+    size_t n_folders;
+    bool grow;
+};
+struct store *store_site_open(struct http *http, const struct store_site_options *options);
+
+/* Objects that are read by URLs, which hold the credential and end after some time. */
+struct store_url {
+    char *key, *url; /* owned; url is secret */
+};
+struct store_urls {
+    struct store_url *v;
+    size_t n;
+    int64_t ended_unix_s; /* when what writes them ended; 0: it has not */
+};
+void store_urls_add(struct store_urls *urls, const char *key, const char *url);
+void store_urls_release(struct store_urls *urls);
+struct store_urls_options {
+    const char *id; /* of the run */
+    /* Asks for the URLs as they are now; may run the engine. out is {0}, sorted by the store. */
+    int (*ask)(void *arg, const char *id, struct store_urls *out, struct act_error *err);
+    void *arg;
+    int64_t settle_s; /* bytes may be added for so long after the end, or after others were */
+};
+/* URLs are asked for by every LIST, and by GET when it has none, or they are no longer accepted (403). */
+struct store *store_urls_open(struct http *http, const struct store_urls_options *options);
 
 #endif

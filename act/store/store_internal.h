@@ -8,9 +8,9 @@ struct store_ops {
     /* One function for each operation (NULL: the store has none); each must lead to exactly one store_finish(), later,
      * on the loop. */
     void (*start[STORE_OPS])(struct store *store, struct store_call *call);
-    const char *(*key_problem)(const char *key);
-    void (*close)(struct store *store); /* frees all but store->name */
-    int (*window)(const struct store *store);
+    const char *(*key_problem)(const char *key);           /* NULL: the store is only read */
+    void (*close)(struct store *store);                    /* frees all but store->name */
+    int (*window)(const struct store *store);              /* store_window(); NULL: always 1 */
     void (*hurry)(struct store *store);                    /* store_hurry(); NULL: no call is ever kept */
     void (*open_up)(struct store *store, const char *key); /* store_open_up(); NULL: no folder needs it */
     int (*may_read)(struct store *store, const char *key,

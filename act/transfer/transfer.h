@@ -206,4 +206,24 @@ int transfer_read(struct engine *engine, const struct transfer_path *what, const
                   int (*write)(void *arg, const void *data, size_t len, struct act_error *err), void *arg,
                   struct act_error *err) ACT_NODISCARD;
 
+/* The bytes from offset to end of an object that may grow. */
+struct transfer_stretch {
+    const char *key;
+    uint64_t offset, end;
+    const void *before; /* what it had just before offset; another object in its place may differ there */
+    size_t before_len;
+    /* Gets the bytes in order, on a worker, one call at a time. at: their offset in the object. */
+    int (*write)(void *arg, uint64_t at, const void *data, size_t len, struct act_error *err);
+    void *arg;
+    uint64_t got;  /* out: how many were written */
+    bool replaced; /* out: it is another object: it ends before end, or differs before offset */
+};
+
+/* Reads stretches of many objects, many parts at once, and has each written in its order. An object that does not exist
+ * is no failure. moved (may be NULL) is called on the loop when got has grown by bytes. Stops at the first failure. */
+int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches,
+                       size_t n,
+                       void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes),
+                       void *arg, struct act_error *err) ACT_NODISCARD;
+
 #endif

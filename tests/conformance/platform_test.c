@@ -205,27 +205,51 @@ static struct run_status wait_reason(const char *id, enum run_state state)
     return (struct run_status){0};
 }
 
+static int get_log(const char *id, const char *name, uint64_t offset, void *data, size_t len, size_t *got,
+                   struct act_error *e)
+{
+    struct store *store = platform_open_logs(platform, id, false);
+    struct store_call call = {
+        .op = STORE_GET, .key = name, .get = {.offset = offset, .sink = data, .sink_cap = len}};
+    int rc = store_do(store, &call, e);
+
+    *got = call.get.got;
+    store_call_release(&call);
+    store_free(store);
+    return rc;
+}
+
+/* The page is in call. */
+static int list_logs(const char *id, struct store_call *call, struct act_error *e)
+{
+    struct store *store = platform_open_logs(platform, id, false);
+
+    *call = (struct store_call){.op = STORE_LIST, .key = ""};
+    int rc = store_do(store, call, e);
+    store_free(store);
+    return rc;
+}
+
 static char *read_log(const char *id, const char *name)
 {
     enum { LOG_MAX = 1 << 20 };
     char *text = act_calloc(1, LOG_MAX + 1);
     size_t got;
 
-    assert_ok(platform_read_log(platform, id, name, 0, text, LOG_MAX, &got, &err), err);
+    assert_ok(get_log(id, name, 0, text, LOG_MAX, &got, &err), err);
     return text;
 }
 
 /* What the platform calls the log of a rank; NULL: it has none yet. New string. */
 static char *rank_log_name(const char *id, int rank)
 {
-    struct platform_logs logs;
-    int rc = platform_logs(platform, id, &logs, &err);
+    struct store_call call;
+    int rc = list_logs(id, &call, &err);
 
     assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
-    const struct platform_log *log = rc == 0 ? flow_find_rank_log(&logs, "", rank) : NULL;
-    char *name = log ? act_strdup(log->name) : NULL;
-    if (rc == 0)
-        platform_logs_release(&logs);
+    const struct store_entry *log = flow_find_rank_log(&call.list.page, "", rank);
+    char *name = log ? act_strdup(log->key) : NULL;
+    store_call_release(&call);
     return name;
 }
 
@@ -530,20 +554,20 @@ static void assert_number(const char *log, const char *name, int value)
 /* Secrets are masked in the agent's own words. */
 static void assert_masked(const char *id)
 {
-    struct platform_logs logs;
+    struct store_call call;
     bool seen = false;
 
-    assert_ok(platform_logs(platform, id, &logs, &err), err);
-    for (size_t i = 0; i < logs.n; i++) {
-        ACT_AUTOFREE char *text = read_log(id, logs.v[i].name);
-        assert_true(i == 0 || strcmp(logs.v[i - 1].name, logs.v[i].name) < 0);
-        if (!act_starts_with(logs.v[i].name, "system_logs/"))
+    assert_ok(list_logs(id, &call, &err), err);
+    for (size_t i = 0; i < call.list.page.n; i++) {
+        ACT_AUTOFREE char *text = read_log(id, call.list.page.v[i].key);
+        assert_true(i == 0 || strcmp(call.list.page.v[i - 1].key, call.list.page.v[i].key) < 0);
+        if (!act_starts_with(call.list.page.v[i].key, "system_logs/"))
             continue;
         assert_null(strstr(text, "hush-hush"));
         seen = seen || strstr(text, "MY_TOKEN=***");
     }
     assert_true(seen || world->is_service); /* whose logs are not the agent's */
-    platform_logs_release(&logs);
+    store_call_release(&call);
 }
 
 static void check_environment(const struct run_spec *spec, int rank, const char *log, const char *master)
@@ -828,7 +852,7 @@ TEST(test_abort_while_queued)
     assert_false(was_final);
     status = wait_end(second.id);
     assert_state(&status, RUN_CANCELED);
-    assert_int_equal(platform_read_log(platform, second.id, log, 0, &byte, 1, &got, &err), -ACT_NOT_FOUND);
+    assert_int_equal(get_log(second.id, log, 0, &byte, 1, &got, &err), -ACT_NOT_FOUND);
     status = status_of(first.id);
     assert_state(&status, RUN_RUNNING);
     assert_ok(platform_abort(platform, first.id, &was_final, &err), err);
@@ -854,18 +878,17 @@ TEST(test_logs_grow)
     assert_int_equal(status_of(spec.id).state, RUN_RUNNING);
     close(open(gate, O_CREAT | O_WRONLY, 0600));
     wait_end(spec.id);
-    assert_ok(platform_read_log(platform, spec.id, name, 6, text, sizeof(text), &got, &err), err);
+    assert_ok(get_log(spec.id, name, 6, text, sizeof(text), &got, &err), err);
     assert_int_equal(got, 7);
     assert_memory_equal(text, "second\n", 7);
-    assert_ok(platform_read_log(platform, spec.id, name, 13, text, sizeof(text), &got, &err), err);
+    assert_ok(get_log(spec.id, name, 13, text, sizeof(text), &got, &err), err);
     assert_int_equal(got, 0);
 
-    static const char *const bad[] = {"user_logs/none.txt", "../run.json",    "user_logs/../run.json",
-                                      "/etc/passwd",        "run.json",       "user_logs",
-                                      "user_logs/",         "system_logs//x", ""};
+    static const char *const bad[] = {"user_logs/none.txt", "../run.json",   "user_logs/../run.json",
+                                      "/etc/passwd",        "run.json",      "user_logs",
+                                      "user_logs/",         "system_logs//x"};
     for (size_t i = 0; i < COUNT(bad); i++)
-        assert_int_equal(platform_read_log(platform, spec.id, bad[i], 0, text, sizeof(text), &got, &err),
-                         -ACT_NOT_FOUND);
+        assert_int_equal(get_log(spec.id, bad[i], 0, text, sizeof(text), &got, &err), -ACT_NOT_FOUND);
     run_spec_release(&spec);
 }
 
@@ -873,13 +896,14 @@ TEST(test_unknown_run)
 {
     const char *ids[] = {"none_1700000000_0123abcd", "../../etc", ""};
     struct run_status status[COUNT(ids)];
-    struct platform_logs logs;
+    struct store_call call;
     struct run_spec spec;
 
     assert_ok(platform_status(platform, ids, COUNT(ids), status, &err), err);
     for (size_t i = 0; i < COUNT(ids); i++) {
         assert_int_equal(status[i].state, RUN_UNKNOWN);
-        assert_int_equal(platform_logs(platform, ids[i], &logs, &err), -ACT_NOT_FOUND);
+        assert_int_equal(list_logs(ids[i], &call, &err), -ACT_NOT_FOUND);
+        store_call_release(&call);
         assert_int_equal(platform_spec(platform, ids[i], &spec, &err), -ACT_NOT_FOUND);
     }
 }

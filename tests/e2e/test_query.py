@@ -130,16 +130,17 @@ def test_query_fetches_prints_and_describes(act, two_ranks):
 
 def test_query_fetches_only_what_is_new(act):
     gate = act.scratch / "gate"
-    act.write("slow.sh", f"echo first; while [ ! -e {gate} ]; do sleep 0.1; done; echo second")
+    first = "first" * 100  # longer than what is compared to know another log
+    act.write("slow.sh", f"echo {first}; while [ ! -e {gate} ]; do sleep 0.1; done; echo second")
     run = act.submit("sh", "slow.sh", before=("-n", "1"))
     copy = act.project / f"assets/{run}/user_logs/std_log_process_0.txt"
-    act.until(lambda: act.run("q", run) and copy.exists() and copy.read_bytes() == b"first\n", "the first line")
+    act.until(lambda: act.run("q", run) and copy.exists() and copy.read_text() == f"{first}\n", "the first line")
     inode = copy.stat().st_ino
-    copy.write_bytes(b"FIRST\n")  # would be put right if it were fetched again
+    copy.write_text(f"F{first[1:]}\n")  # would be put right if it were fetched again
     gate.touch()
     act.run("wait", run)
     act.run("q", run)
-    assert copy.read_bytes() == b"FIRST\nsecond\n"
+    assert copy.read_text() == f"F{first[1:]}\nsecond\n"
     assert copy.stat().st_ino == inode
 
 

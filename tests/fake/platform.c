@@ -5,8 +5,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "auth/services.h"
 #include "codec/json.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "platform/platform_internal.h"
+#include "store/store_internal.h"
 
 struct fake fake;
 
@@ -35,10 +39,8 @@ static bool fake_recall(const json_t *settings, struct config *out)
     return settings || platform_find(out->platform)->is_here;
 }
 
-static int fake_open(struct services *services, const struct config *config, struct platform **out,
-                     struct act_error *err)
+static int fake_open(const struct config *config, struct platform **out, struct act_error *err)
 {
-    (void)services;
     (void)err;
     snprintf(fake.root, sizeof(fake.root), "%s", config->slurm.root ? config->slurm.root : "none");
     fake.n_open++;
@@ -102,63 +104,62 @@ static int fake_list(struct platform *p, struct act_strv *out_ids, struct act_er
     return 0;
 }
 
-static int fake_list_logs(struct platform *p, const char *id, struct platform_logs *out,
-                          struct act_error *err)
+static int list_logs(struct store_call *call)
 {
-    (void)p;
-    (void)id;
-    *out = (struct platform_logs){.settled = !fake.row.answers_by_request};
     fake.n_logs_calls++;
     nanosleep(&(struct timespec){.tv_nsec = fake.logs_take_ms * 1000000L}, NULL);
     if (fake.before_logs)
         fake.before_logs(fake.n_logs_calls);
     if (fake.fail_logs > 0)
-        return unreachable(&fake.fail_logs, err);
+        return unreachable(&fake.fail_logs, &call->error);
     for (size_t i = 0; i < fake.n_logs; i++)
-        platform_logs_add(out, fake.logs[i].name, strlen(fake.logs[i].text), 0);
+        *store_page_add(&call->list.page) = (struct store_entry){.key = act_strdup(fake.logs[i].name),
+                                                                 .size = strlen(fake.logs[i].text),
+                                                                 .grows = fake.row.answers_by_request};
     return 0;
 }
 
-static int fake_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
-                         size_t len, size_t *out_got, struct act_error *err)
+static int get_log(struct store_call *call)
 {
-    (void)p;
-    (void)id;
-    *out_got = 0;
     fake.n_read++;
     if (fake.before_read)
-        fake.before_read(fake.n_read, name);
+        fake.before_read(fake.n_read, call->key);
     for (size_t i = 0; i < fake.n_logs; i++) {
-        size_t size = strlen(fake.logs[i].text);
-        if (strcmp(fake.logs[i].name, name) != 0)
+        if (strcmp(fake.logs[i].name, call->key) != 0)
             continue;
-        if (offset < size)
-            *out_got = size - offset < len ? size - offset : len;
-        memcpy(data, fake.logs[i].text + (offset < size ? offset : 0), *out_got);
+        call->entry.size = fake.shrinks > 0 && fake.shrinks-- ? 0 : strlen(fake.logs[i].text);
+        if (call->get.offset < call->entry.size)
+            call->get.got = strnlen(fake.logs[i].text + call->get.offset, call->get.sink_cap);
+        memcpy(call->get.sink, fake.logs[i].text + (call->get.got ? call->get.offset : 0), call->get.got);
         return 0;
     }
-    return act_error_set(err, ACT_NOT_FOUND, "no log '%s'", name);
+    return act_error_set(&call->error, ACT_NOT_FOUND, "no log '%s'", call->key);
 }
 
-static int fake_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
-                           struct act_error *err)
+static void answer(void *call)
 {
-    char text[256];
+    store_finish(call, ((struct store_call *)call)->op == STORE_LIST ? list_logs(call) : get_log(call));
+}
 
-    for (size_t i = 0; i < fetch->n; i++) {
-        struct platform_part *part = &fetch->parts[i];
-        size_t got, want = part->end - part->offset < sizeof(text) ? part->end - part->offset : sizeof(text);
-        int rc = fake_read_log(p, id, part->name, part->offset, text, want, &got, err);
-        if (rc == 0)
-            rc = platform_part_write(part, text, got, err);
-        part->got = rc == 0 ? got : 0;
-        part->replaced = fake.shrinks > 0 && fake.shrinks--;
-        if (part->got > 0)
-            fetch->moved(fetch->arg, part, part->got);
-        if (rc < 0 && rc != -ACT_NOT_FOUND)
-            return rc;
-    }
-    return 0;
+static void start(struct store *store, struct store_call *call)
+{
+    engine_timer(http_engine(store->http), 0, answer, call);
+}
+
+static void forget(struct store *store)
+{
+    free(store);
+}
+
+static struct store *fake_open_logs(struct platform *p, const char *id, bool ended)
+{
+    static const struct store_ops ops = {.start = {[STORE_LIST] = start, [STORE_GET] = start},
+                                         .close = forget};
+    struct store *store = act_calloc(1, sizeof(*store));
+
+    (void)ended;
+    *store = (struct store){.ops = &ops, .http = services_http(p->services), .name = act_strdup(id)};
+    return store;
 }
 
 static const struct platform_row usual = {
@@ -172,9 +173,7 @@ static const struct platform_row usual = {
     .submit = fake_submit,
     .status = fake_status,
     .abort = fake_abort,
-    .logs = fake_list_logs,
-    .read_log = fake_read_log,
-    .fetch_logs = fake_fetch_logs,
+    .open_logs = fake_open_logs,
     .list = fake_list,
     .close = fake_close,
 };

@@ -15,7 +15,9 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "flow/runs/logs_internal.h"
 #include "platform/azureml/azureml_internal.h"
+#include "store/store.h"
 
 #define WORKSPACE                                                                                            \
     "/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/ws"
@@ -896,10 +898,9 @@ static struct {
     size_t short_at;                   /* the part that begins there brings one byte less; 0: none */
     int valid_from;                    /* the signatures of URLs before that are refused */
     bool ignores_ranges, sends_others; /* others: the bytes behind those that were asked for */
-    bool has_no_log;
-    int64_t ended, changed, now;    /* of the run, the log, the store's clock; 0: not said */
-    int details, parts, workspaces; /* how often they were asked for */
-    size_t asked_behind;            /* parts that begin behind the end */
+    int64_t ended, changed, now;       /* of the run, the log, the store's clock; 0: not said */
+    int details, parts, workspaces;    /* how often they were asked for */
+    size_t asked_behind;               /* parts that begin behind the end */
 } service;
 
 static char byte_at(size_t i)
@@ -997,8 +998,7 @@ static void answer_one(int fd, const char *request)
         ACT_AUTOFREE char *log = act_sprintf("\"user_logs/std_log.txt\":\"http://127.0.0.1:%d/log?sig=%d\"",
                                              service.port, ++service.details);
         body = act_sprintf("{\"status\":\"%s\",\"endTimeUtc\":\"%s\",\"logFiles\":{%s}}",
-                           service.ended ? "Completed" : "Running", service.ended ? ended : "",
-                           service.has_no_log ? "" : log);
+                           service.ended ? "Completed" : "Running", service.ended ? ended : "", log);
     } else
         body = act_sprintf("{\"location\":\"x\",\"n\":%d}", ++service.workspaces);
     answer(fd, 200, "Content-Type: application/json\r\n", body, strlen(body));
@@ -1073,6 +1073,7 @@ enum { MIB = 1 << 20 };
 struct reader {
     struct config config;
     struct azureml *a;
+    struct store *store;
     char *url, *data;
 };
 
@@ -1085,7 +1086,7 @@ static struct reader reader_of(size_t size)
     service.size = size;
     service.short_at = 0;
     service.valid_from = 0;
-    service.ignores_ranges = service.sends_others = service.has_no_log = false;
+    service.ignores_ranges = service.sends_others = false;
     service.ended = service.changed = service.now = 0;
     service.details = service.parts = 0;
     service.asked_behind = 0;
@@ -1093,11 +1094,25 @@ static struct reader reader_of(size_t size)
     return r;
 }
 
+#define LOG "user_logs/std_log.txt"
+
+static struct store *store_of(struct reader *r)
+{
+    if (!r->store) {
+        r->a = open_it(&r->config);
+        r->store = platform_open_logs(&r->a->base, RUN, false);
+    }
+    return r->store;
+}
+
 static int read_it(struct reader *r, uint64_t offset, size_t len, size_t *got, struct act_error *e)
 {
-    if (!r->a)
-        r->a = open_it(&r->config);
-    int rc = platform_read_log(&r->a->base, RUN, "user_logs/std_log.txt", offset, r->data, len, got, e);
+    struct store_call call = {
+        .op = STORE_GET, .key = LOG, .get = {.offset = offset, .sink = r->data, .sink_cap = len}};
+    int rc = store_do(store_of(r), &call, e);
+
+    *got = call.get.got;
+    store_call_release(&call);
     for (size_t i = 0; rc == 0 && i < *got; i++)
         if (r->data[i] != byte_at(offset + i))
             fail_msg("byte %zu of the %zu from %llu is wrong", i, *got, (unsigned long long)offset);
@@ -1106,40 +1121,27 @@ static int read_it(struct reader *r, uint64_t offset, size_t len, size_t *got, s
 
 static void end_reader(struct reader *r)
 {
+    store_free(r->store);
     close_it(r->a);
     free(r->config.platform);
     free(r->url);
     free(r->data);
 }
 
-TEST(log_in_parts)
+TEST(ranges_of_a_log)
 {
     struct reader r = reader_of(3 * MIB + 17);
     size_t got;
 
     assert_ok(read_it(&r, 0, 8 * MIB, &got, &err), err);
     assert_int_equal(got, 3 * MIB + 17);
-    assert_int_equal(service.parts, 4);
+    assert_int_equal(service.parts, 1);
     assert_int_equal(service.asked_behind, 0);
     assert_ok(read_it(&r, 5, 2 * MIB, &got, &err), err); /* not to the end */
     assert_int_equal(got, 2 * MIB);
     assert_int_equal(service.details, 1); /* the URLs are kept */
     assert_ok(read_it(&r, 100, 10, &got, &err), err);
     assert_int_equal(got, 10);
-    end_reader(&r);
-}
-
-TEST(log_with_a_gap)
-{
-    struct reader r = reader_of(4 * MIB);
-    size_t got;
-
-    service.short_at = 2 * MIB; /* what follows it is not lost, and not taken as if nothing were missing */
-    assert_ok(read_it(&r, 0, 4 * MIB, &got, &err), err);
-    assert_int_equal(got, 3 * MIB - 1);
-    service.short_at = 0;
-    assert_ok(read_it(&r, got, 4 * MIB - got, &got, &err), err);
-    assert_int_equal(got, MIB + 1);
     end_reader(&r);
 }
 
@@ -1191,12 +1193,14 @@ TEST(log_of_a_service_without_ranges)
 TEST(log_that_is_not_there)
 {
     struct reader r = reader_of(100);
-    size_t got;
+    struct store_call call = {
+        .op = STORE_GET, .key = "user_logs/other.txt", .get = {.sink = r.data, .sink_cap = 10}};
 
-    r.a = open_it(&r.config);
-    assert_int_equal(platform_read_log(&r.a->base, RUN, "user_logs/other.txt", 0, r.data, 10, &got, &err),
-                     -ACT_NOT_FOUND);
-    assert_int_equal(service.details, 2);
+    for (int i = 1; i <= 2; i++) { /* the second time, it may be new */
+        assert_int_equal(store_do(store_of(&r), &call, &err), -ACT_NOT_FOUND);
+        assert_int_equal(service.details, i);
+        store_call_release(&call);
+    }
     end_reader(&r);
 }
 
@@ -1213,63 +1217,82 @@ TEST(log_of_which_other_bytes_come)
 
 /* ---- many logs into files ---- */
 
-#define LOG "user_logs/std_log.txt"
+/* A part of a log that is to be copied; end: the size that it was listed with. */
+struct part {
+    struct flow_copy copy;
+    const char *name;
+    uint64_t end;
+    struct transfer_stretch stretch;
+};
 
-/* A part from offset to end; its file has what comes before. */
-static struct platform_part part_of(const char *name, uint64_t offset, uint64_t end)
+/* Its file has what comes before offset. */
+static struct part part_of(const char *name, uint64_t offset, uint64_t end)
 {
     static char paths[32][64];
     static size_t n;
     assert_true(n < COUNT(paths));
     snprintf(paths[n], sizeof(paths[n]), "%s/copy%zu", home, n);
-    struct platform_part part = {
-        .name = name, .path = paths[n++], .root = home, .offset = offset, .end = end};
+    struct part part = {.name = name, .copy = {.path = paths[n++], .root = home}, .end = end};
     ACT_AUTOFREE char *before = act_calloc(1, offset + 1);
 
     for (size_t i = 0; i < offset; i++)
         before[i] = byte_at(i);
-    assert_ok(act_file_write(part.path, before, offset, 0600, &err), err);
+    assert_ok(act_file_write(part.copy.path, before, offset, 0600, &err), err);
     return part;
 }
 
 /* The file is the beginning of the log, so long. */
-static void assert_beginning(const struct platform_part *part, uint64_t size)
+static void assert_beginning(const struct part *part, uint64_t size)
 {
     enum { FILE_MAX = 64 * MIB };
     ACT_AUTOFREE char *text = NULL;
     size_t len;
 
-    assert_ok(act_file_read(part->path, FILE_MAX, &text, &len, &err), err);
+    assert_ok(act_file_read(part->copy.path, FILE_MAX, &text, &len, &err), err);
     assert_int_equal(len, size);
     for (size_t i = 0; i < len; i++)
         if (text[i] != byte_at(i))
             fail_msg("byte %zu is wrong", i);
 }
 
-static void add_moved(void *arg, const struct platform_part *part, uint64_t bytes)
+static void add_moved(void *arg, const struct transfer_stretch *stretch, size_t bytes)
 {
-    assert_true(part->got >= bytes);
+    assert_true(stretch->got >= bytes);
     *(uint64_t *)arg += bytes;
 }
 
-static int fetch_them(struct reader *r, struct platform_part *parts, size_t n, uint64_t *moved,
-                      struct act_error *e)
+static void begin_part(struct part *part)
 {
-    struct platform_fetch fetch = {.parts = parts, .n = n, .moved = add_moved, .arg = moved};
+    assert_ok(flow_begin_copy(&part->copy, part->name, part->end, INT64_MAX, &part->stretch, &err), err);
+}
 
+static int copy_parts(struct reader *r, struct part *parts, size_t n, uint64_t *moved, struct act_error *e)
+{
+    struct transfer_stretch stretches[8];
+    struct store *store = store_of(r);
+
+    for (size_t i = 0; i < n; i++)
+        stretches[i] = parts[i].stretch;
     *moved = 0;
-    if (!r->a)
-        r->a = open_it(&r->config);
-    return platform_fetch_logs(&r->a->base, RUN, &fetch, e);
+    int rc = transfer_stretches(services_engine(&services), store, stretches, n, add_moved, moved, e);
+    for (size_t i = 0; i < n; i++)
+        parts[i].stretch = stretches[i];
+    return rc;
+}
+
+static int fetch_them(struct reader *r, struct part *parts, size_t n, uint64_t *moved, struct act_error *e)
+{
+    for (size_t i = 0; i < n; i++)
+        begin_part(&parts[i]);
+    return copy_parts(r, parts, n, moved, e);
 }
 
 TEST(logs_into_files)
 {
     const uint64_t size = 9 * MIB + 5;
     struct reader r = reader_of(size);
-    struct platform_part parts[] = {part_of(LOG, 0, size), part_of("user_logs/other.txt", 0, 10),
-                                    part_of(LOG, 5 * MIB + 1, size), part_of(LOG, 7, 8),
-                                    part_of(LOG, 0, MIB)};
+    struct part parts[] = {part_of(LOG, 0, size), part_of("user_logs/other.txt", 0, 10),
+                           part_of(LOG, 5 * MIB + 1, size), part_of(LOG, 7, 8), part_of(LOG, 0, MIB)};
     uint64_t moved;
 
     assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
@@ -1278,9 +1301,10 @@ TEST(logs_into_files)
     assert_beginning(&parts[2], size);
     assert_beginning(&parts[3], 8);
     assert_beginning(&parts[4], MIB);
-    assert_int_equal(parts[2].got, size - 5 * MIB - 1);
-    assert_int_equal(moved, parts[0].got + parts[2].got + parts[3].got + parts[4].got);
-    assert_int_equal(service.details, 1);
+    assert_int_equal(parts[2].stretch.got, size - 5 * MIB - 1);
+    assert_int_equal(moved, parts[0].stretch.got + parts[2].stretch.got + parts[3].stretch.got +
+                                parts[4].stretch.got);
+    assert_int_equal(service.details, 2); /* one of them may be new */
     assert_int_equal(service.asked_behind, 0);
     assert_ok(fetch_them(&r, NULL, 0, &moved, &err), err);
     end_reader(&r);
@@ -1289,21 +1313,21 @@ TEST(logs_into_files)
 TEST(files_have_no_holes)
 {
     struct reader r = reader_of(20 * MIB);
-    struct platform_part parts[] = {part_of(LOG, 0, 20 * MIB), part_of(LOG, 8 * MIB, 20 * MIB)};
+    struct part parts[] = {part_of(LOG, 0, 20 * MIB), part_of(LOG, 8 * MIB, 20 * MIB)};
     uint64_t moved;
 
     service.short_at = 4 * MIB; /* what comes behind it has come too, and is left out */
     assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
     assert_beginning(&parts[0], 8 * MIB - 1);
     assert_beginning(&parts[1], 20 * MIB);
-    assert_false(parts[0].replaced);
+    assert_false(parts[0].stretch.replaced);
     end_reader(&r);
 }
 
 TEST(files_of_logs_whose_signature_ended)
 {
     struct reader r = reader_of(9 * MIB);
-    struct platform_part parts[] = {part_of(LOG, 0, 9 * MIB), part_of(LOG, 1, 9 * MIB)};
+    struct part parts[] = {part_of(LOG, 0, 9 * MIB), part_of(LOG, 1, 9 * MIB)};
     uint64_t moved;
 
     service.valid_from = 2;
@@ -1312,7 +1336,7 @@ TEST(files_of_logs_whose_signature_ended)
     assert_beginning(&parts[1], 9 * MIB);
     assert_int_equal(service.details, 2);
     service.valid_from = 99;
-    parts[0].offset = parts[0].got = 0;
+    assert_int_equal(truncate(parts[0].copy.path, 0), 0);
     assert_int_equal(fetch_them(&r, parts, 1, &moved, &err), -ACT_DENIED);
     assert_null(strstr(act_error_text(&err), "sig="));
     assert_non_null(strstr(act_error_text(&err), LOG));
@@ -1327,9 +1351,9 @@ TEST(logs_that_shrank)
 
     for (size_t i = 0; i < COUNT(sizes); i++) {
         struct reader r = reader_of(sizes[i]);
-        struct platform_part part = part_of(LOG, 4 * MIB, 20 * MIB);
+        struct part part = part_of(LOG, 4 * MIB, 20 * MIB);
         assert_ok(fetch_them(&r, &part, 1, &moved, &err), err);
-        assert_true(part.replaced);
+        assert_true(part.stretch.replaced);
         end_reader(&r);
     }
 }
@@ -1338,21 +1362,21 @@ TEST(logs_that_shrank)
 TEST(logs_that_are_others)
 {
     struct reader r = reader_of(9 * MIB);
-    struct platform_part parts[] = {part_of(LOG, 6, 9 * MIB), part_of(LOG, 3 * MIB, 9 * MIB),
-                                    part_of(LOG, 3 * MIB, 9 * MIB)};
+    struct part parts[] = {part_of(LOG, 6, 9 * MIB), part_of(LOG, 3 * MIB, 9 * MIB),
+                           part_of(LOG, 3 * MIB, 9 * MIB)};
     const struct {
         size_t i, at;
     } changes[] = {{0, 0}, {1, 3 * MIB - 1}};
     uint64_t moved;
 
     for (size_t i = 0; i < COUNT(changes); i++) {
-        int fd = open(parts[changes[i].i].path, O_WRONLY | O_CLOEXEC);
+        int fd = open(parts[changes[i].i].copy.path, O_WRONLY | O_CLOEXEC);
         assert_int_equal(pwrite(fd, "#", 1, (off_t)changes[i].at), 1);
         close(fd);
     }
     assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
-    assert_true(parts[0].replaced && parts[1].replaced && !parts[2].replaced);
-    assert_int_equal(parts[0].got + parts[1].got, 0);
+    assert_true(parts[0].stretch.replaced && parts[1].stretch.replaced && !parts[2].stretch.replaced);
+    assert_int_equal(parts[0].stretch.got + parts[1].stretch.got, 0);
     assert_beginning(&parts[2], 9 * MIB);
     end_reader(&r);
 }
@@ -1360,18 +1384,19 @@ TEST(logs_that_are_others)
 TEST(files_that_cannot_be_written)
 {
     struct reader r = reader_of(MIB);
-    struct platform_part part = part_of(LOG, 10, MIB);
+    struct part part = part_of(LOG, 10, MIB);
     uint64_t moved;
 
-    assert_int_equal(truncate(part.path, 5), 0); /* it would have a hole */
-    assert_int_equal(fetch_them(&r, &part, 1, &moved, &err), -ACT_TEMPORARY);
+    begin_part(&part);
+    assert_int_equal(truncate(part.copy.path, 5), 0); /* it would have a hole */
+    assert_int_equal(copy_parts(&r, &part, 1, &moved, &err), -ACT_TEMPORARY);
     assert_beginning(&part, 5);
-    assert_int_equal(unlink(part.path), 0);
-    assert_int_equal(fetch_them(&r, &part, 1, &moved, &err), -ACT_NOT_FOUND);
-    assert_non_null(strstr(act_error_text(&err), part.path));
-    assert_int_equal(symlink("/dev/full", part.path), 0);
-    assert_true(fetch_them(&r, &part, 1, &moved, &err) < 0);
-    assert_int_equal(part.got, 0);
+    assert_int_equal(unlink(part.copy.path), 0);
+    assert_int_equal(copy_parts(&r, &part, 1, &moved, &err), -ACT_NOT_FOUND);
+    assert_non_null(strstr(act_error_text(&err), part.copy.path));
+    assert_int_equal(symlink("/dev/full", part.copy.path), 0);
+    assert_true(copy_parts(&r, &part, 1, &moved, &err) < 0);
+    assert_int_equal(part.stretch.got, 0);
     end_reader(&r);
 }
 
@@ -1392,36 +1417,17 @@ TEST(logs_are_settled)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct reader r = reader_of(10);
-        struct platform_logs logs;
+        struct store_call call = {.op = STORE_LIST, .key = ""};
         r.config.azureml.settle_seconds = 300;
         service.ended = rows[i].ended;
         service.changed = rows[i].changed;
         service.now = rows[i].now;
-        r.a = open_it(&r.config);
-        assert_ok(platform_logs(&r.a->base, RUN, &logs, &err), err);
-        assert_int_equal(logs.n, 1);
-        assert_int_equal(logs.v[0].size, 10);
-        if (logs.settled != rows[i].settled)
-            fail_msg("row %zu: %ssettled", i, logs.settled ? "" : "not ");
-        platform_logs_release(&logs);
-        end_reader(&r);
-    }
-}
-
-/* A log may come for so long after the end of its run as bytes may. */
-TEST(no_logs_are_settled_later)
-{
-    for (int late = 0; late < 2; late++) {
-        struct reader r = reader_of(0);
-        struct platform_logs logs;
-        r.config.azureml.settle_seconds = 300;
-        service.has_no_log = true;
-        service.ended = act_now_unix_s() - (late ? 1000000 : 0);
-        r.a = open_it(&r.config);
-        assert_ok(platform_logs(&r.a->base, RUN, &logs, &err), err);
-        assert_int_equal(logs.n, 0);
-        assert_int_equal(logs.settled, late);
-        platform_logs_release(&logs);
+        assert_ok(store_do(store_of(&r), &call, &err), err);
+        assert_int_equal(call.list.page.n, 1);
+        assert_int_equal(call.list.page.v[0].size, 10);
+        if (call.list.page.v[0].grows == rows[i].settled)
+            fail_msg("row %zu: %ssettled", i, rows[i].settled ? "not " : "");
+        store_call_release(&call);
         end_reader(&r);
     }
 }

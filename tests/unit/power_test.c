@@ -398,7 +398,7 @@ TEST(test_copies_of_logs)
     struct flow_run run = {.status.state = RUN_COMPLETED};
     char name[] = "user_logs/0.txt";
     ACT_AUTOFREE char *path = act_path_join(t.dir, name);
-    struct platform_log log = {.name = name, .size = strlen("text")};
+    struct store_entry log = {.key = name, .size = strlen("text")};
     struct flow_log copy = {.name = name, .path = path, .size = strlen("text")};
     struct flow_logs logs = {.folder = t.dir, .root = t.dir, .v = &copy, .n = 1};
 
@@ -407,8 +407,7 @@ TEST(test_copies_of_logs)
     assert_true(fd >= 0 && act_pwrite_all(fd, "text", strlen("text"), 0) == 0);
     close(fd);
     assert_ok(flow_log_source_complete(&(struct flow_log_source){.platform = platform}, &run,
-                                       &(struct platform_logs){.v = &log, .n = 1, .settled = true}, &logs,
-                                       &t.err),
+                                       &(struct store_page){.v = &log, .n = 1}, &logs, &t.err),
               t.err);
     assert_in_order(1);
     assert_int_equal(disk.others_dirty, 0);

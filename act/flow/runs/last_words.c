@@ -51,7 +51,7 @@ static void take_last_words(int rank, const struct act_strv *lines, struct flow_
 
 /* Clocks of nodes differ, but ranks that are told to end because another one has failed say nothing. */
 int flow_find_last_words(const struct flow_log_source *source, const struct flow_run *run,
-                         const struct platform_logs *logs, const char *prefix, struct flow_last_words *out,
+                         const struct store_page *logs, const char *prefix, struct flow_last_words *out,
                          struct act_error *err)
 {
     int world = run->spec.nodes * run->spec.procs_per_node, rc = 0;
@@ -87,7 +87,7 @@ static void add_reason(const struct flow_last_words *words, struct run_status *s
 void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct run_status *status)
 {
     struct flow_log_source source;
-    ACT_AUTO(platform_logs) logs = {0};
+    ACT_AUTO(store_page) logs = {0};
     struct flow_last_words words = {.rank = -1};
     struct act_error err;
     int rc = flow_log_source_open(flow, run, &source, &err);

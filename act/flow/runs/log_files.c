@@ -1,7 +1,7 @@
 /* log_files.c - where the logs of a run are read: at its platform, or in assets/<run id>/ once all of them are there.
  *
  * That a run has ended and its logs were fetched to their ends is written down beside the copies, as soon as nothing
- * more is added to them (platform_logs.settled). What is changed later is no copy any more and is fetched anew. Where
+ * more is added to them (store_entry.grows). What is changed later is no copy any more and is fetched anew. Where
  * every question is a request to a service, the copies answer from then on, until the run's state is another one, a
  * copy is not what it was, or somebody wants to look again.
  */
@@ -65,16 +65,9 @@ static char *complete_text(const char *root, const char *folder, size_t *out_len
     return text;
 }
 
-static int64_t idle_since(int64_t changed_unix_s)
-{
-    int64_t now = act_now_unix_s();
-
-    return changed_unix_s > 0 && changed_unix_s <= now ? now - changed_unix_s : -1;
-}
-
 /* The names, sizes and ages of the copies, and when they were whole; false: they are not all there. */
 static bool read_complete(const struct flow_run *run, const char *root, const char *folder,
-                          struct platform_logs *out, int64_t *out_whole_ns)
+                          struct store_page *out, int64_t *out_whole_ns)
 {
     size_t len = 0;
     int64_t whole_ns = 0;
@@ -84,7 +77,7 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
     size_t i;
     bool good = true;
 
-    *out = (struct platform_logs){0};
+    *out = (struct store_page){0};
     if (!text || codec_json_parse(text, len, COMPLETE_FILE, &json, NULL) < 0 ||
         codec_json_int(json, "version", 0) != COMPLETE_VERSION ||
         strcmp(codec_json_str(json, "state", ""), run_state_name(run->status.state)) != 0 ||
@@ -92,84 +85,95 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
         return false;
     *out_whole_ns = whole_ns;
     logs = json_object_get(json, "logs");
-    out->v = act_calloc(json_array_size(logs) + 1, sizeof(*out->v));
     json_array_foreach(logs, i, log)
     {
         const char *name = codec_json_str(log, "name", "");
         int64_t size = codec_json_int(log, "size", -1);
         good = good && act_path_is_safe(name, strlen(name)) && size >= 0 &&
                is_copy(root, folder, name, (uint64_t)size, whole_ns);
-        out->v[out->n++] = (struct platform_log){.name = act_strdup(name),
-                                                 .size = (uint64_t)size,
-                                                 .idle_s = idle_since(codec_json_int(log, "changed", 0))};
+        *store_page_add(out) = (struct store_entry){.key = act_strdup(name),
+                                                    .size = (uint64_t)size,
+                                                    .last_modified_s = codec_json_int(log, "changed", 0)};
     }
     if (!good)
-        platform_logs_release(out);
+        store_page_release(out);
     return good && out->n > 0;
+}
+
+/* The store of the copies, if they are all there. */
+static int open_copies(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                       struct act_error *err)
+{
+    ACT_AUTOFREE char *folder = flow_assets(run);
+    ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
+    bool whole = read_complete(run, root, folder, &out->copies, &out->whole_ns);
+
+    if (!whole || !platform_row(out->platform)->answers_by_request)
+        return 0;
+    int fd = act_folder_below(root, folder, false, err);
+    if (fd < 0)
+        return fd;
+    ACT_AUTOFREE char *held = act_held_path(fd, ".");
+    int rc = store_folder_open(flow_http(flow), held, false, &out->store, err);
+    close(fd);
+    out->is_copies = rc == 0;
+    return rc;
 }
 
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                          struct act_error *err)
 {
-    *out = (struct flow_log_source){.id = run->row.id, .whole_ns = INT64_MAX};
+    bool ended = run_state_is_final(run->status.state);
+
+    *out = (struct flow_log_source){.whole_ns = INT64_MAX};
     int rc = run->status.unsubmitted ? 0 : flow_platform_of(flow, &run->row, &out->platform, err);
 
-    if (rc < 0 || !out->platform || !run_state_is_final(run->status.state))
-        return rc;
-    ACT_AUTOFREE char *folder = flow_assets(run);
-    ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
-    bool whole = read_complete(run, root, folder, &out->copies, &out->whole_ns);
-    if (whole && platform_row(out->platform)->answers_by_request) {
-        out->folder = act_strdup(folder);
-        out->root = act_strdup(root);
-    }
-    return 0;
+    if (rc == 0 && out->platform && ended)
+        rc = open_copies(flow, run, out, err);
+    if (rc == 0 && out->platform && !out->is_copies)
+        out->store = platform_open_logs(out->platform, run->row.id, ended);
+    return rc;
 }
 
 void flow_log_source_close(struct flow_log_source *s)
 {
-    platform_logs_release(&s->copies);
-    free(s->folder);
-    free(s->root);
+    store_page_release(&s->copies);
+    store_free(s->store);
     *s = (struct flow_log_source){0};
 }
 
-int flow_log_source_list(const struct flow_log_source *s, struct platform_logs *out, struct act_error *err)
+static void list_copies(const struct store_page *copies, struct store_page *out)
 {
-    *out = (struct platform_logs){0};
-    if (!s->platform)
-        return 0;
-    if (!s->folder)
-        return platform_logs(s->platform, s->id, out, err);
-    out->v = act_calloc(s->copies.n + 1, sizeof(*out->v));
-    for (out->n = 0; out->n < s->copies.n; out->n++)
-        out->v[out->n] = (struct platform_log){.name = act_strdup(s->copies.v[out->n].name),
-                                               .size = s->copies.v[out->n].size,
-                                               .idle_s = s->copies.v[out->n].idle_s};
-    return 0;
+    for (size_t i = 0; i < copies->n; i++) {
+        struct store_entry *entry = store_page_add(out);
+        *entry = copies->v[i];
+        entry->key = act_strdup(entry->key);
+    }
+}
+
+int flow_log_source_list(const struct flow_log_source *s, struct store_page *out, struct act_error *err)
+{
+    struct store_call call = {.op = STORE_LIST, .key = ""};
+    int rc = s->store && !s->is_copies ? store_do(s->store, &call, err) : 0;
+
+    *out = call.list.page;
+    call.list.page = (struct store_page){0};
+    store_call_release(&call);
+    if (s->is_copies)
+        list_copies(&s->copies, out);
+    return rc;
 }
 
 int flow_log_source_read(const struct flow_log_source *s, const char *name, uint64_t offset, void *data,
                          size_t len, size_t *out_got, struct act_error *err)
 {
-    if (!s->folder)
-        return platform_read_log(s->platform, s->id, name, offset, data, len, out_got, err);
-    ACT_AUTOFREE char *path = act_path_join(s->folder, name);
-    int fd = act_open_below(s->root, path, O_RDONLY, err);
+    struct store_call call = {
+        .op = STORE_GET, .key = name, .get = {.offset = offset, .sink = data, .sink_cap = len}};
+    int rc = store_do(s->store, &call, err);
 
-    if (fd < 0)
-        return fd;
-    ssize_t n = act_pread_all(fd, data, len, (off_t)offset);
-    int errnum = errno;
-    close(fd);
-    *out_got = n > 0 ? (size_t)n : 0;
-    return n < 0 ? act_error_errno(err, errnum, "cannot read '%s'", path) : 0;
-}
-
-int flow_log_source_fetch(const struct flow_log_source *s, const struct platform_fetch *fetch,
-                          struct act_error *err)
-{
-    return s->folder ? 0 : platform_fetch_logs(s->platform, s->id, fetch, err);
+    *out_got = call.get.got;
+    store_call_release(&call);
+    return rc;
 }
 
 int flow_forget_complete(const struct flow_run *run, struct act_error *err)
@@ -186,13 +190,14 @@ int flow_forget_complete(const struct flow_run *run, struct act_error *err)
     return rc;
 }
 
-static bool are_whole(const struct flow_run *run, const struct platform_logs *listed,
+static bool are_whole(const struct flow_run *run, const struct store_page *listed,
                       const struct flow_logs *logs)
 {
-    bool whole = logs->n > 0 && run_state_is_final(run->status.state) && listed->settled;
+    bool whole = logs->n > 0 && run_state_is_final(run->status.state);
 
     for (size_t i = 0; i < logs->n && whole; i++)
-        whole = is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size, INT64_MAX);
+        whole = !listed->v[i].grows &&
+                is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size, INT64_MAX);
     return whole;
 }
 
@@ -227,7 +232,7 @@ static int sync_copies(const struct flow_logs *logs, struct act_error *err)
 }
 
 int flow_log_source_complete(const struct flow_log_source *s, const struct flow_run *run,
-                             const struct platform_logs *listed, const struct flow_logs *logs,
+                             const struct store_page *listed, const struct flow_logs *logs,
                              struct act_error *err)
 {
     json_t *list = json_array();
@@ -243,10 +248,10 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < logs->n; i++) {
-        int64_t changed = listed->v[i].idle_s < 0 ? 0 : act_now_unix_s() - listed->v[i].idle_s;
         json_array_append_new(list,
                               json_pack("{s:o, s:I, s:I}", "name", codec_json_bytes_new(logs->v[i].name),
-                                        "size", (json_int_t)logs->v[i].size, "changed", (json_int_t)changed));
+                                        "size", (json_int_t)logs->v[i].size, "changed",
+                                        (json_int_t)listed->v[i].last_modified_s));
     }
     int fd = act_folder_below(logs->root, logs->folder, false, err);
     if (fd < 0)
@@ -257,13 +262,13 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
     return rc;
 }
 
-const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank)
+const struct store_entry *flow_find_rank_log(const struct store_page *logs, const char *prefix, int rank)
 {
-    const struct platform_log *found = NULL;
+    const struct store_entry *found = NULL;
     int best = 0, choice;
 
     for (size_t i = 0; i < logs->n; i++) {
-        const char *name = logs->v[i].name;
+        const char *name = logs->v[i].key;
         if (!act_starts_with(name, prefix) || run_log_rank(name + strlen(prefix), &choice) != rank)
             continue;
         if (!found || choice < best) {
@@ -276,24 +281,19 @@ const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, 
 
 /* ---- ends of logs */
 
-int flow_log_tail(const struct flow_log_source *s, const struct platform_log *log, size_t max,
+int flow_log_tail(const struct flow_log_source *s, const struct store_entry *log, size_t max,
                   struct act_buf *out, struct act_error *err)
 {
     uint64_t from = log && log->size > max ? log->size - max : 0;
-    size_t got = 1;
+    size_t got;
 
     if (!log)
         return 0;
     ACT_AUTOFREE char *text = act_alloc(max);
-    /* as long as it was when it was listed: to ask for more is a request of its own at a service */
-    for (size_t len = 0; len < max && got > 0 && (len == 0 || from + len < log->size); len += got) {
-        int rc = flow_log_source_read(s, log->name, from + len, text, max - len, &got, err);
-        if (rc == -ACT_NOT_FOUND)
-            return 0;
-        if (rc < 0)
-            return rc;
-        act_buf_add(out, text, got);
-    }
+    int rc = flow_log_source_read(s, log->key, from, text, max, &got, err);
+    if (rc < 0)
+        return rc == -ACT_NOT_FOUND ? 0 : rc;
+    act_buf_add(out, text, got);
     const char *first = from > 0 && out->len > 0 ? memchr(out->data, '\n', out->len) : NULL;
     if (first) {
         size_t cut = (size_t)(first - out->data) + 1;

@@ -57,32 +57,13 @@ static int attempt_of(const char *name)
     return act_int_from_text(number, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 0;
 }
 
-static int last_attempt(const struct platform_logs *logs)
+static int last_attempt(const struct store_page *logs)
 {
     int last = 0;
 
     for (size_t i = 0; i < logs->n; i++)
-        last = attempt_of(logs->v[i].name) > last ? attempt_of(logs->v[i].name) : last;
+        last = attempt_of(logs->v[i].key) > last ? attempt_of(logs->v[i].key) : last;
     return last + 1;
-}
-
-/* Makes the local copy ready for what is new of the log. One that is longer than the log is of another log, which began
- * anew: so does the copy, and one that was changed after whole_ns. */
-static int prepare_copy(const char *root, const struct flow_log *log, int64_t whole_ns, uint64_t *out_have,
-                        struct act_error *err)
-{
-    struct stat st = {0};
-    int rc = 0, fd = act_open_below(root, log->path, O_WRONLY | O_CREAT, err);
-
-    if (fd < 0)
-        return fd;
-    rc = fstat(fd, &st);
-    bool anew = (uint64_t)st.st_size > log->size || act_timespec_ns(st.st_mtim) > whole_ns;
-    if (rc < 0 || (anew && ftruncate(fd, 0) < 0))
-        rc = act_error_errno(err, errno, "cannot write '%s'", log->path);
-    *out_have = anew ? 0 : (uint64_t)st.st_size;
-    close(fd);
-    return rc;
 }
 
 /* Tells how far it is, now and then. */
@@ -92,40 +73,30 @@ struct teller {
     int64_t next_ms;
 };
 
-static void tell(void *arg, const struct platform_part *part, uint64_t bytes)
+static void tell(void *arg, const struct transfer_stretch *stretch, size_t bytes)
 {
     enum { EVERY_MS = 200 };
     struct teller *t = arg;
     int64_t ms = act_now_monotonic_ms();
 
     t->now.done_bytes += bytes;
-    t->now.done_objects += part->offset + part->got == part->end;
+    t->now.done_objects += stretch->offset + stretch->got == stretch->end;
     if (t->what->progress && ms >= t->next_ms) {
         t->what->progress(t->what->arg, &t->now);
         t->next_ms = ms + EVERY_MS;
     }
 }
 
-static int fetch_parts(const struct flow_log_source *from, const struct flow_fetch *what,
-                       struct platform_part *parts, size_t n, struct act_error *err)
-{
-    struct teller teller = {.what = what, .now = {.found_objects = n, .listing_done = true}};
-    struct platform_fetch fetch = {.parts = parts, .n = n, .moved = tell, .arg = &teller};
-
-    for (size_t i = 0; i < n; i++)
-        teller.now.found_bytes += parts[i].end - parts[i].offset;
-    return flow_log_source_fetch(from, &fetch, err);
-}
-
 /* Copies of logs whose place another one has taken meanwhile. Returns how many. */
-static int forget_replaced(const struct platform_part *parts, size_t n, struct act_error *err)
+static int forget_replaced(const struct transfer_stretch *stretches, size_t n, struct act_error *err)
 {
     int replaced = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (!parts[i].replaced)
+        const struct flow_copy *copy = stretches[i].arg;
+        if (!stretches[i].replaced)
             continue;
-        int fd = act_open_below(parts[i].root, parts[i].path, O_WRONLY | O_TRUNC, err);
+        int fd = act_open_below(copy->root, copy->path, O_WRONLY | O_TRUNC, err);
         if (fd < 0)
             return fd;
         close(fd);
@@ -134,35 +105,48 @@ static int forget_replaced(const struct platform_part *parts, size_t n, struct a
     return replaced;
 }
 
+static int fetch_parts(struct flow *flow, const struct flow_log_source *from, const struct flow_fetch *what,
+                       struct transfer_stretch *stretches, size_t n, struct act_error *err)
+{
+    struct teller teller = {.what = what, .now = {.found_objects = n, .listing_done = true}};
+
+    for (size_t i = 0; i < n; i++)
+        teller.now.found_bytes += stretches[i].end - stretches[i].offset;
+    int rc = transfer_stretches(flow_engine(flow), from->store, stretches, n, tell, &teller, err);
+    int replaced = forget_replaced(stretches, n, rc < 0 ? NULL : err); /* whatever became of the others */
+    return rc < 0 ? rc : replaced;
+}
+
 /* Brings the copies up to date with the logs as they were listed. Returns how many logs were replaced meanwhile. */
-static int fetch_all(const struct flow_log_source *from, const struct platform_logs *logs,
+static int fetch_all(struct flow *flow, const struct flow_log_source *from, const struct store_page *logs,
                      const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
-    struct platform_part *parts = act_calloc(logs->n + 1, sizeof(*parts));
+    struct transfer_stretch *stretches = act_calloc(logs->n + 1, sizeof(*stretches));
+    struct flow_copy *copies = act_calloc(logs->n + 1, sizeof(*copies));
     size_t n = 0;
     int rc = 0;
 
     out->v = act_calloc(logs->n + 1, sizeof(*out->v));
     for (; out->n < logs->n && rc == 0; out->n++) {
-        const char *name = logs->v[out->n].name;
+        const char *name = logs->v[out->n].key;
         struct flow_log *log = &out->v[out->n];
-        uint64_t have = 0;
+        struct transfer_stretch *stretch = &stretches[n];
         *log = (struct flow_log){
             .name = act_strdup(name), .path = act_path_join(out->folder, name), .size = logs->v[out->n].size};
+        copies[n] = (struct flow_copy){.path = log->path, .root = out->root};
         rc = act_path_is_safe(name, strlen(name))
-                 ? prepare_copy(out->root, log, what->refresh ? 0 : from->whole_ns, &have, err)
+                 ? flow_begin_copy(&copies[n], log->name, log->size, what->refresh ? 0 : from->whole_ns,
+                                   stretch, err)
                  : act_error_set(err, ACT_FAIL, "'%s' is not a safe name for a log", name);
-        uint64_t end =
-            what->max_bytes && log->size - have > what->max_bytes ? have + what->max_bytes : log->size;
-        if (rc == 0 && have < end)
-            parts[n++] = (struct platform_part){
-                .name = log->name, .path = log->path, .root = out->root, .offset = have, .end = end};
+        if (what->max_bytes && stretch->end - stretch->offset > what->max_bytes)
+            stretch->end = stretch->offset + what->max_bytes;
+        n += rc == 0 && stretch->offset < stretch->end;
     }
     if (rc == 0)
-        rc = fetch_parts(from, what, parts, n, err);
-    int replaced = forget_replaced(parts, n, rc < 0 ? NULL : err); /* whatever became of the others */
-    free(parts);
-    return rc < 0 ? rc : replaced;
+        rc = fetch_parts(flow, from, what, stretches, n, err);
+    free(copies);
+    free(stretches);
+    return rc;
 }
 
 /* The file in assets/<run id>/ that says of which attempt the copies are, where that is not the first. */
@@ -212,10 +196,10 @@ static int begin_anew(const struct flow_logs *logs, int attempt, struct act_erro
 
 /* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is
  * when another log has taken the place of one; where that happens again and again, it is left to the next time. */
-static int fetch_attempt(const struct flow_log_source *from, const struct flow_run *run,
+static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, const struct flow_run *run,
                          const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
-    struct platform_logs logs = {0};
+    struct store_page logs = {0};
     int rc = flow_log_source_list(from, &logs, err), attempt = 0, replaced = 0, tries = 0;
 
     while (rc == 0 && (attempt != last_attempt(&logs) || (replaced > 0 && tries++ < REPLACED_TRIES))) {
@@ -223,15 +207,15 @@ static int fetch_attempt(const struct flow_log_source *from, const struct flow_r
         attempt = last_attempt(&logs);
         rc = begin_anew(out, attempt, err);
         if (rc == 0)
-            rc = replaced = fetch_all(from, &logs, what, out, err);
+            rc = replaced = fetch_all(flow, from, &logs, what, out, err);
         if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))
             break;
-        platform_logs_release(&logs);
+        store_page_release(&logs);
         rc = flow_log_source_list(from, &logs, err);
     }
     if (rc == 0)
         rc = flow_log_source_complete(from, run, &logs, out, err);
-    platform_logs_release(&logs);
+    store_page_release(&logs);
     return rc;
 }
 
@@ -247,7 +231,7 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
     if (rc == 0)
         rc = flow_log_source_open(flow, run, &from, err);
     if (rc == 0)
-        rc = fetch_attempt(&from, run, what, out, err);
+        rc = fetch_attempt(flow, &from, run, what, out, err);
     flow_log_source_close(&from);
     if (rc < 0) {
         act_error_prefix(err, "cannot fetch the logs of '%s'", run->row.id);
@@ -257,13 +241,6 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
 }
 
 /* ---- follow */
-
-/* A log of one run at its platform. */
-struct source {
-    const struct flow_log_source *logs;
-    const char *name;
-    char *chunk; /* CHUNK bytes */
-};
 
 /* The offset of the last n lines among the len bytes at text; len when there are fewer. found: how many there
  * were. */
@@ -275,27 +252,23 @@ static size_t tail_start(const char *text, size_t len, int64_t n, int64_t *found
     return 0;
 }
 
-/* Where the last n lines of the first end bytes begin. Looks backwards, chunk by chunk. */
-static int find_tail(const struct source *s, int64_t n, uint64_t end, uint64_t *out, struct act_error *err)
+/* Where the last n lines of the first end bytes of a log begin. Looks backwards, chunk by chunk. */
+static int find_tail(const struct flow_log_source *from, const char *name, int64_t n, uint64_t end,
+                     uint64_t *out, struct act_error *err)
 {
-    int64_t found = 0;
-    char last;
-    size_t got;
+    ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
+    int64_t found = -1;
 
     *out = n == 0 ? end : 0;
-    if (end == 0 || n == 0)
-        return 0;
-    int rc = flow_log_source_read(s->logs, s->name, end - 1, &last, 1, &got, err);
-    if (rc < 0)
-        return rc;
-    if (last != '\n')
-        found = 1; /* the line that has no end yet counts as one */
-    while (end > 0) {
+    while (end > 0 && n > 0) {
         uint64_t start = end > CHUNK ? end - CHUNK : 0;
-        rc = flow_log_source_read(s->logs, s->name, start, s->chunk, end - start, &got, err);
+        size_t got;
+        int rc = flow_log_source_read(from, name, start, chunk, end - start, &got, err);
         if (rc < 0)
             return rc;
-        size_t at = tail_start(s->chunk, got, n, &found);
+        if (found < 0) /* the line that has no end yet counts as one */
+            found = got > 0 && chunk[got - 1] != '\n';
+        size_t at = tail_start(chunk, got, n, &found);
         if (at > 0) {
             *out = start + at;
             return 0;
@@ -319,8 +292,7 @@ struct follower {
     struct flow_run *run;
     const struct flow_follow *what;
     struct flow_log_source from;
-    char *chunk; /* CHUNK bytes */
-    struct platform_logs logs;
+    struct store_page logs;
     int attempt; /* the one that is read; 0: not known yet */
     struct stream *v;
     size_t n;
@@ -339,7 +311,7 @@ static void add_stream(struct follower *f, size_t at, int rank, const char *name
 static void find_ranks(struct follower *f, const char *prefix)
 {
     for (size_t i = 0; i < f->logs.n; i++) {
-        const char *name = f->logs.v[i].name;
+        const char *name = f->logs.v[i].key;
         if (!act_starts_with(name, prefix))
             continue;
         int rank = run_log_rank(name + strlen(prefix), NULL);
@@ -353,7 +325,7 @@ static void find_ranks(struct follower *f, const char *prefix)
 
 static int by_name(const void *key, const void *log)
 {
-    return strcmp(key, ((const struct platform_log *)log)->name);
+    return strcmp(key, ((const struct store_entry *)log)->key);
 }
 
 static int give_line(const struct follower *f, struct stream *s, struct act_error *err)
@@ -386,24 +358,33 @@ static int give_lines(const struct follower *f, struct stream *s, const char *te
     return rc;
 }
 
+struct draining {
+    const struct follower *f;
+    struct stream *s;
+};
+
+static int give(void *arg, uint64_t at, const void *data, size_t len, struct act_error *err)
+{
+    const struct draining *d = arg;
+    const struct flow_follow *what = d->f->what;
+
+    d->s->offset = at + len;
+    return what->all ? give_lines(d->f, d->s, data, len, err)
+                     : what->sink.write(what->sink.arg, data, len, err);
+}
+
 /* Gives what the log has between the stream's offset and end. A log that is gone was moved by a new attempt, which the
  * next round finds. */
 static int drain(struct follower *f, struct stream *s, const char *name, uint64_t end, struct act_error *err)
 {
-    int rc = 0;
+    struct draining draining = {.f = f, .s = s};
+    struct transfer_stretch stretch = {
+        .key = name, .offset = s->offset, .end = end, .write = give, .arg = &draining};
+    int rc = s->offset < end
+                 ? transfer_stretches(flow_engine(f->flow), f->from.store, &stretch, 1, NULL, NULL, err)
+                 : 0;
 
-    while (rc == 0 && s->offset < end) {
-        size_t want = end - s->offset < CHUNK ? end - s->offset : CHUNK, got;
-        rc = flow_log_source_read(&f->from, name, s->offset, f->chunk, want, &got, err);
-        if (rc == -ACT_NOT_FOUND || (rc == 0 && got == 0))
-            return 0;
-        if (rc < 0)
-            return rc;
-        f->moved = true;
-        s->offset += got;
-        rc = f->what->all ? give_lines(f, s, f->chunk, got, err)
-                          : f->what->sink.write(f->what->sink.arg, f->chunk, got, err);
-    }
+    f->moved = f->moved || stretch.got > 0;
     return rc;
 }
 
@@ -411,22 +392,22 @@ static int drain(struct follower *f, struct stream *s, const char *name, uint64_
 static void find_rank(struct follower *f, const char *prefix)
 {
     struct stream *s = &f->v[0];
-    const struct platform_log *log = flow_find_rank_log(&f->logs, prefix, f->what->rank);
+    const struct store_entry *log = flow_find_rank_log(&f->logs, prefix, f->what->rank);
 
     if (s->offset > 0 || !log)
         return;
     free(s->name);
-    s->name = act_strdup(log->name + strlen(prefix));
+    s->name = act_strdup(log->key + strlen(prefix));
 }
 
 /* A service that starts a run anew under the same names lets the log begin anew. A size of 0 may be one that is not
  * known. */
-static int notice_restart(const struct follower *f, struct stream *s, const struct platform_log *log,
+static int notice_restart(const struct follower *f, struct stream *s, const struct store_entry *log,
                           struct act_error *err)
 {
     if (!log || log->size == 0 || log->size >= s->offset)
         return 0;
-    act_note("log '%s' begins anew", log->name);
+    act_note("log '%s' begins anew", log->key);
     s->offset = 0;
     return s->line.len > 0 ? give_line(f, s, err) : 0;
 }
@@ -445,13 +426,12 @@ static int drain_attempt(struct follower *f, int attempt, int last, bool from_ta
     for (size_t i = 0; i < f->n && rc == 0; i++) {
         struct stream *s = &f->v[i];
         ACT_AUTOFREE char *name = act_sprintf("%s%s", prefix, s->name);
-        const struct platform_log *log =
+        const struct store_entry *log =
             f->logs.n ? bsearch(name, f->logs.v, f->logs.n, sizeof(*f->logs.v), by_name) : NULL;
-        struct source source = {.logs = &f->from, .name = name, .chunk = f->chunk};
         s->seen = s->seen || log;
         rc = notice_restart(f, s, log, err);
         if (rc == 0 && log && from_tail)
-            rc = find_tail(&source, f->what->tail, log->size, &s->offset, err);
+            rc = find_tail(&f->from, name, f->what->tail, log->size, &s->offset, err);
         if (log && rc == 0)
             rc = drain(f, s, name, log->size, err);
     }
@@ -500,7 +480,7 @@ static int choose_attempt(struct follower *f, int last, struct act_error *err)
 
 static int follow_round(struct follower *f, struct act_error *err)
 {
-    platform_logs_release(&f->logs);
+    store_page_release(&f->logs);
     f->moved = false;
     int rc = flow_log_source_list(&f->from, &f->logs, err), last = last_attempt(&f->logs);
 
@@ -587,8 +567,7 @@ static void release_follower(struct follower *f)
         act_buf_release(&f->v[i].line);
     }
     free(f->v);
-    free(f->chunk);
-    platform_logs_release(&f->logs);
+    store_page_release(&f->logs);
     flow_log_source_close(&f->from);
 }
 
@@ -596,7 +575,7 @@ int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_f
                     struct act_error *err)
 {
     ACT_AUTOFREE char *rank_log = run_rank_log(what->rank);
-    struct follower f = {.flow = flow, .run = run, .what = what, .chunk = act_alloc(CHUNK)};
+    struct follower f = {.flow = flow, .run = run, .what = what};
     int rc = flow_log_source_open(flow, run, &f.from, err);
 
     if (!what->all)

@@ -13,43 +13,54 @@
 #include "flow/runs/why.h"
 #include "platform/platform.h"
 #include "run/run.h"
+#include "store/store.h"
+#include "transfer/transfer.h"
 
 /* Where the logs of a run are read from. */
 struct flow_log_source {
     struct platform *platform; /* NULL: it never had the run, so there are no logs */
-    const char *id;            /* the run's */
-    char *folder;              /* of the copies, if these are read instead of the platform; else NULL */
-    char *root;                /* of the folder: see struct flow_logs */
-    struct platform_logs copies;
+    struct store *store;       /* the platform's, or the folder of the copies; NULL: there are none */
+    bool is_copies;            /* the copies are read instead of the platform */
+    struct store_page copies;
     int64_t whole_ns; /* when the copies of an ended run were complete; INT64_MAX: not known */
 };
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                          struct act_error *err) ACT_NODISCARD;
 void flow_log_source_close(struct flow_log_source *source);
-/* Like platform_logs(), platform_read_log() and platform_fetch_logs(). */
-int flow_log_source_list(const struct flow_log_source *source, struct platform_logs *out,
+/* All logs, sorted by name. */
+int flow_log_source_list(const struct flow_log_source *source, struct store_page *out,
                          struct act_error *err) ACT_NODISCARD;
+/* Bytes of one of them; *out_got 0 at its end. */
 int flow_log_source_read(const struct flow_log_source *source, const char *name, uint64_t offset, void *data,
                          size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
-int flow_log_source_fetch(const struct flow_log_source *source, const struct platform_fetch *fetch,
-                          struct act_error *err) ACT_NODISCARD;
+
+/* The copy of a log in a file. */
+struct flow_copy {
+    const char *path;
+    const char *root; /* path begins with it; no link below it is followed */
+    char before[256]; /* its end, of which it is known whether it is of the same log */
+};
+/* Prepares a copy for the new part of its log, of this size, as out says. A file that is longer than the log is a copy
+ * of another one, which began anew: so does the copy, and one that was changed after whole_ns. */
+int flow_begin_copy(struct flow_copy *copy, const char *name, uint64_t size, int64_t whole_ns,
+                    struct transfer_stretch *out, struct act_error *err) ACT_NODISCARD;
 /* Call it when the copies match the listed logs. If the run has ended and its logs are final, the platform is not asked
  * again until flow_forget_complete(). */
 int flow_log_source_complete(const struct flow_log_source *source, const struct flow_run *run,
-                             const struct platform_logs *listed, const struct flow_logs *copies,
+                             const struct store_page *listed, const struct flow_logs *copies,
                              struct act_error *err) ACT_NODISCARD;
 int flow_forget_complete(const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* The folder of a run's copies. New string. */
 char *flow_assets(const struct flow_run *run);
 /* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing if there is no such
  * log. */
-int flow_log_tail(const struct flow_log_source *source, const struct platform_log *log, size_t max,
+int flow_log_tail(const struct flow_log_source *source, const struct store_entry *log, size_t max,
                   struct act_buf *out, struct act_error *err) ACT_NODISCARD;
 /* Appends the last n lines that are not blank, cleaned, to out. */
 void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out);
 /* The log of a rank among those whose names begin with prefix, whatever its name on the platform; NULL: there is
  * none. */
-const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank);
+const struct store_entry *flow_find_rank_log(const struct store_page *logs, const char *prefix, int rank);
 
 /* Which rank of a failed run failed first, as reported by the ranks' agents at the ends of their logs, when a service
  * keeps no other record. */
@@ -61,7 +72,7 @@ struct flow_last_words {
     char *reason; /* why the command could not do its work; NULL: it did. The caller frees it */
 };
 int flow_find_last_words(const struct flow_log_source *source, const struct flow_run *run,
-                         const struct platform_logs *logs, const char *prefix, struct flow_last_words *out,
+                         const struct store_page *logs, const char *prefix, struct flow_last_words *out,
                          struct act_error *err) ACT_NODISCARD;
 /* Completes the status of a failed run with these last words, and records that the ranks were asked. Read errors change
  * nothing. */
@@ -80,7 +91,7 @@ void flow_error_lines_end(struct flow_error_scan *s);
 /* The last lines of the ranks in one attempt, until ended_unix_s (0: now). out (may be {0}) is replaced; release it in
  * every case. */
 int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run,
-                         const struct platform_logs *logs, const char *prefix, int64_t ended_unix_s,
+                         const struct store_page *logs, const char *prefix, int64_t ended_unix_s,
                          struct flow_rank_lines *out, struct act_error *err) ACT_NODISCARD;
 void flow_rank_lines_release(struct flow_rank_lines *lines);
 /* The rules for the logs of a run. */

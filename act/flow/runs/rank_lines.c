@@ -22,13 +22,13 @@ enum {
 
 struct end {
     struct flow_rank_line said;
-    const struct platform_log *log; /* NULL: there is none */
-    int choice;                     /* as run_log_rank() */
-    size_t same;                    /* how many ranks are at the same place, by what they say */
+    const struct store_entry *log; /* NULL: there is none */
+    int choice;                    /* as run_log_rank() */
+    size_t same;                   /* how many ranks are at the same place, by what they say */
 };
 
 /* The log of each rank, in one pass. New; *n is how many ranks there are. */
-static struct end *find_logs(const struct flow_run *run, const struct platform_logs *logs, const char *prefix,
+static struct end *find_logs(const struct flow_run *run, const struct store_page *logs, const char *prefix,
                              size_t *n)
 {
     int64_t world = (int64_t)run->spec.nodes * run->spec.procs_per_node;
@@ -39,7 +39,7 @@ static struct end *find_logs(const struct flow_run *run, const struct platform_l
     for (size_t i = 0; i < *n; i++)
         ends[i].said = (struct flow_rank_line){.rank = (int)i, .silent_s = -1};
     for (size_t i = 0; i < logs->n; i++) {
-        const char *name = logs->v[i].name;
+        const char *name = logs->v[i].key;
         int rank = act_starts_with(name, prefix) ? run_log_rank(name + strlen(prefix), &choice) : -1;
         struct end *end = rank >= 0 && (size_t)rank < *n ? &ends[rank] : NULL;
         if (end && (!end->log || choice < end->choice)) {
@@ -48,6 +48,12 @@ static struct end *find_logs(const struct flow_run *run, const struct platform_l
         }
     }
     return ends;
+}
+
+/* When it last changed; a log of which that is not known is taken for a new one. */
+static int64_t changed_s(const struct store_entry *log)
+{
+    return log->last_modified_s > 0 ? log->last_modified_s : INT64_MAX;
 }
 
 /* Rank 0, which people look at first, then those without a log, then those that are silent longest. */
@@ -59,8 +65,8 @@ static int to_be_asked_first(const void *a, const void *b)
         return x->said.rank == 0 ? -1 : 1;
     if (!x->log != !y->log)
         return x->log ? 1 : -1;
-    if (x->log && x->log->idle_s != y->log->idle_s)
-        return x->log->idle_s < y->log->idle_s ? 1 : -1;
+    if (x->log && changed_s(x->log) != changed_s(y->log))
+        return changed_s(x->log) < changed_s(y->log) ? -1 : 1;
     return x->said.rank - y->said.rank;
 }
 
@@ -103,14 +109,14 @@ static void take_end(struct end *end, const struct act_strv *lines, int64_t unti
 static int ask_log_end(const struct flow_log_source *from, struct end *end, int64_t until_unix_s,
                        struct act_error *err)
 {
-    int64_t since_end_s = act_now_unix_s() - until_unix_s, idle_s = end->log ? end->log->idle_s : -1;
     ACT_AUTO(act_buf) text = {0};
     ACT_AUTO(act_strv) lines = {0};
 
     if (!end->log)
         return 0;
-    if (idle_s >= 0)
-        end->said.silent_s = idle_s > since_end_s ? idle_s - since_end_s : 0;
+    int64_t changed = end->log->last_modified_s;
+    if (changed > 0)
+        end->said.silent_s = changed < until_unix_s ? until_unix_s - changed : 0;
     int rc = flow_log_tail(from, end->log, TAIL, &text, err);
     if (rc == 0 && text.len > 0)
         flow_last_lines(&text, TAIL_LINES, &lines);
@@ -154,7 +160,7 @@ static int to_be_shown_first(const void *a, const void *b)
 }
 
 int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run,
-                         const struct platform_logs *logs, const char *prefix, int64_t ended_unix_s,
+                         const struct store_page *logs, const char *prefix, int64_t ended_unix_s,
                          struct flow_rank_lines *out, struct act_error *err)
 {
     int64_t until_unix_s = ended_unix_s > 0 ? ended_unix_s : act_now_unix_s();

@@ -45,7 +45,7 @@ struct asking {
     struct flow_log_source from;
     const struct flow_run *run;
     const char *prefix; /* "", or "attempts/<n>/" */
-    struct platform_logs logs;
+    struct store_page logs;
     struct run_status status; /* of the attempt that failed */
     bool has_record;          /* the agent wrote down why */
     struct flow_why *out;
@@ -55,28 +55,28 @@ struct asking {
 
 /* ---- reading */
 
-static const struct platform_log *find_log(const struct asking *a, const char *name)
+static const struct store_entry *find_log(const struct asking *a, const char *name)
 {
     ACT_AUTOFREE char *full = act_sprintf("%s%s", a->prefix, name);
 
     for (size_t i = 0; i < a->logs.n; i++)
-        if (strcmp(a->logs.v[i].name, full) == 0)
+        if (strcmp(a->logs.v[i].key, full) == 0)
             return &a->logs.v[i];
     return NULL;
 }
 
-static const struct platform_log *find_rank_log(const struct asking *a, int rank)
+static const struct store_entry *find_rank_log(const struct asking *a, int rank)
 {
     return rank >= 0 ? flow_find_rank_log(&a->logs, a->prefix, rank) : NULL;
 }
 
 /* Without the prefix; NULL: there is no such log. */
-static const char *name_in_attempt(const struct asking *a, const struct platform_log *log)
+static const char *name_in_attempt(const struct asking *a, const struct store_entry *log)
 {
-    return log ? log->name + strlen(a->prefix) : NULL;
+    return log ? log->key + strlen(a->prefix) : NULL;
 }
 
-static int read_tail(const struct asking *a, const struct platform_log *log, size_t max, struct act_buf *out,
+static int read_tail(const struct asking *a, const struct store_entry *log, size_t max, struct act_buf *out,
                      struct act_error *err)
 {
     return flow_log_tail(&a->from, log, max, out, err);
@@ -209,7 +209,7 @@ static void take_record(struct flow_why *out, const json_t *json)
 /* A small JSON file among the logs; NULL when there is none, or no whole one. */
 static int read_json(const struct asking *a, const char *name, json_t **out, struct act_error *err)
 {
-    const struct platform_log *log = find_log(a, name);
+    const struct store_entry *log = find_log(a, name);
     ACT_AUTO(act_buf) text = {0};
     struct act_error ignored;
     int rc = log && log->size <= RANK_TAIL ? read_tail(a, log, RANK_TAIL, &text, err) : 0;
@@ -282,7 +282,7 @@ static void take_last_lines(struct flow_why *out, const struct act_buf *text)
 
 static int ask_failed_rank(struct asking *a, struct act_error *err)
 {
-    const struct platform_log *log = find_rank_log(a, a->out->rank);
+    const struct store_entry *log = find_rank_log(a, a->out->rank);
     const char *name = name_in_attempt(a, log);
     ACT_AUTO(act_buf) text = {0};
     int rc = read_tail(a, log, RANK_TAIL, &text, err);
@@ -324,9 +324,9 @@ static int ask_system_logs(struct asking *a, struct act_error *err)
     int rc = 0;
 
     for (size_t i = 0; i < a->logs.n && asked < SYSTEM_LOGS && rc == 0; i++) {
-        const char *name = a->logs.v[i].name + prefix;
+        const char *name = a->logs.v[i].key + prefix;
         struct act_buf text = {0};
-        if (!act_starts_with(a->logs.v[i].name, a->prefix))
+        if (!act_starts_with(a->logs.v[i].key, a->prefix))
             continue;
         unsigned where = diagnose_where_of(name, a->out->rank);
         if (!is_asked(a, where))
@@ -345,7 +345,7 @@ static int ask_other_ranks(struct asking *a, struct act_error *err)
     int world = a->run->spec.nodes * a->run->spec.procs_per_node, asked = 0, rc = 0;
 
     for (int rank = 0; rank < world && asked < OTHER_RANKS && rc == 0; rank++) {
-        const struct platform_log *log = find_rank_log(a, rank);
+        const struct store_entry *log = find_rank_log(a, rank);
         const char *name = name_in_attempt(a, log);
         struct act_buf text = {0};
         if (rank == a->out->rank)
@@ -439,11 +439,11 @@ static char *metrics_log(const struct asking *a)
     if (a->out->node)
         return act_sprintf(RUN_DIR_METRICS "/%s.jsonl", a->out->node);
     for (size_t i = 0; i < a->logs.n; i++) {
-        if (!act_starts_with(a->logs.v[i].name, folder))
+        if (!act_starts_with(a->logs.v[i].key, folder))
             continue;
         if (only)
             return NULL;
-        only = a->logs.v[i].name + strlen(a->prefix);
+        only = a->logs.v[i].key + strlen(a->prefix);
     }
     return act_strdup(only);
 }
@@ -527,7 +527,7 @@ static int explain(struct asking *a, struct act_error *err)
 static bool is_moved(const struct asking *a, const char *folder)
 {
     for (size_t i = 0; i < a->logs.n; i++)
-        if (act_starts_with(a->logs.v[i].name, folder))
+        if (act_starts_with(a->logs.v[i].key, folder))
             return true;
     return false;
 }
@@ -555,7 +555,7 @@ static int ask_why(struct asking *a, struct act_error *err)
     if (rc == 0 && a->out->attempt > 0)
         rc = explain(a, err);
     a->prefix = "";
-    platform_logs_release(&a->logs);
+    store_page_release(&a->logs);
     return rc;
 }
 

@@ -29,8 +29,8 @@ int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
     int rc = a->arm ? 0 : auth_cloud_find(a->config->azureml.endpoint, &a->cloud, err);
 
     if (rc == 0 && !a->arm)
-        rc = arm_new(&(struct arm_options){.http = services_http(a->services),
-                                           .tokens = services_tokens(a->services),
+        rc = arm_new(&(struct arm_options){.http = services_http(a->base.services),
+                                           .tokens = services_tokens(a->base.services),
                                            .endpoint = a->config->azureml.endpoint,
                                            .cloud = a->cloud,
                                            .use_cli = a->config->use_cli_auth,
@@ -50,9 +50,9 @@ int azureml_user_token(struct azureml *a, const char **out, struct act_error *er
         return rc;
     struct token_want want = *arm_want(arm);
     want.scope = a->cloud->azureml_scope;
-    rc = token_wait(services_tokens(a->services), &want, err);
+    rc = token_wait(services_tokens(a->base.services), &want, err);
     if (rc == 0)
-        *out = token_now(services_tokens(a->services), &want);
+        *out = token_now(services_tokens(a->base.services), &want);
     return rc < 0 ? act_error_prefix(err, "cannot get the token that 'azureml.identity: user' needs") : 0;
 }
 
@@ -107,7 +107,6 @@ static void azureml_close(struct platform *p)
 {
     struct azureml *a = azureml_of(p);
 
-    azureml_close_logs(a);
     arm_free(a->arm);
     json_decref(a->workspace_response);
     act_strv_release(&a->history_failed);
@@ -145,8 +144,7 @@ static char *encode_segment(const char *text)
     return act_buf_steal(&out);
 }
 
-static int azureml_open(struct services *services, const struct config *config, struct platform **out,
-                        struct act_error *err)
+static int azureml_open(const struct config *config, struct platform **out, struct act_error *err)
 {
     int rc = check_workspace(config, err);
 
@@ -158,7 +156,6 @@ static int azureml_open(struct services *services, const struct config *config, 
     ACT_AUTOFREE char *group = encode_segment(config->workspace.resource_group);
     ACT_AUTOFREE char *name = encode_segment(config->workspace.workspace_name);
 
-    a->services = services;
     a->config = config;
     while (strcmp(platform_azureml[a->kind].name, config->platform) != 0)
         a->kind++;
@@ -229,10 +226,9 @@ const struct platform_row platform_azureml[] = {
         .set_time_limit = azureml_set_time_limit, .set_shm_size = azureml_set_shm_size,                      \
         .describe = azureml_describe, .repeat = azureml_repeat, .open = azureml_open,                        \
         .limits = azureml_limits, .check = azureml_check, .submit = azureml_submit,                          \
-        .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,                              \
-        .read_log = azureml_read_log, .fetch_logs = azureml_fetch_logs, .page = azureml_page,                \
-        .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent, .nodes = azureml_nodes,        \
-        .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,                            \
+        .status = azureml_status, .abort = azureml_abort, .open_logs = azureml_open_logs,                    \
+        .page = azureml_page, .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent,          \
+        .nodes = azureml_nodes, .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,    \
         .examine = azureml_examine, .close = azureml_close, __VA_ARGS__                                      \
     }
     [AZUREML_MANAGED] = ROW(.name = "aml", .clusters = &azureml_clusters),

@@ -11,8 +11,7 @@
  *   history.c  locating the run history, and requests to it
  *   state.c    the state of a run, from its job and the run history
  *   runs.c     status of many runs, and listings of runs
- *   logs.c     logs: listing them, and reading one
- *   fetch.c    fetching many logs at once into files
+ *   logs.c     the logs of a run as a store
  *   nodes.c    nodes, shell
  *   cluster.c  summary, jobs
  *   compute.c  the managed clusters themselves, see clusters.h
@@ -36,22 +35,12 @@
 
 enum azureml_kind { AZUREML_MANAGED, AZUREML_ITP, AZUREML_SINGULARITY };
 
-/* URLs from which one run's logs can be read for a while; they contain a signature. */
-struct azureml_log_urls {
-    char *id;
-    json_t *files; /* name -> URL */
-    int64_t read_ms;
-    int64_t ended_unix_s; /* when the run ended; 0: it has not, or not reported */
-};
-
 struct azureml {
     struct platform base; /* the first member */
     enum azureml_kind kind;
     const struct config *config; /* the caller's */
     char *workspace;             /* "/subscriptions/.../workspaces/<name>", escaped */
     const char *api_version;
-
-    struct services *services;
 
     /* opened by azureml_arm() */
     const struct auth_cloud *cloud;
@@ -63,7 +52,6 @@ struct azureml {
     bool history_trusted, history_answered;
     struct act_strv history_failed; /* base URLs that turned out to be wrong */
     struct act_strv datastores;     /* known to exist: name and content */
-    struct azureml_log_urls logs;
 };
 
 static inline struct azureml *azureml_of(struct platform *p)
@@ -167,25 +155,11 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *job
 int azureml_compute(struct azureml *a, json_t **out, struct act_error *err) ACT_NODISCARD;
 
 /* ---- logs.c */
-void azureml_close_logs(struct azureml *a);
 /* The number of the last "user_logs/retry_<n>/" among the logs of a run; 0: it was not started again. */
 int azureml_last_retry(const json_t *details);
 /* The logs of a run, name -> URL, under the names that attempts have everywhere: those of the last one plain, earlier
  * ones below attempts/<n>/. Names that would escape a folder are left out. A new reference. */
 json_t *azureml_log_files(const json_t *details);
-/* Makes sure that the URLs of a run's logs are known; fresh: requests new ones. */
-int azureml_find_logs(struct azureml *a, const char *id, bool fresh, struct act_error *err) ACT_NODISCARD;
-/* The URL of one of them, secret, valid until they are requested again; NULL: there is no such log. */
-const char *azureml_log_url(const struct azureml *a, const char *name);
-/* Prepares the request for len bytes of a log, into data. */
-void azureml_log_request(struct http_call *http, const char *url, const char *what, uint64_t offset,
-                         void *data, size_t len);
-/* The number of bytes in its response: none for an empty log, a range past its end, or an expired URL (403). */
-int azureml_log_answer(const struct http_call *http, uint64_t offset, size_t *out_got,
-                       struct act_error *err) ACT_NODISCARD;
-/* The size of the log according to a response; 0: not reported. */
-uint64_t azureml_log_size(const struct http_call *http);
-int azureml_log_denied(const char *what, struct act_error *err);
 
 /* ---- prepare.c */
 
@@ -234,7 +208,7 @@ void azureml_mark(const char *text, char out[AZUREML_MARK]);
 extern const struct platform_clusters_ops azureml_clusters;
 
 /* The functions of platform.h: submit.c has check, submit, abort; state.c spec; runs.c status, recent, list; logs.c
- * logs, read_log; fetch.c fetch_logs; nodes.c nodes, shell; cluster.c summary, jobs. */
+ * open_logs; nodes.c nodes, shell; cluster.c summary, jobs. */
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
@@ -248,11 +222,7 @@ int azureml_each_of(struct azureml *a, const char *const *ids, size_t n,
 int azureml_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                    struct act_error *err);
 int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
-int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
-int azureml_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
-                       struct act_error *err);
-int azureml_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
-                     size_t len, size_t *out_got, struct act_error *err);
+struct store *azureml_open_logs(struct platform *p, const char *id, bool ended);
 int azureml_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int azureml_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                   struct act_strv *out_argv, struct act_error *err);

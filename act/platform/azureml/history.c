@@ -72,8 +72,8 @@ static char *ask_discovery(const struct azureml *a, const char *url)
                              .arg = &finished};
     CODEC_AUTOJSON json_t *response = NULL;
 
-    http_start(services_http(a->services), &call);
-    engine_run(services_engine(a->services), &finished);
+    http_start(services_http(a->base.services), &call);
+    engine_run(services_engine(a->base.services), &finished);
     if (call.rc < 0)
         act_trace("azureml", "no discovery: %s", act_error_text(&call.error));
     else if (call.status != 200 || call.body_text.len == 0 ||

@@ -57,7 +57,7 @@ static int check_login(struct azureml *a, struct act_error *err)
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
-    return rc < 0 ? rc : token_wait(services_tokens(a->services), arm_want(arm), err);
+    return rc < 0 ? rc : token_wait(services_tokens(a->base.services), arm_want(arm), err);
 }
 
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)

@@ -471,15 +471,16 @@ static int local_abort(struct platform *p, const char *id, bool *out_was_final, 
 
 /* ---- logs ---- */
 
-static int local_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
+static int site_of(void *p, struct site **out, struct act_error *err)
 {
-    return platform_site_logs(local_of(p)->site, id, out, err);
+    (void)err;
+    *out = local_of(p)->site;
+    return 0;
 }
 
-static int local_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
-                          size_t len, size_t *out_got, struct act_error *err)
+static struct store *local_open_logs(struct platform *p, const char *id, bool ended)
 {
-    return platform_site_read_log(local_of(p)->site, id, name, offset, data, len, out_got, err);
+    return platform_site_open_logs(p, site_of, id, ended);
 }
 
 /* ---- the rest ---- */
@@ -503,14 +504,12 @@ static void local_close(struct platform *p)
     free(l);
 }
 
-static int local_open(struct services *services, const struct config *config, struct platform **out,
-                      struct act_error *err)
+static int local_open(const struct config *config, struct platform **out, struct act_error *err)
 {
     struct local *l = act_calloc(1, sizeof(*l));
     ACT_AUTOFREE char *state = act_state_dir();
     int rc = local_machine_find(&l->machine, err);
 
-    (void)services;
     if (rc == 0)
         rc = site_open(&(struct site_options){.root = state}, &l->site, err);
     if (rc < 0) {
@@ -560,8 +559,7 @@ const struct platform_row platform_local = {
     .submit = local_submit,
     .status = local_status,
     .abort = local_abort,
-    .logs = local_logs,
-    .read_log = local_read_log,
+    .open_logs = local_open_logs,
     .spec = local_spec,
     .list = local_list,
     .nodes = local_nodes,

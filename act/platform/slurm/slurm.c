@@ -150,22 +150,14 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
 
 /* ---- logs ---- */
 
-static int slurm_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
+static int site_of(void *p, struct site **out, struct act_error *err)
 {
-    struct site *site;
-    int rc = slurm_site(slurm_of(p), &site, err);
-
-    return rc < 0 ? rc : platform_site_logs(site, id, out, err);
+    return slurm_site(slurm_of(p), out, err);
 }
 
-static int slurm_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
-                          size_t len, size_t *out_got, struct act_error *err)
+static struct store *slurm_open_logs(struct platform *p, const char *id, bool ended)
 {
-    struct site *site;
-    int rc = slurm_site(slurm_of(p), &site, err);
-
-    *out_got = 0;
-    return rc < 0 ? rc : platform_site_read_log(site, id, name, offset, data, len, out_got, err);
+    return platform_site_open_logs(p, site_of, id, ended);
 }
 
 /* ---- the rest ---- */
@@ -278,12 +270,10 @@ static void slurm_close(struct platform *p)
     free(s);
 }
 
-static int slurm_open(struct services *services, const struct config *config, struct platform **out,
-                      struct act_error *err)
+static int slurm_open(const struct config *config, struct platform **out, struct act_error *err)
 {
     struct slurm *s = act_calloc(1, sizeof(*s));
 
-    (void)services; /* uses its programs, over ssh if need be */
     (void)err;
     s->base.row = &platform_slurm;
     copy_config(config, s);
@@ -395,8 +385,7 @@ const struct platform_row platform_slurm = {
     .submit = slurm_submit,
     .status = slurm_status,
     .abort = slurm_abort,
-    .logs = slurm_logs,
-    .read_log = slurm_read_log,
+    .open_logs = slurm_open_logs,
     .spec = slurm_spec,
     .list = slurm_list,
     .nodes = slurm_nodes,

@@ -1,0 +1,110 @@
+/* site.c - the store of files of a run's folder on a site, which can only be read. A site is for one thread at a time,
+ * so each call is carried out on the loop, which waits for it.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/path.h"
+#include "engine/engine.h"
+#include "http/http.h"
+#include "site/site.h"
+#include "store/store_internal.h"
+
+struct site_store {
+    struct store store;
+    struct store_site_options options;
+};
+
+static int list(const struct site_store *s, struct site *site, struct store_call *call)
+{
+    const struct store_site_options *o = &s->options;
+    struct site_files files = {0};
+    int rc = site_files(site, s->options.id, o->folders, o->n_folders, &files, &call->error);
+    int64_t now = act_now_unix_s();
+
+    for (size_t i = 0; rc == 0 && i < files.n; i++) {
+        const struct site_file *file = &files.v[i];
+        if (!act_starts_with(file->name, call->key))
+            continue;
+        struct store_entry *entry = store_page_add(&call->list.page);
+        entry->key = act_strdup(file->name);
+        entry->size = file->size;
+        entry->last_modified_s = file->idle_s < 0 ? 0 : now - file->idle_s;
+        entry->grows = o->grow;
+    }
+    site_files_release(&files);
+    return rc;
+}
+
+static bool is_below_folders(const struct store_site_options *o, const char *key)
+{
+    for (size_t i = 0; i < o->n_folders; i++) {
+        size_t n = strlen(o->folders[i]);
+        if (strncmp(key, o->folders[i], n) == 0 && key[n] == '/')
+            return act_path_is_safe(key, strlen(key));
+    }
+    return false;
+}
+
+/* The size is that of the file only where its end was met. */
+static int get(const struct site_store *s, struct site *site, struct store_call *call)
+{
+    if (!is_below_folders(&s->options, call->key))
+        return act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", s->options.id,
+                             call->key);
+    int rc = site_read(site, s->options.id, call->key, call->get.offset, call->get.sink, call->get.sink_cap,
+                       &call->get.got, &call->error);
+    if (rc < 0)
+        return rc;
+    if (call->get.sums)
+        store_sums_add(call->get.sums, call->get.sink, call->get.got);
+    call->entry.key = act_strdup(call->key);
+    call->entry.size = call->get.offset + call->get.got;
+    call->entry.grows = s->options.grow;
+    return 0;
+}
+
+struct site_call {
+    const struct site_store *s;
+    struct store_call *call;
+};
+
+static void carry_out(void *arg)
+{
+    struct site_call own = *(struct site_call *)arg;
+    const struct store_site_options *o = &own.s->options;
+    struct site *site;
+    int rc = o->site(o->arg, &site, &own.call->error);
+
+    free(arg);
+    if (rc == 0)
+        rc = own.call->op == STORE_LIST ? list(own.s, site, own.call) : get(own.s, site, own.call);
+    store_finish(own.call, rc);
+}
+
+static void start(struct store *store, struct store_call *call)
+{
+    struct site_call *own = act_calloc(1, sizeof(*own));
+
+    *own = (struct site_call){.s = (struct site_store *)store, .call = call};
+    engine_timer(http_engine(store->http), 0, carry_out, own);
+}
+
+static void close_site(struct store *store)
+{
+    free(store);
+}
+
+static const struct store_ops ops = {
+    .start = {[STORE_GET] = start, [STORE_LIST] = start},
+    .close = close_site,
+};
+
+struct store *store_site_open(struct http *http, const struct store_site_options *options)
+{
+    struct site_store *s = act_calloc(1, sizeof(*s));
+
+    s->store = (struct store){.ops = &ops, .http = http, .name = act_sprintf("logs:%s", options->id)};
+    s->options = *options;
+    return &s->store;
+}

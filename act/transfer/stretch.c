@@ -1,0 +1,235 @@
+/* stretch.c - transfer_stretches(): many objects at once, each in its order.
+ *
+ * Slices of all objects share the connections and a fixed budget of memory. They arrive in any order; those of one
+ * object are written in its order, each by a worker, one after the other:
+ *
+ *   written ─► being written ─► arrived ─► under way ... started
+ *
+ * So what was written is without a gap at every moment, whatever fails and whoever is killed. The price is that a slice
+ * may wait in memory for the one before it.
+ */
+#include <string.h>
+
+#include "engine/engine.h"
+#include "store/store.h"
+#include "transfer/transfer.h"
+
+enum { SLICE = 4 << 20, MEMORY = 64 << 20 };
+
+struct slice {
+    struct store_call call;
+    struct stretching *of;
+    struct slice *next; /* of the same object */
+    size_t before;      /* bytes at its beginning that are only compared */
+    size_t len;         /* with them */
+    bool arrived;
+    struct act_error error; /* of writing it */
+    int rc;
+};
+
+/* A stretch under way. */
+struct stretching {
+    struct stretches *all;
+    struct transfer_stretch *stretch;
+    uint64_t started;    /* so many bytes are written or in slices */
+    struct slice *first; /* those that are not written yet, in order */
+    struct slice **last;
+    bool writing;
+    bool over; /* no more of it is wanted */
+};
+
+struct stretches {
+    struct engine *engine;
+    struct store *store;
+    struct stretching *v;
+    size_t n, at;     /* nothing of those before at is left to start */
+    size_t n_slices;  /* that there are */
+    size_t memory;    /* in their buffers */
+    size_t under_way; /* calls */
+    void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes);
+    void *arg;
+    bool done;
+    int rc; /* the first failure */
+    struct act_error *err;
+};
+
+static void go_on(struct stretches *all);
+
+static void fail(struct stretches *all, int rc, const struct act_error *error)
+{
+    if (all->rc == 0) {
+        all->rc = rc;
+        *all->err = *error;
+    }
+}
+
+/* ---- slices ---- */
+
+static void drop_first(struct stretching *s)
+{
+    struct slice *slice = s->first;
+
+    s->first = slice->next;
+    if (!s->first)
+        s->last = &s->first;
+    s->all->memory -= slice->len;
+    s->all->n_slices--;
+    free(slice->call.get.sink);
+    store_call_release(&slice->call);
+    free(slice);
+}
+
+/* What came of the slice behind those that are written. */
+static void judge(struct stretching *s, const struct slice *slice)
+{
+    const struct store_call *call = &slice->call;
+    bool differs = slice->before > 0 && call->get.got >= slice->before &&
+                   memcmp(call->get.sink, s->stretch->before, slice->before) != 0;
+
+    if (call->rc < 0 && call->rc != -ACT_NOT_FOUND)
+        fail(s->all, call->rc, &call->error);
+    s->over = call->rc < 0 || call->get.got < slice->len || differs;
+    s->stretch->replaced =
+        differs || (call->rc == 0 && call->get.got < slice->len && call->entry.size < s->stretch->end);
+}
+
+static void write_work(void *arg)
+{
+    struct slice *slice = arg;
+    const struct transfer_stretch *stretch = slice->of->stretch;
+
+    slice->rc = stretch->write(stretch->arg, slice->call.get.offset + slice->before,
+                               (const char *)slice->call.get.sink + slice->before,
+                               slice->call.get.got - slice->before, &slice->error);
+}
+
+static void write_next(struct stretching *s);
+
+static void write_done(void *arg)
+{
+    struct slice *slice = arg;
+    struct stretching *s = slice->of;
+    struct stretches *all = s->all;
+
+    s->writing = false;
+    if (slice->rc < 0) {
+        fail(all, slice->rc, &slice->error);
+        s->over = true;
+    } else {
+        s->stretch->got += slice->call.get.got - slice->before;
+        if (all->moved)
+            all->moved(all->arg, s->stretch, slice->call.get.got - slice->before);
+    }
+    drop_first(s);
+    write_next(s);
+    go_on(all);
+}
+
+static void write_next(struct stretching *s)
+{
+    while (!s->writing && s->first && s->first->arrived) {
+        struct slice *slice = s->first;
+        bool wanted = !s->over;
+        if (wanted)
+            judge(s, slice);
+        if (wanted && slice->call.get.got > slice->before && !s->stretch->replaced) {
+            s->writing = true;
+            engine_work(s->all->engine, write_work, write_done, slice);
+        } else {
+            drop_first(s);
+        }
+    }
+}
+
+static void slice_done(struct store_call *call)
+{
+    struct slice *slice = call->arg;
+    struct stretches *all = slice->of->all;
+
+    slice->arrived = true;
+    all->under_way--;
+    write_next(slice->of);
+    go_on(all);
+}
+
+/* ---- what is started when ---- */
+
+static size_t next_before(const struct stretching *s)
+{
+    return s->started > 0 ? 0 : s->stretch->before_len;
+}
+
+/* The bytes of the next slice; 0: there is none. */
+static size_t next_len(const struct stretching *s)
+{
+    uint64_t left = s->stretch->end - s->stretch->offset - s->started, len = left + next_before(s);
+
+    return left == 0 ? 0 : len < SLICE ? (size_t)len : SLICE;
+}
+
+static void start_slice(struct stretching *s)
+{
+    struct stretches *all = s->all;
+    struct slice *slice = act_calloc(1, sizeof(*slice));
+
+    slice->of = s;
+    slice->len = next_len(s);
+    slice->before = next_before(s);
+    slice->call = (struct store_call){.op = STORE_GET,
+                                      .key = s->stretch->key,
+                                      .get = {.sink = act_alloc(slice->len),
+                                              .sink_cap = slice->len,
+                                              .offset = s->stretch->offset + s->started - slice->before},
+                                      .done = slice_done,
+                                      .arg = slice};
+    *s->last = slice;
+    s->last = &slice->next;
+    s->started += slice->len - slice->before;
+    all->n_slices++;
+    all->memory += slice->len;
+    all->under_way++;
+    store_start(all->store, &slice->call);
+}
+
+/* Whether there is room for the next slice of the object. */
+static bool has_room(const struct stretches *all, const struct stretching *s)
+{
+    return all->n_slices == 0 ||
+           (all->memory + next_len(s) <= MEMORY && all->under_way < (size_t)store_window(all->store));
+}
+
+/* Object after object, so that most of them are whole when this is interrupted. */
+static void go_on(struct stretches *all)
+{
+    while (all->rc == 0 && all->at < all->n) {
+        struct stretching *s = &all->v[all->at];
+        if (s->over || next_len(s) == 0)
+            all->at++;
+        else if (has_room(all, s))
+            start_slice(s);
+        else
+            break;
+    }
+    all->done = all->n_slices == 0;
+}
+
+int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches,
+                       size_t n,
+                       void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes),
+                       void *arg, struct act_error *err)
+{
+    struct stretches all = {.engine = engine, .store = store, .n = n, .moved = moved, .arg = arg, .err = err};
+
+    all.v = act_calloc(n + 1, sizeof(*all.v));
+    for (size_t i = 0; i < n; i++) {
+        struct stretching *s = &all.v[i];
+        *s = (struct stretching){.all = &all, .stretch = &stretches[i], .last = &s->first};
+        stretches[i].got = 0;
+        stretches[i].replaced = false;
+    }
+    go_on(&all);
+    if (!all.done)
+        engine_run(engine, &all.done);
+    free(all.v);
+    return all.rc;
+}
