@@ -287,19 +287,18 @@ static void list_options(const struct cli_command *command, struct act_buf *out)
         act_buf_adds(out, "no options but those of every verb: -q, -h");
 }
 
-/* The option of the verb closest to what was typed: "--json". New string; NULL: none is close. */
+/* The option of the verb closest to what was typed: "--json". The first letter must be right: between words so short
+ * all are close. New string; NULL: none is close. */
 static char *nearest_option(const struct cli_command *command, const char *name)
 {
     ACT_AUTO(act_strv) names = {0};
+    const char *word = name + strspn(name, "-");
 
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
-        if (!cli_takes(command, o) || !o->help)
-            continue;
-        act_strv_pushf(&names, "--%s", o->long_name);
-        if (o->short_name && strlen(o->short_name) > 2)
-            act_strv_push(&names, o->short_name);
-    }
-    return act_strdup(names.n ? act_nearest(name, (const char *const *)names.v) : NULL);
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
+        if (cli_takes(command, o) && o->help && o->long_name[0] == *word)
+            act_strv_push(&names, o->long_name);
+    const char *near = names.n ? act_nearest(word, (const char *const *)names.v) : NULL;
+    return near ? act_sprintf("--%s", near) : NULL;
 }
 
 /* The text that joins an error and its continuation. New string. */

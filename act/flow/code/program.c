@@ -112,7 +112,8 @@ static int check_file(const struct place *p, const char *word, struct act_error 
         return missing(p, word, err);
     if (e && S_ISREG(e->mode) && !(e->mode & 0111))
         return act_error_set(err, ACT_USAGE,
-                             "'%s' is not executable: chmod +x it, or name what runs it: sh %s", word, word);
+                             "'%s' is not executable: chmod +x it, or name what runs it: %s %s", word,
+                             act_ends_with(word, ".py") ? "python3" : "sh", word);
     return 0;
 }
 
