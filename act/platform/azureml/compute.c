@@ -286,11 +286,12 @@ static int find_scale(struct azureml *a, const char *name, struct arm **arm, str
 
     if (rc == 0)
         rc = get_managed(a, *arm, name, &cluster, err);
-    if (rc == 0)
-        *out = (struct platform_scale){.min_nodes = cluster.min_nodes > 0 ? cluster.min_nodes : 0,
-                                       .max_nodes = cluster.max_nodes > 0 ? cluster.max_nodes : 0,
-                                       .idle_s = cluster.idle_s};
-    return rc;
+    if (rc < 0)
+        return rc;
+    *out = (struct platform_scale){.min_nodes = cluster.min_nodes > 0 ? cluster.min_nodes : 0,
+                                   .max_nodes = cluster.max_nodes > 0 ? cluster.max_nodes : 0,
+                                   .idle_s = cluster.idle_s};
+    return 0;
 }
 
 static int scale_cluster(struct platform *p, const char *name, const struct platform_scale *wanted,
