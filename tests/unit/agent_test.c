@@ -127,8 +127,8 @@ TEST(test_place)
     assert_int_equal(place.node_rank, 1);
 
     node.spec.launcher = (char[]){"srun"};
-    assert_int_equal(env_find_place(&node, &place, &err), -ACT_FAIL);
-    assert_non_null(strstr(act_error_text(&err), "the run has 4 processes, and 2 were started"));
+    assert_fails(env_find_place(&node, &place, &err), err, ACT_FAIL,
+                 "the run has 4 processes, and 2 were started");
     setenv("SLURM_STEP_NUM_TASKS", "4", 1);
     setenv("SLURM_PROCID", "2", 1);
     assert_ok(env_find_place(&node, &place, &err), err);

@@ -253,7 +253,7 @@ TEST(a_cluster_that_is_not_there)
     assert_int_equal(platform_get_cluster(p, "none", &found, &b.err), -ACT_NOT_FOUND);
     assert_non_null(
         strstr(act_error_text(&b.err), "cannot look at the cluster 'none': HTTP 404: there is none"));
-    assert_non_null(strstr(act_error_text(&b.err), "'a cluster list'"));
+    assert_contains(act_error_text(&b.err), "'a cluster list'");
     end(&b);
 }
 

@@ -122,18 +122,6 @@ static char *capture_end(void)
     return text;
 }
 
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("no '%s' in '%s'", part, text);
-}
-
-static void assert_lacks(const char *text, const char *part)
-{
-    if (strstr(text, part))
-        fail_msg("'%s' in '%s'", part, text);
-}
-
 /* -- files of the original -- */
 
 TEST(reads_the_sample)
@@ -309,8 +297,7 @@ TEST(variable_names_the_file)
     assert_string_equal(c.platform, "k8s");
     config_release(&c);
     setenv("AML_CONFIG_PATH", "nowhere.yaml", 1);
-    assert_int_equal(load(project, NULL, &c), -ACT_NOT_FOUND);
-    assert_contains(act_error_text(&err), "AML_CONFIG_PATH");
+    assert_fails(load(project, NULL, &c), err, ACT_NOT_FOUND, "AML_CONFIG_PATH");
     assert_contains(act_error_text(&err), "nowhere.yaml");
 }
 
@@ -318,9 +305,8 @@ TEST(unknown_cluster)
 {
     struct config c;
 
-    assert_int_equal(load(PROJECT "/src", "ful", &c), -ACT_NOT_FOUND);
-    assert_contains(act_error_text(&err),
-                    "no cluster 'ful': no file 'aux_data/aml/ful.yaml' in '" PROJECT "/src' or above");
+    assert_fails(load(PROJECT "/src", "ful", &c), err, ACT_NOT_FOUND,
+                 "no cluster 'ful': no file 'aux_data/aml/ful.yaml' in '" PROJECT "/src' or above");
     assert_contains(act_error_text(&err), "did you mean 'full'?");
     assert_contains(act_error_text(&err), "'derived'");
     assert_int_equal(load(PROJECT, "../aml/full", &c), -ACT_NOT_FOUND);
@@ -635,8 +621,7 @@ TEST(refuses_workspace_files)
     put_cluster("aml_config: w.json\n");
     for (size_t i = 0; i < COUNT(rows); i++) {
         put("w.json", rows[i].text);
-        assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
-        assert_contains(act_error_text(&err), rows[i].error);
+        assert_fails(load(project, NULL, &c), err, ACT_CONFIG, rows[i].error);
     }
     put_cluster("aml_config: no.json\nplatform: slurm\n"); /* which needs none */
     assert_ok(load(project, NULL, &c), err);
@@ -794,13 +779,12 @@ TEST(missing_accounts)
 
     put_cluster("platform: k8s\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
     assert_ok(load(project, NULL, &c), err);
-    assert_int_equal(config_account(&c, folder(&c, "data"), &a, &err), -ACT_NOT_FOUND);
-    assert_contains(act_error_text(&err),
-                    "aux_data/aml/aml.yaml:3:17: 'azure_blob_config_file' of 'data': cannot read '");
+    assert_fails(config_account(&c, folder(&c, "data"), &a, &err), err, ACT_NOT_FOUND,
+                 "aux_data/aml/aml.yaml:3:17: 'azure_blob_config_file' of 'data': cannot read '");
     assert_contains(act_error_text(&err), "no.yaml'");
     assert_null(c.code.path);
-    assert_int_equal(config_account(&c, &c.code, &a, &err), -ACT_CONFIG);
-    assert_contains(act_error_text(&err), "aux_data/aml/aml.yaml: no 'code_path' in 'config_param'");
+    assert_fails(config_account(&c, &c.code, &a, &err), err, ACT_CONFIG,
+                 "aux_data/aml/aml.yaml: no 'code_path' in 'config_param'");
     config_release(&c);
 }
 
@@ -1014,8 +998,7 @@ TEST(check_collects)
     }
     act_strv_release(&problems);
     struct config c;
-    assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
-    assert_contains(act_error_text(&err), "2 more problems: 'a config check' lists them");
+    assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "2 more problems: 'a config check' lists them");
 }
 
 TEST(check_other_outcomes)

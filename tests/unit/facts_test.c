@@ -115,8 +115,8 @@ TEST_IN(nobody_drives_a_name_without_a_row, NULL, NULL)
     struct platform *platform;
 
     assert_false(platform_find("k8s")->is_here);
-    assert_int_equal(platform_open(&services, &config, &platform, &err), -ACT_CONFIG);
-    assert_non_null(strstr(act_error_text(&err), "'k8s' cannot be driven"));
+    assert_fails(platform_open(&services, &config, &platform, &err), err, ACT_CONFIG,
+                 "'k8s' cannot be driven");
     assert_string_equal(platform_here()->name, "local");
 }
 

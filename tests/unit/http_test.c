@@ -118,7 +118,7 @@ TEST(answers_table)
             assert_null(http_header_get(&f.call.answer_headers, "x-a"));
         } else {
             assert_true(act_starts_with(act_error_text(&f.err), "cannot get 'c/b': "));
-            assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
+            assert_contains(act_error_text(&f.err), rows[i].text);
             assert_true(f.call.ambiguous || rows[i].rc == -ACT_FAIL);
         }
         tear_down(&f);
@@ -153,11 +153,9 @@ TEST(header_floods_are_refused)
     for (int i = 0; i < 70; i++)
         act_buf_addf(&large, "X-%d: %01000d\r\n", i, 0);
     act_buf_adds(&large, "Content-Length: 0\r\n\r\n");
-    assert_int_equal(ask_once(&f, many.data, CLOSE), -ACT_FAIL);
-    assert_non_null(strstr(act_error_text(&f.err), "headers"));
+    assert_fails(ask_once(&f, many.data, CLOSE), f.err, ACT_FAIL, "headers");
     tear_down(&f);
-    assert_int_equal(ask_once(&f, large.data, CLOSE), -ACT_FAIL);
-    assert_non_null(strstr(act_error_text(&f.err), "headers"));
+    assert_fails(ask_once(&f, large.data, CLOSE), f.err, ACT_FAIL, "headers");
     tear_down(&f);
     act_buf_release(&many);
     act_buf_release(&large);
@@ -192,7 +190,7 @@ TEST(sink_takes_only_what_fits_and_only_success)
             assert_memory_equal(sink, rows[i].sink, f.call.sink_len);
             assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
         } else {
-            assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
+            assert_contains(act_error_text(&f.err), rows[i].text);
             assert_int_equal(f.call.tries, 1);
         }
         tear_down(&f);
@@ -329,8 +327,8 @@ TEST(bad_requests_are_not_sent)
         if (rows[i].name)
             http_header_set(&f.call.headers, rows[i].name, rows[i].value);
         assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
-        assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
-        assert_null(strstr(act_error_text(&f.err), "secret"));
+        assert_contains(act_error_text(&f.err), rows[i].text);
+        assert_lacks(act_error_text(&f.err), "secret");
         assert_int_equal(f.call.tries, 0);
         tear_down(&f);
     }
@@ -384,7 +382,7 @@ TEST(retries_table)
             assert_int_equal(f.call.sink_len, strlen(rows[i].sink));
             assert_memory_equal(sink, rows[i].sink, f.call.sink_len);
         } else {
-            assert_non_null(strstr(act_error_text(&f.err), "; tried 2 times"));
+            assert_contains(act_error_text(&f.err), "; tried 2 times");
         }
         tear_down(&f);
     }
@@ -625,8 +623,7 @@ TEST(a_stall_under_a_limit_is_noticed)
     struct fixture f;
 
     set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1, .max_retries = -1});
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TIMEOUT);
-    assert_non_null(strstr(act_error_text(&f.err), "nothing for 1 s"));
+    assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TIMEOUT, "nothing for 1 s");
     tear_down(&f);
 }
 
@@ -740,8 +737,7 @@ TEST(a_stall_is_a_timeout)
 
     setenv("ACT_STALL_TIMEOUT", "1", 1);
     for (size_t i = 0; i < COUNT(starts); i++) {
-        assert_int_equal(ask_once(&f, starts[i], STALL), -ACT_TIMEOUT);
-        assert_non_null(strstr(act_error_text(&f.err), "less than 1 KiB/s for 1 s"));
+        assert_fails(ask_once(&f, starts[i], STALL), f.err, ACT_TIMEOUT, "less than 1 KiB/s for 1 s");
         tear_down(&f);
     }
     unsetenv("ACT_STALL_TIMEOUT");
@@ -756,8 +752,7 @@ TEST(tls_against_a_plain_port_fails_cleanly)
     free(f.call.url);
     f.call.url = act_sprintf("https://127.0.0.1:%d/", f.server.port);
     f.call.no_retry = true;
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(act_error_text(&f.err), "cannot reach 127.0.0.1:"));
+    assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TEMPORARY, "cannot reach 127.0.0.1:");
     assert_false(f.call.ambiguous);
     tear_down(&f);
 }
@@ -888,7 +883,7 @@ TEST(certificates_are_verified)
         f.call.url = act_sprintf("https://%s:%d/", rows[i].host, tls.port);
         assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
         assert_int_equal(f.call.status, rows[i].rc == 0 ? 200 : 0);
-        assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
+        assert_contains(act_error_text(&f.err), rows[i].text);
         assert_int_equal(f.call.tries, 1);
         assert_false(f.call.ambiguous);
         tear_down(&f);
@@ -960,18 +955,16 @@ TEST(proxies_are_used_but_not_for_this_machine)
     f.call.no_retry = true;
     free(f.call.url);
     f.call.url = act_strdup("http://other.example/c/b");
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(act_error_text(&f.err), "cannot reach other.example:80: "));
+    assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TEMPORARY, "cannot reach other.example:80: ");
     assert_non_null(
         strstr(act_error_text(&f.err), "the proxy 'http://127.0.0.1:1' cannot be used: Connection refused"));
     setenv("http_proxy", "http://me:pssst@nowhere.invalid:1", 1);
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(act_error_text(&f.err),
-                           "the proxy 'http://REDACTED@nowhere.invalid:1' cannot be used: its name"));
+    assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TEMPORARY,
+                 "the proxy 'http://REDACTED@nowhere.invalid:1' cannot be used: its name");
     setenv("http_proxy", "gopher://me:pssst@127.0.0.1:1", 1);
     assert_true(http_do(f.http, &f.call, &f.err) < 0);
-    assert_non_null(strstr(act_error_text(&f.err), "127.0.0.1:1"));
-    assert_null(strstr(act_error_text(&f.err), "pssst"));
+    assert_contains(act_error_text(&f.err), "127.0.0.1:1");
+    assert_lacks(act_error_text(&f.err), "pssst");
     f.call.direct = true;
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
     assert_non_null(

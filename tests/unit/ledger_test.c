@@ -439,8 +439,7 @@ TEST(a_lock_that_stays_is_temporary)
     assert_int_equal(pipe(fds), 0);
     pid_t pid = start_child(hold_lock, fds[1]);
     assert_int_equal(read(fds[0], &said, 1), 1);
-    assert_int_equal(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), -ACT_TEMPORARY);
-    assert_non_null(strstr(act_error_text(&err), path));
+    assert_fails(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err, ACT_TEMPORARY, path);
     assert_int_equal(runs.n, 0);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -460,8 +459,8 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
     put(path, text);
     assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
-    assert_non_null(strstr(act_error_text(&err), path));
-    assert_non_null(strstr(act_error_text(&err), "move the file away"));
+    assert_contains(act_error_text(&err), path);
+    assert_contains(act_error_text(&err), "move the file away");
     assert_ok(act_file_read(path, 4096, &content, NULL, &err), err);
     assert_string_equal(content, text);
     free(content);
@@ -486,8 +485,7 @@ TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
         assert_int_equal(act_pwrite_all(fd, garbage, sizeof(garbage), page * 4096), 0);
     close(fd);
     ledger = open_ledger();
-    assert_int_equal(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), -ACT_FAIL);
-    assert_non_null(strstr(act_error_text(&err), path));
+    assert_fails(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err, ACT_FAIL, path);
     assert_int_equal(runs.n, 0);
     assert_null(runs.v);
     ledger_close(ledger);
@@ -557,9 +555,8 @@ TEST(what_is_no_file_is_not_opened)
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
         assert_int_equal(i == 0 ? mkfifo(file, 0600) : mkdir(file, 0700), 0);
-        assert_int_equal(ledger_open(path, &ledger, &err), -ACT_DENIED);
-        assert_non_null(strstr(act_error_text(&err), "is not a regular file"));
-        assert_non_null(strstr(act_error_text(&err), file));
+        assert_fails(ledger_open(path, &ledger, &err), err, ACT_DENIED, "is not a regular file");
+        assert_contains(act_error_text(&err), file);
         assert_ok(ledger_copy(path, &ledger, &err), err);
         assert_true(ledger_is_new(ledger));
         ledger_close(ledger);
@@ -633,8 +630,8 @@ TEST(a_newer_schema_is_refused)
     sqlite3_close(db);
     assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
-    assert_non_null(strstr(act_error_text(&err), "schema version 7"));
-    assert_non_null(strstr(act_error_text(&err), path));
+    assert_contains(act_error_text(&err), "schema version 7");
+    assert_contains(act_error_text(&err), path);
     assert_int_equal(ledger_copy(path, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
     assert_ok(ledger_set_aside(path, &aside, &err), err);

@@ -73,8 +73,7 @@ TEST(test_shape)
         assert_int_equal(shape.gpus_per_node, rows[i].gpus);
     }
     struct run_shape shape;
-    assert_int_equal(run_shape_of(6, 4, true, &shape, &err), -ACT_USAGE);
-    assert_non_null(strstr(act_error_text(&err), "use -n 4 or -n 8"));
+    assert_fails(run_shape_of(6, 4, true, &shape, &err), err, ACT_USAGE, "use -n 4 or -n 8");
 }
 
 TEST(test_names_of_logs)

@@ -385,8 +385,7 @@ BOTH(test_no_space)
     int rc = site_create_run(site, &spec, package, &existed, &err);
     assert_int_equal(prlimit(server, RLIMIT_FSIZE, &any, NULL), 0);
     unlink(package);
-    assert_int_equal(rc, -ACT_FAIL);
-    assert_non_null(strstr(act_error_text(&err), strerror(EFBIG)));
+    assert_fails(rc, err, ACT_FAIL, strerror(EFBIG));
     assert_int_equal(count_in(runs) + count_in(fresh) + count_in(packages), 0);
     ACT_AUTOFREE char *id = make_run(); /* and later there is room again */
     run_spec_release(&spec);

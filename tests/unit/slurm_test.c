@@ -21,12 +21,6 @@ static char *recorded(const char *text)
     return copy;
 }
 
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("'%s' is not in: %s", part, text);
-}
-
 /* ---- text ---- */
 
 TEST(test_squeue)

@@ -75,6 +75,27 @@ __attribute__((unused)) static void tests_leave_out(const char *beginning)
             fail_msg("%s: %d %s", #call, rc_, act_error_text(&(err)));                                       \
     } while (0)
 
+#define assert_contains(text, part)                                                                          \
+    do {                                                                                                     \
+        const char *text_ = (text), *part_ = (part);                                                         \
+        if (!strstr(text_, part_))                                                                           \
+            fail_msg("'%s' is not in: %s", part_, text_);                                                    \
+    } while (0)
+
+#define assert_lacks(text, part)                                                                             \
+    do {                                                                                                     \
+        const char *text_ = (text), *part_ = (part);                                                         \
+        if (strstr(text_, part_))                                                                            \
+            fail_msg("'%s' is in: %s", part_, text_);                                                        \
+    } while (0)
+
+/* Fails unless the call does, with this code and these words in the text of err. */
+#define assert_fails(call, err, code, part)                                                                  \
+    do {                                                                                                     \
+        assert_int_equal(call, -(code));                                                                     \
+        assert_contains(act_error_text(&(err)), part);                                                       \
+    } while (0)
+
 /* The words of a text, separated by single blanks. */
 static inline struct act_strv words_of(const char *text)
 {
