@@ -17,12 +17,13 @@ void transfer_path_release(struct transfer_path *path)
 }
 
 /* 1: there is a file with this key, 0: there is none, negative: unknown, with an error. */
-static int is_file(struct store *store, const char *key, struct act_error *err)
+static int is_file(struct store *store, const char *key, bool *is_link, struct act_error *err)
 {
     struct store_call call = {.op = STORE_HEAD, .key = key};
     int rc = store_do(store, &call, err);
     bool file = rc == 0 && call.entry.kind != STORE_FOLDER;
 
+    *is_link = rc == 0 && call.entry.kind == STORE_SYMLINK;
     store_call_release(&call);
     return rc == -ACT_NOT_FOUND ? 0 : rc < 0 ? rc : file;
 }
@@ -51,10 +52,12 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
     ACT_AUTOFREE char *clean = act_path_clean(path);
     const char *key = strcmp(clean, ".") == 0 ? "" : clean;
 
-    int file = wants_folder ? 0 : is_file(store, key, err);
+    bool is_link = false;
+    int file = wants_folder ? 0 : is_file(store, key, &is_link, err);
     if (file < 0)
         return file;
-    int folder = is_folder(store, key, err);
+    /* on a disk a name is one thing, and a link to a folder cannot be listed */
+    int folder = file && store_has_real_folders(store) ? 0 : is_folder(store, key, err);
     if (folder < 0)
         return folder;
     if (!file && !folder)
@@ -62,6 +65,7 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
                              store_name(store));
     if (file && folder)
         act_warn("'%s' is a file and a folder; the file is taken, '%s/' is the folder", path, path);
-    *out = (struct transfer_path){.store = store, .path = act_strdup(key), .is_folder = !file};
+    *out = (struct transfer_path){
+        .store = store, .path = act_strdup(key), .is_folder = !file, .is_link = is_link};
     return 0;
 }

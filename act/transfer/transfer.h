@@ -32,6 +32,7 @@ struct transfer_path {
     struct store *store;
     char *path; /* without a trailing slash; "" is the whole store */
     bool is_folder;
+    bool is_link; /* a symbolic link, which is a file whose content is its target */
 };
 
 /* Finds out what path is. A trailing slash asks for the folder. When both exist the file is taken and a

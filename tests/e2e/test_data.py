@@ -184,6 +184,34 @@ def test_modes_links_and_empty_folders(act, stored):
     assert (data / "empty").is_dir()
 
 
+def test_a_link_by_its_own_path(act):
+    act.write("data/f", "content")
+    act.write("data/sub/g", "g")
+    links = {"l": "f", "dir": "sub", "dangling": "nothing", "sub/up": "../f"}
+    for name, target in links.items():
+        (act.project / "data" / name).symlink_to(target)
+    act.run("u", "data")
+    for name, target in links.items():
+        path, stored = f"data/{name}", act.store / "files/data" / name
+        assert entries(act, path)[os.path.basename(name)]["kind"] == "symlink"
+        assert act.run("cat", path).out == target
+        assert path in act.run("du", path).out
+        act.run("verify", path)
+        act.run("d", path)
+        act.run("u", path)
+        (act.project / path).unlink()
+        act.run("d", path)
+        assert os.readlink(act.project / path) == target
+        act.run("rm", "-y", path)
+        assert not stored.is_symlink()
+        act.run("u", path)
+        assert os.readlink(stored) == target
+    act.run("verify", "data")
+    shutil.move(act.store / "files/data", act.store / "elsewhere")
+    (act.store / "files/data").symlink_to(act.store / "elsewhere")
+    act.fail("ls", "data", status=1, match="'data': it is a symbolic link in")
+
+
 # ---- clear errors
 
 

@@ -57,6 +57,12 @@ static int map(const struct config *config, const char *path, struct mapping *ou
     return 0;
 }
 
+/* Where the mapped folder is here. New string. */
+static char *root_of(const struct mapping *m)
+{
+    return act_strndup(m->local, strlen(m->local) - strlen(m->rest) - (*m->rest != '\0'));
+}
+
 /* A key without the trailing slash. */
 static char *bare(const char *key)
 {
@@ -87,6 +93,45 @@ static int open_local_source(struct flow *flow, const char *local, bool follow, 
     if (rc == 0 && follow)
         store_follow_links(out->store);
     return rc;
+}
+
+/* In the listing of the folder that it is rooted at. */
+static bool is_inner_link(struct store *store, const char *key)
+{
+    struct store_call call = {.op = STORE_LIST, .key = key, .list = {.delimiter = true, .max = 1}};
+    struct act_error ignored;
+    int rc = store_do(store, &call, &ignored);
+    const struct store_entry *first = call.list.page.v;
+    bool is_inner = rc == 0 && call.list.page.n > 0 && strcmp(first->key, key) == 0 &&
+                    first->kind == STORE_SYMLINK && !first->leads_out;
+
+    store_call_release(&call);
+    return is_inner;
+}
+
+/* A link that stays inside its mapped folder is an object, as in an upload of the whole folder. */
+static bool open_link(struct flow *flow, const struct mapping *m, struct transfer_path *out)
+{
+    ACT_AUTOFREE char *root = root_of(m);
+    struct act_error ignored;
+    struct stat st;
+
+    if (!*m->rest || lstat(m->local, &st) < 0 || !S_ISLNK(st.st_mode) ||
+        store_folder_open(flow_http(flow), root, false, &out->store, &ignored) < 0)
+        return false;
+    if (is_inner_link(out->store, m->rest)) {
+        out->path = act_strdup(m->rest);
+        return true;
+    }
+    store_free(out->store);
+    out->store = NULL;
+    return false;
+}
+
+static int open_mapped_source(struct flow *flow, const struct mapping *m, bool follow,
+                              struct transfer_path *out, struct act_error *err)
+{
+    return !follow && open_link(flow, m, out) ? 0 : open_local_source(flow, m->local, follow, out, err);
 }
 
 /* Adds to an error what begins like the key, which names nothing; path is what the user typed for it. */
@@ -136,6 +181,11 @@ static int resolve_mapped(struct flow *flow, struct store *store, const struct m
 {
     int rc = resolve(store, m->key, path, out, err);
 
+    if (rc == 0 && out->is_link && !*m->rest) {
+        transfer_path_release(out);
+        rc = act_error_set(err, ACT_FAIL, "cannot look at '%s': it is a symbolic link in %s, not a folder",
+                           path, store_name(store));
+    }
     if (rc == -ACT_NOT_FOUND)
         flow_explain_absence(flow, m->folder, m->local, err);
     return rc;
@@ -222,8 +272,8 @@ static int check_kind(const struct transfer_path *from, struct store *to, const 
         other_kind = rc == 0 && head.entry.kind != STORE_FOLDER;
         store_call_release(&head);
     } else {
-        rc = transfer_resolve(to, as_folder, &there, err);
-        other_kind = rc == 0;
+        rc = transfer_resolve(to, store_has_real_folders(to) ? to_path : as_folder, &there, err);
+        other_kind = rc == 0 && there.is_folder;
         transfer_path_release(&there);
     }
     if (other_kind)
@@ -284,8 +334,8 @@ static int upload(struct flow *flow, struct flow *other, const struct mapping *m
     ACT_AUTOFREE char *key = bare(m->key);
     ACT_AUTO(transfer_path) from = {0};
     struct store *to = NULL;
-    int rc = other ? open_other(other, path, &from, err)
-                   : open_local_source(flow, m->local, io->follow, &from, err);
+    int rc =
+        other ? open_other(other, path, &from, err) : open_mapped_source(flow, m, io->follow, &from, err);
 
     if (rc == 0)
         rc = flow_store(flow, m->folder, &to, err);
@@ -327,11 +377,14 @@ static int open_local_target(struct flow *flow, const char *folder, bool dry_run
     return store_folder_open(flow_http(flow), there, !dry_run, out, err);
 }
 
-static int download_to(struct flow *flow, const struct transfer_path *from, const char *local,
-                       const char *path, struct flow_data *io, struct act_error *err)
+/* A link is put into the mapped folder, root, which it may not lead out of; other files into the folder that they are
+ * in, by whatever way that is reached. */
+static int download_to(struct flow *flow, const struct transfer_path *from, const char *root,
+                       const char *local, const char *path, struct flow_data *io, struct act_error *err)
 {
     ACT_AUTOFREE char *target = bare(local);
-    ACT_AUTOFREE char *dir = act_path_dirname(target);
+    ACT_AUTOFREE char *dir = from->is_link ? act_strdup(root) : act_path_dirname(target);
+    const char *name = target + strlen(dir);
     ACT_AUTOFREE char *below = NULL;
     struct store *to = NULL;
     struct stat st;
@@ -343,7 +396,7 @@ static int download_to(struct flow *flow, const struct transfer_path *from, cons
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *to_path =
-        from->is_folder ? act_strdup(below) : act_path_join(below, act_path_basename(target));
+        from->is_folder ? act_strdup(below) : act_path_join(below, name + strspn(name, "/"));
     io->options.stay_closed = true;
     rc = copy(flow, from, to, to_path, path, io, err);
     store_free(to);
@@ -362,8 +415,10 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
         rc = flow_store(flow, m.folder, &store, err);
     if (rc == 0)
         rc = resolve_mapped(flow, store, &m, path, &from, err);
-    if (rc == 0)
-        rc = download_to(flow, &from, m.local, path, io, err);
+    if (rc == 0) {
+        ACT_AUTOFREE char *root = root_of(&m);
+        rc = download_to(flow, &from, root, m.local, path, io, err);
+    }
     store_free(store);
     return rc;
 }
@@ -410,7 +465,7 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
     io->report = (struct transfer_report){0};
     if (rc == 0)
         rc = other ? open_other(other, path, &from, err)
-                   : open_local_source(flow, m.local, io->follow, &from, err);
+                   : open_mapped_source(flow, &m, io->follow, &from, err);
     if (rc == 0)
         rc = verify(flow, &from, &m, path, io, err);
     store_free(from.store);
@@ -540,7 +595,7 @@ int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *pa
     int rc = transfer_resolve(store, key, &from, err);
 
     if (rc == 0)
-        rc = download_to(flow, &from, dir, name, &io, err);
+        rc = download_to(flow, &from, dir, dir, name, &io, err);
     else if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING)
         rc = 0;
     transfer_report_release(&io.report);
