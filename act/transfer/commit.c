@@ -58,14 +58,17 @@ struct store_condition object_condition(const struct object *o)
                                     .unmarked = true};
 }
 
+bool object_is_another(const struct act_error *e)
+{
+    return e->code == ACT_TEMPORARY && !e->network && (e->http_status == 0 || e->http_status == 412);
+}
+
 bool object_is_not_as_listed(const struct store_call *call)
 {
     const struct store_condition *condition = store_condition_of(call);
-    const struct act_error *e = &call->error;
 
     return (condition->if_absent && call->rc == -ACT_PARTIAL) ||
-           (condition->if_match && call->rc == -ACT_TEMPORARY && !e->network &&
-            (e->http_status == 0 || e->http_status == 412));
+           (condition->if_match && call->rc < 0 && object_is_another(&call->error));
 }
 
 void object_note_refusal(struct object *o, const struct act_error *error)

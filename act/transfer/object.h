@@ -40,6 +40,8 @@ void object_look_at_destination(struct object *o);
 void object_drop(struct object *o);
 /* Whether o->md5 and the CRC-64 of what was received match the source's; if not, the object has failed. */
 bool object_agrees(struct object *o, bool has_crc64, uint64_t crc64);
+/* Whether a condition failed because another object is there by now, and not because a service is busy or ill. */
+bool object_is_another(const struct act_error *error);
 /* Only what was listed is replaced: the condition of a call, whether that is why it failed, and that LOOK follows. */
 struct store_condition object_condition(const struct object *o);
 bool object_is_not_as_listed(const struct store_call *call);

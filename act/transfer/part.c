@@ -232,8 +232,7 @@ static bool check_read(struct part *p)
     struct act_error err;
 
     if (p->call.rc < 0) {
-        bool changed = p->call.rc == -ACT_TEMPORARY && !p->call.error.network;
-        object_fail(o, changed ? OBJECT_USELESS : OBJECT_FAILED, &p->call.error);
+        object_fail(o, object_is_another(&p->call.error) ? OBJECT_USELESS : OBJECT_FAILED, &p->call.error);
         return false;
     }
     if (p->call.get.got != p->len || (o->from.grows && (!now->grows || now->size < o->from.size))) {

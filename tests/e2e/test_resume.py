@@ -107,6 +107,19 @@ def test_download_goes_on_after_kill(act, azure_double):
     assert set(tree(act.project / "data")) == {"big"}, "nothing is left beside it"
 
 
+@pytest.mark.parametrize("status", [500, 502])
+def test_download_goes_on_after_the_service_gave_up(act, azure_double, status):
+    azure_double.put("data/big", data := content(10 * MIB))
+    double = azure_double.service
+    double.fault("answer", status=status, code="InternalError", method="GET", path="/data/big", skip=3, times=0)
+    message = act.fail("d", "--part-size", "1M", "--transfers", "1", "--memory", "1M", "data/big", status=5,
+                       env={"ACT_MAX_RETRIES": "1"})
+    assert f"HTTP {status}" in message
+    double.no_faults()
+    assert act.run("d", "--json", "--part-size", "1M", "data/big").json["resumed_bytes"] > 0
+    assert (act.project / "data/big").read_bytes() == data
+
+
 @pytest.mark.parametrize("direction", ["u", "d"])
 def test_nothing_stale_is_taken_for_new(act, azure_double, direction):
     """The source changes between the interruption and the next run."""
