@@ -547,14 +547,32 @@ def test_the_plan(act, stored):
 def test_a_path_that_fails_does_not_stop_the_next(act, stored):
     act.write("data/a", "a")
     act.write("output/b", "b")
-    result = act.run("u", "data/a", "data/nothing", "elsewhere/x", "output/b", status=8)
+    result = act.run("u", "data/a", "data/nothing", "data/none", "output/b", status=8)
     assert stored.keys() == {"data/a": 1, "output/b": 1}
     assert "uploaded 2 objects" in result.err
     errors = [line for line in result.err.splitlines() if line.startswith("act: ")]
-    assert len(errors) == 2 and "data/nothing" in errors[0] and "elsewhere" in errors[1]
+    assert len(errors) == 2 and "data/nothing" in errors[0] and "data/none" in errors[1]
     act.run("u", "data/nothing", "data/neither", status=3)
     result = act.run("d", "data/nothing", "data/a", status=8)
     assert "nothing" in result.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("verb", ["u", "d"])
+def test_a_path_that_cannot_be_stops_all(act, verb):
+    """A source and a target are given to scp."""
+    act.write("data/a", "a")
+    act.run("u", "data/a")
+    (act.project / "data/a" if verb == "d" else act.store / "files/data/a").unlink()
+    before = tree(act.scratch)
+    for path, status in (("/some/where", 2), ("elsewhere/x", 3)):
+        act.fail(verb, path, status=status)
+        message = act.fail(verb, "data", path, status=status, match="nothing was copied")
+        assert f"'{path}'" in message and "each is copied to the same place" in message
+    both = act.run(verb, "elsewhere/x", "data", "/some/where", status=3)
+    assert "elsewhere/x" in both.err and "/some/where" in both.err
+    summary = act.run(verb, "--json", "data", "elsewhere/x", status=3).json
+    assert summary["objects"] == 0 and [e["status"] for e in summary["errors"]] == [3]
+    assert tree(act.scratch) == before
 
 
 # ---- a destination that cannot be

@@ -57,6 +57,13 @@ static int map(const struct config *config, const char *path, struct mapping *ou
     return 0;
 }
 
+int flow_check_path(struct flow *flow, const char *path, struct act_error *err)
+{
+    ACT_AUTO(mapping) m = {0};
+
+    return map(&flow->config, path, &m, err);
+}
+
 /* Where the mapped folder is here. New string. */
 static char *root_of(const struct mapping *m)
 {

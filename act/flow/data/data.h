@@ -13,6 +13,10 @@
 /* Opaque. */
 struct flow_route;
 
+/* Whether path lies in a mapped folder: 0, or the error that everything below would give of it before it opens a store.
+ */
+int flow_check_path(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
+
 struct flow_data {
     struct transfer_options options;
     bool follow;                    /* follow links of the local folder that lead out of it */
