@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/crc64.h"
@@ -115,6 +116,10 @@ void store_call_release(struct store_call *call)
     call->rc = 0;
     call->error = (struct act_error){0};
 }
+
+_Static_assert(offsetof(struct store_call, kept) ==
+                   offsetof(struct store_call, commit) + sizeof(struct store_commit),
+               "the largest is the first of the union, so that {0} clears it all");
 
 const struct store_condition *store_condition_of(const struct store_call *call)
 {

@@ -325,7 +325,7 @@ struct store_call {
     struct store_entry entry; /* owned by the call */
 };
 
-/* The condition of a write, {0} for any other operation. Lives in the call. */
+/* The condition of a write, which lives in the call; {0} for any other operation. */
 const struct store_condition *store_condition_of(const struct store_call *call);
 /* Starts a call; done is called exactly once, on the engine's loop. */
 void store_start(struct store *store, struct store_call *call);
