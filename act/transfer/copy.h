@@ -1,4 +1,4 @@
-/* copy.h - for the files that move or compare whole trees: a walk through both sides, and one object of it.
+/* copy.h - for the files that copy or compare whole trees: a walk through both sides, and one object of it.
  *
  * A walk lists both sides, merges them (sync) and gives each item to its own take(): transfer_copy() copies what
  * differs, mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct part one
@@ -124,7 +124,7 @@ struct side_listing {
     bool asked; /* for a page */
 };
 
-/* ahead.c: items that were listed before their turn. {0} is an empty queue. */
+/* ahead.c: items listed before their turn. {0} is an empty queue. */
 struct ahead_page;
 struct ahead {
     struct ahead_page *first, *last;
@@ -178,11 +178,11 @@ struct walk_setup {
 /* Walks both sides to the end. 0, or an error if it could not start or came to a halt; failures are in the report. */
 int walk_run(const struct walk_setup *setup, struct act_error *err);
 
-/* Does whatever can be done now. Call it after every event; a nested call makes it check again. */
+/* Does whatever can be done now. Call it after every event; a nested call makes the outer one check again. */
 void walk_pump(struct walk *walk);
 /* Queues the item; begin takes it over when its turn comes. */
 void walk_later(struct walk *walk, struct sync_item *item, walk_take *begin);
-/* Queues an object that has (again) parts to start; first: ahead of the others. */
+/* Queues an object whose next step needs its turn; first: ahead of the others. */
 void walk_enqueue(struct walk *walk, struct object *object, bool first);
 void walk_fail(struct walk *walk, const struct act_error *error);
 /* For an item of SYNC_UNREADABLE. */
@@ -234,9 +234,9 @@ void pieces_free(struct pieces *pieces);
 
 /* Decides how the object is moved, from the start; ASK or MOVE comes next. */
 void object_plan(struct object *object);
-/* Cuts it into parts of about this size, of which nothing is known yet. */
+/* Cuts it into parts of about this size; nothing is known of them yet. */
 void object_cut(struct object *object, uint64_t part_size);
-/* Resets it: all parts are still to come, and none of them is counted. */
+/* Resets it: no part has been moved or counted. */
 void object_start_over(struct object *object);
 
 /* ---- compare.c */

@@ -1,11 +1,11 @@
 /* transfer.h - moves objects from one store to another, and removes them.
  *
  * An upload, a download and a copy between clusters are the same: a local folder is a folder store. Objects
- * go in parts: a part is read into a buffer of a fixed memory budget, hashed on a worker and written. An
+ * are moved in parts: a part is read into a buffer of a fixed memory budget, hashed on a worker and written. An
  * object of one part is one request on each side; a larger one is committed when all its parts have arrived
- * and the whole agrees with the MD5 that its source knows. Until then the old object at the destination
- * stays. The source's ETag, as listed, guards every read: a source that changes meanwhile is an error for
- * that object.
+ * and the whole agrees with the checksums that its source knows. The old object at the destination stays until
+ * then. The source's ETag, as listed, guards every read: a source that changes meanwhile is an error for that
+ * object.
  *
  *   list both sides ──► sync ──► object ──► part: GET ──► hash (in order) ──► PUT / BLOCK ──► COMMIT
  *

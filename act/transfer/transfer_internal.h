@@ -10,11 +10,10 @@
  * folders of a long listing are listed side by side where the store gains by that (lister.c). Everything on the
  * loop.
  *
- * new: begins to fetch at once. next: asks for one page; done comes once, later: page is the callee's to empty (what
- * is left in it is freed) and may have no entries; last: there is no further one; error: not NULL when the listing
- * could not be had to its end, page is empty then, and there is nothing more to ask for. free: at any time,
- * also from within done and while a page is asked for (done does not come any more); what is on its way still
- * needs the store until the engine has run dry. */
+ * new: starts fetching at once. next: asks for one page. done is called once, later; it may take entries out of page,
+ * which may be empty, and what it leaves there is freed. last: there are no more pages. error: not NULL if the listing
+ * failed; page is then empty, and nothing more may be asked for. free: at any time, also from within done and while a
+ * page is asked for (done is then not called); requests under way still need the store until the engine has run dry. */
 struct transfer_lister;
 struct transfer_lister *transfer_lister_new(struct engine *engine, struct store *store, const char *prefix,
                                             enum transfer_scope scope);
@@ -45,17 +44,17 @@ int transfer_report_result(const struct transfer_report *report, struct act_erro
 /* Whether further objects would meet the same error: refused credentials, an unreachable service. */
 bool transfer_is_hopeless(const struct act_error *error);
 
-/* Calls the progress callback when it is time again, or now. */
+/* Calls the progress callback if it is due, or now in any case. */
 void transfer_progress_tick(const struct transfer_options *options, struct transfer_report *report, bool now);
 
 /* ---- batch.c: deletions, many in one call, several calls at once, each as it was listed (If-Match) */
 
 struct transfer_deleter {
     struct store *store;
-    bool leftovers; /* these are cleared, not objects deleted */
+    bool leftovers; /* clears leftovers instead of deleting objects */
     /* For every entry; error NULL: it is gone. */
     void (*deleted)(void *arg, const struct store_entry *entry, const struct act_error *error);
-    void (*more)(void *arg); /* after every call: there may be room again */
+    void (*more)(void *arg); /* called after every call: there may be room again */
     void *arg;
     struct transfer_batch *open; /* internal: being filled */
     int under_way;               /* internal: calls */
@@ -63,9 +62,9 @@ struct transfer_deleter {
 bool transfer_deleter_has_room(const struct transfer_deleter *deleter);
 /* Takes the entry over, also where there is no room. */
 void transfer_deleter_add(struct transfer_deleter *deleter, struct store_entry *entry);
-/* What was added and does not fill a call. */
+/* Sends what was added and does not fill a call yet. */
 void transfer_deleter_flush(struct transfer_deleter *deleter);
-/* Forgets what was not flushed. No call may be under way. */
+/* Drops what was not flushed. No call may be under way. */
 void transfer_deleter_release(struct transfer_deleter *deleter);
 
 /* ---- pool.c: the buffers of parts, within a fixed budget */
