@@ -189,6 +189,24 @@ static void remove_empty_folders(struct engine *engine, struct removal *r)
     store_call_release(&itself);
 }
 
+/* An empty folder is what there is to remove. */
+static void remove_empty_folder(struct engine *engine, struct removal *r)
+{
+    struct act_error err;
+
+    init_removal(r, r->deleter.store, false);
+    int rc = remove_file(r, engine, r->prefix, &err);
+    if (rc < 0 && rc != -ACT_NOT_FOUND)
+        transfer_report_failure(r->report, &err);
+}
+
+static bool found_nothing(const struct removal *r)
+{
+    const struct transfer_progress *t = &r->report->total;
+
+    return t->found_objects + t->failed_objects == 0 && !r->filled && !r->options->filter && *r->prefix;
+}
+
 int transfer_remove(struct engine *engine, const struct transfer_path *what,
                     const struct transfer_options *options, struct transfer_report *report,
                     struct act_error *err)
@@ -205,6 +223,8 @@ int transfer_remove(struct engine *engine, const struct transfer_path *what,
         remove_listed(&r, engine);
     else
         rc = remove_file(&r, engine, what->path, err);
+    if (what->is_folder && found_nothing(&r))
+        remove_empty_folder(engine, &r);
     if (what->is_folder && !options->dry_run && report->total.failed_objects == 0)
         remove_empty_folders(engine, &r);
     transfer_progress_tick(options, report, true);

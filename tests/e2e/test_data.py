@@ -184,6 +184,28 @@ def test_modes_links_and_empty_folders(act, stored):
     assert (data / "empty").is_dir()
 
 
+def test_an_empty_folder_by_its_own_path(act, stored):
+    for name in ("empty", "empty!", "emptier", "empty-1", "empty-2", "empty-3", "empty-4"):
+        (act.project / "data" / name).mkdir(parents=True)
+    act.run("u", "data")
+    away(act, "data")
+    for path in ("data/empty", "data/empty/"):
+        assert act.run("ls", path).out == ""
+        assert act.run("du", "--json", path).json["bytes"] == 0
+        act.fail("cat", path, status=2, match="is a folder")
+        act.run("d", "--dry-run", path)
+        assert not (act.project / "data").exists()
+        act.run("d", path)
+        assert os.listdir(act.project / "data") == ["empty"]
+        away(act, "data")
+    act.fail("rm", "data/empty", status=2, match="-y")
+    assert "1 object" in act.run("rm", "--dry-run", "data/empty").err
+    assert "empty" in entries(act, "data") or "empty/" in entries(act, "data")
+    assert "removed 1 object" in act.run("rm", "-y", "data/empty").err
+    act.fail("ls", "data/empty", status=3, match="what begins so: 'data/empty")
+    assert len(entries(act, "data")) == 6
+
+
 def test_a_link_by_its_own_path(act):
     act.write("data/f", "content")
     act.write("data/sub/g", "g")

@@ -152,29 +152,40 @@ static void suggest(struct store *store, const char *key, const char *path, stru
         .op = STORE_LIST, .key = stem, .list = {.delimiter = true, .max = SUGGESTIONS + 1}};
     ACT_AUTO(act_buf) names = {0};
     struct act_error ignored;
-    bool is_empty = false;
     int rc = store_do(store, &call, &ignored);
 
     for (size_t i = 0; rc == 0 && i < call.list.page.n && i < SUGGESTIONS; i++) {
         const char *rest = call.list.page.v[i].key + strlen(stem);
-        is_empty = is_empty || strcmp(rest, "/") == 0;
-        if (strcmp(rest, "/") != 0)
-            act_buf_addf(&names, "%s'%s%s'", names.len ? ", " : "", typed, rest);
+        act_buf_addf(&names, "%s'%s%s'", names.len ? ", " : "", typed, rest);
     }
-    if (is_empty)
-        act_error_set(err, ACT_NOT_FOUND, "'%s' is an empty folder in the store", typed);
-    else if (names.len)
+    if (names.len)
         act_error_set(err, ACT_NOT_FOUND, "%s; what begins so: %s%s", problem, names.data,
                       call.list.page.n > SUGGESTIONS ? ", ..." : "");
     store_call_release(&call);
+}
+
+/* A folder in whose listing there is nothing, not even itself. */
+static bool is_empty_folder(struct store *store, const char *key)
+{
+    ACT_AUTOFREE char *folder = act_sprintf("%s/", key);
+    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = folder};
+    struct act_error ignored;
+
+    return store_do(store, &head, &ignored) == 0;
 }
 
 /* What a key in a store is; path is what the user typed for it. */
 static int resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
                    struct act_error *err)
 {
+    ACT_AUTOFREE char *name = act_path_clean(key);
     int rc = transfer_resolve(store, key, out, err);
 
+    if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING && is_empty_folder(store, name)) {
+        *err = (struct act_error){0};
+        *out = (struct transfer_path){.store = store, .path = act_strdup(name), .is_folder = true};
+        return 0;
+    }
     if (rc < 0)
         act_error_prefix(err, rc == -ACT_NOT_FOUND ? "cannot find '%s'" : "cannot look at '%s'", path);
     if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING)
