@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define IS(number)                                                                                           \
+#define IS(number)                                                                                                     \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)
 
 int main(int argc, char **argv)
@@ -30,9 +30,9 @@ int main(int argc, char **argv)
     struct sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]), .filter = filter};
 
     /* Root needs no such promise, and what it runs may look for one. */
-    if (argc < 2 || (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 &&
-                     (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-                      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0))) {
+    if (argc < 2 ||
+        (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 &&
+         (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0))) {
         fputs("usage: oldkernel COMMAND...\n", stderr);
         return 2;
     }

@@ -49,15 +49,13 @@ static char *endpoint_of(const struct arm_options *options)
 }
 
 /* Whether a token for this cloud may go to a base URL. */
-static int check_base(const struct auth_cloud *cloud, const char *url, const char *said_by,
-                      struct act_error *err)
+static int check_base(const struct auth_cloud *cloud, const char *url, const char *said_by, struct act_error *err)
 {
     struct auth_address address = {.url = url, .cloud = cloud, .said_by = said_by, .owner = AUTH_OF_USER};
 
     if (!http_is_private(url))
-        return act_error_set(err, ACT_CONFIG,
-                             "%s is '%s': a token goes there, so it must begin with 'https://'", said_by,
-                             url);
+        return act_error_set(err, ACT_CONFIG, "%s is '%s': a token goes there, so it must begin with 'https://'",
+                             said_by, url);
     int rc = auth_cloud_check(cloud, url, err);
     return rc < 0 ? rc : auth_check_address(&address, err);
 }
@@ -65,18 +63,15 @@ static int check_base(const struct auth_cloud *cloud, const char *url, const cha
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err)
 {
     char *endpoint = endpoint_of(options);
-    int rc = check_base(options->cloud, endpoint,
-                        options->said_by ? options->said_by : "the resource manager", err);
+    int rc = check_base(options->cloud, endpoint, options->said_by ? options->said_by : "the resource manager", err);
 
     if (rc < 0) {
         free(endpoint);
         return rc;
     }
     struct arm *arm = act_calloc(1, sizeof(*arm));
-    *arm = (struct arm){.http = options->http,
-                        .tokens = options->tokens,
-                        .endpoint = endpoint,
-                        .tenant = act_strdup(options->tenant)};
+    *arm = (struct arm){
+        .http = options->http, .tokens = options->tokens, .endpoint = endpoint, .tenant = act_strdup(options->tenant)};
     arm->want = (struct token_want){.cloud = options->cloud,
                                     .scope = options->cloud->arm_scope,
                                     .tenant = arm->tenant,
@@ -146,8 +141,7 @@ bool arm_is_trusted(const struct arm *arm, const char *url)
 
 static char *whole_url(const struct arm *arm, const struct arm_call *call)
 {
-    ACT_AUTOFREE char *url =
-        *call->url == '/' ? act_sprintf("%s%s", arm->endpoint, call->url) : act_strdup(call->url);
+    ACT_AUTOFREE char *url = *call->url == '/' ? act_sprintf("%s%s", arm->endpoint, call->url) : act_strdup(call->url);
 
     if (!call->api_version)
         return act_strdup(url);
@@ -238,8 +232,7 @@ static int judge(struct arm_try *t)
     struct arm_call *call = t->call;
     const struct act_buf *body = &t->http.body_text;
     CODEC_AUTOJSON json_t *json = NULL;
-    int rc =
-        says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "response", &json, &call->error);
+    int rc = says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "response", &json, &call->error);
 
     if (call->status == 404 && call->missing_is_fine) {
         free(arm_error_text(json, call->error.service_code, sizeof(call->error.service_code)));
@@ -352,9 +345,8 @@ static void refuse(void *arg)
     ACT_AUTOFREE char *url = whole_url(t->arm, t->call);
     ACT_AUTOFREE char *shown = http_redact_url(url);
 
-    end(t, act_error_set(&t->call->error, ACT_FAIL,
-                         "cannot %s: the service names '%.200s', which is not at '%s'", t->call->what, shown,
-                         t->arm->endpoint));
+    end(t, act_error_set(&t->call->error, ACT_FAIL, "cannot %s: the service names '%.200s', which is not at '%s'",
+                         t->call->what, shown, t->arm->endpoint));
 }
 
 void arm_start(struct arm *arm, struct arm_call *call)
@@ -405,8 +397,7 @@ void arm_call_release(struct arm_call *call)
 int arm_get(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
             struct act_error *err)
 {
-    struct arm_call call = {
-        .method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version};
+    struct arm_call call = {.method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version};
     int rc = arm_do(arm, &call, err);
 
     if (rc == 0 && !call.response)

@@ -52,8 +52,7 @@ const struct token_want *arm_want(const struct arm *arm);
 /* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this
  * machine, or lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user
  * (auth/trusted.h) -ACT_DENIED, as in arm_new(). said_by: who names it. */
-int arm_trust(struct arm *arm, const char *base_url, const char *said_by,
-              struct act_error *err) ACT_NODISCARD;
+int arm_trust(struct arm *arm, const char *base_url, const char *said_by, struct act_error *err) ACT_NODISCARD;
 /* Whose token the requests carry. */
 int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
 /* How many requests were sent, retries included. */
@@ -67,9 +66,8 @@ struct arm_call {
     const char *api_version; /* added as a query parameter; NULL: none */
     json_t *body;            /* NULL: none; the reference is the call's */
     char *user_token;        /* secret, for x-azureml-token; NULL: none; owned by the call */
-    bool
-        missing_is_fine; /* a 404 is rc 0, with status 404, no response, and its code in error.service_code */
-    size_t max_body;     /* of the response; 0: 16 MiB */
+    bool missing_is_fine;    /* a 404 is rc 0, with status 404, no response, and its code in error.service_code */
+    size_t max_body;         /* of the response; 0: 16 MiB */
     void (*done)(struct arm_call *call); /* on the loop, exactly once */
     void *arg;
 
@@ -94,8 +92,8 @@ int arm_get(struct arm *arm, const char *url, const char *api_version, const cha
 /* Every member of the lists on all pages (member: "value", "nodes"), in order, until each says stop (1) or fails
  * (negative). POST when post is set (listNodes). Follows nextLink on the same host only; a repeated link is an
  * error. */
-int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member,
-             const char *what, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
+int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member, const char *what,
+             int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
              struct act_error *err) ACT_NODISCARD;
 
 /* Follows the long-running operation that call (done, not yet released) started to its end: by its operation
@@ -103,8 +101,8 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
  * called with every status. A resource in a failed state is an error, too. On success *out (may be NULL) is the
  * resource, or the operation's result, or NULL. timeout_s 0: none. */
 int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
-               void (*progress)(void *arg, const char *status, int percent /* -1: not said */), void *arg,
-               json_t **out, struct act_error *err) ACT_NODISCARD;
+               void (*progress)(void *arg, const char *status, int percent /* -1: not said */), void *arg, json_t **out,
+               struct act_error *err) ACT_NODISCARD;
 
 /* The text of an error body of any shape, and its deepest code into code (of size). New string; NULL: it is not an
  * error. Also for the error of a run. */

@@ -22,8 +22,8 @@ bool arm_is_trusted(const struct arm *arm, const char *url);
 
 /* error.c: sets call->error from an error response; returns its negative code. token: the one that the request carried,
  * for want. */
-int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,
-                 const struct token_want *want, const char *token);
+int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body, const struct token_want *want,
+                 const char *token);
 /* Adds which tenant to log in to. */
 void arm_hint_tenant(struct act_error *err, const char *tenant);
 

@@ -214,14 +214,13 @@ static void hint_login(struct arm_call *call, const struct http_call *http, cons
     } else if (challenge.tenant && !token_is_of_tenant(token, challenge.tenant)) {
         arm_hint_tenant(&call->error, challenge.tenant);
     } else {
-        act_error_hint(&call->error,
-                       "the service rejects the login; log in again ('a doctor' shows who you are)");
+        act_error_hint(&call->error, "the service rejects the login; log in again ('a doctor' shows who you are)");
         hint_clock(&call->error, http);
     }
 }
 
-int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,
-                 const struct token_want *want, const char *token)
+int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body, const struct token_want *want,
+                 const char *token)
 {
     char code[sizeof(call->error.service_code)];
     ACT_AUTOFREE char *text = arm_error_text(body, code, sizeof(code));

@@ -26,9 +26,8 @@ static int give_items(const json_t *page, const char *member, const char *what,
     return rc;
 }
 
-int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member,
-             const char *what, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
-             struct act_error *err)
+int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member, const char *what,
+             int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, struct act_error *err)
 {
     ACT_AUTO(act_strv) seen = {0};
     ACT_AUTOFREE char *next = act_strdup(url);
@@ -38,8 +37,7 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
         struct arm_call call = {.method = post && page == 0 ? "POST" : "GET", /* a next link is for GET */
                                 .what = what,
                                 .url = act_strdup(next),
-                                .api_version =
-                                    page == 0 ? api_version : NULL}; /* a next link has all it needs */
+                                .api_version = page == 0 ? api_version : NULL}; /* a next link has all it needs */
         rc = arm_do(arm, &call, err);
         if (rc == 0)
             rc = give_items(call.response, member, what, each, arg, err);
@@ -79,8 +77,7 @@ static int pause_ms(const struct follow *f, int64_t ms, struct act_error *err)
     if (ms > POLL_MAX_MS)
         ms = POLL_MAX_MS;
     if (f->end_ms && act_now_monotonic_ms() + ms > f->end_ms)
-        return act_error_set(err, ACT_TIMEOUT, "cannot %s: it takes longer; it goes on at the service",
-                             f->first->what);
+        return act_error_set(err, ACT_TIMEOUT, "cannot %s: it takes longer; it goes on at the service", f->first->what);
     engine_timer(http_engine(f->arm->http), ms, fire, &stop);
     engine_run(http_engine(f->arm->http), &stop);
     return 0;
@@ -96,14 +93,13 @@ static bool has_failed(const char *status)
     return is(status, "Failed") || is(status, "Canceled") || is(status, "Cancelled");
 }
 
-static int fail_operation(const struct follow *f, const char *status, const json_t *body,
-                          struct act_error *err)
+static int fail_operation(const struct follow *f, const char *status, const json_t *body, struct act_error *err)
 {
     char code[sizeof(err->service_code)];
     ACT_AUTOFREE char *text = arm_error_text(body, code, sizeof(code));
 
-    int rc = act_error_set(err, strstr(code, "Quota") ? ACT_NO_CAPACITY : ACT_FAIL, "cannot %s: %s%s%s",
-                           f->first->what, status, text ? ": " : "", text ? text : "");
+    int rc = act_error_set(err, strstr(code, "Quota") ? ACT_NO_CAPACITY : ACT_FAIL, "cannot %s: %s%s%s", f->first->what,
+                           status, text ? ": " : "", text ? text : "");
     if (err)
         snprintf(err->service_code, sizeof(err->service_code), "%s", code);
     return rc;
@@ -147,8 +143,7 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
     const char *status = codec_json_str(call->response, "status", call->status == 202 ? "InProgress" : "");
 
     if (!*status)
-        return act_error_set(err, ACT_FAIL, "cannot %s: the service does not say how it stands",
-                             f->first->what);
+        return act_error_set(err, ACT_FAIL, "cannot %s: the service does not say how it stands", f->first->what);
     tell(f, status, call->response);
     if (has_failed(status))
         return fail_operation(f, status, call->response, err);
@@ -173,9 +168,7 @@ static int check_resource(const struct follow *f, const json_t *resource, struct
     const json_t *properties = json_object_get(resource, "properties"),
                  *first = json_array_get(json_object_get(properties, "provisioningErrors"), 0);
 
-    return has_failed(state_of(resource))
-               ? fail_operation(f, state_of(resource), first ? first : properties, err)
-               : 0;
+    return has_failed(state_of(resource)) ? fail_operation(f, state_of(resource), first ? first : properties, err) : 0;
 }
 
 /* A resource: properties.provisioningState; without one it is there. */

@@ -59,12 +59,10 @@ static int take_sas(struct auth *auth, const char *sas, struct act_error *err)
     auth->sas = cleaned(sas, true);
     for (const char *c = auth->sas; *c; c++)
         if (!isgraph((unsigned char)*c) || *c == '#')
-            return act_error_set(err, ACT_CONFIG,
-                                 "the SAS of account '%s' has a character that no URL can have",
+            return act_error_set(err, ACT_CONFIG, "the SAS of account '%s' has a character that no URL can have",
                                  auth->account);
     if (!act_starts_with(auth->sas, "sig=") && !strstr(auth->sas, "&sig="))
-        return act_error_set(err, ACT_CONFIG, "the SAS of account '%s' has no signature (sig=)",
-                             auth->account);
+        return act_error_set(err, ACT_CONFIG, "the SAS of account '%s' has no signature (sig=)", auth->account);
     return 0;
 }
 
@@ -92,8 +90,7 @@ struct auth *auth_new_login(const char *account, struct tokens *tokens, const st
 {
     struct auth *auth = act_calloc(1, sizeof(*auth));
 
-    *auth =
-        (struct auth){.kind = AUTH_LOGIN, .account = act_strdup(account), .tokens = tokens, .want = *want};
+    *auth = (struct auth){.kind = AUTH_LOGIN, .account = act_strdup(account), .tokens = tokens, .want = *want};
     auth->want.scope = auth->scope = act_strdup(want->scope);
     auth->want.tenant = auth->tenant = act_strdup(want->tenant);
     return auth;

@@ -52,8 +52,8 @@ char *auth_signature(const struct auth *auth, const char *string_to_sign);
 /* A service SAS (sv=2021-12-02) for one blob (blob != NULL) or the container, signed with the account key.
  * permissions in the documented order ("racwdl" subset), times in unix seconds, start 0: none; https_only.
  * Without a key: -ACT_DENIED. New string, a query without '?'. */
-int auth_service_sas(const struct auth *auth, const char *container, const char *blob,
-                     const char *permissions, int64_t start_s, int64_t expiry_s, bool https_only, char **out,
+int auth_service_sas(const struct auth *auth, const char *container, const char *blob, const char *permissions,
+                     int64_t start_s, int64_t expiry_s, bool https_only, char **out,
                      struct act_error *err) ACT_NODISCARD;
 
 /* The key that a service gives a login to sign with, valid for at most 7 days. Members as it sent them. */
@@ -66,8 +66,8 @@ struct auth_delegation {
 void auth_delegation_release(struct auth_delegation *delegation);
 
 /* The same SAS for a login, signed with such a key; expiry_s lies before its end. New string. */
-char *auth_delegation_sas(const struct auth_delegation *delegation, const char *account,
-                          const char *container, const char *blob, const char *permissions, int64_t start_s,
-                          int64_t expiry_s, bool https_only);
+char *auth_delegation_sas(const struct auth_delegation *delegation, const char *account, const char *container,
+                          const char *blob, const char *permissions, int64_t start_s, int64_t expiry_s,
+                          bool https_only);
 
 #endif

@@ -48,8 +48,7 @@ static void run_az(void *arg)
         ask->rc = -ACT_NOT_FOUND;
         return;
     }
-    const char *const words[] = {az,           "account", "get-access-token", "--output", "json",
-                                 "--resource", resource};
+    const char *const words[] = {az, "account", "get-access-token", "--output", "json", "--resource", resource};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         act_strv_push(&argv, words[i]);
     if (tenant && token_tenant_is_valid(tenant)) {
@@ -115,14 +114,14 @@ static void tell_refusal(struct token_ask *ask)
     ACT_AUTOFREE char *advice = line_with(said, "az login --");
     const char *remedy = strstr(advice, command);
     ACT_AUTOFREE char *reason = entra_reason(said);
-    bool missing = (WIFEXITED(ask->program.status) && WEXITSTATUS(ask->program.status) == NOT_FOUND) ||
-                   says_not_found(said);
+    bool missing =
+        (WIFEXITED(ask->program.status) && WEXITSTATUS(ask->program.status) == NOT_FOUND) || says_not_found(said);
 
     if (missing)
         token_absent(ask, "no such program 'az'");
     else if (remedy)
-        token_denied(ask, "%s; run '%.*s'", *reason ? reason : "not logged in for this",
-                     (int)strcspn(remedy, "'`"), remedy);
+        token_denied(ask, "%s; run '%.*s'", *reason ? reason : "not logged in for this", (int)strcspn(remedy, "'`"),
+                     remedy);
     else if (strstr(said, command))
         token_absent(ask, "%s", *reason ? reason : "not logged in, or no longer");
     else

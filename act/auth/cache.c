@@ -53,10 +53,9 @@ static bool is_ours(const char *path, const struct stat *st)
 {
     if (S_ISREG(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0)
         return true;
-    ACT_AUTOFREE char *text =
-        act_sprintf("'%s' is not used: it is not a file that only you can read and write; "
-                    "the next login replaces it",
-                    path);
+    ACT_AUTOFREE char *text = act_sprintf("'%s' is not used: it is not a file that only you can read and write; "
+                                          "the next login replaces it",
+                                          path);
     warn_once(text);
     return false;
 }
@@ -68,8 +67,7 @@ static json_t *empty_cache(void)
 
 static bool is_cache(const json_t *cache)
 {
-    return codec_json_int(cache, "version", 0) == VERSION &&
-           json_is_object(json_object_get(cache, "tokens")) &&
+    return codec_json_int(cache, "version", 0) == VERSION && json_is_object(json_object_get(cache, "tokens")) &&
            json_is_object(json_object_get(cache, "logins"));
 }
 
@@ -202,8 +200,7 @@ static void drop_token(json_t *cache, void *arg)
     const struct entry *entry = arg;
     json_t *tokens = json_object_get(cache, "tokens");
 
-    if (act_streq(codec_json_str(json_object_get(tokens, entry->key), "access_token", ""),
-                  entry->token->text))
+    if (act_streq(codec_json_str(json_object_get(tokens, entry->key), "access_token", ""), entry->token->text))
         json_object_del(tokens, entry->key);
 }
 
@@ -223,8 +220,7 @@ bool token_cache_get_grant(const char *authority, struct token_grant *out)
 {
     CODEC_AUTOJSON json_t *cache = read_cache();
     const json_t *entry = json_object_get(json_object_get(cache, "logins"), authority);
-    const char *tenant = codec_json_str(entry, "tenant", NULL),
-               *client = codec_json_str(entry, "client", NULL);
+    const char *tenant = codec_json_str(entry, "tenant", NULL), *client = codec_json_str(entry, "client", NULL);
     const char *text = codec_json_str(entry, "refresh_token", NULL);
 
     if (!tenant || !client || !text || !token_tenant_is_valid(tenant))
@@ -264,15 +260,13 @@ static void put_grant(json_t *cache, void *arg)
     if (entry->is_new)
         drop_tokens_of(json_object_get(cache, "tokens"), &token_device, entry->authority);
     json_object_set_new(json_object_get(cache, "logins"), entry->authority,
-                        json_pack("{s:s, s:s, s:s}", "tenant", grant->tenant, "client", grant->client,
-                                  "refresh_token", grant->refresh_token));
+                        json_pack("{s:s, s:s, s:s}", "tenant", grant->tenant, "client", grant->client, "refresh_token",
+                                  grant->refresh_token));
 }
 
-int token_cache_put_grant(const char *authority, const struct token_grant *grant, bool is_new,
-                          struct act_error *err)
+int token_cache_put_grant(const char *authority, const struct token_grant *grant, bool is_new, struct act_error *err)
 {
-    return update(put_grant, &(struct grant_entry){.authority = authority, .grant = grant, .is_new = is_new},
-                  err);
+    return update(put_grant, &(struct grant_entry){.authority = authority, .grant = grant, .is_new = is_new}, err);
 }
 
 int token_cache_clear(bool dry_run, bool *out_had, struct act_error *err)

@@ -8,12 +8,12 @@
 #include "http/http.h"
 
 static const struct auth_cloud clouds[] = {
-    {"AzureCloud", "AzurePublicCloud", "https://login.microsoftonline.com",
-     "https://management.azure.com/.default", "https://ml.azure.com/.default", "core.windows.net",
-     "management.azure.com", "api.azureml.ms", "storage.azure.net"},
+    {"AzureCloud", "AzurePublicCloud", "https://login.microsoftonline.com", "https://management.azure.com/.default",
+     "https://ml.azure.com/.default", "core.windows.net", "management.azure.com", "api.azureml.ms",
+     "storage.azure.net"},
     {"AzureUSGovernment", "AzureUSGovernmentCloud", "https://login.microsoftonline.us",
-     "https://management.usgovcloudapi.net/.default", "https://ml.azure.us/.default",
-     "core.usgovcloudapi.net", "management.usgovcloudapi.net", "api.ml.azure.us", NULL},
+     "https://management.usgovcloudapi.net/.default", "https://ml.azure.us/.default", "core.usgovcloudapi.net",
+     "management.usgovcloudapi.net", "api.ml.azure.us", NULL},
     {"AzureChinaCloud", "AzureChinaCloud", "https://login.chinacloudapi.cn",
      "https://management.chinacloudapi.cn/.default", "https://ml.azure.cn/.default", "core.chinacloudapi.cn",
      "management.chinacloudapi.cn", "api.ml.azure.cn", NULL},
@@ -38,8 +38,7 @@ static bool is_in(const char *host, const char *domain)
 
 static bool has(const struct auth_cloud *cloud, const char *host)
 {
-    const char *const domains[] = {cloud->suffix, cloud->zone_suffix, cloud->arm_domain,
-                                   cloud->azureml_domain};
+    const char *const domains[] = {cloud->suffix, cloud->zone_suffix, cloud->arm_domain, cloud->azureml_domain};
 
     for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
         if (domains[i] && is_in(host, domains[i]))
@@ -102,8 +101,8 @@ int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct 
     const struct auth_cloud *named = name ? by_name(name) : NULL;
 
     if (name && !named)
-        return act_error_set(err, ACT_CONFIG, "AZURE_CLOUD is '%s'; it can be %s, %s or %s", name,
-                             clouds[0].name, clouds[1].name, clouds[2].name);
+        return act_error_set(err, ACT_CONFIG, "AZURE_CLOUD is '%s'; it can be %s, %s or %s", name, clouds[0].name,
+                             clouds[1].name, clouds[2].name);
     *out = named ? named : by_endpoint(endpoint);
     if (!*out && authority)
         *out = by_authority(authority);
@@ -121,8 +120,8 @@ int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act
     if (!other || other == cloud)
         return 0;
     ACT_AUTOFREE char *shown = http_redact_url(url);
-    return act_error_set(err, ACT_CONFIG, "'%s' is in %s, but the login is for %s, whose tokens stay there",
-                         shown, other->name, cloud->name);
+    return act_error_set(err, ACT_CONFIG, "'%s' is in %s, but the login is for %s, whose tokens stay there", shown,
+                         other->name, cloud->name);
 }
 
 int auth_cloud_authority(const struct auth_cloud *cloud, char **out, struct act_error *err)
@@ -132,9 +131,8 @@ int auth_cloud_authority(const struct auth_cloud *cloud, char **out, struct act_
     const struct auth_cloud *other = by_authority(url);
 
     if (!http_is_private(url))
-        return act_error_set(
-            err, ACT_CONFIG,
-            "AZURE_AUTHORITY_HOST is '%s': secrets go there, so it must begin with 'https://'", url);
+        return act_error_set(err, ACT_CONFIG,
+                             "AZURE_AUTHORITY_HOST is '%s': secrets go there, so it must begin with 'https://'", url);
     if (other && other != cloud)
         return act_error_set(err, ACT_CONFIG,
                              "AZURE_AUTHORITY_HOST is '%s', that of %s; a login for %s is asked of '%s'", url,

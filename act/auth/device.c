@@ -72,8 +72,7 @@ static void grant_kept(void *arg)
 /* It has ended, or was taken back. */
 static bool is_over(const struct act_error *err)
 {
-    return strcmp(err->service_code, "invalid_grant") == 0 ||
-           strcmp(err->service_code, "interaction_required") == 0;
+    return strcmp(err->service_code, "invalid_grant") == 0 || strcmp(err->service_code, "interaction_required") == 0;
 }
 
 static void renewed(struct http_call *call)
@@ -123,10 +122,8 @@ static char *device_identity(const struct token_want *want)
     return act_sprintf("%s|", want->tenant ? want->tenant : "");
 }
 
-const struct token_source token_device = {.name = "device login",
-                                          .credential = "DeviceCodeCredential",
-                                          .identity = device_identity,
-                                          .ask = ask_device};
+const struct token_source token_device = {
+    .name = "device login", .credential = "DeviceCodeCredential", .identity = device_identity, .ask = ask_device};
 
 /* ---- the login ---- */
 
@@ -167,8 +164,8 @@ static bool goes_on(struct login *login, const struct act_error *err)
 
     if (slow_down && login->interval_s < MAX_INTERVAL_S)
         login->interval_s += SLOW_DOWN_S;
-    return slow_down || strcmp(err->service_code, "authorization_pending") == 0 ||
-           err->code == ACT_TEMPORARY || err->code == ACT_TIMEOUT;
+    return slow_down || strcmp(err->service_code, "authorization_pending") == 0 || err->code == ACT_TEMPORARY ||
+           err->code == ACT_TIMEOUT;
 }
 
 static void polled(struct http_call *call)
@@ -218,8 +215,7 @@ static int64_t within(int64_t value, int64_t low, int64_t high, int64_t fallback
 /* The service's message to the user; composed here if that is not readable. New string. */
 static char *message_of(const json_t *response)
 {
-    const char *message = codec_json_str(response, "message", ""),
-               *code = codec_json_str(response, "user_code", NULL);
+    const char *message = codec_json_str(response, "message", ""), *code = codec_json_str(response, "user_code", NULL);
     const char *address = codec_json_str(response, "verification_uri", NULL);
 
     if (strlen(message) > MAX_MESSAGE || act_has_control(message))

@@ -162,8 +162,7 @@ static void probed(struct http_call *call)
     if (call->rc < 0)
         token_absent(ask, "this machine has none, no metadata service answers");
     else if (!is_azure(call))
-        token_absent(ask, "this machine has none, its metadata service is not Azure's (HTTP %d)",
-                     call->status);
+        token_absent(ask, "this machine has none, its metadata service is not Azure's (HTTP %d)", call->status);
     else
         send_to_imds(ask);
 }
@@ -220,5 +219,4 @@ const struct token_source token_azureml = {.name = "managed identity (MSI_ENDPOI
                                            .identity = azureml_identity,
                                            .ask = ask_azureml};
 
-const struct token_source token_imds = {
-    .name = "managed identity", MANAGED, .identity = own_identity, .ask = ask_imds};
+const struct token_source token_imds = {.name = "managed identity", MANAGED, .identity = own_identity, .ask = ask_imds};

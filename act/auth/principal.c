@@ -24,8 +24,7 @@ void token_form_add(struct act_buf *form, const char *name, const char *value)
     token_wipe(&wiped);
 }
 
-void token_post(struct token_ask *ask, const char *tenant, const char *path,
-                void (*ended)(struct http_call *))
+void token_post(struct token_ask *ask, const char *tenant, const char *path, void (*ended)(struct http_call *))
 {
     token_wipe(&ask->call.body_text); /* of the response before */
     http_call_release(&ask->call);
@@ -54,8 +53,8 @@ static int take_response(struct token_ask *ask)
     }
     if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
         return act_error_set(&ask->error, ACT_FAIL, "the response has no token that can be used");
-    return token_take(response, ask->source, now_s, http_clock_ahead_s(&ask->call.answer_headers, now_s),
-                      &ask->token, &ask->error);
+    return token_take(response, ask->source, now_s, http_clock_ahead_s(&ask->call.answer_headers, now_s), &ask->token,
+                      &ask->error);
 }
 
 void token_settle(struct token_ask *ask)
@@ -124,8 +123,7 @@ static void read_assertion(void *arg)
     struct token_ask *ask = arg;
     size_t len = 0;
 
-    ask->rc =
-        act_file_read(token_env("AZURE_FEDERATED_TOKEN_FILE"), MAX_ASSERTION, &ask->text, &len, &ask->error);
+    ask->rc = act_file_read(token_env("AZURE_FEDERATED_TOKEN_FILE"), MAX_ASSERTION, &ask->text, &len, &ask->error);
 }
 
 static void ask_with_assertion(void *arg)

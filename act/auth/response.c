@@ -226,8 +226,7 @@ static int64_t end_of_token(const json_t *response, const char *text, int64_t no
 int token_take(const json_t *response, const struct token_source *source, int64_t now_s, int64_t ahead_s,
                struct token *out, struct act_error *err)
 {
-    const char *text =
-        codec_json_str(response, "access_token", codec_json_str(response, "accessToken", NULL));
+    const char *text = codec_json_str(response, "access_token", codec_json_str(response, "accessToken", NULL));
     int64_t end_s = text && is_header_value(text) ? end_of_token(response, text, now_s, ahead_s) : -1;
     char then[ACT_TIME_TEXT], now[ACT_TIME_TEXT];
 
@@ -236,11 +235,10 @@ int token_take(const json_t *response, const struct token_source *source, int64_
     if (end_s <= now_s) {
         act_time_to_iso(end_s, then);
         act_time_to_iso(now_s, now);
-        return act_error_set(
-            err, ACT_FAIL,
-            "the token in the response ended at %s, but the clock of this machine says %s; is "
-            "that clock right?",
-            then, now);
+        return act_error_set(err, ACT_FAIL,
+                             "the token in the response ended at %s, but the clock of this machine says %s; is "
+                             "that clock right?",
+                             then, now);
     }
     token_release(out);
     *out = (struct token){.text = act_strdup(text),
@@ -266,13 +264,11 @@ void token_describe_response(const struct http_call *call, const char *what, str
     if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
         response = NULL;
     const char *code = codec_json_str(response, "error", "");
-    const char *id =
-        codec_json_str(response, "correlation_id", codec_json_str(response, "correlationId", ""));
+    const char *id = codec_json_str(response, "correlation_id", codec_json_str(response, "correlationId", ""));
     ACT_AUTOFREE char *why =
         one_line(codec_json_str(response, "error_description", codec_json_str(response, "message", "")));
     act_error_set(err, may_pass ? ACT_TEMPORARY : ACT_DENIED, "%s: HTTP %d%s%s%s%s%s%s%s", what, call->status,
-                  *code ? " " : "", code, *why ? ": " : "", why, *id ? " (correlation id " : "", id,
-                  *id ? ")" : "");
+                  *code ? " " : "", code, *why ? ": " : "", why, *id ? " (correlation id " : "", id, *id ? ")" : "");
     err->http_status = call->status;
     snprintf(err->service_code, sizeof(err->service_code), "%s", code);
 }

@@ -11,13 +11,11 @@
 /* The version fixes the lines of the string to sign: this one has 16. */
 #define SAS_VERSION "2021-12-02"
 
-static char *sas_string_to_sign(const char *account, const char *container, const char *blob,
-                                const char *permissions, const char *start, const char *expiry,
-                                const char *protocol)
+static char *sas_string_to_sign(const char *account, const char *container, const char *blob, const char *permissions,
+                                const char *start, const char *expiry, const char *protocol)
 {
-    return act_sprintf("%s\n%s\n%s\n/blob/%s/%s%s%s\n\n\n%s\n%s\n%s\n\n\n\n\n\n\n", permissions, start,
-                       expiry, account, container, blob ? "/" : "", blob ? blob : "", protocol, SAS_VERSION,
-                       blob ? "b" : "c");
+    return act_sprintf("%s\n%s\n%s\n/blob/%s/%s%s%s\n\n\n%s\n%s\n%s\n\n\n\n\n\n\n", permissions, start, expiry, account,
+                       container, blob ? "/" : "", blob ? blob : "", protocol, SAS_VERSION, blob ? "b" : "c");
 }
 
 static void add_field(struct act_buf *query, const char *name, const char *value)
@@ -28,17 +26,15 @@ static void add_field(struct act_buf *query, const char *name, const char *value
     act_buf_addf(query, "%s%s=%s", query->len ? "&" : "", name, encoded);
 }
 
-int auth_service_sas(const struct auth *auth, const char *container, const char *blob,
-                     const char *permissions, int64_t start_s, int64_t expiry_s, bool https_only, char **out,
-                     struct act_error *err)
+int auth_service_sas(const struct auth *auth, const char *container, const char *blob, const char *permissions,
+                     int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err)
 {
     char start[ACT_TIME_TEXT] = "", expiry[ACT_TIME_TEXT];
     const char *protocol = https_only ? "https" : "";
     struct act_buf query = {0};
 
     if (auth_kind_of(auth) != AUTH_KEY)
-        return act_error_set(err, ACT_DENIED, "a signed URL needs the key of account '%s'",
-                             auth_account(auth));
+        return act_error_set(err, ACT_DENIED, "a signed URL needs the key of account '%s'", auth_account(auth));
     if (start_s != 0)
         act_time_to_iso(start_s, start);
     act_time_to_iso(expiry_s, expiry);
@@ -73,19 +69,17 @@ void auth_delegation_release(struct auth_delegation *d)
 }
 
 /* Empty are: saoid, suoid and scid before sip; sip; behind sr the snapshot, ses and the five overrides. */
-static char *delegation_string_to_sign(const struct auth_delegation *d, const char *account,
-                                       const char *container, const char *blob, const char *permissions,
-                                       const char *start, const char *expiry, const char *protocol)
+static char *delegation_string_to_sign(const struct auth_delegation *d, const char *account, const char *container,
+                                       const char *blob, const char *permissions, const char *start, const char *expiry,
+                                       const char *protocol)
 {
-    return act_sprintf(
-        "%s\n%s\n%s\n/blob/%s/%s%s%s\n%s\n%s\n%s\n%s\n%s\n%s\n\n\n\n\n%s\n%s\n%s\n\n\n\n\n\n\n", permissions,
-        start, expiry, account, container, blob ? "/" : "", blob ? blob : "", d->object_id, d->tenant,
-        d->start, d->expiry, d->service, d->version, protocol, SAS_VERSION, blob ? "b" : "c");
+    return act_sprintf("%s\n%s\n%s\n/blob/%s/%s%s%s\n%s\n%s\n%s\n%s\n%s\n%s\n\n\n\n\n%s\n%s\n%s\n\n\n\n\n\n\n",
+                       permissions, start, expiry, account, container, blob ? "/" : "", blob ? blob : "", d->object_id,
+                       d->tenant, d->start, d->expiry, d->service, d->version, protocol, SAS_VERSION, blob ? "b" : "c");
 }
 
-char *auth_delegation_sas(const struct auth_delegation *d, const char *account, const char *container,
-                          const char *blob, const char *permissions, int64_t start_s, int64_t expiry_s,
-                          bool https_only)
+char *auth_delegation_sas(const struct auth_delegation *d, const char *account, const char *container, const char *blob,
+                          const char *permissions, int64_t start_s, int64_t expiry_s, bool https_only)
 {
     char start[ACT_TIME_TEXT] = "", expiry[ACT_TIME_TEXT];
     const char *protocol = https_only ? "https" : "";

@@ -27,8 +27,7 @@ enum {
 
 /* In the order in which they are looked at. */
 static const struct token_source *const sources[] = {
-    &token_secret, &token_federated, &token_app_service, &token_azureml,
-    &token_device, &token_imds,      &token_cli,
+    &token_secret, &token_federated, &token_app_service, &token_azureml, &token_device, &token_imds, &token_cli,
 };
 
 struct candidate {
@@ -156,8 +155,7 @@ static void add_candidate(struct slot *slot, const struct token_source *source)
     ACT_AUTOFREE char *identity = source->identity(&slot->want);
 
     slot->candidates[slot->n_candidates++] = (struct candidate){
-        .source = source,
-        .key = act_sprintf("%s|%s|%s|%s", source->name, slot->authority, identity, slot->want.scope)};
+        .source = source, .key = act_sprintf("%s|%s|%s|%s", source->name, slot->authority, identity, slot->want.scope)};
 }
 
 /* A source that is set up is the only one that counts. */
@@ -182,8 +180,7 @@ static struct slot *find_slot(const struct tokens *tokens, const struct token_wa
     return slot;
 }
 
-static int add_slot(struct tokens *tokens, const struct token_want *want, struct slot **out,
-                    struct act_error *err)
+static int add_slot(struct tokens *tokens, const struct token_want *want, struct slot **out, struct act_error *err)
 {
     char *authority = NULL;
     int rc = auth_cloud_authority(want->cloud, &authority, err);
@@ -191,8 +188,7 @@ static int add_slot(struct tokens *tokens, const struct token_want *want, struct
     if (rc < 0)
         return rc;
     struct slot *slot = act_calloc(1, sizeof(*slot));
-    *slot = (struct slot){
-        .tokens = tokens, .want = *want, .authority = authority, .lock = -1, .next = tokens->slots};
+    *slot = (struct slot){.tokens = tokens, .want = *want, .authority = authority, .lock = -1, .next = tokens->slots};
     slot->want.scope = slot->scope = act_strdup(want->scope);
     slot->want.tenant = slot->tenant = act_strdup(want->tenant);
     choose_candidates(slot);
@@ -335,8 +331,7 @@ static void hint_login(const struct slot *slot, struct act_error *err)
     ACT_AUTOFREE char *by_device = act_sprintf("'a login --device-code%s%s'", option, tenant);
 
     if (cli || device)
-        act_error_hint(err, "run %s%s%s", cli ? by_cli : "", cli && device ? " or " : "",
-                       device ? by_device : "");
+        act_error_hint(err, "run %s%s%s", cli ? by_cli : "", cli && device ? " or " : "", device ? by_device : "");
 }
 
 /* What was looked at, and what to do. */
@@ -350,8 +345,8 @@ static void tell_absence(const struct slot *slot, struct act_error *err)
                       token_env("AZURE_TOKEN_CREDENTIALS"));
         return;
     }
-    act_error_set(err, ACT_DENIED, "you are not logged in to Azure: %s%s",
-                  slot->want.use_cli ? "" : environment, slot->absent.data);
+    act_error_set(err, ACT_DENIED, "you are not logged in to Azure: %s%s", slot->want.use_cli ? "" : environment,
+                  slot->absent.data);
     hint_login(slot, err);
 }
 
@@ -376,8 +371,7 @@ static void asked(struct token_ask *ask)
     }
     act_trace("auth", "%s: %s", name, act_error_text(&ask->error));
     if (ask->result == TOKEN_ABSENT) {
-        act_buf_addf(&slot->absent, "%s%s: %s", slot->absent.len ? "; " : "", name,
-                     act_error_text(&ask->error));
+        act_buf_addf(&slot->absent, "%s%s: %s", slot->absent.len ? "; " : "", name, act_error_text(&ask->error));
         slot->at++;
         token_ask_release(ask);
         ask_next(slot);
@@ -412,8 +406,7 @@ static bool is_logged_in(const struct slot *slot)
 {
     ACT_AUTO(token_grant) grant = {0};
 
-    return slot->candidates[slot->at].source == &token_device &&
-           token_cache_get_grant(slot->authority, &grant);
+    return slot->candidates[slot->at].source == &token_device && token_cache_get_grant(slot->authority, &grant);
 }
 
 static bool find_in_cache(struct slot *slot)

@@ -84,8 +84,7 @@ int token_identify(struct tokens *tokens, const struct token_want *want, struct 
  * tenant NULL: AZURE_TENANT_ID, else any. The application is that of the Azure CLI unless ACT_LOGIN_CLIENT_ID names
  * another. The refresh token is kept in the cache; it is an error if that cannot be written. */
 int token_device_login(struct tokens *tokens, const struct token_want *want, const char *tenant,
-                       void (*show)(void *arg, const char *message), void *arg,
-                       struct act_error *err) ACT_NODISCARD;
+                       void (*show)(void *arg, const char *message), void *arg, struct act_error *err) ACT_NODISCARD;
 
 /* Forgets everything in the cache; nothing with dry_run. *out_had: it was not empty. */
 int token_forget_all(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;

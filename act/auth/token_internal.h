@@ -64,8 +64,8 @@ struct token_source {
     char *(*identity)(const struct token_want *want);
     void (*ask)(struct token_ask *ask);
 };
-extern const struct token_source token_secret, token_federated, token_app_service, token_azureml,
-    token_device, token_imds, token_cli;
+extern const struct token_source token_secret, token_federated, token_app_service, token_azureml, token_device,
+    token_imds, token_cli;
 
 /* ---- response.c */
 
@@ -95,8 +95,7 @@ void token_wipe_free(char *secret);
 /* ---- principal.c */
 
 /* Sends the form to the token endpoint of a tenant; ended gets the response. */
-void token_post(struct token_ask *ask, const char *tenant, const char *path,
-                void (*ended)(struct http_call *));
+void token_post(struct token_ask *ask, const char *tenant, const char *path, void (*ended)(struct http_call *));
 void token_form_add(struct act_buf *form, const char *name, const char *value);
 /* Ends the question with the endpoint's response. */
 void token_settle(struct token_ask *ask);
@@ -120,8 +119,7 @@ int token_cache_lock(const char *what, struct act_error *err) ACT_NODISCARD;
 
 /* As token_device_login(). */
 int token_device_start(struct http *http, const struct token_want *want, const char *tenant,
-                       void (*show)(void *arg, const char *message), void *arg,
-                       struct act_error *err) ACT_NODISCARD;
+                       void (*show)(void *arg, const char *message), void *arg, struct act_error *err) ACT_NODISCARD;
 
 /* ---- managed.c */
 

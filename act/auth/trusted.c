@@ -21,11 +21,10 @@ static int matches(const char *host, const char *entry, struct act_error *err)
     size_t n = strlen(host), len = strlen(name);
 
     if (!wanted || strcasecmp(wanted, name) != 0)
-        return act_error_set(
-            err, ACT_CONFIG,
-            "'%s' among the trusted hosts is none: it must be a name ('storage.example.com'), "
-            "'*.' and a domain for all names in it, or an address, without a port",
-            entry);
+        return act_error_set(err, ACT_CONFIG,
+                             "'%s' among the trusted hosts is none: it must be a name ('storage.example.com'), "
+                             "'*.' and a domain for all names in it, or an address, without a port",
+                             entry);
     if (!below)
         return strcmp(host, wanted) == 0;
     return n > len + 1 && host[n - len - 1] == '.' && strcmp(host + n - len, wanted) == 0;
@@ -81,17 +80,15 @@ static int refuse(const struct auth_address *a, struct act_error *err)
     ACT_AUTOFREE char *file = config_user_file();
 
     if (!host)
-        return act_error_set(err, ACT_DENIED,
-                             "%s is '%.200s', which names no host that a credential may go to", a->said_by,
-                             shown);
-    act_error_set(
-        err, ACT_DENIED,
-        a->owner == AUTH_OF_USER && !auth_cloud_has(a->cloud, host)
-            ? "%s is '%.200s': your credentials go to Azure's own hosts and to those that you trust, "
-              "and '%s' is none of them"
-            : "%s is '%.200s': not encrypted, so everybody on the way could read the credential, and "
-              "'%s' is not a host that you trust",
-        a->said_by, shown, host);
+        return act_error_set(err, ACT_DENIED, "%s is '%.200s', which names no host that a credential may go to",
+                             a->said_by, shown);
+    act_error_set(err, ACT_DENIED,
+                  a->owner == AUTH_OF_USER && !auth_cloud_has(a->cloud, host)
+                      ? "%s is '%.200s': your credentials go to Azure's own hosts and to those that you trust, "
+                        "and '%s' is none of them"
+                      : "%s is '%.200s': not encrypted, so everybody on the way could read the credential, and "
+                        "'%s' is not a host that you trust",
+                  a->said_by, shown, host);
     return act_error_hint(err, "if it is to have them, add 'trusted_hosts: [\"%s\"]' to '%s'", host, file);
 }
 

@@ -17,8 +17,7 @@ static int step_error(int fd, const char *name, const char *path, size_t len, st
 
     if ((saved == ENOTDIR || saved == ELOOP) && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISLNK(st.st_mode)) {
-        act_error_set(err, ACT_DENIED, "'%.*s' is a symbolic link, which is not followed there", (int)len,
-                      path);
+        act_error_set(err, ACT_DENIED, "'%.*s' is a symbolic link, which is not followed there", (int)len, path);
         (void)act_error_hint(err, "remove the link");
         return -ACT_DENIED;
     }

@@ -94,8 +94,8 @@ bool act_time_from_iso_ns(const char *text, int64_t *out_unix_ns)
     int64_t ns = 0, offset_s = 0;
     char sign[2];
 
-    if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-               &tm.tm_min, &tm.tm_sec, &end) != 6 ||
+    if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+               &tm.tm_sec, &end) != 6 ||
         end == 0)
         return false;
     const char *rest = text + end;

@@ -54,8 +54,8 @@ static void close_dir(const char *dir)
     ACT_AUTOFREE char *real_home = realpath(home, NULL);
     struct stat st;
 
-    if (!real || stat(real, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
-        !(st.st_mode & 077) || (st.st_mode & S_ISVTX))
+    if (!real || stat(real, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || !(st.st_mode & 077) ||
+        (st.st_mode & S_ISVTX))
         return;
     if (strcmp(real, "/") != 0 && !act_streq(real, real_home))
         (void)chmod(real, st.st_mode & 0700);

@@ -16,8 +16,7 @@
 #include "base/text.h"
 
 /* Reads all of fd, and closes it. */
-static int read_and_close(int fd, const char *path, size_t max, char **out, size_t *out_len,
-                          struct act_error *err)
+static int read_and_close(int fd, const char *path, size_t max, char **out, size_t *out_len, struct act_error *err)
 {
     struct act_buf b = {0};
     char chunk[65536];

@@ -9,8 +9,7 @@
 #include "base/error.h"
 
 /* Reads a whole file of at most max bytes into a new buffer that is followed by a NUL byte. */
-int act_file_read(const char *path, size_t max, char **out, size_t *out_len,
-                  struct act_error *err) ACT_NODISCARD;
+int act_file_read(const char *path, size_t max, char **out, size_t *out_len, struct act_error *err) ACT_NODISCARD;
 
 /* The same, but only of a regular file. A path from a project's files may be a FIFO or a terminal, on which a reader
  * would wait forever. */
@@ -19,8 +18,7 @@ int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_
 
 /* Replaces path by the data: readers see the old or the new content, never a part, also after a power cut.
  * The file gets exactly this mode; missing folders are made. errno is set on failure. */
-int act_file_write(const char *path, const void *data, size_t len, mode_t mode,
-                   struct act_error *err) ACT_NODISCARD;
+int act_file_write(const char *path, const void *data, size_t len, mode_t mode, struct act_error *err) ACT_NODISCARD;
 /* The same without waiting for the disk: what a power cut leaves may be torn, and the reader must notice it. */
 int act_file_write_quickly(const char *path, const void *data, size_t len, mode_t mode,
                            struct act_error *err) ACT_NODISCARD;

@@ -64,8 +64,7 @@ static bool is_harmless(const char *name, const char *end)
     while (start > name && is_letter(start[-1]))
         start--;
     for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
-        if (strlen(harmless[i]) == (size_t)(end - start) &&
-            strncasecmp(start, harmless[i], (size_t)(end - start)) == 0)
+        if (strlen(harmless[i]) == (size_t)(end - start) && strncasecmp(start, harmless[i], (size_t)(end - start)) == 0)
             return true;
     return false;
 }

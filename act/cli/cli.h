@@ -83,8 +83,7 @@ struct cli_command {
     bool looks_only;    /* only shows the configuration, which need not be trusted */
     bool own_status;    /* exits with the status of the user's command; its own failures are 125 */
     bool hidden;
-    int (*run)(struct cli *cli,
-               struct act_error *err); /* 0, a negative act_code, or a positive exit status */
+    int (*run)(struct cli *cli, struct act_error *err); /* 0, a negative act_code, or a positive exit status */
 };
 
 extern const struct cli_command cli_commands[]; /* ends with a row without a name */
@@ -123,8 +122,7 @@ const struct cli_option *cli_next_option(const struct cli_command *command, enum
                                          const struct cli_option *last);
 /* The option of the verb (NULL: of those before it) that a word names, and the value if the word contains it; NULL:
  * none. */
-const struct cli_option *cli_find_option(const struct cli_command *command, const char *word,
-                                         const char **out_value);
+const struct cli_option *cli_find_option(const struct cli_command *command, const char *word, const char **out_value);
 
 /* The whole program; returns the exit status. */
 int cli_main(int argc, char **argv);
@@ -226,8 +224,8 @@ int cli_width(void);
 void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
 /* Appends a table; cells holds the cells of all rows, one after another, each a single line (act_one_line()). room as
  * above. */
-void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room,
-                    bool coloured, struct act_buf *out);
+void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
+                    struct act_buf *out);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
 
 /* ---- signal.c */
@@ -260,8 +258,8 @@ struct cli_each_run {
     int (*act)(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err);
     int (*find)(struct flow *flow, const char *piece, struct flow_run *out,
                 struct act_error *err); /* NULL: flow_find_run */
-    bool all_or_none; /* for what cannot be repeated: if one name is not a run, nothing is done */
-    bool list;        /* prints {"version": 1, "runs": [...]} */
+    bool all_or_none;                   /* for what cannot be repeated: if one name is not a run, nothing is done */
+    bool list;                          /* prints {"version": 1, "runs": [...]} */
 };
 /* Looks up the runs that the words name, and calls act() once for each. As with several paths, a failure is reported
  * and does not stop the others. */
@@ -287,8 +285,8 @@ double cli_rate_bytes(const struct cli_rate *rate);
 int64_t cli_rate_left_s(const struct cli_rate *rate, const struct transfer_progress *now);
 /* "uploading 30% [###.......] 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left, what takes long", cut at width
  * columns, with a bar if there is room; width 0: neither cut nor with a bar. */
-void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
-                       size_t width, struct act_buf *out);
+void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now, size_t width,
+                       struct act_buf *out);
 
 struct cli_progress {
     const char *verb;                /* "uploading" */
@@ -299,8 +297,7 @@ struct cli_progress {
 };
 /* Sets progress and arg of the options; from now on SIGINT and SIGTERM end the program, which says that the same
  * command continues where it stopped. */
-void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
-                        struct transfer_options *options);
+void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet, struct transfer_options *options);
 /* Replaces the current line of stderr's terminal by ACT's own text, cut to its width. */
 void cli_put_in_place(const char *text);
 /* Clears the line, so that something else can be written. */
@@ -310,8 +307,7 @@ void cli_progress_end(struct cli_progress *p, const char *done_verb, const struc
 /* Prints the failures, grouped, if there are more than the one that the program ends with. */
 void cli_print_failures(const struct transfer_report *report);
 double cli_progress_seconds(const struct cli_progress *p); /* since the start */
-struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
-                                          const struct transfer_progress *b);
+struct transfer_progress cli_progress_sum(const struct transfer_progress *a, const struct transfer_progress *b);
 
 /* ---- transfer.c: shared by the verbs that transfer data */
 
@@ -350,8 +346,7 @@ void cli_packing_start(struct cli_packing *packing, const struct cli *cli, struc
 enum { CLI_LARGEST = 10 };
 size_t cli_find_largest(const struct package_list *list, const struct package_entry *out[CLI_LARGEST]);
 /* Prints what a dry run of flow_init() found. */
-int cli_explain_package(const struct cli *cli, const struct flow_init *io,
-                        struct act_error *err) ACT_NODISCARD;
+int cli_explain_package(const struct cli *cli, const struct flow_init *io, struct act_error *err) ACT_NODISCARD;
 
 int cmd_abort(struct cli *cli, struct act_error *err);
 int cmd_blame(struct cli *cli, struct act_error *err);

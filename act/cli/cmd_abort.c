@@ -5,16 +5,16 @@
 
 static json_t *aborted_json(const struct flow_run *run, bool had_ended)
 {
-    return json_pack("{s:s,s:s,s:b}", "id", run->row.id, "state", run_state_name(run->status.state),
-                     "had_ended", had_ended);
+    return json_pack("{s:s,s:s,s:b}", "id", run->row.id, "state", run_state_name(run->status.state), "had_ended",
+                     had_ended);
 }
 
 static int say(struct cli *cli, const struct flow_run *run, bool was_final, json_t *list)
 {
     const char *more = was_final                                ? ": it had ended already"
                        : !run_state_is_final(run->status.state) ? ": it is being cancelled"
-                       : cli->options.forget ? ": forgotten here; its cluster does not answer"
-                                             : "";
+                       : cli->options.forget                    ? ": forgotten here; its cluster does not answer"
+                                                                : "";
 
     if (!cli->options.dry_run)
         act_note("%s  %s%s", run->row.id, run_state_name(run->status.state), more);

@@ -16,20 +16,19 @@ static json_t *job_json(const struct platform_job *j)
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "job", codec_json_bytes_new(j->id), "user",
                      codec_json_bytes_new(j->user), "experiment",
                      j->experiment ? codec_json_bytes_new(j->experiment) : json_null(), "name",
-                     codec_json_bytes_new(j->name), "node_names", codec_json_bytes_new(j->nodes_text),
-                     "nodes", number(j->nodes), "gpus", number(j->gpus), "running_s", number(j->running_s),
-                     "limit_s", j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
+                     codec_json_bytes_new(j->name), "node_names", codec_json_bytes_new(j->nodes_text), "nodes",
+                     number(j->nodes), "gpus", number(j->gpus), "running_s", number(j->running_s), "limit_s",
+                     j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
 }
 
-static int print_json(const struct config *config, const struct platform_jobs *jobs, size_t n,
-                      struct act_error *err)
+static int print_json(const struct config *config, const struct platform_jobs *jobs, size_t n, struct act_error *err)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, job_json(&jobs->v[i]));
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:I,s:o}", "version", 1, "cluster", config->cluster,
-                                    "platform", config->platform, "total", (json_int_t)jobs->n, "jobs", list),
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:I,s:o}", "version", 1, "cluster", config->cluster, "platform",
+                                    config->platform, "total", (json_int_t)jobs->n, "jobs", list),
                           err);
 }
 

@@ -16,19 +16,19 @@ static json_t *number(int64_t n)
 
 static json_t *states_json(const struct platform_cluster *c)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "preparing", number(c->preparing), "running",
-                     number(c->running), "idle", number(c->idle), "unusable", number(c->unusable), "leaving",
-                     number(c->leaving), "preempted", number(c->preempted));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "preparing", number(c->preparing), "running", number(c->running),
+                     "idle", number(c->idle), "unusable", number(c->unusable), "leaving", number(c->leaving),
+                     "preempted", number(c->preempted));
 }
 
 static json_t *cluster_json(const struct platform_cluster *c)
 {
-    return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name,
-                     "type", c->type, "location", c->location, "state", c->state, "error", c->error,
-                     "vm_size", c->vm_size, "vm_priority", c->vm_priority, "allocation", c->allocation,
-                     "admin_user", c->admin_user, "min_nodes", number(c->min_nodes), "max_nodes",
-                     number(c->max_nodes), "nodes", number(c->nodes), "target_nodes", number(c->target_nodes),
-                     "idle_s", number(c->idle_s), "node_states", states_json(c));
+    return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name, "type",
+                     c->type, "location", c->location, "state", c->state, "error", c->error, "vm_size", c->vm_size,
+                     "vm_priority", c->vm_priority, "allocation", c->allocation, "admin_user", c->admin_user,
+                     "min_nodes", number(c->min_nodes), "max_nodes", number(c->max_nodes), "nodes", number(c->nodes),
+                     "target_nodes", number(c->target_nodes), "idle_s", number(c->idle_s), "node_states",
+                     states_json(c));
 }
 
 static void push_number(struct act_strv *cells, int64_t n)
@@ -241,8 +241,7 @@ static int read_key(const char *path, char **out, struct act_error *err)
         (act_starts_with(*out, "ssh-") || act_starts_with(*out, "ecdsa-") || act_starts_with(*out, "sk-")))
         return 0;
     explicit_bzero(*out, len);
-    return act_error_set(err, ACT_USAGE, "'%s' is not a public key; it is the file that ends with '.pub'",
-                         path);
+    return act_error_set(err, ACT_USAGE, "'%s' is not a public key; it is the file that ends with '.pub'", path);
 }
 
 static bool is_name(const char *name)
@@ -253,14 +252,13 @@ static bool is_name(const char *name)
 }
 
 /* A dry run of a change. */
-static int would(struct cli *cli, const char *action, const char *name, const char *how,
-                 struct act_error *err)
+static int would(struct cli *cli, const char *action, const char *name, const char *how, struct act_error *err)
 {
     act_note("would %s cluster '%s'%s", action, name, how);
     if (!cli->options.json)
         return 0;
-    return cli_print_json(
-        json_pack("{s:i,s:b,s:s,s:s}", "version", 1, "dry_run", true, "action", action, "name", name), err);
+    return cli_print_json(json_pack("{s:i,s:b,s:s,s:s}", "version", 1, "dry_run", true, "action", action, "name", name),
+                          err);
 }
 
 /* "a to b nodes, which go after 5m", as far as given. New string. */
@@ -281,8 +279,7 @@ static char *scale_text(const struct platform_scale *s)
 }
 
 /* Likewise for a cluster that must exist. */
-static int would_change(struct cli *cli, const char *action, const char *name, const char *how,
-                        struct act_error *err)
+static int would_change(struct cli *cli, const char *action, const char *name, const char *how, struct act_error *err)
 {
     ACT_AUTO(platform_cluster) cluster = {0};
     int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
@@ -300,8 +297,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
     if (!is_name(name))
         return act_error_set(
             err, ACT_USAGE,
-            "'%s' cannot be the name of a cluster: it has letters, digits and '-', and begins with a letter",
-            name);
+            "'%s' cannot be the name of a cluster: it has letters, digits and '-', and begins with a letter", name);
     if (!o->vm_size || o->max < 1)
         return act_error_set(err, ACT_USAGE,
                              "a new cluster needs --vm-size and --max, as in 'a cluster create %s --vm-size "
@@ -330,8 +326,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
     return rc < 0 ? rc : finish(cli, name, "the creation", err);
 }
 
-static int scale(struct cli *cli, const char *name, const struct platform_scale *wanted,
-                 struct act_error *err)
+static int scale(struct cli *cli, const char *name, const struct platform_scale *wanted, struct act_error *err)
 {
     if (cli->options.dry_run) {
         ACT_AUTOFREE char *how = scale_text(wanted);
@@ -358,10 +353,8 @@ static int autoscale(struct cli *cli, const char *name, struct act_error *err)
     const struct cli_options *o = &cli->options;
 
     if (o->min < 0 && o->max < 0 && !o->idle_s)
-        return act_error_set(err, ACT_USAGE, "nothing to change; try: a cluster autoscale %s --min 0 --max 4",
-                             name);
-    return scale(cli, name,
-                 &(struct platform_scale){.min_nodes = o->min, .max_nodes = o->max, .idle_s = o->idle_s},
+        return act_error_set(err, ACT_USAGE, "nothing to change; try: a cluster autoscale %s --min 0 --max 4", name);
+    return scale(cli, name, &(struct platform_scale){.min_nodes = o->min, .max_nodes = o->max, .idle_s = o->idle_s},
                  err);
 }
 
@@ -371,19 +364,16 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
     struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
     if (cli->options.dry_run)
         return would_change(cli, "delete", name, " with all its nodes", err);
-    ACT_AUTOFREE char *question =
-        act_sprintf("Delete the cluster '%s' with all its nodes? Runs on it are lost.", name);
+    ACT_AUTOFREE char *question = act_sprintf("Delete the cluster '%s' with all its nodes? Runs on it are lost.", name);
     int rc = cli_confirm(cli, question, err);
 
     if (rc == 0)
         rc = flow_delete_cluster(&cli->flow, name, &follow, err);
     if (rc == 0)
-        act_note(cli->options.no_wait ? "the deletion of cluster '%s' is accepted"
-                                      : "cluster '%s' is deleted",
-                 name);
+        act_note(cli->options.no_wait ? "the deletion of cluster '%s' is accepted" : "cluster '%s' is deleted", name);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(
-            json_pack("{s:i,s:s,s:b}", "version", 1, "name", name, "deleted", !cli->options.no_wait), err);
+        rc = cli_print_json(json_pack("{s:i,s:s,s:b}", "version", 1, "name", name, "deleted", !cli->options.no_wait),
+                            err);
     return rc;
 }
 
@@ -396,10 +386,10 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
         json_t *all = json_array();
         for (size_t i = 0; i < found.n; i++) {
             const struct platform_cluster_node *n = &found.v[i];
-            json_array_append_new(all, json_pack("{s:s?,s:s?,s:s?,s:s?,s:o,s:s?}", "id", n->id, "state",
-                                                 n->state, "public_address", n->public_address,
-                                                 "private_address", n->private_address, "port",
-                                                 number(n->port ? n->port : -1), "run", n->run));
+            json_array_append_new(all,
+                                  json_pack("{s:s?,s:s?,s:s?,s:s?,s:o,s:s?}", "id", n->id, "state", n->state,
+                                            "public_address", n->public_address, "private_address", n->private_address,
+                                            "port", number(n->port ? n->port : -1), "run", n->run));
         }
         rc = cli_print_json(json_pack("{s:i,s:s,s:o}", "version", 1, "name", name, "nodes", all), err);
     } else if (rc == 0 && found.n == 0) {
@@ -435,8 +425,8 @@ static int check_options(const struct verb *verb, const struct cli_options *o, s
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (all[i].given && !cli_names(verb->options, all[i].name))
-            return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no --%s; it takes --json%s%s",
-                                 verb->name, all[i].name, *verb->options ? " and " : "", verb->options);
+            return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no --%s; it takes --json%s%s", verb->name,
+                                 all[i].name, *verb->options ? " and " : "", verb->options);
     }
     return 0;
 }

@@ -31,15 +31,14 @@ static int show(struct cli *cli, struct act_error *err)
     size_t left_out = 0;
 
     if (cli->options.json)
-        return cli_print_json(json_pack("{s:i,s:s,s:s?,s:s,s:o}", "version", 1, "cluster", c->cluster, "file",
-                                        c->file, "project_root", c->project_root, "values", values),
+        return cli_print_json(json_pack("{s:i,s:s,s:s?,s:s,s:o}", "version", 1, "cluster", c->cluster, "file", c->file,
+                                        "project_root", c->project_root, "values", values),
                               err);
-    printf("# cluster %s, from %s, project %s\n", c->cluster,
-           c->file ? c->file : "the built-in configuration", c->project_root);
+    printf("# cluster %s, from %s, project %s\n", c->cluster, c->file ? c->file : "the built-in configuration",
+           c->project_root);
     json_object_foreach(values, key, row)
     {
-        bool shown =
-            cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
+        bool shown = cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
         left_out += !shown;
         if (shown)
             push_value(&cells, key, row);
@@ -60,9 +59,9 @@ static int check(struct cli *cli, struct act_error *err)
     cli_request(cli, &request);
     int rc = flow_check_config(&request.config, &problems, err);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i,s:b,s:o}", "version", 1, "ok", problems.n == 0, "problems",
-                                      codec_json_strv_new(&problems)),
-                            err);
+        rc = cli_print_json(
+            json_pack("{s:i,s:b,s:o}", "version", 1, "ok", problems.n == 0, "problems", codec_json_strv_new(&problems)),
+            err);
     for (size_t i = 0; i < problems.n && !cli->options.json; i++)
         puts(problems.v[i]);
     if (rc == 0 && problems.n > 0)

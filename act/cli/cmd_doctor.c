@@ -9,8 +9,8 @@ static int print_json(const struct platform_findings *findings, size_t n_bad, st
 
     for (size_t i = 0; i < findings->n; i++) {
         const struct platform_finding *f = &findings->v[i];
-        json_array_append_new(list, json_pack("{s:s,s:b,s:o}", "what", f->what, "ok", f->ok, "text",
-                                              codec_json_bytes_new(f->text)));
+        json_array_append_new(
+            list, json_pack("{s:s,s:b,s:o}", "what", f->what, "ok", f->ok, "text", codec_json_bytes_new(f->text)));
     }
     return cli_print_json(json_pack("{s:i,s:b,s:o}", "version", 1, "ok", n_bad == 0, "checks", list), err);
 }

@@ -38,8 +38,8 @@ static void print_sum(const struct usage *u, const struct sum *sum)
     char size[ACT_UNIT_TEXT];
 
     if (u->options->json) {
-        cli_print_json_line(json_pack("{s:i,s:o,s:I,s:I}", "version", 1, "path", codec_json_bytes_new(path),
-                                      "objects", (json_int_t)sum->objects, "bytes", (json_int_t)sum->bytes));
+        cli_print_json_line(json_pack("{s:i,s:o,s:I,s:I}", "version", 1, "path", codec_json_bytes_new(path), "objects",
+                                      (json_int_t)sum->objects, "bytes", (json_int_t)sum->bytes));
         return;
     }
     cli_size(u->options, sum->bytes, size);

@@ -6,8 +6,7 @@
 
 int cmd_local(struct cli *cli, struct act_error *err)
 {
-    static const char *const said[] = {"the run is asked to end; Ctrl-C again kills it", "the run is killed",
-                                       NULL};
+    static const char *const said[] = {"the run is asked to end; Ctrl-C again kills it", "the run is killed", NULL};
     struct cli_packing packing;
     struct flow_init code = {0};
     struct flow_local io = {.argv = &cli->words,
@@ -22,13 +21,11 @@ int cmd_local(struct cli *cli, struct act_error *err)
     flow_init_release(&code);
     cli_catch_signals(said);
     if (rc == 0)
-        rc = io.dry_run ? cli_print_json(run_spec_to_json(&io.spec), err)
-                        : flow_local_attend(&cli->flow, &io, err);
+        rc = io.dry_run ? cli_print_json(run_spec_to_json(&io.spec), err) : flow_local_attend(&cli->flow, &io, err);
     if (rc == 0 && cli_interrupted)
         act_note("run %s was interrupted; 'a q %s' shows its logs", io.spec.id, io.spec.id);
     else if (rc == 0 && io.exit_status != 0)
-        act_note("run %s ended with status %d; 'a q %s' shows its logs", io.spec.id, io.exit_status,
-                 io.spec.id);
+        act_note("run %s ended with status %d; 'a q %s' shows its logs", io.spec.id, io.exit_status, io.spec.id);
     run_spec_release(&io.spec);
     if (rc == 0 && cli_interrupted)
         return 128 + cli_interrupted;

@@ -17,9 +17,8 @@ static json_t *identity_json(const struct token_identity *who)
     char expires[ACT_TIME_TEXT];
 
     act_time_to_iso(who->expires_s, expires);
-    return json_pack("{s:i, s:s?, s:s?, s:s?, s:s?, s:s, s:s}", "version", 1, "name", who->name, "app_id",
-                     who->app_id, "object_id", who->object_id, "tenant", who->tenant, "source", who->source,
-                     "expires", expires);
+    return json_pack("{s:i, s:s?, s:s?, s:s?, s:s?, s:s, s:s}", "version", 1, "name", who->name, "app_id", who->app_id,
+                     "object_id", who->object_id, "tenant", who->tenant, "source", who->source, "expires", expires);
 }
 
 /* A user by name, an application by its id. */

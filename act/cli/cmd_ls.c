@@ -35,8 +35,7 @@ static void fit(struct listing *l)
     enum { NAME = 24 };
     bool is_leftover = l->scope == TRANSFER_LEFTOVERS;
 
-    memcpy(l->widths,
-           (const int[]){is_leftover ? 5 : 10, l->options->bytes ? 15 : 10, is_leftover ? 11 : 19, NAME},
+    memcpy(l->widths, (const int[]){is_leftover ? 5 : 10, l->options->bytes ? 15 : 10, is_leftover ? 11 : 19, NAME},
            sizeof(l->widths));
     cli_fit(is_leftover ? leftover_columns : long_columns, l->widths, 4, cli_width());
 }
@@ -112,11 +111,11 @@ static void print_json(const struct listing *l, const struct store_entry *e, con
     act_time_to_iso(time_of(e), when);
     snprintf(mode, sizeof(mode), "%04o", (unsigned)e->mode & 07777U);
     bool leftover = l->scope == TRANSFER_LEFTOVERS;
-    cli_print_json_line(json_pack(
-        "{s:i,s:o,s:o,s:s,s:I,s:s?,s:s?,s:s?,s:s*}", "version", 1, "path", codec_json_bytes_new(path), "name",
-        codec_json_bytes_new(rel), "kind", leftover ? "leftover" : cli_kind(e->kind), "size",
-        (json_int_t)e->size, "mtime", time_of(e) ? when : NULL, "mode", e->mode < 0 ? NULL : mode, "md5",
-        e->md5[0] ? e->md5 : NULL, "place", leftover ? place_words[l->place] : NULL));
+    cli_print_json_line(json_pack("{s:i,s:o,s:o,s:s,s:I,s:s?,s:s?,s:s?,s:s*}", "version", 1, "path",
+                                  codec_json_bytes_new(path), "name", codec_json_bytes_new(rel), "kind",
+                                  leftover ? "leftover" : cli_kind(e->kind), "size", (json_int_t)e->size, "mtime",
+                                  time_of(e) ? when : NULL, "mode", e->mode < 0 ? NULL : mode, "md5",
+                                  e->md5[0] ? e->md5 : NULL, "place", leftover ? place_words[l->place] : NULL));
 }
 
 static int print_entry(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
@@ -130,8 +129,7 @@ static int print_entry(void *arg, const struct store_entry *entry, const char *r
     return cli_check_stdout(err);
 }
 
-static int list(void *arg, const char *word, enum flow_place place, struct flow_path *p,
-                struct act_error *err)
+static int list(void *arg, const char *word, enum flow_place place, struct flow_path *p, struct act_error *err)
 {
     struct listing *l = arg;
 
@@ -156,10 +154,9 @@ static void print_summary(const struct listing *l)
 
     act_size_to_text(l->bytes, size);
     if (l->folders)
-        snprintf(folders, sizeof(folders), "%llu folder%s, ", (count_t)l->folders,
-                 l->folders == 1 ? "" : "s");
-    act_note("%s%llu %s%s, %s", folders, (count_t)l->objects,
-             l->scope == TRANSFER_LEFTOVERS ? "leftover" : "object", l->objects == 1 ? "" : "s", size);
+        snprintf(folders, sizeof(folders), "%llu folder%s, ", (count_t)l->folders, l->folders == 1 ? "" : "s");
+    act_note("%s%llu %s%s, %s", folders, (count_t)l->objects, l->scope == TRANSFER_LEFTOVERS ? "leftover" : "object",
+             l->objects == 1 ? "" : "s", size);
 }
 
 int cmd_ls(struct cli *cli, struct act_error *err)

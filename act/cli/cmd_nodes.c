@@ -6,8 +6,7 @@
 static json_t *node_json(const struct platform_node *n)
 {
     return json_pack("{s:i,s:s,s:s?,s:i,s:i,s:i,s:s?}", "node", n->rank, "name", n->name, "state", n->state,
-                     "first_rank", n->first_rank, "ranks", n->n_ranks, "gpus", n->gpus, "gpu_ids",
-                     n->gpu_ids);
+                     "first_rank", n->first_rank, "ranks", n->n_ranks, "gpus", n->gpus, "gpu_ids", n->gpu_ids);
 }
 
 static int print_json(const struct flow_run *run, const struct platform_nodes *nodes, struct act_error *err)
@@ -64,8 +63,7 @@ int cmd_nodes(struct cli *cli, struct act_error *err)
         rc = print_json(&run, &nodes, err);
     else if (rc == 0 && nodes.n == 0)
         rc = act_error_set(err, ACT_NOT_FOUND, "run '%s' is %s and has no nodes%s%s", run.row.id,
-                           run_state_name(run.status.state), run.status.reason[0] ? ": " : "",
-                           run.status.reason);
+                           run_state_name(run.status.state), run.status.reason[0] ? ": " : "", run.status.reason);
     else if (rc == 0)
         print_table(&nodes);
     flow_run_release(&run);

@@ -9,25 +9,22 @@
 #include "flow/runs/why.h"
 
 /* key: what name denotes, "run" or "folder". */
-static int print_json(const char *key, const char *name, const struct flow_codes *codes,
-                      struct act_error *err)
+static int print_json(const char *key, const char *name, const struct flow_codes *codes, struct act_error *err)
 {
     json_t *list = json_array(), *errors = json_array();
 
     for (size_t i = 0; i < codes->n_errors; i++)
-        json_array_append_new(errors,
-                              json_pack("{s:o,s:o}", "log", codec_json_bytes_new(codes->errors[i].log),
-                                        "line", codec_json_bytes_new(codes->errors[i].line)));
+        json_array_append_new(errors, json_pack("{s:o,s:o}", "log", codec_json_bytes_new(codes->errors[i].log), "line",
+                                                codec_json_bytes_new(codes->errors[i].line)));
     for (size_t i = 0; i < codes->n; i++) {
         const struct flow_code *c = &codes->v[i];
-        json_array_append_new(list,
-                              json_pack("{s:s,s:s,s:s,s:o,s:o}", "code", c->rule->code, "id", c->rule->id,
-                                        "class", c->rule->title, "log", codec_json_bytes_new(c->log), "line",
-                                        codec_json_bytes_new(c->line)));
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:o,s:o}", "code", c->rule->code, "id", c->rule->id,
+                                              "class", c->rule->title, "log", codec_json_bytes_new(c->log), "line",
+                                              codec_json_bytes_new(c->line)));
     }
-    return cli_print_json(json_pack("{s:i,s:o,s:o,s:o}", "version", 1, key, codec_json_bytes_new(name),
-                                    "codes", list, "errors", errors),
-                          err);
+    return cli_print_json(
+        json_pack("{s:i,s:o,s:o,s:o}", "version", 1, key, codec_json_bytes_new(name), "codes", list, "errors", errors),
+        err);
 }
 
 /* In addition to the codes, which scripts use too. */

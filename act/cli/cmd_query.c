@@ -13,8 +13,8 @@ static int print_table_json(const struct flow_runs *runs, struct act_error *err)
 
     for (size_t i = 0; i < runs->n; i++)
         json_array_append_new(list, cli_run_json(&runs->v[i]));
-    return cli_print_json(
-        json_pack("{s:i,s:I,s:o}", "version", 1, "total", (json_int_t)runs->total, "runs", list), err);
+    return cli_print_json(json_pack("{s:i,s:I,s:o}", "version", 1, "total", (json_int_t)runs->total, "runs", list),
+                          err);
 }
 
 static int print_table(struct cli *cli, const char *state, struct act_error *err)
@@ -33,8 +33,8 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     if (cli->options.json)
         rc = print_table_json(&runs, err);
     else
-        cli_print_runs(&runs, act_streq(state, run_state_name(RUN_QUEUED)) ||
-                                  act_streq(state, run_state_name(RUN_FAILED)));
+        cli_print_runs(&runs,
+                       act_streq(state, run_state_name(RUN_QUEUED)) || act_streq(state, run_state_name(RUN_FAILED)));
     if (runs.total == 0 && !state && !cli->options.cluster && !cli->options.json)
         act_note("no runs yet; 'a submit COMMAND' starts one");
     if (runs.n < runs.total)
@@ -58,8 +58,7 @@ static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *e
     return rc;
 }
 
-static int print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs,
-                            struct act_error *err)
+static int print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs, struct act_error *err)
 {
     int rc = cli->options.no_logs ? 0 : print_tail(cli, run, err);
 
@@ -102,8 +101,7 @@ int cmd_query(struct cli *cli, struct act_error *err)
     if (cli->words.n == 0 && cli->options.refresh)
         return act_error_set(err, ACT_USAGE, "--refresh is about the logs of a run: which one?");
     if (cli->words.n > 0 && cli->options.rebuild)
-        return act_error_set(err, ACT_USAGE,
-                             "--rebuild is about all runs; a run that is named is looked for anyway");
+        return act_error_set(err, ACT_USAGE, "--rebuild is about all runs; a run that is named is looked for anyway");
     int rc = cli->options.rebuild ? flow_rebuild(&cli->flow, err) : 0;
     if (rc < 0)
         return rc;

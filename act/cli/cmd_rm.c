@@ -31,8 +31,8 @@ static void print_step(void *arg, const struct transfer_step *step)
     putchar_unlocked('\n');
 }
 
-static int run(const struct removing *removing, const struct transfer_options *options,
-               struct transfer_report *report, struct act_error *err)
+static int run(const struct removing *removing, const struct transfer_options *options, struct transfer_report *report,
+               struct act_error *err)
 {
     struct engine *engine = services_engine(&removing->cli->services);
 
@@ -41,22 +41,20 @@ static int run(const struct removing *removing, const struct transfer_options *o
     return transfer_remove(engine, removing->what, options, report, err);
 }
 
-static int ask_to_remove(const struct removing *removing, const struct transfer_progress *found,
-                         struct act_error *err)
+static int ask_to_remove(const struct removing *removing, const struct transfer_progress *found, struct act_error *err)
 {
     bool leftovers = removing->cli->options.leftovers;
     char size[ACT_UNIT_TEXT];
 
     act_size_to_text(found->found_bytes, size);
-    ACT_AUTOFREE char *question =
-        act_sprintf("Remove %s'%s'%s, %llu object%s, %s, from %s?%s",
-                    leftovers ? "what interrupted uploads left in " : "", removing->word,
-                    leftovers                   ? ""
-                    : removing->what->is_folder ? " (folder)"
-                                                : " (file)",
-                    (count_t)found->found_objects, found->found_objects == 1 ? "" : "s", size,
-                    store_name(removing->what->store),
-                    leftovers ? " An upload that is under way elsewhere would fail." : "");
+    ACT_AUTOFREE char *question = act_sprintf("Remove %s'%s'%s, %llu object%s, %s, from %s?%s",
+                                              leftovers ? "what interrupted uploads left in " : "", removing->word,
+                                              leftovers                   ? ""
+                                              : removing->what->is_folder ? " (folder)"
+                                                                          : " (file)",
+                                              (count_t)found->found_objects, found->found_objects == 1 ? "" : "s", size,
+                                              store_name(removing->what->store),
+                                              leftovers ? " An upload that is under way elsewhere would fail." : "");
     return cli_confirm(removing->cli, question, err);
 }
 
@@ -100,11 +98,11 @@ static void print_summary_json(const struct removing *removing, const struct cli
     const struct transfer_progress *t = &removing->sum.total;
     bool dry = removing->options.dry_run;
 
-    cli_print_json_line(
-        json_pack("{s:i,s:s,s:b,s:I,s:I,s:I,s:o,s:o}", "version", 1, "summary", "rm", "dry_run", dry,
-                  "objects", (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
-                  (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed", (json_int_t)t->failed_objects,
-                  "failures", cli_failures_json(&removing->sum), "errors", cli_errors_json(outcome)));
+    cli_print_json_line(json_pack("{s:i,s:s,s:b,s:I,s:I,s:I,s:o,s:o}", "version", 1, "summary", "rm", "dry_run", dry,
+                                  "objects", (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
+                                  (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed",
+                                  (json_int_t)t->failed_objects, "failures", cli_failures_json(&removing->sum),
+                                  "errors", cli_errors_json(outcome)));
 }
 
 static void print_summary(struct removing *removing, const struct cli_outcome *outcome)

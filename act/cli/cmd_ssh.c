@@ -18,8 +18,7 @@ static bool is_address(const char *word)
 static int check_words(const struct cli *cli, struct act_error *err)
 {
     if (cli->words_before == 2 && is_address(cli->words.v[0]))
-        return act_error_set(err, ACT_USAGE, "'%s' is one node: '%s' is too much", cli->words.v[0],
-                             cli->words.v[1]);
+        return act_error_set(err, ACT_USAGE, "'%s' is one node: '%s' is too much", cli->words.v[0], cli->words.v[1]);
     if (cli->words_before >= 1 && cli->words_before <= 2)
         return 0;
     if (cli->words_before == 0)
@@ -43,8 +42,7 @@ static int find_shell_of_run(struct cli *cli, const struct act_strv *command, st
 }
 
 /* A node given by address belongs to the cluster of -c, not to a run. */
-static int find_shell_at(struct cli *cli, const struct act_strv *command, struct act_strv *argv,
-                         struct act_error *err)
+static int find_shell_at(struct cli *cli, const struct act_strv *command, struct act_strv *argv, struct act_error *err)
 {
     flow_close(&cli->flow);
     int rc = cli_open(cli, err);

@@ -16,9 +16,8 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                              .code = o->last_package ? NULL : &code};
 
     if (o->job_file && cli->words.n)
-        return act_error_set(err, ACT_USAGE,
-                             "'%s' says what to run: there cannot be a command, '%s', as well", o->job_file,
-                             cli->words.v[0]);
+        return act_error_set(err, ACT_USAGE, "'%s' says what to run: there cannot be a command, '%s', as well",
+                             o->job_file, cli->words.v[0]);
     cli_packing_start(&packing, cli, &code);
     int rc = flow_submit(&cli->flow, &io, err);
     if (rc == 0 && io.dry_run) {

@@ -29,8 +29,8 @@ static json_t *pool_json(const struct platform_pool *p)
     json_t *nodes = counts_json(p->nodes, p->nodes_idle, p->nodes_busy, p->nodes_down);
     json_t *gpus = counts_json(p->gpus, p->gpus_idle, p->gpus_busy, p->gpus_down);
 
-    return json_pack("{s:s?, s:b, s:o, s:o, s:{s:o,s:o,s:o}}", "name", p->name, "default", p->is_default,
-                     "nodes", nodes, "gpus", gpus, "jobs", "running", count_json(p->jobs_running), "queued",
+    return json_pack("{s:s?, s:b, s:o, s:o, s:{s:o,s:o,s:o}}", "name", p->name, "default", p->is_default, "nodes",
+                     nodes, "gpus", gpus, "jobs", "running", count_json(p->jobs_running), "queued",
                      count_json(p->jobs_queued), "queued_gpus", count_json(p->gpus_queued));
 }
 
@@ -41,12 +41,11 @@ static int print_json(const struct config *config, const struct flow_summary *s,
     for (size_t i = 0; i < s->cluster.n_pools; i++)
         json_array_append_new(pools, pool_json(&s->cluster.pools[i]));
     return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
-                                    config->cluster, "platform", config->platform, "has_gpus",
-                                    s->cluster.has_gpus, "load",
-                                    s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
+                                    config->cluster, "platform", config->platform, "has_gpus", s->cluster.has_gpus,
+                                    "load", s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
                                     pool_json(&s->cluster.total), "partitions", pools, "node_states",
-                                    node_states_json(&s->cluster), "own_runs", "running",
-                                    (json_int_t)s->running, "queued", (json_int_t)s->queued),
+                                    node_states_json(&s->cluster), "own_runs", "running", (json_int_t)s->running,
+                                    "queued", (json_int_t)s->queued),
                           err);
 }
 
@@ -62,9 +61,8 @@ static void push_count(struct act_strv *cells, int n)
 
 static void push_pool(struct act_strv *cells, const struct platform_pool *p, const char *name)
 {
-    const int counts[] = {p->nodes,        p->nodes_idle,  p->nodes_busy, p->nodes_down,
-                          p->gpus,         p->gpus_idle,   p->gpus_busy,  p->gpus_down,
-                          p->jobs_running, p->jobs_queued, p->gpus_queued};
+    const int counts[] = {p->nodes,     p->nodes_idle, p->nodes_busy,   p->nodes_down,  p->gpus,       p->gpus_idle,
+                          p->gpus_busy, p->gpus_down,  p->jobs_running, p->jobs_queued, p->gpus_queued};
 
     act_strv_pushf(cells, "%s%s", name, p->is_default ? "*" : "");
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)

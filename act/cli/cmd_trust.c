@@ -77,9 +77,8 @@ static int forget(struct cli *cli, struct act_error *err)
 static int print_json(const char *project, const struct act_strv *all, const struct act_strv *unknown,
                       struct act_error *err)
 {
-    return cli_print_json(json_pack("{s:i, s:o, s:o, s:o}", "version", 1, "path",
-                                    codec_json_bytes_new(project), "reaches", codec_json_strv_new(all),
-                                    "untrusted", codec_json_strv_new(unknown)),
+    return cli_print_json(json_pack("{s:i, s:o, s:o, s:o}", "version", 1, "path", codec_json_bytes_new(project),
+                                    "reaches", codec_json_strv_new(all), "untrusted", codec_json_strv_new(unknown)),
                           err);
 }
 
@@ -117,9 +116,8 @@ int cmd_trust(struct cli *cli, struct act_error *err)
     if (cli->options.list && (cli->options.remove || cli->words.n))
         return act_error_set(err, ACT_USAGE, "--list goes with nothing else");
     if (cli->words.n && !cli->options.remove)
-        return act_error_set(
-            err, ACT_USAGE,
-            "'a trust' is about the project of the current folder; a path goes with --remove");
+        return act_error_set(err, ACT_USAGE,
+                             "'a trust' is about the project of the current folder; a path goes with --remove");
     if (cli->options.list)
         return print_list(cli, err);
     if (cli->options.remove)

@@ -38,9 +38,9 @@ static void print_step(void *arg, const struct transfer_step *step)
 
     moving->to_delete += step->action == TRANSFER_DELETE;
     if (moving->cli->options.json) {
-        cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o,s:s}", "version", 1, "action", actions[step->action],
-                                      "size", (json_int_t)step->entry->size, "path",
-                                      codec_json_bytes_new(path), "reason", step->reason));
+        cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o,s:s}", "version", 1, "action", actions[step->action], "size",
+                                      (json_int_t)step->entry->size, "path", codec_json_bytes_new(path), "reason",
+                                      step->reason));
         return;
     }
     act_size_to_text(step->entry->size, size);
@@ -85,14 +85,13 @@ static void print_summary_json(const struct moving *moving)
 
     cli_print_json_line(json_pack(
         "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary",
-        moving->cli->command->name, "dry_run", dry, "objects",
-        (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
-        (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
+        moving->cli->command->name, "dry_run", dry, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects),
+        "bytes", (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
         "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
         cli_names_json(&moving->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
         (json_int_t)(dry ? moving->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
-        "folder_modes", (json_int_t)t->folder_modes, "seconds", cli_progress_seconds(&moving->progress),
-        "failures", cli_failures_json(&moving->sum), "errors", cli_errors_json(&moving->outcome)));
+        "folder_modes", (json_int_t)t->folder_modes, "seconds", cli_progress_seconds(&moving->progress), "failures",
+        cli_failures_json(&moving->sum), "errors", cli_errors_json(&moving->outcome)));
 }
 
 static void print_plan_summary(const struct moving *moving)
@@ -104,11 +103,10 @@ static void print_plan_summary(const struct moving *moving)
     if (t->folder_modes)
         snprintf(modes, sizeof(modes), "; %llu folder mode%s", (count_t)t->folder_modes,
                  t->folder_modes == 1 ? "" : "s");
-    act_note(
-        "would %s %llu object%s, %s; %llu already the same; %llu to delete; %llu newer at the destination, "
-        "left%s",
-        moving->cli->command->name, (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size,
-        (count_t)t->same_objects, (count_t)moving->to_delete, (count_t)t->newer_objects, modes);
+    act_note("would %s %llu object%s, %s; %llu already the same; %llu to delete; %llu newer at the destination, "
+             "left%s",
+             moving->cli->command->name, (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size,
+             (count_t)t->same_objects, (count_t)moving->to_delete, (count_t)t->newer_objects, modes);
     cli_print_failures(&moving->sum);
 }
 
@@ -116,8 +114,8 @@ static void print_summary(struct moving *moving)
 {
     const struct transfer_progress *t = &moving->sum.total;
     bool only_an_error = moving->outcome.n_failed == moving->outcome.n &&
-                         t->done_objects + t->same_objects + t->newer_objects + t->skipped_links +
-                                 t->deleted_objects + t->failed_objects + t->folder_modes <=
+                         t->done_objects + t->same_objects + t->newer_objects + t->skipped_links + t->deleted_objects +
+                                 t->failed_objects + t->folder_modes <=
                              1;
 
     cli_progress_clear(&moving->progress);
@@ -155,9 +153,8 @@ static void warn_kept(struct moving *moving)
     if (r->kept_extras == 0)
         return;
     cli_progress_clear(&moving->progress);
-    act_warn("nothing %s deleted %s '%s', as %llu object%s failed",
-             moving->options.dry_run ? "would be" : "was", moving->up ? "from the store's" : "here from",
-             moving->path, failed, failed == 1 ? "" : "s");
+    act_warn("nothing %s deleted %s '%s', as %llu object%s failed", moving->options.dry_run ? "would be" : "was",
+             moving->up ? "from the store's" : "here from", moving->path, failed, failed == 1 ? "" : "s");
 }
 
 /* ---- all of it */
@@ -203,8 +200,8 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
 
     if (rc < 0)
         return rc;
-    cli_progress_start(&moving.progress, up ? "uploading" : "downloading",
-                       cli->options.quiet || cli->options.dry_run, &moving.options);
+    cli_progress_start(&moving.progress, up ? "uploading" : "downloading", cli->options.quiet || cli->options.dry_run,
+                       &moving.options);
     moving.options.confirm = ask_to_delete;
     moving.options.left = note_left;
     if (up)

@@ -31,8 +31,8 @@ static json_t *entry_json(const struct store_entry *e)
                      e->mtime_ns ? json_string(when) : json_null());
 }
 
-static void print_difference(void *arg, enum transfer_difference what, const char *rel,
-                             const struct store_entry *from, const struct store_entry *to)
+static void print_difference(void *arg, enum transfer_difference what, const char *rel, const struct store_entry *from,
+                             const struct store_entry *to)
 {
     struct comparison *c = arg;
     ACT_AUTOFREE char *path = flow_verify_path(&c->io, rel);
@@ -40,9 +40,8 @@ static void print_difference(void *arg, enum transfer_difference what, const cha
     c->differences++;
     cli_progress_clear(&c->progress);
     if (c->json) {
-        cli_print_json_line(json_pack("{s:i,s:s,s:o,s:o,s:o}", "version", 1, "difference", words[what],
-                                      "path", codec_json_bytes_new(path), "from", entry_json(from), "to",
-                                      entry_json(to)));
+        cli_print_json_line(json_pack("{s:i,s:s,s:o,s:o,s:o}", "version", 1, "difference", words[what], "path",
+                                      codec_json_bytes_new(path), "from", entry_json(from), "to", entry_json(to)));
         return;
     }
     printf("%s ", words[what]);

@@ -35,10 +35,10 @@ static json_t *failure_json(const struct flow_why *why)
     if (why->attempt == 0)
         return json_null();
     return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "attempt", why->attempt, "rank",
-                     number_or_null(why->rank, why->rank >= 0), "node", text_or_null(why->node),
-                     "exit_status", number_or_null(why->exit_status, why->exit_status >= 0), "signal",
-                     number_or_null(why->signal, why->signal > 0), "reason", text_or_null(why->reason),
-                     "time", time_or_null(why->failed_unix_s), "lines", codec_json_strv_new(&why->lines));
+                     number_or_null(why->rank, why->rank >= 0), "node", text_or_null(why->node), "exit_status",
+                     number_or_null(why->exit_status, why->exit_status >= 0), "signal",
+                     number_or_null(why->signal, why->signal > 0), "reason", text_or_null(why->reason), "time",
+                     time_or_null(why->failed_unix_s), "lines", codec_json_strv_new(&why->lines));
 }
 
 static json_t *diagnosis_json(const struct flow_why *why)
@@ -47,10 +47,10 @@ static json_t *diagnosis_json(const struct flow_why *why)
 
     if (!rule)
         return json_null();
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "id", rule->id, "code", rule->code, "class",
-                     rule->title, "summary", rule->summary, "retry", diagnose_retry_name(rule->retry),
-                     "advice", why->advice, "rank", number_or_null(why->cause_rank, why->cause_rank >= 0),
-                     "log", text_or_null(why->log), "line", text_or_null(why->line));
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "id", rule->id, "code", rule->code, "class", rule->title,
+                     "summary", rule->summary, "retry", diagnose_retry_name(rule->retry), "advice", why->advice, "rank",
+                     number_or_null(why->cause_rank, why->cause_rank >= 0), "log", text_or_null(why->log), "line",
+                     text_or_null(why->line));
 }
 
 static json_t *said_json(const struct flow_rank_lines *said)
@@ -59,9 +59,9 @@ static json_t *said_json(const struct flow_rank_lines *said)
 
     for (size_t i = 0; i < said->n; i++) {
         const struct flow_rank_line *l = &said->v[i];
-        json_array_append_new(
-            list, json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line", text_or_null(l->line), "silent_s",
-                            number_or_null(l->silent_s, l->silent_s >= 0), "longer", l->longer));
+        json_array_append_new(list,
+                              json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line", text_or_null(l->line), "silent_s",
+                                        number_or_null(l->silent_s, l->silent_s >= 0), "longer", l->longer));
     }
     return list;
 }
@@ -78,13 +78,12 @@ static int print_json(const struct flow_run *run, const struct flow_why *why, st
 {
     const struct run_status *s = &run->status;
 
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run",
-                                    run->row.id, "state", run_state_name(s->state), "reason",
-                                    text_or_null(s->reason), "attempt", s->attempt, "heartbeat",
-                                    time_or_null(s->heartbeat_unix_s), "last_line",
-                                    text_or_null(last_line_of_rank_0(&why->said)), "ranks",
-                                    said_json(&why->said), "failure", failure_json(why), "diagnosis",
-                                    diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id,
+                                    "state", run_state_name(s->state), "reason", text_or_null(s->reason), "attempt",
+                                    s->attempt, "heartbeat", time_or_null(s->heartbeat_unix_s), "last_line",
+                                    text_or_null(last_line_of_rank_0(&why->said)), "ranks", said_json(&why->said),
+                                    "failure", failure_json(why), "diagnosis", diagnosis_json(why), "notes",
+                                    codec_json_strv_new(&why->notes)),
                           err);
 }
 

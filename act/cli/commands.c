@@ -5,8 +5,8 @@
 
 #define ANY (-1)
 
-#define TRANSFER_OPTIONS                                                                                     \
-    "cluster param dry-run delete max-delete yes include exclude filter-from checksum overwrite json "       \
+#define TRANSFER_OPTIONS                                                                                               \
+    "cluster param dry-run delete max-delete yes include exclude filter-from checksum overwrite json "                 \
     "transfers bwlimit memory part-size no-sync"
 
 const struct cli_command cli_commands[] = {
@@ -14,34 +14,30 @@ const struct cli_command cli_commands[] = {
      .aliases = "initi",
      .synopsis = "",
      .summary = "package the code and upload it",
-     .examples =
-         "a init                 pack the project and store it\n"
-         "a init --dry-run       what goes in, what stays out and why, the largest files, what is to be done\n"
-         "a -c eu init           for the cluster aux_data/aml/eu.yaml\n",
-     .details =
-         "The package is named by its content and stored once: nothing is uploaded when nothing changed.\n"
-         "What stays out: zip_options of the cluster file, .gitignore and .actignore, mapped folders,\n"
-         "top-level dot files and a built-in list. initi does the same: packing is always incremental.\n"
-         "compile.aml.sh runs on the nodes. Files that have not changed are not read again,\n"
-         "and of a large package only those parts are uploaded that the store lacks.\n"
-         "--json: version (1), sha256, bytes, entries, files_read, bytes_sent and published. --dry-run --json:\n"
-         "version (1), files, entries, bytes, content, folders, left_out (path, rule), rules, largest,\n"
-         "files_to_compress, bytes_to_compress, sha256 (null: not known yet) and stored.",
+     .examples = "a init                 pack the project and store it\n"
+                 "a init --dry-run       what goes in, what stays out and why, the largest files, what is to be done\n"
+                 "a -c eu init           for the cluster aux_data/aml/eu.yaml\n",
+     .details = "The package is named by its content and stored once: nothing is uploaded when nothing changed.\n"
+                "What stays out: zip_options of the cluster file, .gitignore and .actignore, mapped folders,\n"
+                "top-level dot files and a built-in list. initi does the same: packing is always incremental.\n"
+                "compile.aml.sh runs on the nodes. Files that have not changed are not read again,\n"
+                "and of a large package only those parts are uploaded that the store lacks.\n"
+                "--json: version (1), sha256, bytes, entries, files_read, bytes_sent and published. --dry-run --json:\n"
+                "version (1), files, entries, bytes, content, folders, left_out (path, rule), rules, largest,\n"
+                "files_to_compress, bytes_to_compress, sha256 (null: not known yet) and stored.",
      .options = "cluster param dry-run yes json",
      .run = cmd_init},
     {.name = "initc",
      .aliases = "initic",
      .synopsis = "",
      .summary = "the same, and compile it here in the cluster's image",
-     .examples =
-         "a initc                pack the project, store it, run its compile.aml.sh, store the result\n"
-         "a -ca --fast initc     with an argument for compile.aml.sh\n",
-     .details =
-         "requirements.txt is installed and compile.aml.sh runs in docker.image, in a container that docker or\n"
-         "podman makes on this machine; without one of them nothing is done. Runs get the compiled package as\n"
-         "long as neither the project nor the image has changed since, and run compile.aml.sh too, which then\n"
-         "finds its work done.\n"
-         "--json: what 'a init' prints, of the compiled package. --dry-run --json: the same as there.",
+     .examples = "a initc                pack the project, store it, run its compile.aml.sh, store the result\n"
+                 "a -ca --fast initc     with an argument for compile.aml.sh\n",
+     .details = "requirements.txt is installed and compile.aml.sh runs in docker.image, in a container that docker or\n"
+                "podman makes on this machine; without one of them nothing is done. Runs get the compiled package as\n"
+                "long as neither the project nor the image has changed since, and run compile.aml.sh too, which then\n"
+                "finds its work done.\n"
+                "--json: what 'a init' prints, of the compiled package. --dry-run --json: the same as there.",
      .options = "cluster param compile-args dry-run yes json",
      .run = cmd_initc},
     {.name = "submit",
@@ -54,15 +50,14 @@ const struct cli_command cli_commands[] = {
                  "id=$(a submit ./job.sh) && a wait $id\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
-     .details =
-         "The first word that is not an option begins the command; its words reach every process exactly as\n"
-         "they are, without a shell. The code is packed as it is now; --last-package\n"
-         "takes what 'a init' or a submit stored last.\n"
-         "With -f the command, the environment, the nodes and processes (unless -n is given), the image and\n"
-         "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
-         "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
-         "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null);\n"
-         "--dry-run prints the specification as JSON in any case.",
+     .details = "The first word that is not an option begins the command; its words reach every process exactly as\n"
+                "they are, without a shell. The code is packed as it is now; --last-package\n"
+                "takes what 'a init' or a submit stored last.\n"
+                "With -f the command, the environment, the nodes and processes (unless -n is given), the image and\n"
+                "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
+                "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
+                "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null);\n"
+                "--dry-run prints the specification as JSON in any case.",
      .options = "cluster num-gpu param single compile-args file last-package dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
@@ -74,11 +69,10 @@ const struct cli_command cli_commands[] = {
      .examples = "a local python train.py --debug\n"
                  "a -c eu local python train.py             in the image of cluster eu\n"
                  "a -c eu local --no-container nvidia-smi   without the image\n",
-     .details =
-         "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT itself\n"
-         "failed). Ctrl-C aborts the run. Mapped folders are the project's own, here; requirements.txt and\n"
-         "compile.aml.sh come before the command, in docker.image by docker or podman where there is one.\n"
-         "--dry-run prints the specification of the run as JSON and starts nothing.",
+     .details = "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT itself\n"
+                "failed). Ctrl-C aborts the run. Mapped folders are the project's own, here; requirements.txt and\n"
+                "compile.aml.sh come before the command, in docker.image by docker or podman where there is one.\n"
+                "--dry-run prints the specification of the run as JSON and starts nothing.",
      .options = "cluster num-gpu param single compile-args no-container last-package dry-run yes",
      .max_words = ANY,
      .complete = CLI_COMMAND,
@@ -95,16 +89,15 @@ const struct cli_command cli_commands[] = {
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details =
-         "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
-         "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
-         "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
-         "azureml.settle_seconds) nothing was added to them.\n"
-         "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
-         "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu,\n"
-         "created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
-         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
-         "logs and page of each.",
+     .details = "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
+                "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
+                "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
+                "azureml.settle_seconds) nothing was added to them.\n"
+                "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
+                "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu,\n"
+                "created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
+                "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
+                "logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -144,11 +137,10 @@ const struct cli_command cli_commands[] = {
                  "a logs --rank 3 --tail 20 60ce2fc7\n"
                  "a logs --attempt 1 60ce2fc7  what it said before it was preempted\n"
                  "a logs --name system_logs/mpirun.txt 60ce2fc7\n",
-     .details =
-         "-f goes on through new attempts of the run, and while the cluster cannot be asked; Ctrl-C ends the\n"
-         "watch and not the run. Its last line (stderr) says how the run ended, and the exit status is the\n"
-         "run's, as that of 'a wait'. --all gives whole lines; one of more than 64 KiB comes in pieces.\n"
-         "'a -c CLUSTER logs' also finds runs that this machine did not submit.",
+     .details = "-f goes on through new attempts of the run, and while the cluster cannot be asked; Ctrl-C ends the\n"
+                "watch and not the run. Its last line (stderr) says how the run ended, and the exit status is the\n"
+                "run's, as that of 'a wait'. --all gives whole lines; one of more than 64 KiB comes in pieces.\n"
+                "'a -c CLUSTER logs' also finds runs that this machine did not submit.",
      .options = "cluster follow rank all tail attempt name",
      .min_words = 1,
      .max_words = 1,
@@ -160,10 +152,9 @@ const struct cli_command cli_commands[] = {
      .summary = "wait for a run; the exit status is the run's",
      .examples = "a wait 60ce2fc7 && a d output/model\n"
                  "a wait --timeout 2h 60ce2fc7\n",
-     .details =
-         "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
-         "itself failed, or the time was up.\n"
-         "--json: version (1) and run, as one of 'a q --json'.",
+     .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
+                "itself failed, or the time was up.\n"
+                "--json: version (1) and run, as one of 'a q --json'.",
      .options = "cluster timeout json",
      .min_words = 1,
      .max_words = 1,
@@ -176,16 +167,15 @@ const struct cli_command cli_commands[] = {
      .summary = "which rank failed first, what it said, what that means, what to do",
      .examples = "a why 60ce2fc7\n"
                  "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
-     .details =
-         "Reads the agent's records and the ends of the logs; fetches nothing. Says why a run waits, or what\n"
-         "it is doing. Your own rules, in the form of the program's, can go into aux_data/diagnosis.yaml. Exit\n"
-         "status 0: the question was answered.\n"
-         "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
-         "hung: ranks that are where few others are first. At a service the time is the log's.\n"
-         "--json: version (1), run, state, reason, attempt, heartbeat, last_line (of rank 0), ranks\n"
-         "(rank, line, silent_s, longer: than that), failure (attempt, rank, node, exit_status, signal,\n"
-         "reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no,\n"
-         "yes, other_node, after_change) and notes; null: not known.",
+     .details = "Reads the agent's records and the ends of the logs; fetches nothing. Says why a run waits, or what\n"
+                "it is doing. Your own rules, in the form of the program's, can go into aux_data/diagnosis.yaml. Exit\n"
+                "status 0: the question was answered.\n"
+                "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
+                "hung: ranks that are where few others are first. At a service the time is the log's.\n"
+                "--json: version (1), run, state, reason, attempt, heartbeat, last_line (of rank 0), ranks\n"
+                "(rank, line, silent_s, longer: than that), failure (attempt, rank, node, exit_status, signal,\n"
+                "reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no,\n"
+                "yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
      .min_words = 1,
      .max_words = 1,
@@ -198,12 +188,11 @@ const struct cli_command cli_commands[] = {
      .examples = "a parse 60ce2fc7\n"
                  "a -no-wl parse 60ce2fc7       only the logs that are here already\n"
                  "a parse old/logs              the logs in a folder\n",
-     .details =
-         "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
-         "A word that names a folder here stands for the logs in it: of a run, as in assets/, or any others.\n"
-         "On stderr: the lines with 'Error', 100 of each log at most.\n"
-         "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line).\n"
-         "Exit status 0, also without any.",
+     .details = "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
+                "A word that names a folder here stands for the logs in it: of a run, as in assets/, or any others.\n"
+                "On stderr: the lines with 'Error', 100 of each log at most.\n"
+                "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line).\n"
+                "Exit status 0, also without any.",
      .options = "cluster no-logs no-full-logs json",
      .min_words = 1,
      .max_words = 1,
@@ -216,10 +205,9 @@ const struct cli_command cli_commands[] = {
      .summary = "cancel runs",
      .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n"
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
-     .details =
-         "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
-         "if it comes back, goes on with it.\n"
-         "--json: version (1) and runs, each with id, state and had_ended.",
+     .details = "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
+                "if it comes back, goes on with it.\n"
+                "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster forget dry-run json",
      .min_words = 1,
      .max_words = ANY,
@@ -231,11 +219,10 @@ const struct cli_command cli_commands[] = {
      .summary = "abort when still active, then submit the same run again",
      .examples = "a resubmit 60ce2fc7\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
-     .details =
-         "The new run has the command, the package and the size of the old one, and goes to the same\n"
-         "cluster unless -rt or -c names another. Prints the new ids.\n"
-         "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
-         "package and resubmit_of; --dry-run prints the specifications as JSON in any case.",
+     .details = "The new run has the command, the package and the size of the old one, and goes to the same\n"
+                "cluster unless -rt or -c names another. Prints the new ids.\n"
+                "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
+                "package and resubmit_of; --dry-run prints the specifications as JSON in any case.",
      .options = "cluster resubmit-to num-gpu param single compile-args dry-run json",
      .min_words = 1,
      .max_words = ANY,
@@ -246,9 +233,8 @@ const struct cli_command cli_commands[] = {
      .synopsis = "RUN",
      .summary = "the nodes of a run",
      .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n",
-     .details =
-         "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
-         "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known.",
+     .details = "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
+                "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known.",
      .options = "cluster json",
      .min_words = 1,
      .max_words = 1,
@@ -263,11 +249,10 @@ const struct cli_command cli_commands[] = {
                  "a ssh 60ce2fc7 n2 -- nvidia-smi\n"
                  "a -c eu ssh 10.0.0.4                 on the node of the cluster that has this address\n"
                  "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
-     .details =
-         "It starts in the folder of the code and ends with the run at the latest. The exit status is that\n"
-         "of the shell or the command. On Azure Machine Learning ssh may lead to the machine around the\n"
-         "container of the run: then it starts in the home there.\n"
-         "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
+     .details = "It starts in the folder of the code and ends with the run at the latest. The exit status is that\n"
+                "of the shell or the command. On Azure Machine Learning ssh may lead to the machine around the\n"
+                "container of the run: then it starts in the home there.\n"
+                "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
      .options = "cluster",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -278,15 +263,14 @@ const struct cli_command cli_commands[] = {
      .synopsis = "",
      .summary = "what the cluster is doing: nodes, GPUs, queue, your runs",
      .examples = "a summary\na -c eu s\na s --json | jq .total.gpus.idle\n",
-     .details =
-         "In use: at least partly. Down: also drained or reserved. *: where your runs go. -: not known. On\n"
-         "Azure Machine Learning nodes that would be started count as idle; a virtual cluster shows its quota:\n"
-         "GPUS is the limit, IN USE how much is used.\n"
-         "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
-         "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs:\n"
-         "running, queued, queued_gpus; null: not known),\n"
-         "node_states (how many nodes are in each state of the service; null: it does not say),\n"
-         "own_runs (running, queued: the runs of your ledger on this cluster).",
+     .details = "In use: at least partly. Down: also drained or reserved. *: where your runs go. -: not known. On\n"
+                "Azure Machine Learning nodes that would be started count as idle; a virtual cluster shows its quota:\n"
+                "GPUS is the limit, IN USE how much is used.\n"
+                "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
+                "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs:\n"
+                "running, queued, queued_gpus; null: not known),\n"
+                "node_states (how many nodes are in each state of the service; null: it does not say),\n"
+                "own_runs (running, queued: the runs of your ledger on this cluster).",
      .options = "cluster param json",
      .run = cmd_summary},
     {.name = "cluster",
@@ -299,15 +283,14 @@ const struct cli_command cli_commands[] = {
                  "a cluster autoscale gpu --min 0 --max 8   as many as there is work for\n"
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
                  "a cluster delete -y --no-wait gpu\n",
-     .details =
-         "Needs a cluster file of platform aml; NAME defaults to its compute_target, except for create and\n"
-         "delete. --max N: at most N nodes. Options that are not given keep their values; a new cluster starts\n"
-         "without nodes, is dedicated and is in the workspace's region. A change is followed to its end, with\n"
-         "its status on stderr; if that is interrupted, the change goes on. delete asks first.\n"
-         "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
-         "vm_priority, allocation, admin_user, min_nodes, max_nodes, nodes, target_nodes, idle_s and\n"
-         "node_states) or nodes (id, state, public_address, private_address, port, run); null: not said.\n"
-         "--dry-run --json: version, dry_run, action and name.",
+     .details = "Needs a cluster file of platform aml; NAME defaults to its compute_target, except for create and\n"
+                "delete. --max N: at most N nodes. Options that are not given keep their values; a new cluster starts\n"
+                "without nodes, is dedicated and is in the workspace's region. A change is followed to its end, with\n"
+                "its status on stderr; if that is interrupted, the change goes on. delete asks first.\n"
+                "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
+                "vm_priority, allocation, admin_user, min_nodes, max_nodes, nodes, target_nodes, idle_s and\n"
+                "node_states) or nodes (id, state, public_address, private_address, port, run); null: not said.\n"
+                "--dry-run --json: version, dry_run, action and name.",
      .options = "cluster param vm-size min max nodes idle low-priority admin-user ssh-key location "
                 "no-wait dry-run yes json",
      .min_words = 1,
@@ -320,10 +303,9 @@ const struct cli_command cli_commands[] = {
      .examples = "a blame                 the 20 jobs of everybody that run longest\n"
                  "a -c eu blame --max 0   all running jobs\n"
                  "a blame --json | jq -r '.jobs[] | [.user, .gpus] | @tsv'\n",
-     .details =
-         "On Azure Machine Learning: on all computes of the workspace.\n"
-         "--json: version (1), cluster, platform, total and jobs, each with job, user, experiment, name,\n"
-         "node_names, nodes, gpus, running_s, limit_s (null: not known, or none).",
+     .details = "On Azure Machine Learning: on all computes of the workspace.\n"
+                "--json: version (1), cluster, platform, total and jobs, each with job, user, experiment, name,\n"
+                "node_names, nodes, gpus, running_s, limit_s (null: not known, or none).",
      .options = "cluster param max json",
      .run = cmd_blame},
     {.name = "upload",
@@ -335,22 +317,21 @@ const struct cli_command cli_commands[] = {
                  "a -c eu -f we u data/voc20       from the store of we to that of eu\n"
                  "a u --dry-run --delete data      what would be copied and deleted, and why\n"
                  "a u --exclude '*.tmp' --exclude '/cache/' data\n",
-     .details =
-         "Files whose size and modification time match are skipped. After an interruption the same command\n"
-         "continues where it stopped. Files that are newer in the store, and different, are left and named\n"
-         "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first. Links\n"
-         "inside the folder are kept; one that leads out of it is named, and the exit status is 8. --follow\n"
-         "stores what it leads to, wherever that is, as files and folders; --skip-links leaves it out. Links\n"
-         "that lead back to a folder that they are in, or nowhere, are named and not followed. So is what\n"
-         "cannot be read, and names that are not UTF-8: the rest is stored, and --exclude leaves them out.\n"
-         "--delete spares what the store has below such names.\n"
-         "With several paths, a failure of one does not stop the others; the exit status is then 8.\n"
-         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
-         "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
-         "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
-         "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
-         "(copy, delete, leave), size, path and reason.",
+     .details = "Files whose size and modification time match are skipped. After an interruption the same command\n"
+                "continues where it stopped. Files that are newer in the store, and different, are left and named\n"
+                "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first. Links\n"
+                "inside the folder are kept; one that leads out of it is named, and the exit status is 8. --follow\n"
+                "stores what it leads to, wherever that is, as files and folders; --skip-links leaves it out. Links\n"
+                "that lead back to a folder that they are in, or nowhere, are named and not followed. So is what\n"
+                "cannot be read, and names that are not UTF-8: the rest is stored, and --exclude leaves them out.\n"
+                "--delete spares what the store has below such names.\n"
+                "With several paths, a failure of one does not stop the others; the exit status is then 8.\n"
+                "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
+                "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
+                "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
+                "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
+                "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
+                "(copy, delete, leave), size, path and reason.",
      .options = "from-cluster md5 follow-links skip-links " TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
@@ -365,18 +346,17 @@ const struct cli_command cli_commands[] = {
                  "a -c eu d output\n"
                  "a d --include '*.npz' --bwlimit 20M output\n"
                  "a d --delete data/coco           the local folder becomes what the store has\n",
-     .details =
-         "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
-         "modification time match are skipped. After an interruption the same command continues where it\n"
-         "stopped. Files that are newer here, and different, are left and named unless --overwrite is given.\n"
-         "Nothing is deleted without --delete, which counts and asks first. With several paths, a failure of\n"
-         "one does not stop the others; the exit status is then 8.\n"
-         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
-         "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
-         "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
-         "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
-         "(copy, delete, leave), size, path and reason.",
+     .details = "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
+                "modification time match are skipped. After an interruption the same command continues where it\n"
+                "stopped. Files that are newer here, and different, are left and named unless --overwrite is given.\n"
+                "Nothing is deleted without --delete, which counts and asks first. With several paths, a failure of\n"
+                "one does not stop the others; the exit status is then 8.\n"
+                "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
+                "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
+                "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
+                "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
+                "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
+                "(copy, delete, leave), size, path and reason.",
      .options = TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
@@ -390,10 +370,9 @@ const struct cli_command cli_commands[] = {
                  "a ls -r data/voc20               everything below\n"
                  "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
                  "a ls --leftovers data            what interrupted transfers left, in the store and here\n",
-     .details =
-         "Names are sorted; control characters in them are shown as '?'. With --json each object is a line of\n"
-         "its own: version (1), path, name, kind (file, symlink, folder, leftover), size, mtime, mode, md5;\n"
-         "null: not known; of a leftover also place (store, here). The counts go to stderr.",
+     .details = "Names are sorted; control characters in them are shown as '?'. With --json each object is a line of\n"
+                "its own: version (1), path, name, kind (file, symlink, folder, leftover), size, mtime, mode, md5;\n"
+                "null: not known; of a leftover also place (store, here). The counts go to stderr.",
      .options = "cluster param recursive long bytes leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
@@ -407,12 +386,11 @@ const struct cli_command cli_commands[] = {
                  "a rm -y output/old\n"
                  "a rm --include '*.tmp' output\n"
                  "a rm --leftovers data            what interrupted transfers left, in the store and here\n",
-     .details =
-         "Counts first and asks; without a terminal -y is needed. Objects that changed after they were listed\n"
-         "stay and are named; the exit status is then 8. The local folder is not touched. --dry-run prints a\n"
-         "path on each line, with --json an object: version (1), action (delete), size, path. --json ends with\n"
-         "a line with version (1), summary (rm), dry_run, objects, bytes, failed, failures, errors: see 'a\n"
-         "upload'.",
+     .details = "Counts first and asks; without a terminal -y is needed. Objects that changed after they were listed\n"
+                "stay and are named; the exit status is then 8. The local folder is not touched. --dry-run prints a\n"
+                "path on each line, with --json an object: version (1), action (delete), size, path. --json ends with\n"
+                "a line with version (1), summary (rm), dry_run, objects, bytes, failed, failures, errors: see 'a\n"
+                "upload'.",
      .options = "cluster param dry-run yes include exclude filter-from leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
@@ -424,9 +402,8 @@ const struct cli_command cli_commands[] = {
      .examples = "a du data                        size, objects\n"
                  "a du -d 1 data                   for each folder in it too\n"
                  "a du --json -d 2 output | jq -s 'sort_by(-.bytes)[:10]'\n",
-     .details =
-         "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
-         "(1), path, objects, bytes.",
+     .details = "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
+                "(1), path, objects, bytes.",
      .options = "cluster param depth bytes json transfers",
      .min_words = 1,
      .max_words = ANY,
@@ -438,9 +415,8 @@ const struct cli_command cli_commands[] = {
      .examples = "a cat output/result.json | jq .accuracy\n"
                  "a cat --last 10k output/log.txt  the end of a log\n"
                  "a cat --first 1M data/big.csv | head\n",
-     .details =
-         "A whole file is verified at its end: if it does not match the store's checksum, the exit status is 1\n"
-         "and the output must not be trusted. A growing log is printed up to its length at the start.",
+     .details = "A whole file is verified at its end: if it does not match the store's checksum, the exit status is 1\n"
+                "and the output must not be trusted. A growing log is printed up to its length at the start.",
      .options = "cluster param first last memory transfers bwlimit",
      .min_words = 1,
      .max_words = ANY,
@@ -453,16 +429,14 @@ const struct cli_command cli_commands[] = {
                  "a verify --deep output               reads all bytes on both sides\n"
                  "a -c eu -f we verify data/voc20      the store of we with that of eu\n"
                  "a verify data | grep '^content '\n",
-     .details =
-         "One line for each difference: a word, a blank, the path. missing: not in the store; extra: only in\n"
-         "the store; kind: a file here, a link or folder there; size; content: the bytes, by a checksum that\n"
-         "the store keeps, or read where it keeps none. --follow: as for 'a upload'. Exit status 0: no\n"
-         "difference; 8: there are some.\n"
-         "--json: a line each with version (1), difference, path, and from (the local side, or that of -f)\n"
-         "and to (the store): kind, size and mtime, or null.",
-     .options =
-         "cluster param from-cluster deep follow-links include exclude filter-from json transfers bwlimit "
-         "memory part-size",
+     .details = "One line for each difference: a word, a blank, the path. missing: not in the store; extra: only in\n"
+                "the store; kind: a file here, a link or folder there; size; content: the bytes, by a checksum that\n"
+                "the store keeps, or read where it keeps none. --follow: as for 'a upload'. Exit status 0: no\n"
+                "difference; 8: there are some.\n"
+                "--json: a line each with version (1), difference, path, and from (the local side, or that of -f)\n"
+                "and to (the store): kind, size and mtime, or null.",
+     .options = "cluster param from-cluster deep follow-links include exclude filter-from json transfers bwlimit "
+                "memory part-size",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -471,12 +445,11 @@ const struct cli_command cli_commands[] = {
      .synopsis = "[--expires TIME] [--share-sas] PATH...",
      .summary = "a URL that reads a file of the store without further credentials",
      .examples = "a url output/model.npz\ncurl -O \"$(a url --expires 1h output/model.npz)\"\n",
-     .details =
-         "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file. It is\n"
-         "signed with an account_key or a login. Where the account file has only a sas_token, --share-sas puts\n"
-         "that into the URL, with everything it permits, until it expires; --expires is refused then, as it is\n"
-         "for a file in a folder store.\n"
-         "--json: a line for each with version (1), path and url.",
+     .details = "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file. It is\n"
+                "signed with an account_key or a login. Where the account file has only a sas_token, --share-sas puts\n"
+                "that into the URL, with everything it permits, until it expires; --expires is refused then, as it is\n"
+                "for a file in a folder store.\n"
+                "--json: a line for each with version (1), path and url.",
      .options = "cluster param expires share-sas json",
      .min_words = 1,
      .max_words = ANY,
@@ -488,11 +461,10 @@ const struct cli_command cli_commands[] = {
      .examples = "a login                          who you are, and by which credential\n"
                  "a login --device-code            log in with a browser on any machine\n"
                  "a login --device-code --tenant contoso.onmicrosoft.com\n",
-     .details =
-         "Accounts without a key or SAS use the login that the environment has: a service principal, a managed\n"
-         "identity, 'a login --device-code' or 'az login'. A login by --device-code is kept until 'a logout'.\n"
-         "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
-         "token does not say.",
+     .details = "Accounts without a key or SAS use the login that the environment has: a service principal, a managed\n"
+                "identity, 'a login --device-code' or 'az login'. A login by --device-code is kept until 'a logout'.\n"
+                "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
+                "token does not say.",
      .options = "cluster param device-code tenant dry-run json",
      .looks_only = true,
      .run = cmd_login},
@@ -511,9 +483,8 @@ const struct cli_command cli_commands[] = {
                  "a config show --all       keys without a value too\n"
                  "a -c eu -p 'num_gpu: 8' config show --json\n"
                  "a -c eu config check\n",
-     .details =
-         "show leaves out keys without a value. --json: version (1), cluster, file, project_root and values,\n"
-         "which are all keys, each with value and origin; of check version, ok and problems.",
+     .details = "show leaves out keys without a value. --json: version (1), cluster, file, project_root and values,\n"
+                "which are all keys, each with value and origin; of check version, ok and problems.",
      .options = "cluster num-gpu param single compile-args all json",
      .min_words = 1,
      .max_words = 1,
@@ -529,15 +500,14 @@ const struct cli_command cli_commands[] = {
                  "a trust -y                       the same without a question, for scripts\n"
                  "a trust --list                   all that was trusted\n"
                  "a trust --remove                 this project is not trusted any more\n",
-     .details =
-         "The files of a project may come from anybody. Before they first make ACT reach out of the\n"
-         "project, by a link ('data', 'assets'), a store or an account file elsewhere, 'slurm.login',\n"
-         "'slurm.root' or a host that is not Azure's, every verb shows what, and asks; without a\n"
-         "terminal it exits with 4. The answer is kept for the project's path and exactly what was\n"
-         "shown. ACT_TRUSTED_PROJECTS (paths separated by ':', or '*') trusts without a question. Your\n"
-         "credentials go to 'trusted_hosts' alone, whatever is trusted here.\n"
-         "--json: version (1), path, reaches, untrusted; with --list: version and projects with path and\n"
-         "trusted. A text that is not UTF-8 is {\"base64\": ...}.",
+     .details = "The files of a project may come from anybody. Before they first make ACT reach out of the\n"
+                "project, by a link ('data', 'assets'), a store or an account file elsewhere, 'slurm.login',\n"
+                "'slurm.root' or a host that is not Azure's, every verb shows what, and asks; without a\n"
+                "terminal it exits with 4. The answer is kept for the project's path and exactly what was\n"
+                "shown. ACT_TRUSTED_PROJECTS (paths separated by ':', or '*') trusts without a question. Your\n"
+                "credentials go to 'trusted_hosts' alone, whatever is trusted here.\n"
+                "--json: version (1), path, reaches, untrusted; with --list: version and projects with path and\n"
+                "trusted. A text that is not UTF-8 is {\"base64\": ...}.",
      .options = "cluster param list remove json yes dry-run",
      .max_words = 1,
      .bare = true,
@@ -546,12 +516,10 @@ const struct cli_command cli_commands[] = {
     {.name = "doctor",
      .synopsis = "",
      .summary = "whether all that runs of the cluster need is there",
-     .examples =
-         "a doctor\na -c eu doctor\na doctor --json | jq -r '.checks[] | select(.ok | not) | .text'\n",
-     .details =
-         "One line for each check: what was found, or what is wrong and what to do. Exit status 0: all is\n"
-         "well; 1: something is not. Changes nothing on the cluster. --json: version (1), ok, and checks, each\n"
-         "with what, ok, text.",
+     .examples = "a doctor\na -c eu doctor\na doctor --json | jq -r '.checks[] | select(.ok | not) | .text'\n",
+     .details = "One line for each check: what was found, or what is wrong and what to do. Exit status 0: all is\n"
+                "well; 1: something is not. Changes nothing on the cluster. --json: version (1), ok, and checks, each\n"
+                "with what, ok, text.",
      .options = "cluster param json",
      .bare = true,
      .run = cmd_doctor},
@@ -638,8 +606,7 @@ static const struct {
     {"cp copy sync rsync mv", "'a u PATH' copies to the store, 'a d PATH' from it"},
     {"push put send", "'a u PATH' copies to the store"},
     {"pull get fetch", "'a d PATH' copies from the store, 'a q RUN' fetches the logs of a run"},
-    {"tail log attach follow watch",
-     "'a logs -f RUN' follows a run, 'a logs --tail 20 RUN' is the end of its log"},
+    {"tail log attach follow watch", "'a logs -f RUN' follows a run, 'a logs --tail 20 RUN' is the end of its log"},
     {"rerun retry restart", "'a resubmit RUN' runs it again"},
     {"remove delete del", "'a rm PATH' removes from the store"},
     {"sinfo top", "'a summary' tells what the cluster is doing"},

@@ -10,8 +10,7 @@
 #include "flow/flow.h"
 #include "flow/trust.h"
 
-static void push_override(struct config_override *list, size_t *n, const char *key, const char *value,
-                          const char *flag)
+static void push_override(struct config_override *list, size_t *n, const char *key, const char *value, const char *flag)
 {
     if (value)
         list[(*n)++] = (struct config_override){.key = key, .value = value, .flag = flag};
@@ -32,9 +31,8 @@ void cli_request(const struct cli *cli, struct cli_request *out)
     const struct cli_options *o = &cli->options;
     struct config_request *r = &out->config;
 
-    *out = (struct cli_request){.config = {.cluster = o->cluster,
-                                           .params = (const char *const *)o->params.v,
-                                           .overrides = out->overrides}};
+    *out = (struct cli_request){
+        .config = {.cluster = o->cluster, .params = (const char *const *)o->params.v, .overrides = out->overrides}};
     if (o->num_gpu >= 0)
         snprintf(out->num_gpu, sizeof(out->num_gpu), "%lld", (long long)o->num_gpu);
     push_override(out->overrides, &r->n_overrides, "num_gpu", o->num_gpu >= 0 ? out->num_gpu : NULL, "-n");
@@ -42,8 +40,7 @@ void cli_request(const struct cli *cli, struct cli_request *out)
     push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");
 }
 
-int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
-                  struct act_error *err)
+int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     struct cli_request request;

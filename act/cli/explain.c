@@ -48,8 +48,7 @@ static struct rows sum_folders(const struct package_list *list)
     for (size_t i = 0; i < list->n; i++) {
         const struct package_entry *e = &list->v[i];
         const char *slash = strchr(e->path, '/');
-        struct row *row =
-            slash ? row_of(&rows, e->path, (size_t)(slash - e->path) + 1) : row_of(&rows, "./", 2);
+        struct row *row = slash ? row_of(&rows, e->path, (size_t)(slash - e->path) + 1) : row_of(&rows, "./", 2);
         row->files += !S_ISDIR(e->mode);
         row->bytes += S_ISREG(e->mode) ? e->size : 0;
     }
@@ -202,8 +201,8 @@ static json_t *entries_json(const struct package_entry *const *v, size_t n)
     json_t *list = json_array();
 
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:o,s:I}", "path", codec_json_bytes_new(v[i]->path), "bytes",
-                                              (json_int_t)v[i]->size));
+        json_array_append_new(
+            list, json_pack("{s:o,s:I}", "path", codec_json_bytes_new(v[i]->path), "bytes", (json_int_t)v[i]->size));
     return list;
 }
 
@@ -213,9 +212,8 @@ static json_t *folders_json(const struct package_list *list)
     json_t *out = json_array();
 
     for (size_t i = 0; i < rows.n; i++)
-        json_array_append_new(out, json_pack("{s:o,s:I,s:I}", "path", codec_json_bytes_new(rows.v[i].name),
-                                             "files", (json_int_t)rows.v[i].files, "bytes",
-                                             (json_int_t)rows.v[i].bytes));
+        json_array_append_new(out, json_pack("{s:o,s:I,s:I}", "path", codec_json_bytes_new(rows.v[i].name), "files",
+                                             (json_int_t)rows.v[i].files, "bytes", (json_int_t)rows.v[i].bytes));
     release_rows(&rows);
     return out;
 }
@@ -226,8 +224,8 @@ static json_t *rules_json(const struct package_list *list)
     json_t *out = json_array();
 
     for (size_t i = 0; i < rows.n; i++)
-        json_array_append_new(out, json_pack("{s:o,s:I}", "rule", codec_json_bytes_new(rows.v[i].name),
-                                             "left_out", (json_int_t)rows.v[i].files));
+        json_array_append_new(out, json_pack("{s:o,s:I}", "rule", codec_json_bytes_new(rows.v[i].name), "left_out",
+                                             (json_int_t)rows.v[i].files));
     release_rows(&rows);
     return out;
 }
@@ -237,9 +235,8 @@ static json_t *left_out_json(const struct package_list *list)
     json_t *out = json_array();
 
     for (size_t i = 0; i < list->n_left_out; i++)
-        json_array_append_new(out,
-                              json_pack("{s:o,s:o}", "path", codec_json_bytes_new(list->left_out[i].path),
-                                        "rule", codec_json_bytes_new(list->left_out[i].rule)));
+        json_array_append_new(out, json_pack("{s:o,s:o}", "path", codec_json_bytes_new(list->left_out[i].path), "rule",
+                                             codec_json_bytes_new(list->left_out[i].rule)));
     return out;
 }
 
@@ -268,10 +265,10 @@ static json_t *package_json(const struct flow_init *io)
     return json_pack("{s:i,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:s?,s:o}", "version", 1, "files",
                      (json_int_t)count_files(&io->list), "entries", (json_int_t)io->list.n, "bytes",
                      (json_int_t)io->list.bytes, "content", all_entries_json(&io->list), "folders",
-                     folders_json(&io->list), "left_out", left_out_json(&io->list), "rules",
-                     rules_json(&io->list), "largest", entries_json(largest, n), "files_to_compress",
-                     (json_int_t)io->package.read_files, "bytes_to_compress",
-                     (json_int_t)io->package.read_bytes, "sha256", sha256, "stored", stored_json(io));
+                     folders_json(&io->list), "left_out", left_out_json(&io->list), "rules", rules_json(&io->list),
+                     "largest", entries_json(largest, n), "files_to_compress", (json_int_t)io->package.read_files,
+                     "bytes_to_compress", (json_int_t)io->package.read_bytes, "sha256", sha256, "stored",
+                     stored_json(io));
 }
 
 int cli_explain_package(const struct cli *cli, const struct flow_init *io, struct act_error *err)

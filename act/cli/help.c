@@ -8,22 +8,20 @@ enum { COLUMN = 30 };
 /* "  left                right" */
 static void print_row(FILE *out, const char *left, const char *right)
 {
-    fprintf(out, "  %-*s%s%s\n", COLUMN - 2, left,
-            strlen(left) < COLUMN - 2 ? "" : "\n                              ", right);
+    fprintf(out, "  %-*s%s%s\n", COLUMN - 2, left, strlen(left) < COLUMN - 2 ? "" : "\n                              ",
+            right);
 }
 
 static void print_option(FILE *out, const struct cli_option *o)
 {
-    ACT_AUTOFREE char *left =
-        act_sprintf("%s%s--%s%s%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "",
-                    o->long_name, o->argument ? " " : "", o->argument ? o->argument : "");
+    ACT_AUTOFREE char *left = act_sprintf("%s%s--%s%s%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "",
+                                          o->long_name, o->argument ? " " : "", o->argument ? o->argument : "");
 
     print_row(out, left, o->help);
 }
 
 /* The verb's options for that place, below a title. */
-static void print_options(FILE *out, const struct cli_command *command, enum cli_place place,
-                          const char *title)
+static void print_options(FILE *out, const struct cli_command *command, enum cli_place place, const char *title)
 {
     for (const struct cli_option *o = NULL; (o = cli_next_option(command, place, o));) {
         if (title)
@@ -63,18 +61,16 @@ void cli_print_overview(FILE *out)
     for (const struct cli_command *c = cli_commands; c->name; c++) {
         if (c->hidden)
             continue;
-        ACT_AUTOFREE char *left =
-            act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
+        ACT_AUTOFREE char *left = act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
         print_row(out, left, c->summary);
     }
     print_options(out, NULL, CLI_BEFORE, "options, before the verbs that take them or behind");
     print_options(out, NULL, CLI_EVERYWHERE, "options of every verb");
-    fprintf(
-        out,
-        "\nexit status: %s"
-        "Without any configuration there is the cluster 'local': this machine, with a folder as its store.\n"
-        "'a VERB --help' says more.\n",
-        cli_exit_statuses);
+    fprintf(out,
+            "\nexit status: %s"
+            "Without any configuration there is the cluster 'local': this machine, with a folder as its store.\n"
+            "'a VERB --help' says more.\n",
+            cli_exit_statuses);
 }
 
 void cli_print_help(const struct cli_command *c, FILE *out)

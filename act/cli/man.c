@@ -96,8 +96,7 @@ static void put_option(FILE *out, const struct cli_option *o)
 }
 
 /* The verb's options for that place, below a heading (NULL: the previous one). */
-static void put_options(FILE *out, const struct cli_command *command, enum cli_place place,
-                        const char *heading)
+static void put_options(FILE *out, const struct cli_command *command, enum cli_place place, const char *heading)
 {
     for (const struct cli_option *o = NULL; (o = cli_next_option(command, place, o));) {
         if (heading)
@@ -147,10 +146,9 @@ static void put_verb(FILE *out, const struct cli_command *c)
 static void put_documents(FILE *out)
 {
     fputs(".PP\n", out);
-    put_prose(
-        out,
-        "Tutorials and the reference are in share/doc/act-cluster/docs, example files in share/act/examples,\n"
-        "below the folder where ACT is installed.\n");
+    put_prose(out,
+              "Tutorials and the reference are in share/doc/act-cluster/docs, example files in share/act/examples,\n"
+              "below the folder where ACT is installed.\n");
 }
 
 static void put_overview(FILE *out)
@@ -184,13 +182,12 @@ static void put_file_format(FILE *out, const struct cli_command *command)
     (void)command;
     put_title(out, "act.yaml", 5, "what a project of ACT and its clusters are");
     fputs(".SH DESCRIPTION\n", out);
-    put_prose(
-        out,
-        "aux_data/aml/CLUSTER.yaml in the project describes the cluster that 'a -c CLUSTER' means; aml.yaml\n"
-        "is taken where none is named.\nEach key can be overridden by 'a -p YAML', and a simple one of the top\n"
-        "level by the environment variable ACT_KEY.\n"
-        "A member of a member is written here with a dot between them; a star stands for any name.\n"
-        "'a config show' says what holds, and from where.\n");
+    put_prose(out,
+              "aux_data/aml/CLUSTER.yaml in the project describes the cluster that 'a -c CLUSTER' means; aml.yaml\n"
+              "is taken where none is named.\nEach key can be overridden by 'a -p YAML', and a simple one of the top\n"
+              "level by the environment variable ACT_KEY.\n"
+              "A member of a member is written here with a dot between them; a star stands for any name.\n"
+              "'a config show' says what holds, and from where.\n");
     fputs(".SH CLUSTER FILE\n", out);
     config_each_key(CONFIG_CLUSTER_FILE, put_key, out);
     fputs(".SH ACCOUNT FILE\nWhat azure_blob_config_file names.\n", out);

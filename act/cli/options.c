@@ -14,7 +14,7 @@
 
 /* The member that an option sets, and its type: a member of another type does not compile. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type */
-#define OPTION(kind, type, member)                                                                           \
+#define OPTION(kind, type, member)                                                                                     \
     kind, _Generic(((struct cli_options *)0)->member, type : offsetof(struct cli_options, member))
 /* NOLINTEND(bugprone-macro-parentheses) */
 #define FLAG(member)     OPTION(CLI_FLAG, bool, member)
@@ -25,22 +25,18 @@
 #define SIZE(member)     OPTION(CLI_SIZE, uint64_t, member)
 
 const struct cli_option cli_option_table[] = {
-    {"-f", "file", STRING(job_file), "FILE", "what a Batch AI job file says, instead of a command",
-     CLI_BEHIND},
+    {"-f", "file", STRING(job_file), "FILE", "what a Batch AI job file says, instead of a command", CLI_BEHIND},
     {"-f", "follow", FLAG(follow), NULL, "go on until the run ends", CLI_BEHIND},
     {NULL, "rank", INT(rank), "N", "the log of this rank (default 0)", CLI_BEHIND},
-    {NULL, "all", FLAG(all), NULL, "logs: of all ranks, each line with its rank; config: all keys",
-     CLI_BEHIND},
+    {NULL, "all", FLAG(all), NULL, "logs: of all ranks, each line with its rank; config: all keys", CLI_BEHIND},
     {NULL, "attempt", INT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", CLI_BEHIND},
     {"-n", "tail", INT(tail), "N", "only the last N lines", CLI_BEHIND},
     {NULL, "name", STRING(log_name), "LOG", "this log, as 'a q RUN' names it", CLI_BEHIND},
-    {NULL, "rebuild", FLAG(rebuild), NULL, "first take the runs of the cluster that the ledger lacks",
-     CLI_BEHIND},
+    {NULL, "rebuild", FLAG(rebuild), NULL, "first take the runs of the cluster that the ledger lacks", CLI_BEHIND},
     {NULL, "refresh", FLAG(refresh), NULL, "fetch the logs again from their beginnings", CLI_BEHIND},
     {NULL, "timeout", DURATION(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d", CLI_BEHIND},
     {NULL, "expires", DURATION(expires_s), "TIME", "valid for this time: 90s, 15m, 24h, 7d", CLI_BEHIND},
-    {NULL, "share-sas", FLAG(share_sas), NULL, "if there is only a sas_token, give it away in the URL",
-     CLI_BEHIND},
+    {NULL, "share-sas", FLAG(share_sas), NULL, "if there is only a sas_token, give it away in the URL", CLI_BEHIND},
     {NULL, "last-package", FLAG(last_package), NULL, "the package stored last, not the files as they are now",
      CLI_BEHIND},
     {NULL, "no-container", FLAG(no_container), NULL, "run directly, not in the cluster's image", CLI_BEHIND},
@@ -58,11 +54,9 @@ const struct cli_option cli_option_table[] = {
     {NULL, "vm-size", STRING(vm_size), "SIZE", "of a node: STANDARD_NC6, ...", CLI_BEHIND},
     {NULL, "min", INT(min), "N", "nodes that stay when there is nothing to do (default 0)", CLI_BEHIND},
     {NULL, "nodes", INT(nodes), "N", "exactly N nodes, whether there is work or not", CLI_BEHIND},
-    {NULL, "idle", DURATION(idle_s), "TIME", "a node without work goes after this time: 120s, 5m",
-     CLI_BEHIND},
+    {NULL, "idle", DURATION(idle_s), "TIME", "a node without work goes after this time: 120s, 5m", CLI_BEHIND},
     {NULL, "low-priority", FLAG(low_priority), NULL, "cheaper nodes that may be taken away", CLI_BEHIND},
-    {NULL, "admin-user", STRING(admin_user), "NAME", "who may log in to the nodes (default azureuser)",
-     CLI_BEHIND},
+    {NULL, "admin-user", STRING(admin_user), "NAME", "who may log in to the nodes (default azureuser)", CLI_BEHIND},
     {NULL, "ssh-key", STRING(ssh_key), "FILE", "a public key that may log in to the nodes", CLI_BEHIND},
     {NULL, "location", STRING(location), "REGION", "where (default: where the workspace is)", CLI_BEHIND},
     {NULL, "no-wait", FLAG(no_wait), NULL, "return when the service has accepted it", CLI_BEHIND},
@@ -71,14 +65,10 @@ const struct cli_option cli_option_table[] = {
     {NULL, "last", SIZE(last), "SIZE", "only so many bytes at the end", CLI_BEHIND},
     {"-y", "yes", FLAG(yes), NULL, "do not ask", CLI_BEFORE},
     {NULL, "max", INT(max), "N", "at most N of them (0: all)", CLI_BEFORE},
-    {NULL, "delete", FLAG(delete_extra), NULL, "delete at the destination what the source has not",
-     CLI_BEHIND},
-    {NULL, "max-delete", INT(max_delete), "N", "with --delete: change nothing if it were more than N",
-     CLI_BEHIND},
-    {NULL, "include", STRINGS(includes), "PATTERN", "only what matches (gitignore syntax; repeatable)",
-     CLI_BEHIND},
-    {NULL, "exclude", STRINGS(excludes), "PATTERN", "not what matches (gitignore syntax; repeatable)",
-     CLI_BEHIND},
+    {NULL, "delete", FLAG(delete_extra), NULL, "delete at the destination what the source has not", CLI_BEHIND},
+    {NULL, "max-delete", INT(max_delete), "N", "with --delete: change nothing if it were more than N", CLI_BEHIND},
+    {NULL, "include", STRINGS(includes), "PATTERN", "only what matches (gitignore syntax; repeatable)", CLI_BEHIND},
+    {NULL, "exclude", STRINGS(excludes), "PATTERN", "not what matches (gitignore syntax; repeatable)", CLI_BEHIND},
     {NULL, "filter-from", STRINGS(filter_files), "FILE", "exclude what this gitignore file says", CLI_BEHIND},
     {NULL, "checksum", FLAG(checksum), NULL, "compare the content, not size and time", CLI_BEHIND},
     {NULL, "overwrite", FLAG(overwrite), NULL, "also what is newer at the destination", CLI_BEHIND},
@@ -90,10 +80,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "transfers", INT(transfers), "N", "at most N requests at once, 1 to 500", CLI_BEHIND},
     {NULL, "bwlimit", SIZE(bwlimit), "RATE", "at most this many bytes a second: 500k, 10M", CLI_BEHIND},
     {NULL, "memory", SIZE(memory), "SIZE", "for parts under way (default 64M)", CLI_BEHIND},
-    {NULL, "part-size", SIZE(part_size), "SIZE", "large files go in parts of this size (default 8M)",
-     CLI_BEHIND},
-    {NULL, "no-sync", FLAG(no_sync), NULL, "do not wait for the disk: a power cut may take files",
-     CLI_BEHIND},
+    {NULL, "part-size", SIZE(part_size), "SIZE", "large files go in parts of this size (default 8M)", CLI_BEHIND},
+    {NULL, "no-sync", FLAG(no_sync), NULL, "do not wait for the disk: a power cut may take files", CLI_BEHIND},
 
     {"-c", "cluster", STRING(cluster), "CLUSTER", "use aux_data/aml/CLUSTER.yaml", CLI_BEFORE},
     {"-n", "num-gpu", INT(num_gpu), "N", "GPUs, or processes where there are none", CLI_BEFORE},
@@ -188,8 +176,7 @@ static bool has_number(const struct cli_option *o, const char *word)
            word[2 + strspn(word + 2, "0123456789")] == '\0';
 }
 
-const struct cli_option *cli_find_option(const struct cli_command *command, const char *word,
-                                         const char **out_value)
+const struct cli_option *cli_find_option(const struct cli_command *command, const char *word, const char **out_value)
 {
     const char *eq = strchr(word, '=');
     size_t name_len = eq ? (size_t)(eq - word) : strlen(word);
@@ -213,8 +200,8 @@ const struct cli_option *cli_find_option(const struct cli_command *command, cons
     return NULL;
 }
 
-static int store_value(const struct cli_option *o, const char *word, const char *value,
-                       struct cli_options *options, struct act_error *err)
+static int store_value(const struct cli_option *o, const char *word, const char *value, struct cli_options *options,
+                       struct act_error *err)
 {
     void *at = (char *)options + o->offset;
     int64_t number;
@@ -238,14 +225,12 @@ static int store_value(const struct cli_option *o, const char *word, const char 
         return 0;
     case CLI_DURATION:
         if (!act_duration_from_text(value, &number) || number == 0)
-            return act_error_set(err, ACT_USAGE, "%s takes a time such as 90s, 15m, 24h or 7d, not '%s'",
-                                 word, value);
+            return act_error_set(err, ACT_USAGE, "%s takes a time such as 90s, 15m, 24h or 7d, not '%s'", word, value);
         *(int64_t *)at = number;
         return 0;
     case CLI_SIZE:
         if (!act_size_from_text(value, &size) || size == 0)
-            return act_error_set(err, ACT_USAGE, "%s takes a size such as 500k, 64M or 1G, not '%s'", word,
-                                 value);
+            return act_error_set(err, ACT_USAGE, "%s takes a size such as 500k, 64M or 1G, not '%s'", word, value);
         *(uint64_t *)at = size;
         return 0;
     }
@@ -280,8 +265,7 @@ static void list_options(const struct cli_command *command, struct act_buf *out)
     for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
         bool brief = o->short_name && strlen(o->short_name) <= READABLE;
         if (o->help && o->place != CLI_EVERYWHERE && cli_takes(command, o))
-            act_buf_addf(out, "%s%s%s", out->len ? ", " : "", brief ? "" : "--",
-                         brief ? o->short_name : o->long_name);
+            act_buf_addf(out, "%s%s%s", out->len ? ", " : "", brief ? "" : "--", brief ? o->short_name : o->long_name);
     }
     if (!out->len)
         act_buf_adds(out, "no options but those of every verb: -q, -h");
@@ -323,16 +307,14 @@ static bool is_behind_some_verb(const char *word)
 static int unknown_before(const char *name, struct act_error *err)
 {
     if (is_behind_some_verb(name))
-        return act_error_set(err, ACT_USAGE, "'%s' stands behind its verb; 'a help' lists what stands before",
-                             name);
+        return act_error_set(err, ACT_USAGE, "'%s' stands behind its verb; 'a help' lists what stands before", name);
     ACT_AUTOFREE char *near = nearest_option(NULL, name);
     ACT_AUTOFREE char *then = apart(near);
     return act_error_set(err, ACT_USAGE, "unknown option '%s'%ssee 'a --help'", name, then);
 }
 
 /* "-n=2": only long names take a value this way. 0: it is something else. */
-static int refuse_equals(const struct cli_command *command, const char *word, const char *name,
-                         struct act_error *err)
+static int refuse_equals(const struct cli_command *command, const char *word, const char *name, struct act_error *err)
 {
     const char *value = strchr(word, '='), *ignored;
     const struct cli_option *o = value ? cli_find_option(command, name, &ignored) : NULL;
@@ -355,14 +337,13 @@ static int refuse(const struct cli_command *command, const char *word, bool befo
     if (!command)
         return unknown_before(name, err);
     if (before && cli_find_option(command, word, &ignored))
-        return act_error_set(err, ACT_USAGE, "the '%s' of 'a %s' stands behind it: a %s %s ...", name,
-                             command->name, command->name, name);
+        return act_error_set(err, ACT_USAGE, "the '%s' of 'a %s' stands behind it: a %s %s ...", name, command->name,
+                             command->name, name);
     ACT_AUTOFREE char *near = before ? NULL : nearest_option(command, name);
     ACT_AUTOFREE char *then = apart(near);
     ACT_AUTO(act_buf) taken = {0};
     list_options(command, &taken);
-    return act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'%sit takes %s", command->name, name, then,
-                         taken.data);
+    return act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'%sit takes %s", command->name, name, then, taken.data);
 }
 
 int cli_unknown_verb(const char *word, struct act_error *err)
@@ -413,8 +394,7 @@ static bool parse_letters(const struct parser *p, const char *word)
     for (int pass = 0; pass < 2; pass++)
         for (const char *letter = word + 1; *letter; letter++) {
             const char name[] = {'-', *letter, '\0'};
-            const struct cli_option *o =
-                *letter == '-' ? NULL : cli_find_option(p->cli->command, name, &ignored);
+            const struct cli_option *o = *letter == '-' ? NULL : cli_find_option(p->cli->command, name, &ignored);
             if (!o || o->type != CLI_FLAG)
                 return false;
             if (pass == 1)
@@ -455,10 +435,10 @@ static int check_count(const struct cli *cli, struct act_error *err)
     if (cli->options.help || (n >= c->min_words && (c->max_words < 0 || n <= c->max_words)))
         return 0;
     if (n < c->min_words)
-        return act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s; 'a %s --help' has examples",
-                             c->name, c->name, c->synopsis, c->name);
-    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s%s%s; 'a %s --help' has examples",
-                         c->name, cli->words.v[c->max_words], c->name, space, c->synopsis, c->name);
+        return act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s; 'a %s --help' has examples", c->name, c->name,
+                             c->synopsis, c->name);
+    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s%s%s; 'a %s --help' has examples", c->name,
+                         cli->words.v[c->max_words], c->name, space, c->synopsis, c->name);
 }
 
 static int parse_words(struct parser *p, struct act_error *err)

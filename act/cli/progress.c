@@ -30,8 +30,8 @@ static uint64_t less(uint64_t a, uint64_t b)
 
 void cli_rate_add(struct cli_rate *r, int64_t ms, const struct transfer_progress *now)
 {
-    r->last = (struct cli_sample){
-        .ms = ms, .bytes = less(now->done_bytes, now->resumed_bytes), .objects = now->done_objects};
+    r->last =
+        (struct cli_sample){.ms = ms, .bytes = less(now->done_bytes, now->resumed_bytes), .objects = now->done_objects};
     if (r->n > 0 && ms - r->v[r->n - 1].ms < SAMPLE_EVERY_MS)
         return;
     if (r->n == CLI_RATE_SAMPLES)
@@ -98,9 +98,8 @@ static void add_counts(const struct cli_rate *rate, const struct transfer_progre
 
     act_size_to_text(now->done_bytes, done);
     act_size_to_text(now->found_bytes, found);
-    act_buf_addf(out, " %llu/%llu%s object%s, %s/%s%s", (count_t)now->done_objects,
-                 (count_t)now->found_objects, more, now->found_objects == 1 && !*more ? "" : "s", done, found,
-                 more);
+    act_buf_addf(out, " %llu/%llu%s object%s, %s/%s%s", (count_t)now->done_objects, (count_t)now->found_objects, more,
+                 now->found_objects == 1 && !*more ? "" : "s", done, found, more);
     if (cli_rate_bytes(rate) >= 0) {
         act_size_to_text((uint64_t)cli_rate_bytes(rate), text);
         act_buf_addf(out, ", %s/s", text);
@@ -134,8 +133,8 @@ static void add_bar(int percent, int room, struct act_buf *out)
     act_buf_addc(out, ']');
 }
 
-void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
-                       size_t width, struct act_buf *out)
+void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now, size_t width,
+                       struct act_buf *out)
 {
     int percent = percent_of(now), ignored;
     ACT_AUTO(act_buf) counts = {0};
@@ -151,8 +150,7 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
         out->data[out->len = act_columns_fit(out->data, (int)width, &ignored)] = '\0';
 }
 
-struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
-                                          const struct transfer_progress *b)
+struct transfer_progress cli_progress_sum(const struct transfer_progress *a, const struct transfer_progress *b)
 {
     return (struct transfer_progress){
         .found_objects = a->found_objects + b->found_objects,
@@ -207,8 +205,7 @@ static void show(void *arg, const struct transfer_progress *of_path)
     p->shown = true;
 }
 
-void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
-                        struct transfer_options *options)
+void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet, struct transfer_options *options)
 {
     *p = (struct cli_progress){.verb = verb, .started_ms = act_now_monotonic_ms()};
     p->last_plain_ms = p->started_ms;

@@ -18,8 +18,7 @@ bool cli_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    return isatty(out == stdout ? STDOUT_FILENO : STDERR_FILENO) && !(no && *no) && term &&
-           strcmp(term, "dumb") != 0;
+    return isatty(out == stdout ? STDOUT_FILENO : STDERR_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...)
@@ -70,8 +69,7 @@ void cli_end_text(void)
 
 int cli_print_json(json_t *value, struct act_error *err)
 {
-    int rc = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG)) == 0 &&
-                     fputc('\n', stdout) != EOF
+    int rc = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG)) == 0 && fputc('\n', stdout) != EOF
                  ? 0
                  : -1;
 
@@ -174,15 +172,10 @@ static void push_times(struct act_strv *cells, const struct flow_run *run, bool 
 void cli_print_runs(const struct flow_runs *runs, bool with_reason)
 {
     static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
-                                   cluster = {"CLUSTER", 'l', .rank = 3, .min = 8},
-                                   gpus = {"GPUS", 'r', .rank = 4}, created = {"CREATED", 'l', .rank = 5};
-    const struct cli_column plain[] = {id,
-                                       state,
-                                       cluster,
-                                       gpus,
-                                       created,
-                                       {"ELAPSED", 'r', .rank = 2},
-                                       {"COMMAND", 'l', .rank = 1, .min = 12}};
+                                   cluster = {"CLUSTER", 'l', .rank = 3, .min = 8}, gpus = {"GPUS", 'r', .rank = 4},
+                                   created = {"CREATED", 'l', .rank = 5};
+    const struct cli_column plain[] = {
+        id, state, cluster, gpus, created, {"ELAPSED", 'r', .rank = 2}, {"COMMAND", 'l', .rank = 1, .min = 12}};
     const struct cli_column reasons[] = {id,
                                          state,
                                          cluster,
@@ -281,10 +274,8 @@ void cli_print_json_line(json_t *value)
 
 const char *cli_kind(enum store_kind kind)
 {
-    static const char *const names[] = {[STORE_FILE] = "file",
-                                        [STORE_SYMLINK] = "symlink",
-                                        [STORE_FOLDER] = "folder",
-                                        [STORE_PREFIX] = "folder"};
+    static const char *const names[] = {
+        [STORE_FILE] = "file", [STORE_SYMLINK] = "symlink", [STORE_FOLDER] = "folder", [STORE_PREFIX] = "folder"};
 
     return names[kind];
 }
@@ -357,8 +348,7 @@ bool cli_is_yes(const char *answer)
     size_t n = strcspn(word, " \t\r\n");
     bool alone = word[n + strspn(word + n, " \t\r\n")] == '\0';
 
-    return alone &&
-           ((n == 1 && strncasecmp(word, "y", n) == 0) || (n == 3 && strncasecmp(word, "yes", n) == 0));
+    return alone && ((n == 1 && strncasecmp(word, "y", n) == 0) || (n == 3 && strncasecmp(word, "yes", n) == 0));
 }
 
 bool cli_ask(const char *question)

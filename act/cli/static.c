@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /* OpenSSL's BIO_lookup_ex(): libcurl connects its sockets itself. */
-int getaddrinfo(const char *restrict node, const char *restrict service,
-                const struct addrinfo *restrict hints, struct addrinfo **restrict result)
+int getaddrinfo(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints,
+                struct addrinfo **restrict result)
 {
     (void)node;
     (void)service;
@@ -28,8 +28,8 @@ const char *gai_strerror(int code)
     return "names are not looked up here";
 }
 
-int getnameinfo(const struct sockaddr *restrict address, socklen_t address_len, char *restrict host,
-                socklen_t host_len, char *restrict service, socklen_t service_len, int flags)
+int getnameinfo(const struct sockaddr *restrict address, socklen_t address_len, char *restrict host, socklen_t host_len,
+                char *restrict service, socklen_t service_len, int flags)
 {
     (void)address;
     (void)address_len;
@@ -56,8 +56,8 @@ struct servent *getservbyname(const char *name, const char *protocol)
     return NULL;
 }
 
-int getservbyport_r(int port, const char *restrict protocol, struct servent *restrict room,
-                    char *restrict buffer, size_t len, struct servent **restrict result)
+int getservbyport_r(int port, const char *restrict protocol, struct servent *restrict room, char *restrict buffer,
+                    size_t len, struct servent **restrict result)
 {
     (void)port;
     (void)protocol;

@@ -104,16 +104,14 @@ struct layout {
     bool coloured;
 };
 
-static void add_cell(const struct layout *l, size_t i, const char *text, const char *colour,
-                     struct act_buf *out)
+static void add_cell(const struct layout *l, size_t i, const char *text, const char *colour, struct act_buf *out)
 {
     ACT_AUTO(act_buf) cell = {0};
     int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX);
 
     if (l->columns[i].align == 'r')
         add_blanks(out, blanks);
-    act_buf_addf(out, colour ? "\033[%sm%s\033[0m" : "%s%s", colour ? colour : "",
-                 cell.data ? cell.data : "");
+    act_buf_addf(out, colour ? "\033[%sm%s\033[0m" : "%s%s", colour ? colour : "", cell.data ? cell.data : "");
     if (l->columns[i].align == 'l' && i < l->last)
         add_blanks(out, blanks);
     act_buf_adds(out, i < l->last ? "  " : "\n");
@@ -159,14 +157,11 @@ static void lay_out(struct layout *l, const struct act_strv *lines)
         l->last = l->widths[i] > 0 ? i : l->last;
 }
 
-void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room,
-                    bool coloured, struct act_buf *out)
+void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
+                    struct act_buf *out)
 {
-    struct layout l = {.columns = columns,
-                       .n = n,
-                       .widths = act_calloc(n, sizeof(*l.widths)),
-                       .room = room,
-                       .coloured = coloured};
+    struct layout l = {
+        .columns = columns, .n = n, .widths = act_calloc(n, sizeof(*l.widths)), .room = room, .coloured = coloured};
     ACT_AUTO(act_strv) lines = {0};
 
     for (size_t i = 0; i < cells->n; i++) {

@@ -14,16 +14,14 @@ static int check_links(const struct cli_options *o, struct act_error *err)
     if (o->follow_links && o->skip_links)
         return act_error_set(err, ACT_USAGE, "--follow and --skip-links exclude each other");
     if (o->follow_links && o->from_cluster)
-        return act_error_set(err, ACT_USAGE,
-                             "--follow is for the folder here, not for the store of cluster '%s'",
+        return act_error_set(err, ACT_USAGE, "--follow is for the folder here, not for the store of cluster '%s'",
                              o->from_cluster);
     return 0;
 }
 
 static int check_budget(const struct cli_options *o, struct act_error *err)
 {
-    uint64_t memory = o->memory ? o->memory : TRANSFER_MEMORY,
-             part = o->part_size ? o->part_size : TRANSFER_PART_SIZE;
+    uint64_t memory = o->memory ? o->memory : TRANSFER_MEMORY, part = o->part_size ? o->part_size : TRANSFER_PART_SIZE;
     char m[ACT_UNIT_TEXT], p[ACT_UNIT_TEXT];
 
     if (o->max_delete >= 0 && !o->delete_extra)
@@ -32,9 +30,8 @@ static int check_budget(const struct cli_options *o, struct act_error *err)
         return 0;
     act_size_to_text(memory, m);
     act_size_to_text(part, p);
-    return act_error_set(
-        err, ACT_USAGE,
-        "%s of memory cannot hold one part of %s; give more --memory or a smaller --part-size", m, p);
+    return act_error_set(err, ACT_USAGE,
+                         "%s of memory cannot hold one part of %s; give more --memory or a smaller --part-size", m, p);
 }
 
 int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err)
@@ -84,9 +81,8 @@ json_t *cli_failures_json(const struct transfer_report *report)
     json_t *list = json_array();
 
     for (size_t i = 0; i < report->n_failures; i++)
-        json_array_append_new(list, json_pack("{s:o,s:I,s:o}", "text",
-                                              codec_json_bytes_new(report->failures[i].text), "count",
-                                              (json_int_t)report->failures[i].n, "also",
+        json_array_append_new(list, json_pack("{s:o,s:I,s:o}", "text", codec_json_bytes_new(report->failures[i].text),
+                                              "count", (json_int_t)report->failures[i].n, "also",
                                               cli_names_json(&report->failures[i].also)));
     return list;
 }
@@ -96,9 +92,9 @@ json_t *cli_errors_json(const struct cli_outcome *outcome)
     json_t *list = json_array();
 
     for (size_t i = 0; i < outcome->n_failed; i++)
-        json_array_append_new(list, json_pack("{s:o,s:i}", "text",
-                                              codec_json_bytes_new(act_error_text(&outcome->failed[i])),
-                                              "status", outcome->failed[i].code));
+        json_array_append_new(list,
+                              json_pack("{s:o,s:i}", "text", codec_json_bytes_new(act_error_text(&outcome->failed[i])),
+                                        "status", outcome->failed[i].code));
     return list;
 }
 

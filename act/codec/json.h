@@ -20,13 +20,11 @@ static inline void codec_json_decref_at_exit(json_t **j)
 
 /* Parses len bytes (at most 2048 levels deep, duplicate keys refused). name is used in the error:
  * "name:line:column: ...". A new reference. */
-int codec_json_parse(const char *text, size_t len, const char *name, json_t **out,
-                     struct act_error *err) ACT_NODISCARD;
+int codec_json_parse(const char *text, size_t len, const char *name, json_t **out, struct act_error *err) ACT_NODISCARD;
 int codec_json_read(const char *path, size_t max_bytes, json_t **out, struct act_error *err) ACT_NODISCARD;
 
 /* Indented, keys in insertion order, final newline; replaced atomically with the mode. */
-int codec_json_write(const char *path, const json_t *value, unsigned mode,
-                     struct act_error *err) ACT_NODISCARD;
+int codec_json_write(const char *path, const json_t *value, unsigned mode, struct act_error *err) ACT_NODISCARD;
 
 /* One line, no final newline. New string. */
 char *codec_json_line(const json_t *value);

@@ -15,8 +15,7 @@ struct xml_handler {
     /* All may be NULL. path is "/EnumerationResults/Blobs/Blob/Name" for the element at hand. A negative
      * result stops the parsing; the handler has set err then. */
     int (*start)(void *arg, const char *path, xml_attributes attributes, struct act_error *err);
-    int (*end)(void *arg, const char *path, const char *text,
-               struct act_error *err); /* text: directly inside */
+    int (*end)(void *arg, const char *path, const char *text, struct act_error *err); /* text: directly inside */
 };
 
 /* Parses a whole document of len bytes. A truncated or malformed document is an error ("name:line:column:

@@ -373,8 +373,7 @@ static int tag_meaning(const yaml_char_t *tag)
         const char *tag;
         int meaning;
     } tags[] = {
-        {"!", 1},           {YAML_STR_TAG, 1},    {YAML_NULL_TAG, -1}, {YAML_BOOL_TAG, -1},
-        {YAML_INT_TAG, -1}, {YAML_FLOAT_TAG, -1},
+        {"!", 1}, {YAML_STR_TAG, 1}, {YAML_NULL_TAG, -1}, {YAML_BOOL_TAG, -1}, {YAML_INT_TAG, -1}, {YAML_FLOAT_TAG, -1},
     };
 
     if (!tag)
@@ -529,8 +528,8 @@ static int read_collection(struct reader *r, int depth, struct yaml **out)
     if (rc < 0)
         return rc;
     struct yaml *value = value_at_event(r, is_map ? YAML_MAP : YAML_LIST);
-    struct anchor *anchor = anchor_open(
-        r, is_map ? r->event.data.mapping_start.anchor : r->event.data.sequence_start.anchor, value);
+    struct anchor *anchor =
+        anchor_open(r, is_map ? r->event.data.mapping_start.anchor : r->event.data.sequence_start.anchor, value);
     rc = is_map ? read_map(r, depth, value) : read_list(r, depth, value);
     anchor_close(anchor, value);
     if (rc < 0)

@@ -23,14 +23,13 @@ struct yaml {
     bool quoted;         /* YAML_SCALAR: was quoted, so it is a string */
     struct yaml **items; /* YAML_LIST, YAML_MAP: n of them */
     size_t n;
-    char *file; /* read only: where it was read; lives as long as the value, wherever that is moved to */
+    char *file;       /* read only: where it was read; lives as long as the value, wherever that is moved to */
     int line, column; /* of the value, or of the key inside a map; from 1; 0: not read from text */
 };
 
 /* name: for messages, "name:line:column: ...". An empty document is an empty map. Duplicate keys are errors.
  * All errors are ACT_CONFIG, except that a file cannot be read; none quotes a value, which may be secret. */
-int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out,
-               struct act_error *err) ACT_NODISCARD;
+int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out, struct act_error *err) ACT_NODISCARD;
 /* Of a regular file only. */
 int yaml_read(const char *path, const char *name, struct yaml **out, struct act_error *err) ACT_NODISCARD;
 /* Wipes what it frees. (The plain name yaml_free belongs to libyaml.) */

@@ -65,8 +65,7 @@ static void add_environment(struct yaml *tree)
     bool has_key = !yaml_is_null(yaml_get(tree, "account_key"));
     bool has_sas = !yaml_is_null(yaml_get(tree, "sas_token"));
 
-    if (yaml_is_null(name) || name->kind != YAML_SCALAR ||
-        (meant && *meant && strcmp(meant, name->text) != 0))
+    if (yaml_is_null(name) || name->kind != YAML_SCALAR || (meant && *meant && strcmp(meant, name->text) != 0))
         return;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *value = getenv(rows[i].variable);
@@ -100,8 +99,7 @@ static bool consists_of(const char *text, const char *more)
 static void check_names(const struct config_account *a, const struct yaml *tree, bool is_share,
                         struct config_findings *f)
 {
-    const struct yaml *account = yaml_get(tree, "account_name"),
-                      *container = yaml_get(tree, "container_name");
+    const struct yaml *account = yaml_get(tree, "account_name"), *container = yaml_get(tree, "container_name");
     size_t n = a->container_name ? strlen(a->container_name) : 0;
 
     if (!a->account_name || !*a->account_name)
@@ -136,8 +134,7 @@ static void check_secrets(struct config_account *a, const struct yaml *tree, str
     if (a->account_key) {
         uint8_t *key = act_base64_decode(a->account_key, &len);
         if (!key || len == 0)
-            config_problem(f, yaml_get(tree, "account_key"),
-                           "'account_key' is not base64; copy it again, as a whole");
+            config_problem(f, yaml_get(tree, "account_key"), "'account_key' is not base64; copy it again, as a whole");
         if (key)
             explicit_bzero(key, len);
         free(key);
@@ -145,14 +142,13 @@ static void check_secrets(struct config_account *a, const struct yaml *tree, str
     if (act_streq(a->auth, "key") && !a->account_key)
         config_problem(f, yaml_get(tree, "auth"), "'auth: key' without 'account_key' or $AZURE_STORAGE_KEY");
     if (act_streq(a->auth, "sas") && !a->sas_token)
-        config_problem(f, yaml_get(tree, "auth"),
-                       "'auth: sas' without 'sas_token' or $AZURE_STORAGE_SAS_TOKEN");
+        config_problem(f, yaml_get(tree, "auth"), "'auth: sas' without 'sas_token' or $AZURE_STORAGE_SAS_TOKEN");
 }
 
 static bool is_loopback(const char *host, size_t n)
 {
-    return (n == strlen("localhost") && strncmp(host, "localhost", n) == 0) ||
-           act_starts_with(host, "127.") || act_starts_with(host, "[::1]");
+    return (n == strlen("localhost") && strncmp(host, "localhost", n) == 0) || act_starts_with(host, "127.") ||
+           act_starts_with(host, "[::1]");
 }
 
 static void check_endpoint(struct config_account *a, const struct yaml *tree, struct config_findings *f)
@@ -168,8 +164,7 @@ static void check_endpoint(struct config_account *a, const struct yaml *tree, st
     const char *host = strstr(a->endpoint, "://");
     if ((!plain && !act_starts_with(a->endpoint, "https://")) || strpbrk(a->endpoint, "?#@ \t\r\n\\") ||
         host[3] == '\0' || host[3] == '/') {
-        config_problem(f, at,
-                       "'endpoint' must be a URL as 'https://host' or 'http://127.0.0.1:10000/account'");
+        config_problem(f, at, "'endpoint' must be a URL as 'https://host' or 'http://127.0.0.1:10000/account'");
         return;
     }
     host += 3;
@@ -255,9 +250,8 @@ static int check_asked(const struct config *config, const struct config_folder *
     return 0;
 }
 
-int config_account_read(const struct config *config, const struct config_folder *folder,
-                        struct config_account *out, struct yaml **out_tree, struct config_findings *f,
-                        struct act_error *err)
+int config_account_read(const struct config *config, const struct config_folder *folder, struct config_account *out,
+                        struct yaml **out_tree, struct config_findings *f, struct act_error *err)
 {
     int rc = check_asked(config, folder, err);
 
@@ -293,8 +287,8 @@ int config_account_read(const struct config *config, const struct config_folder 
     return 0;
 }
 
-int config_account(const struct config *config, const struct config_folder *folder,
-                   struct config_account *out, struct act_error *err)
+int config_account(const struct config *config, const struct config_folder *folder, struct config_account *out,
+                   struct act_error *err)
 {
     ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;

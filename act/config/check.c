@@ -3,8 +3,8 @@
 
 #include "config/config_internal.h"
 
-static void check_account(const struct config *config, const struct config_folder *folder,
-                          struct act_strv *seen, struct config_findings *f)
+static void check_account(const struct config *config, const struct config_folder *folder, struct act_strv *seen,
+                          struct config_findings *f)
 {
     ACT_AUTO(config_account) account = {0};
     struct yaml *tree = NULL;

@@ -119,11 +119,10 @@ static void check_share(const struct config_folder *folder, const struct yaml *r
     size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
     if (config_is_share(folder) && (name[good] || good < SHORTEST || good > LONGEST))
-        config_problem(
-            f, at ? at : row,
-            "'%s' has the storage_type 'file', so 'file_share' must be the name of a share: %d to %d "
-            "lower-case letters, digits and '-'",
-            row->key, SHORTEST, LONGEST);
+        config_problem(f, at ? at : row,
+                       "'%s' has the storage_type 'file', so 'file_share' must be the name of a share: %d to %d "
+                       "lower-case letters, digits and '-'",
+                       row->key, SHORTEST, LONGEST);
 }
 
 static char *top_level_text(const struct config *c, const char *key)
@@ -147,8 +146,7 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
             folder->datastore_name = top_level_text(c, "datastore_name");
     }
     if (!file || !*file)
-        config_problem(f, row, "'%s' has no 'azure_blob_config_file', and there is none at the top level",
-                       row->key);
+        config_problem(f, row, "'%s' has no 'azure_blob_config_file', and there is none at the top level", row->key);
     folder->account_file = file;
     if (file && *file && strcmp(file, CONFIG_BUILT_IN) != 0) {
         folder->account_file = config_absolute(file, c->project_root);
@@ -172,13 +170,11 @@ static void read_folder(struct config *c, const struct yaml *row, struct config_
     char *name = folder_of_key(row->key);
 
     if (!name) {
-        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'",
-                     row->key);
+        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'", row->key);
         return;
     }
     if (!act_path_is_safe(name, strlen(name)) || strchr(name, '/') || act_has_control(name)) {
-        config_problem(f, row, "'%s' cannot be a folder of the project; only folders at its top are mapped",
-                       name);
+        config_problem(f, row, "'%s' cannot be a folder of the project; only folders at its top are mapped", name);
         free(name);
         return;
     }
@@ -199,8 +195,7 @@ static void read_rows(struct config *c, struct config_findings *f)
         if (yaml_is_null(row))
             continue;
         if (row->kind != YAML_MAP)
-            config_problem(f, row, "'%s' must be a map with 'azure_blob_config_file' and 'path', or a path",
-                           row->key);
+            config_problem(f, row, "'%s' must be a map with 'azure_blob_config_file' and 'path', or a path", row->key);
         else if (strcmp(row->key, "code_path") == 0)
             read_row(c, row, &c->code, f);
         else
@@ -210,11 +205,9 @@ static void read_rows(struct config *c, struct config_findings *f)
         config_read_keys(config_cluster_keys, ROW, NULL, &c->code, f);
 }
 
-const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder,
-                                    const char *key)
+const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder, const char *key)
 {
-    ACT_AUTOFREE char *row =
-        folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
+    ACT_AUTOFREE char *row = folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
 
     return yaml_get(yaml_get(yaml_get(config->values->tree, "config_param"), row), key);
 }
@@ -294,11 +287,10 @@ static bool is_slurm_time(const char *text)
 static void check_slurm_time(const struct config *c, struct config_findings *f)
 {
     if (c->slurm.time && !is_slurm_time(c->slurm.time))
-        config_problem(
-            f, yaml_get(yaml_get(c->values->tree, "slurm"), "time"),
-            "'slurm.time' must be a time as sbatch takes it (90 for minutes, 12:00:00, 3-00:00:00), "
-            "not '%s'",
-            c->slurm.time);
+        config_problem(f, yaml_get(yaml_get(c->values->tree, "slurm"), "time"),
+                       "'slurm.time' must be a time as sbatch takes it (90 for minutes, 12:00:00, 3-00:00:00), "
+                       "not '%s'",
+                       c->slurm.time);
 }
 
 static void apply_platform(struct config *c)
@@ -369,8 +361,7 @@ int config_load(const struct config_request *request, struct config *out, struct
         act_warn("%s", f.warnings.v[i]);
     if (rc == 0 && f.problems.n > 0) {
         /* a mistake on the command line is not one of a file */
-        rc = act_error_set(err, act_starts_with(f.problems.v[0], "-p") ? ACT_USAGE : ACT_CONFIG, "%s",
-                           f.problems.v[0]);
+        rc = act_error_set(err, act_starts_with(f.problems.v[0], "-p") ? ACT_USAGE : ACT_CONFIG, "%s", f.problems.v[0]);
         if (f.problems.n > 1)
             act_error_hint(err,
                            f.problems.n == 2 ? "%zu more problem: 'a config check' names it"
@@ -452,20 +443,17 @@ static void hint_login(const struct config *config, const char *name, struct act
     const char *root = config->slurm.root ? config->slurm.root : "~/.act";
     ACT_AUTOFREE char *prefix = config_built_in_prefix(config->project_root);
 
-    act_error_hint(err,
-                   "through a login node folders need a store that both sides reach: see config_param in "
-                   "'aux_data/aml/slurm.example.yaml'");
+    act_error_hint(err, "through a login node folders need a store that both sides reach: see config_param in "
+                        "'aux_data/aml/slurm.example.yaml'");
     for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++)
         if (act_streq(name, config_built_in_folders[i]))
             act_error_hint(err,
                            "or have rsync move it: runs use what is there, as after 'rsync -a --mkpath %s/ "
                            "%s:%s/store/%s/%s/'",
-                           name, config->slurm.login, act_starts_with(root, "~/") ? root + 2 : root, prefix,
-                           name);
+                           name, config->slurm.login, act_starts_with(root, "~/") ? root + 2 : root, prefix, name);
 }
 
-static int unknown_folder(const struct config *config, const char *path, const char *name,
-                          struct act_error *err)
+static int unknown_folder(const struct config *config, const char *path, const char *name, struct act_error *err)
 {
     ACT_AUTO(act_strv) names = {0};
     ACT_AUTO(act_buf) list = {0};
@@ -476,8 +464,7 @@ static int unknown_folder(const struct config *config, const char *path, const c
     }
     const char *near = names.n ? act_nearest(name, (const char *const *)names.v) : NULL;
     if (*name)
-        act_error_set(err, ACT_NOT_FOUND, "'%s' is in no mapped folder of cluster '%s'", path,
-                      config->cluster);
+        act_error_set(err, ACT_NOT_FOUND, "'%s' is in no mapped folder of cluster '%s'", path, config->cluster);
     else
         act_error_set(err, ACT_NOT_FOUND, "'%s' is the project itself, name one of its mapped folders", path);
     if (near)
@@ -509,8 +496,7 @@ int config_map_path(const struct config *config, const char *path, const struct 
         return act_error_set(err, ACT_USAGE, "an empty path");
     if (has_inner_parent(path))
         return act_error_set(err, ACT_USAGE, "'%s': '..' is allowed only at the beginning", path);
-    ACT_AUTOFREE char *full =
-        *path == '/' ? act_strdup(path) : act_path_join(config->values->current_dir, path);
+    ACT_AUTOFREE char *full = *path == '/' ? act_strdup(path) : act_path_join(config->values->current_dir, path);
     ACT_AUTOFREE char *clean = act_path_clean(full);
     if (!act_path_is_within(clean, root))
         return act_error_set(err, ACT_USAGE, "'%s' is outside of the project '%s'", path, root);

@@ -23,11 +23,11 @@ struct config_account {
     char *account_key;    /* secret; base64; may be NULL */
     char *sas_token;      /* secret; without the leading '?'; may be NULL */
     char *container_name; /* may be NULL for a row that is a share */
-    char *endpoint; /* "https://host[:port]" (account in the host) or "http://ip:port/account"; never NULL
+    char *endpoint;       /* "https://host[:port]" (account in the host) or "http://ip:port/account"; never NULL
                        for a blob account: https://<account_name>.blob.core.windows.net by default */
-    char *auth;     /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
-    char *folder;   /* folder store: absolute path; NULL for a blob account */
-    bool secret_is_lent; /* key or SAS are those of the environment, not of the file */
+    char *auth;           /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
+    char *folder;         /* folder store: absolute path; NULL for a blob account */
+    bool secret_is_lent;  /* key or SAS are those of the environment, not of the file */
 };
 
 /* One row of config_param: the code, or a mapped folder. */
@@ -141,8 +141,7 @@ struct config_request {
  * alone, in the store of this machine: runs have it from there by way of the site; the store there is the platform's.
  *
  * Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
-int config_load(const struct config_request *request, struct config *out,
-                struct act_error *err) ACT_NODISCARD;
+int config_load(const struct config_request *request, struct config *out, struct act_error *err) ACT_NODISCARD;
 void config_release(struct config *config);
 
 /* Whether config_load() would find a file, or the built-in cluster; nothing is read. Otherwise -ACT_NOT_FOUND, with the
@@ -152,8 +151,8 @@ int config_is_there(const struct config_request *request, struct act_error *err)
 /* Reads the account of a mapped folder (or of config->code). A file without secrets takes them from the
  * environment: AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN (only when AZURE_STORAGE_ACCOUNT is unset or names
  * this account, and not with "auth: login"). Relative paths are below the project root. */
-int config_account(const struct config *config, const struct config_folder *folder,
-                   struct config_account *out, struct act_error *err) ACT_NODISCARD;
+int config_account(const struct config *config, const struct config_folder *folder, struct config_account *out,
+                   struct act_error *err) ACT_NODISCARD;
 void config_account_release(struct config_account *account); /* wipes secrets */
 
 /* Adds a folder that no cluster file has, and takes over what is in it. */
@@ -224,8 +223,7 @@ bool config_is_own(const struct config *config, const char *key);
  * or outside the project. If the row is not given for this command alone, its path must be such a value too. */
 bool config_account_is_own(const struct config *config, const struct config_folder *folder);
 /* Like config_account(), but does not report what is wrong; false: there is no account. */
-bool config_account_peek(const struct config *config, const struct config_folder *folder,
-                         struct config_account *out);
+bool config_account_peek(const struct config *config, const struct config_folder *folder, struct config_account *out);
 /* The files that values come from and that are not the user's own: the cluster file, those that '_base_' and
  * 'aml_config' name. Absolute paths, appended unless already in out. */
 void config_files(const struct config *config, struct act_strv *out);
@@ -245,8 +243,7 @@ struct config_key_text {
 };
 enum config_file { CONFIG_CLUSTER_FILE, CONFIG_ACCOUNT_FILE, CONFIG_USER_FILE };
 /* Every key of a file that is not legacy, in the order of the tables. */
-void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key),
-                     void *arg);
+void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key), void *arg);
 /* The top-level keys of a cluster file that have one value: "num_gpu". */
 void config_simple_keys(struct act_strv *out);
 

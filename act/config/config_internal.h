@@ -36,7 +36,7 @@ enum config_type {
 struct config_key {
     const char *path; /* "docker.image"; "config_param.*.path" for every row of config_param */
     enum config_type type;
-    size_t offset; /* in struct config, config_folder or config_account; CONFIG_NOWHERE: not kept there */
+    size_t offset;        /* in struct config, config_folder or config_account; CONFIG_NOWHERE: not kept there */
     const char *fallback; /* as text; NULL: none */
     const char *choices;  /* CONFIG_CHOICE: "a|b|c" */
     int64_t min;          /* CONFIG_INT, CONFIG_INTS */
@@ -105,14 +105,12 @@ bool config_is_azureml(const char *platform);
 /* The value of "docker.image", or NULL. */
 const struct yaml *config_value(const struct config *config, const char *key);
 /* The value of a key in the row of config_param that this folder is, or NULL. */
-const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder,
-                                    const char *key);
+const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder, const char *key);
 /* The place that names the account file of this folder, or NULL. */
 const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder);
 
 /* account.c: the account with the tree it came from, which the caller frees. */
-int config_account_read(const struct config *config, const struct config_folder *folder,
-                        struct config_account *out, struct yaml **out_tree, struct config_findings *f,
-                        struct act_error *err);
+int config_account_read(const struct config *config, const struct config_folder *folder, struct config_account *out,
+                        struct yaml **out_tree, struct config_findings *f, struct act_error *err);
 
 #endif

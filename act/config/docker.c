@@ -44,8 +44,7 @@ char *config_docker_image(const struct config_docker *docker)
     ACT_AUTOFREE char *registry = config_docker_registry(docker);
     size_t n = strlen(registry);
 
-    if (config_is_docker_hub(registry) ||
-        (strncmp(docker->image, registry, n) == 0 && docker->image[n] == '/'))
+    if (config_is_docker_hub(registry) || (strncmp(docker->image, registry, n) == 0 && docker->image[n] == '/'))
         return act_strdup(docker->image);
     return act_sprintf("%s/%s", registry, docker->image);
 }

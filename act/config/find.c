@@ -75,8 +75,7 @@ const char *config_display(const char *path, const char *root)
     size_t n = strlen(root);
 
     /* what begins with '-' or '$' would look like an option or a variable */
-    return act_path_is_within(path, root) && path[n] == '/' && !strchr("-$", path[n + 1]) ? path + n + 1
-                                                                                          : path;
+    return act_path_is_within(path, root) && path[n] == '/' && !strchr("-$", path[n + 1]) ? path + n + 1 : path;
 }
 
 char *config_absolute(const char *path, const char *root)
@@ -170,9 +169,8 @@ static int find_by_name(const char *cluster, struct config_place *out, struct ac
         return 0;
     }
     if (strcmp(cluster, "local") != 0) {
-        act_error_set(err, ACT_NOT_FOUND,
-                      "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above", cluster, cluster,
-                      out->current_dir);
+        act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above",
+                      cluster, cluster, out->current_dir);
         return hint_clusters(cluster, out->current_dir, err);
     }
     built_in(out);

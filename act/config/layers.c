@@ -31,8 +31,7 @@ static int read_map(const char *file, const char *root, struct yaml **out, struc
 
 /* A file that says "_base_: other.yaml" completes that one; the other may have a base in turn. */
 // NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_BASES
-static int read_with_bases(const char *file, const char *root, int depth, struct yaml **out,
-                           struct act_error *err)
+static int read_with_bases(const char *file, const char *root, int depth, struct yaml **out, struct act_error *err)
 {
     struct yaml *base = NULL;
     int rc = read_map(file, root, out, err);
@@ -163,8 +162,7 @@ static void add_environment(struct yaml *tree)
 static void doubt_row(const struct yaml *row, struct config_findings *f)
 {
     if (strcmp(row->key, "code_path") != 0 && !act_ends_with(row->key, "_folder"))
-        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'",
-                     row->key);
+        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'", row->key);
     else
         config_warn_unknown(config_cluster_keys, "config_param.*.", row, f);
 }

@@ -65,8 +65,7 @@ static bool read_int(const struct config_key *key, const struct yaml *value, int
     return ok && *out >= key->min && *out <= MAX_INT;
 }
 
-static void put_bool(const struct config_key *key, const struct yaml *value, bool *out,
-                     struct config_findings *f)
+static void put_bool(const struct config_key *key, const struct yaml *value, bool *out, struct config_findings *f)
 {
     int64_t number;
 
@@ -78,8 +77,7 @@ static void put_bool(const struct config_key *key, const struct yaml *value, boo
         wrong_type(f, key, value, "true or false");
 }
 
-static void put_int(const struct config_key *key, const struct yaml *value, int64_t *out,
-                    struct config_findings *f)
+static void put_int(const struct config_key *key, const struct yaml *value, int64_t *out, struct config_findings *f)
 {
     char wanted[80];
 
@@ -93,8 +91,7 @@ static void put_int(const struct config_key *key, const struct yaml *value, int6
     }
 }
 
-static void put_text(const struct config_key *key, const struct yaml *value, char **out,
-                     struct config_findings *f)
+static void put_text(const struct config_key *key, const struct yaml *value, char **out, struct config_findings *f)
 {
     bool is_text = !yaml_is_null(value) && value->kind == YAML_SCALAR;
 
@@ -114,8 +111,7 @@ static struct act_strv split_choices(const char *choices)
     return list;
 }
 
-static void put_choice(const struct config_key *key, const struct yaml *value, char **out,
-                       struct config_findings *f)
+static void put_choice(const struct config_key *key, const struct yaml *value, char **out, struct config_findings *f)
 {
     put_text(key, value, out, f);
     if (!*out)
@@ -251,8 +247,8 @@ void config_warn_unknown(const struct config_key *keys, const char *prefix, cons
             if (config_key_member(k, prefix) && k->type != CONFIG_ANY)
                 act_strv_push(&known, config_key_member(k, prefix));
         near = act_nearest(key, (const char *const *)known.v);
-        config_doubt(f, map->items[i], "unknown key '%s'%s%s%s", key, near ? "; did you mean '" : "",
-                     near ? near : "", near ? "'?" : "");
+        config_doubt(f, map->items[i], "unknown key '%s'%s%s%s", key, near ? "; did you mean '" : "", near ? near : "",
+                     near ? "'?" : "");
         act_strv_release(&known);
     }
 }

@@ -198,8 +198,7 @@ const char *config_key_member(const struct config_key *key, const char *prefix)
     return key->path + n;
 }
 
-void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key),
-                     void *arg)
+void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key), void *arg)
 {
     static const struct config_key *const files[] = {[CONFIG_CLUSTER_FILE] = config_cluster_keys,
                                                      [CONFIG_ACCOUNT_FILE] = config_account_keys,

@@ -60,8 +60,7 @@ static json_t *tree_text(const struct config *config, const char *key)
 
 static bool is_shown(const struct config_key *key)
 {
-    return key->type != CONFIG_ANY && key->type != CONFIG_MAP && key->type != CONFIG_MAP_FILE &&
-           !key->instead;
+    return key->type != CONFIG_ANY && key->type != CONFIG_MAP && key->type != CONFIG_MAP_FILE && !key->instead;
 }
 
 /* The members of one level as an object; the caller adds the maps. */
@@ -75,9 +74,8 @@ static json_t *members_json(const struct config *config, const struct config_key
         if (!member || !is_shown(keys))
             continue;
         json_object_set_new(object, member,
-                            keys->offset == CONFIG_NOWHERE
-                                ? tree_text(config, keys->path)
-                                : value_json(keys, (const char *)base + keys->offset));
+                            keys->offset == CONFIG_NOWHERE ? tree_text(config, keys->path)
+                                                           : value_json(keys, (const char *)base + keys->offset));
     }
     return object;
 }
@@ -160,8 +158,7 @@ char *config_origin(const struct config *config, const char *key)
 /* {"value": value, "origin": where}; takes the reference to value. */
 static void add_row(json_t *out, const char *path, json_t *value, const char *origin)
 {
-    json_object_set_new(out, path,
-                        json_pack("{s:o, s:o}", "value", value, "origin", codec_json_bytes_new(origin)));
+    json_object_set_new(out, path, json_pack("{s:o, s:o}", "value", value, "origin", codec_json_bytes_new(origin)));
 }
 
 /* Every leaf of an object below path, with the place of the value in the tree beside it. */

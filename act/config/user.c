@@ -35,8 +35,7 @@ static int check_owner(const char *file, struct act_error *err)
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return act_error_set(err, ACT_DENIED, "'%s' belongs to another user, so it is not read", file);
     if (st.st_mode & (S_IWOTH | S_IWGRP))
-        return act_error_set(err, ACT_DENIED,
-                             "'%s' can be written by %s, so it is not read; run 'chmod 600 %s'", file,
+        return act_error_set(err, ACT_DENIED, "'%s' can be written by %s, so it is not read; run 'chmod 600 %s'", file,
                              st.st_mode & S_IWOTH ? "everybody" : "its group", file);
     return 0;
 }
@@ -52,8 +51,8 @@ static int check_folder(const char *file, struct act_error *err)
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return act_error_set(err, ACT_DENIED, "'%s' is not read: its folder belongs to another user", file);
     if ((st.st_mode & (S_IWOTH | S_IWGRP)) && !(st.st_mode & S_ISVTX))
-        return act_error_set(err, ACT_DENIED,
-                             "'%s' is not read: others can write its folder; run 'chmod go-w %s'", file, dir);
+        return act_error_set(err, ACT_DENIED, "'%s' is not read: others can write its folder; run 'chmod go-w %s'",
+                             file, dir);
     return 0;
 }
 
@@ -123,8 +122,7 @@ static bool is_in_no_file(const struct yaml *value)
 
 static bool is_own_file(const struct config *config, const char *path)
 {
-    return config_is_users(path) ||
-           (act_streq(path, config->file) && !act_path_is_within(path, config->project_root));
+    return config_is_users(path) || (act_streq(path, config->file) && !act_path_is_within(path, config->project_root));
 }
 
 static bool is_own_place(const struct config *config, const struct yaml *value)
@@ -180,8 +178,7 @@ void config_files(const struct config *config, struct act_strv *out)
     }
 }
 
-bool config_account_peek(const struct config *config, const struct config_folder *folder,
-                         struct config_account *out)
+bool config_account_peek(const struct config *config, const struct config_folder *folder, struct config_account *out)
 {
     ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;

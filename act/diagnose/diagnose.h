@@ -49,12 +49,7 @@ enum diagnose_where {
 unsigned diagnose_where_of(const char *log_name, int failed_rank);
 
 enum diagnose_kind { DIAGNOSE_CAUSE, DIAGNOSE_EFFECT, DIAGNOSE_LAST_RESORT };
-enum diagnose_retry {
-    DIAGNOSE_RETRY_NO,
-    DIAGNOSE_RETRY_YES,
-    DIAGNOSE_RETRY_OTHER_NODE,
-    DIAGNOSE_RETRY_AFTER_CHANGE
-};
+enum diagnose_retry { DIAGNOSE_RETRY_NO, DIAGNOSE_RETRY_YES, DIAGNOSE_RETRY_OTHER_NODE, DIAGNOSE_RETRY_AFTER_CHANGE };
 const char *diagnose_retry_name(enum diagnose_retry retry); /* "no", "yes", "other_node", "after_change" */
 
 struct diagnose_rule {

@@ -128,8 +128,7 @@ static int compile(const struct yaml *at, const char *text, struct pattern *p, s
     p->is_regex = true;
     p->text = pattern_literal(text);
     if (p->role == PATTERN_MATCH && strlen(p->text) < LITERAL_MIN)
-        return yaml_error(at, err,
-                          "the regex needs at least %d characters in a row that always match as they are",
+        return yaml_error(at, err, "the regex needs at least %d characters in a row that always match as they are",
                           LITERAL_MIN);
     return 0;
 }
@@ -155,8 +154,7 @@ struct reader {
     struct act_error *err;
 };
 
-static int one_of(const struct yaml *value, const char *const *words, int fallback, int *out,
-                  struct act_error *err)
+static int one_of(const struct yaml *value, const char *const *words, int fallback, int *out, struct act_error *err)
 {
     *out = fallback;
     if (!value)
@@ -176,8 +174,7 @@ static int one_of(const struct yaml *value, const char *const *words, int fallba
 }
 
 /* A line of text. */
-static int take_text(const struct yaml *rule, const char *key, const char *fallback, char **out,
-                     struct act_error *err)
+static int take_text(const struct yaml *rule, const char *key, const char *fallback, char **out, struct act_error *err)
 {
     const struct yaml *value = yaml_get(rule, key);
 
@@ -187,8 +184,7 @@ static int take_text(const struct yaml *rule, const char *key, const char *fallb
     }
     if (!value)
         return yaml_error(rule, err, "a rule without '%s'", key);
-    if (value->kind != YAML_SCALAR || !*value->text || strlen(value->text) > TEXT_MAX ||
-        strpbrk(value->text, "\n\r\t"))
+    if (value->kind != YAML_SCALAR || !*value->text || strlen(value->text) > TEXT_MAX || strpbrk(value->text, "\n\r\t"))
         return yaml_error(value, err, "'%s' must be one line of at most %d characters", key, TEXT_MAX);
     *out = act_strdup(value->text);
     return 0;
@@ -283,8 +279,8 @@ static int check_keys(const struct yaml *rule, struct act_error *err)
             k++;
         const char *near = keys[k] ? NULL : act_nearest(key, keys);
         if (!keys[k])
-            return yaml_error(rule->items[i], err, "'%s' is not a key of a rule%s%s%s", key,
-                              near ? "; is '" : "", near ? near : "", near ? "' meant?" : "");
+            return yaml_error(rule->items[i], err, "'%s' is not a key of a rule%s%s%s", key, near ? "; is '" : "",
+                              near ? near : "", near ? "' meant?" : "");
     }
     return 0;
 }
@@ -470,8 +466,7 @@ int diagnose_open(const char *own_file, struct diagnose **out, struct act_error 
     return finish(r.d, rc, out);
 }
 
-int diagnose_parse(const char *text, size_t len, const char *name, struct diagnose **out,
-                   struct act_error *err)
+int diagnose_parse(const char *text, size_t len, const char *name, struct diagnose **out, struct act_error *err)
 {
     struct reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
 

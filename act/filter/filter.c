@@ -29,8 +29,7 @@ struct filter {
     size_t n_levels, cap;
 };
 
-static int add_rule(struct rules *rules, const char *pattern, char *name, enum act_code code,
-                    struct act_error *err)
+static int add_rule(struct rules *rules, const char *pattern, char *name, enum act_code code, struct act_error *err)
 {
     struct rule rule = {.name = name};
 
@@ -47,8 +46,7 @@ static int add_file(struct filter *f, const char *file, struct act_error *err)
 
     for (size_t i = 0; rc == 0 && i < lines.n; i++)
         if (*lines.v[i])
-            rc = add_rule(&f->list, lines.v[i], act_sprintf("%s:%zu: '%s'", file, i + 1, lines.v[i]),
-                          ACT_CONFIG, err);
+            rc = add_rule(&f->list, lines.v[i], act_sprintf("%s:%zu: '%s'", file, i + 1, lines.v[i]), ACT_CONFIG, err);
     return rc;
 }
 
@@ -57,8 +55,7 @@ static int add_excludes(struct filter *f, const struct act_strv *patterns, struc
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && patterns && i < patterns->n; i++)
-        rc =
-            add_rule(&f->list, patterns->v[i], act_sprintf("--exclude '%s'", patterns->v[i]), ACT_USAGE, err);
+        rc = add_rule(&f->list, patterns->v[i], act_sprintf("--exclude '%s'", patterns->v[i]), ACT_USAGE, err);
     return rc;
 }
 
@@ -69,11 +66,10 @@ static int add_includes(struct filter *f, const struct act_strv *patterns, struc
     for (size_t i = 0; rc == 0 && patterns && i < patterns->n; i++) {
         const char *text = patterns->v[i];
         if (*text == '!')
-            rc = act_error_set(
-                err, ACT_USAGE,
-                "--include '%s' begins with '!'; leave files out with --exclude, or write '\\!' for "
-                "the character itself",
-                text);
+            rc = act_error_set(err, ACT_USAGE,
+                               "--include '%s' begins with '!'; leave files out with --exclude, or write '\\!' for "
+                               "the character itself",
+                               text);
         else
             rc = add_rule(&f->includes, text, act_sprintf("--include '%s'", text), ACT_USAGE, err);
     }
@@ -128,8 +124,7 @@ void filter_free(struct filter *f)
 
 /* The last rule that matches the path of the first depth segments, or NULL. Rules that have matched nothing yet are
  * tried even if they cannot decide, for filter_idle(). */
-static const struct rule *last_match(struct rules *rules, const struct filter_path *path, size_t depth,
-                                     bool is_folder)
+static const struct rule *last_match(struct rules *rules, const struct filter_path *path, size_t depth, bool is_folder)
 {
     const struct rule *by = NULL;
 

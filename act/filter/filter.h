@@ -27,8 +27,7 @@ struct filter_options {
 
 /* *out is NULL when there are no patterns. A pattern that can match nothing is -ACT_USAGE, or -ACT_CONFIG in a file;
  * the text names it with file:line. A file that cannot be read has the code of its cause. */
-int filter_new(const struct filter_options *options, struct filter **out,
-               struct act_error *err) ACT_NODISCARD;
+int filter_new(const struct filter_options *options, struct filter **out, struct act_error *err) ACT_NODISCARD;
 void filter_free(struct filter *filter);
 
 /* Whether the object is taken. rel: "a/b", a folder's with or without a final slash. */

@@ -231,8 +231,8 @@ static bool parts_match(const struct filter_pattern *pattern, char *const *path,
     return p == pattern->n_parts && s == n;
 }
 
-bool filter_pattern_matches(const struct filter_pattern *pattern, const struct filter_path *path,
-                            size_t depth, bool is_folder)
+bool filter_pattern_matches(const struct filter_pattern *pattern, const struct filter_path *path, size_t depth,
+                            bool is_folder)
 {
     if (pattern->n_parts == 0 || (pattern->folder_only && !is_folder))
         return false;
@@ -260,8 +260,7 @@ static void trim_line(char *line)
     *end = '\0';
 }
 
-static int take_lines(const char *file, const char *text, size_t len, struct act_strv *out,
-                      struct act_error *err)
+static int take_lines(const char *file, const char *text, size_t len, struct act_strv *out, struct act_error *err)
 {
     if (strlen(text) != len || !act_utf8_valid(text, len))
         return act_error_set(err, ACT_CONFIG, "cannot use '%s': it is not UTF-8 text", file);

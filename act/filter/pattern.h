@@ -45,8 +45,8 @@ const char *filter_pattern_problem(const struct filter_pattern *pattern);
 
 /* Whether the path of the first depth (at least one) segments matches. Does not look at matching parent folders: see
  * filter.h. */
-bool filter_pattern_matches(const struct filter_pattern *pattern, const struct filter_path *path,
-                            size_t depth, bool is_folder);
+bool filter_pattern_matches(const struct filter_pattern *pattern, const struct filter_path *path, size_t depth,
+                            bool is_folder);
 
 /* Whether the pattern has neither wildcards nor backslashes. */
 bool filter_pattern_is_plain(const struct filter_pattern *pattern);

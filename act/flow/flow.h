@@ -29,8 +29,7 @@ struct flow {
 /* Loads the configuration; whatever in it leads out of the project must be trusted (flow/trust.h). */
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
 /* Only loads it, for commands that just show it. */
-int flow_open_to_look(const struct config_request *request, struct flow *out,
-                      struct act_error *err) ACT_NODISCARD;
+int flow_open_to_look(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
 /* Whether the cluster of flow_open_bare(), or the file that AML_CONFIG_PATH names, exists; a cluster with runs in the
  * ledger counts as existing. */
 int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;

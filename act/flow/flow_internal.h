@@ -25,8 +25,8 @@ struct http *flow_http(struct flow *flow);
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 /* Calls what() with the ledger, to show or record what is known about runs. If the file cannot be used, as on a full
  * disk, the user is told once, and from then on an in-memory copy is used. */
-int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err),
-                     void *arg, struct act_error *err) ACT_NODISCARD;
+int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err), void *arg,
+                     struct act_error *err) ACT_NODISCARD;
 /* Puts a run into the ledger; an existing one is left as it is. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 /* Whether it could be read and written, without doing either. -ACT_NOT_FOUND: there is none yet, but it can be created.
@@ -39,8 +39,7 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
 bool flow_uses_login(const struct config_account *account);
 /* Read and write small objects whole. Reading a missing one: -ACT_NOT_FOUND. */
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err) ACT_NODISCARD;
-int flow_put_text(struct store *store, const char *key, const char *text,
-                  struct act_error *err) ACT_NODISCARD;
+int flow_put_text(struct store *store, const char *key, const char *text, struct act_error *err) ACT_NODISCARD;
 /* The platform of flow's configuration, that of this machine, and that of a run in the ledger. flow owns them and keeps
  * them open. */
 int flow_platform(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;

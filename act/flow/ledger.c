@@ -101,15 +101,13 @@ static void fill(struct flow *flow, struct ledger *ledger, const char *aside)
     add_found(ledger, &left);
     add_found(ledger, &here);
     if (aside)
-        act_warn(
-            "the ledger was damaged and is kept as '%s'; a new one has the runs that could be read there and "
-            "those of this machine, 'a -c CLUSTER q --rebuild' takes those of a cluster",
-            aside);
+        act_warn("the ledger was damaged and is kept as '%s'; a new one has the runs that could be read there and "
+                 "those of this machine, 'a -c CLUSTER q --rebuild' takes those of a cluster",
+                 aside);
     else if (here.n > 0)
-        act_warn(
-            "there was no ledger: a new one has the %zu run%s of this machine, 'a -c CLUSTER q --rebuild' takes "
-            "those of a cluster",
-            here.n, here.n == 1 ? "" : "s");
+        act_warn("there was no ledger: a new one has the %zu run%s of this machine, 'a -c CLUSTER q --rebuild' takes "
+                 "those of a cluster",
+                 here.n, here.n == 1 ? "" : "s");
     ledger_runs_release(&left);
     ledger_runs_release(&here);
 }
@@ -182,8 +180,8 @@ static int help(struct flow *flow, int failed, struct act_error *err)
     return use_copy(flow, err, err);
 }
 
-int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err),
-                     void *arg, struct act_error *err)
+int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err), void *arg,
+                     struct act_error *err)
 {
     struct ledger *ledger;
     int rc;

@@ -11,14 +11,11 @@ static int want_of(struct flow *flow, struct token_want *out, struct act_error *
 {
     const struct config *config = &flow->config;
     ACT_AUTO(config_account) account = {0};
-    int rc = config->code.path && config->code.account_file
-                 ? config_account(config, &config->code, &account, err)
-                 : 0;
+    int rc = config->code.path && config->code.account_file ? config_account(config, &config->code, &account, err) : 0;
 
     *out = (struct token_want){.scope = AUTH_STORAGE_SCOPE, .use_cli = config->use_cli_auth};
     if (rc == 0)
-        rc =
-            auth_cloud_find(account.endpoint ? account.endpoint : config->azureml.endpoint, &out->cloud, err);
+        rc = auth_cloud_find(account.endpoint ? account.endpoint : config->azureml.endpoint, &out->cloud, err);
     return rc;
 }
 
@@ -39,8 +36,7 @@ int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, co
     struct token_want want;
     int rc = want_of(flow, &want, err);
 
-    return rc < 0 ? rc
-                  : token_device_login(services_tokens(flow_services(flow)), &want, tenant, show, arg, err);
+    return rc < 0 ? rc : token_device_login(services_tokens(flow_services(flow)), &want, tenant, show, arg, err);
 }
 
 int flow_logout(bool dry_run, bool *out_had, struct act_error *err)

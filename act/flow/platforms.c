@@ -26,8 +26,8 @@ static char *where_of(const struct config *config)
     return act_sprintf("%s\n%s", config->platform, place ? place : "");
 }
 
-static int open_cluster(struct flow *flow, const char *cluster, const struct config *config,
-                        struct platform **out, struct act_error *err)
+static int open_cluster(struct flow *flow, const char *cluster, const struct config *config, struct platform **out,
+                        struct act_error *err)
 {
     ACT_AUTOFREE char *where = where_of(config);
     int rc = 0;
@@ -40,9 +40,8 @@ static int open_cluster(struct flow *flow, const char *cluster, const struct con
         rc = platform_open(flow_services(flow), config, out, err);
     if (rc < 0)
         return rc;
-    ACT_PUSH(
-        flow->opened, flow->n_opened,
-        (struct flow_opened){.cluster = act_strdup(cluster), .where = act_strdup(where), .platform = *out});
+    ACT_PUSH(flow->opened, flow->n_opened,
+             (struct flow_opened){.cluster = act_strdup(cluster), .where = act_strdup(where), .platform = *out});
     return 0;
 }
 
@@ -91,8 +90,8 @@ static int open_taken(struct flow *flow, const char *cluster, struct config *con
     return rc;
 }
 
-static int open_configured(struct flow *flow, const struct ledger_run *row, const char *cluster,
-                           struct platform **out, struct act_error *err)
+static int open_configured(struct flow *flow, const struct ledger_run *row, const char *cluster, struct platform **out,
+                           struct act_error *err)
 {
     struct config_request request = {.cluster = row->cluster, .start_dir = row->project};
     struct config config;
@@ -103,20 +102,17 @@ static int open_configured(struct flow *flow, const struct ledger_run *row, cons
         return rc;
     }
     if (rc < 0)
-        return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster,
-                                row->project);
+        return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster, row->project);
     return open_taken(flow, cluster, &config, out, err);
 }
 
 /* The place recorded in the run itself, which needs no cluster file. settings: those it was submitted with, or NULL. */
-static int open_recalled(struct flow *flow, const struct ledger_run *row, const json_t *settings,
-                         const char *cluster, struct platform **out, struct act_error *err)
+static int open_recalled(struct flow *flow, const struct ledger_run *row, const json_t *settings, const char *cluster,
+                         struct platform **out, struct act_error *err)
 {
     const struct platform_row *kind = platform_find(row->platform);
-    struct config config = {.platform = act_strdup(row->platform),
-                            .cluster = act_strdup(row->cluster),
-                            .gpu_per_node = -1,
-                            .num_gpu = -1};
+    struct config config = {
+        .platform = act_strdup(row->platform), .cluster = act_strdup(row->cluster), .gpu_per_node = -1, .num_gpu = -1};
 
     if (kind->recall && kind->recall(settings, &config))
         return open_taken(flow, cluster, &config, out, err);
@@ -124,8 +120,7 @@ static int open_recalled(struct flow *flow, const struct ledger_run *row, const 
     return open_configured(flow, row, cluster, out, err);
 }
 
-int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
-                     struct act_error *err)
+int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *settings = NULL;
     ACT_AUTOFREE char *cluster = row->settings ? cluster_key(row->platform, row->settings, "")
@@ -133,8 +128,7 @@ int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct pla
 
     if (find_opened(flow, cluster, out))
         return 0;
-    int rc =
-        row->settings ? codec_json_parse(row->settings, strlen(row->settings), row->id, &settings, err) : 0;
+    int rc = row->settings ? codec_json_parse(row->settings, strlen(row->settings), row->id, &settings, err) : 0;
     return rc < 0 ? rc : open_recalled(flow, row, settings, cluster, out, err);
 }
 

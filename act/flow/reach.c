@@ -31,8 +31,7 @@ char *flow_real_place(const char *path)
         real = realpath(above, NULL);
     }
     const char *rest = path + (strcmp(above, "/") == 0 ? 0 : strlen(above));
-    return real ? act_path_join(strcmp(real, "/") == 0 ? "" : real, rest + strspn(rest, "/"))
-                : act_strdup(path);
+    return real ? act_path_join(strcmp(real, "/") == 0 ? "" : real, rest + strspn(rest, "/")) : act_strdup(path);
 }
 
 static void add(struct act_strv *items, char *text)
@@ -110,8 +109,7 @@ static void add_folder(const struct config *config, const char *name, struct act
         add(items, act_sprintf("'%s' is a mapped folder, and programs run what is found there", name));
 }
 
-void flow_reach_path(const struct config *config, const char *folder, const char *rest,
-                     struct act_strv *items)
+void flow_reach_path(const struct config *config, const char *folder, const char *rest, struct act_strv *items)
 {
     ACT_AUTOFREE char *top = act_path_join(config->project_root, folder);
     ACT_AUTOFREE char *path = act_path_join(top, rest);
@@ -137,8 +135,7 @@ static bool is_outside(const struct config *config, const char *path)
     return !act_path_is_within(place, root);
 }
 
-static void show_value(const struct config *config, const char *key, const char *value,
-                       struct act_strv *items)
+static void show_value(const struct config *config, const char *key, const char *value, struct act_strv *items)
 {
     ACT_AUTOFREE char *file = config_file_of(config, key);
 
@@ -176,8 +173,7 @@ static void add_platform(const struct config *config, struct act_strv *items)
 
     platform_reach(config, &reaches);
     for (size_t i = 0; i < reaches.n; i++)
-        own_login =
-            own_login && (reaches.v[i].kind != PLATFORM_LOGIN || config_is_own(config, reaches.v[i].key));
+        own_login = own_login && (reaches.v[i].kind != PLATFORM_LOGIN || config_is_own(config, reaches.v[i].key));
     for (size_t i = 0; i < reaches.n; i++) {
         const struct platform_reach *r = &reaches.v[i];
         if (r->kind == PLATFORM_FOLDER)
@@ -200,8 +196,7 @@ static void add_file(const struct config *config, const char *kind, const char *
     if (strcmp(place, path) == 0)
         add(items, act_sprintf("the %s file '%s' lies outside of the project", kind, shown));
     else
-        add(items,
-            act_sprintf("the %s file '%s' lies outside of the project: it is '%s'", kind, shown, place));
+        add(items, act_sprintf("the %s file '%s' lies outside of the project: it is '%s'", kind, shown, place));
 }
 
 static void add_files(const struct config *config, struct act_strv *items)
@@ -215,8 +210,8 @@ static void add_files(const struct config *config, struct act_strv *items)
 
 /* Whether a link in a path in a folder store leads out of the store and the project, or to a place in the project that
  * is not for data. */
-static void add_place_in_store(const struct config *config, const char *file, const char *store,
-                               const char *path, struct act_strv *items)
+static void add_place_in_store(const struct config *config, const char *file, const char *store, const char *path,
+                               struct act_strv *items)
 {
     ACT_AUTOFREE char *full = act_path_join(store, path);
     ACT_AUTOFREE char *place = flow_real_place(full);
@@ -225,8 +220,8 @@ static void add_place_in_store(const struct config *config, const char *file, co
     bool stays = act_path_is_within(place, real_store);
 
     if (act_path_is_within(real_store, root) ? !is_for_data(place, root) : !stays)
-        add(items, act_sprintf("%s: '%s' in the store %s '%s'", file, path,
-                               stays ? "is" : "leads by a link to", place));
+        add(items,
+            act_sprintf("%s: '%s' in the store %s '%s'", file, path, stays ? "is" : "leads by a link to", place));
 }
 
 static void add_store(const struct config *config, const struct config_folder *folder, const char *file,
@@ -244,8 +239,8 @@ static void add_store(const struct config *config, const struct config_folder *f
 }
 
 /* Likewise in the store below slurm.root, which add_platform() itself shows if it lies outside. */
-static void add_place_in_root(const struct config *config, const struct config_folder *folder,
-                              const char *store, struct act_strv *items)
+static void add_place_in_root(const struct config *config, const struct config_folder *folder, const char *store,
+                              struct act_strv *items)
 {
     ACT_AUTOFREE char *root = act_path_dirname(store);
     ACT_AUTOFREE char *path = act_path_join(act_path_basename(store), folder->path);
@@ -253,18 +248,16 @@ static void add_place_in_root(const struct config *config, const struct config_f
     add_place_in_store(config, "slurm.root", root, path, items);
 }
 
-static void add_account(const struct config *config, const struct config_folder *folder,
-                        struct act_strv *items)
+static void add_account(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTO(config_account) a = {0};
 
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
         return;
-    if (config_is_users(
-            folder->account_file)) { /* the account is the user's; the folder in its store may not be */
+    if (config_is_users(folder->account_file)) { /* the account is the user's; the folder in its store may not be */
         ACT_AUTOFREE char *place = flow_real_place(folder->account_file);
-        add(items, act_sprintf("'%s' is '%s' in the store of your own account file '%s'", folder->name,
-                               folder->path, place));
+        add(items,
+            act_sprintf("'%s' is '%s' in the store of your own account file '%s'", folder->name, folder->path, place));
         return;
     }
     const char *file = config_shown_path(config, folder->account_file);

@@ -41,6 +41,5 @@ struct ledger_run flow_row_of(const struct run_spec *spec)
                                .num_gpu = flow_gpus_of(spec),
                                .state = act_strdup(run_state_name(RUN_QUEUED)),
                                .spec = codec_json_line(json),
-                               .command =
-                                   spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
+                               .command = spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
 }

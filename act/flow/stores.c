@@ -34,8 +34,7 @@ bool flow_uses_login(const struct config_account *a)
     return act_streq(a->auth, "login") || (!a->auth && !a->account_key && !a->sas_token);
 }
 
-static int open_azure(struct flow *flow, const struct config_account *a, struct store **out,
-                      struct act_error *err)
+static int open_azure(struct flow *flow, const struct config_account *a, struct store **out, struct act_error *err)
 {
     bool anonymous = act_streq(a->auth, "anonymous");
     struct store_azure_options o = {.account = a->account_name,
@@ -44,8 +43,7 @@ static int open_azure(struct flow *flow, const struct config_account *a, struct 
                                     .key = anonymous ? NULL : a->account_key,
                                     .sas = anonymous ? NULL : a->sas_token,
                                     .prefer_sas = act_streq(a->auth, "sas"),
-                                    .tokens =
-                                        flow_uses_login(a) ? services_tokens(flow_services(flow)) : NULL,
+                                    .tokens = flow_uses_login(a) ? services_tokens(flow_services(flow)) : NULL,
                                     .use_cli = flow->config.use_cli_auth,
                                     .file = a->file,
                                     .secret_is_lent = a->secret_is_lent};
@@ -65,8 +63,7 @@ static int make_private(const char *folder, bool is_built_in, struct act_error *
     return is_built_in || act_path_is_within(folder, own) ? act_mkdir_all(folder, 0700, err) : 0;
 }
 
-int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
-               struct act_error *err)
+int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out, struct act_error *err)
 {
     ACT_AUTO(config_account) a = {0};
 
@@ -111,17 +108,15 @@ int flow_put_text(struct store *store, const char *key, const char *text, struct
     act_md5_init(&h);
     act_md5_add(&h, text, strlen(text));
     act_md5_done(&h, md5);
-    struct store_call call = {
-        .op = STORE_PUT,
-        .key = key,
-        .put = {.data = {.bytes = text, .len = strlen(text), .md5 = md5}, .attr.mode = -1}};
+    struct store_call call = {.op = STORE_PUT,
+                              .key = key,
+                              .put = {.data = {.bytes = text, .len = strlen(text), .md5 = md5}, .attr.mode = -1}};
     int rc = store_do(store, &call, err);
     store_call_release(&call);
     return rc;
 }
 
-int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
-                struct act_error *err)
+int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size, struct act_error *err)
 {
     ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = key};
     int rc = store_do(store, &head, err);

@@ -68,13 +68,11 @@ static int trusted_of(const char *real, struct act_strv *out, struct act_error *
     if (rc < 0)
         return rc;
     const json_t *projects = json_object_get(record, "projects");
-    codec_json_strv_get(json_object_get(json_array_get(projects, find_project(projects, real)), "trusted"),
-                        out);
+    codec_json_strv_get(json_object_get(json_array_get(projects, find_project(projects, real)), "trusted"), out);
     return 0;
 }
 
-int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out,
-                   struct act_error *err)
+int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out, struct act_error *err)
 {
     ACT_AUTOFREE char *real = flow_real_place(project);
     ACT_AUTO(act_strv) trusted = {0};
@@ -195,8 +193,7 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
 {
     ACT_AUTOFREE char *more = items->n > 1 ? act_sprintf(" (and %zu more)", items->n - 1) : act_strdup("");
 
-    act_error_set(err, ACT_DENIED, "the project '%s' reaches out of its folder: %s%s", m->project,
-                  items->v[0], more);
+    act_error_set(err, ACT_DENIED, "the project '%s' reaches out of its folder: %s%s", m->project, items->v[0], more);
     const char *cluster = m->config && m->config->file ? m->config->cluster : NULL;
     return act_error_hint(err, "if you trust it, say so there with 'a %s%s%strust'", cluster ? "-c " : "",
                           cluster ? cluster : "", cluster ? " " : "");
@@ -242,9 +239,8 @@ int flow_trust(const struct config *config, struct act_error *err)
 
 int flow_trust_path(const struct config *config, const char *folder, const char *rest, struct act_error *err)
 {
-    return decide(
-        &(struct matter){.project = config->project_root, .config = config, .folder = folder, .rest = rest},
-        err);
+    return decide(&(struct matter){.project = config->project_root, .config = config, .folder = folder, .rest = rest},
+                  err);
 }
 
 int flow_trust_logs(const char *project, struct act_error *err)

@@ -25,8 +25,7 @@ void flow_reach_link(const char *root, const char *name, struct act_strv *items)
 /* The log folder of flow_log_folder(), if a link in its path leads out of the project. */
 void flow_reach_logs(const char *project, struct act_strv *items);
 /* A path in a mapped folder, if a link in it leads out of the folder and the project. */
-void flow_reach_path(const struct config *config, const char *folder, const char *rest,
-                     struct act_strv *items);
+void flow_reach_path(const struct config *config, const char *folder, const char *rest, struct act_strv *items);
 /* Like realpath(), but the last components need not exist. New string. */
 char *flow_real_place(const char *path);
 

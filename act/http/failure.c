@@ -62,8 +62,8 @@ static bool describe_refusal(struct http_try *t, const char *proxy, int status)
     struct act_error *err = &t->call->error;
     bool may_pass = http_may_pass(status);
 
-    act_error_set(err, may_pass ? ACT_TEMPORARY : ACT_DENIED,
-                  "cannot reach %s: the proxy '%s' refuses: HTTP %d", t->peer->name, proxy, status);
+    act_error_set(err, may_pass ? ACT_TEMPORARY : ACT_DENIED, "cannot reach %s: the proxy '%s' refuses: HTTP %d",
+                  t->peer->name, proxy, status);
     if (status == 407)
         act_error_hint(err, "it wants a user and a password: http://USER:PASSWORD@HOST:PORT");
     err->network = true;
@@ -85,8 +85,8 @@ static bool describe_proxy(struct http_try *t, CURLcode code, bool *out_may_pass
     if (!proxy || !is_failure_of_proxy(t, code))
         return false;
     curl_easy_getinfo(t->handle->easy, CURLINFO_OS_ERRNO, &errnum);
-    act_error_set(&t->call->error, ACT_TEMPORARY, "cannot reach %s: the proxy '%s' cannot be used: %s",
-                  t->peer->name, proxy,
+    act_error_set(&t->call->error, ACT_TEMPORARY, "cannot reach %s: the proxy '%s' cannot be used: %s", t->peer->name,
+                  proxy,
                   code == CURLE_COULDNT_RESOLVE_PROXY ? "its name cannot be resolved"
                   : errnum                            ? strerror_r((int)errnum, text, sizeof(text))
                                                       : "no connection");

@@ -256,10 +256,7 @@ static void set_body(struct http_handle *h, const struct http_call *call)
     set_kind(h, kind);
     if (kind != MEMORY_BODY && kind != LIMITED_BODY)
         return;
-    curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS,
-                     kind == LIMITED_BODY ? NULL
-                     : call->body_len > 0 ? call->body
-                                          : "");
+    curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS, kind == LIMITED_BODY ? NULL : call->body_len > 0 ? call->body : "");
     curl_easy_setopt(h->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
 }
 

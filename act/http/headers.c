@@ -31,8 +31,8 @@ static char *carve(struct http_headers *h, size_t len)
     return t->data + t->used - len;
 }
 
-static void write_header(struct http_headers *h, struct http_header *header, const char *name,
-                         size_t name_len, const char *value, size_t value_len)
+static void write_header(struct http_headers *h, struct http_header *header, const char *name, size_t name_len,
+                         const char *value, size_t value_len)
 {
     char *line = carve(h, 2 * name_len + value_len + 4), *to = line;
 
@@ -62,8 +62,7 @@ static struct http_header *append(struct http_headers *h)
     return &h->v[h->n++];
 }
 
-void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value,
-                     size_t value_len)
+void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value, size_t value_len)
 {
     write_header(h, append(h), name, name_len, value, value_len);
 }

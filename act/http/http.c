@@ -35,8 +35,8 @@ static int64_t env_number(const char *name, int64_t low, int64_t high, int64_t f
         return fallback;
     if (act_int_from_text(text, &value) && value >= low && value <= high)
         return value;
-    act_warn("%s is '%s', not a number from %lld to %lld; using %lld", name, text, (long long)low,
-             (long long)high, (long long)fallback);
+    act_warn("%s is '%s', not a number from %lld to %lld; using %lld", name, text, (long long)low, (long long)high,
+             (long long)fallback);
     return fallback;
 }
 
@@ -165,8 +165,8 @@ static void trace_try(const struct http_try *t)
     curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_DOWNLOAD_T, &in);
     curl_easy_getinfo(t->handle->easy, CURLINFO_TOTAL_TIME_T, &us);
     act_trace("http", "%s %s %d out %lld in %lld %lld ms try %d id %s%s%s%s", call->method, url, call->status,
-              (long long)out, (long long)in, (long long)us / 1000, call->tries, id ? id : "-",
-              limits ? limits : "", call->rc ? ": " : "", call->rc ? act_error_text(&call->error) : "");
+              (long long)out, (long long)in, (long long)us / 1000, call->tries, id ? id : "-", limits ? limits : "",
+              call->rc ? ": " : "", call->rc ? act_error_text(&call->error) : "");
 }
 
 /* libcurl accepts a response truncated within its headers, or after an interim one, as complete. */

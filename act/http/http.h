@@ -55,8 +55,7 @@ struct http_headers {
     struct http_text *text;
 };
 /* Appends a header, even if there is one of the same name. */
-void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value,
-                     size_t value_len);
+void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value, size_t value_len);
 void http_header_set(struct http_headers *h, const char *name, const char *value); /* replaces */
 void http_header_setf(struct http_headers *h, const char *name, const char *fmt, ...) ACT_PRINTF(3, 4);
 const char *http_header_get(const struct http_headers *h, const char *name); /* any case; NULL: absent */

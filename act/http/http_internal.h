@@ -111,8 +111,7 @@ enum http_direction { HTTP_UP, HTTP_DOWN };
 struct http_limit *http_limit_new(struct engine *engine, uint64_t rate);
 void http_limit_free(struct http_limit *limit);
 /* How many of len bytes may move now; 0: none, and the handle waits until resumed. For a response, all or none. */
-size_t http_limit_ask(struct http_limit *limit, struct http_handle *handle, enum http_direction direction,
-                      size_t len);
+size_t http_limit_ask(struct http_limit *limit, struct http_handle *handle, enum http_direction direction, size_t len);
 /* The largest piece to be received at once. */
 long http_limit_piece(const struct http_limit *limit);
 /* The handle has ended. */

@@ -69,8 +69,7 @@ static void resume(struct line *line, struct http_handle *h)
     h->granted[line->direction] = grant_for(line, h);
     bucket_take(&line->bucket, (double)h->granted[line->direction]);
     h->moved_ms = act_now_monotonic_ms();
-    curl_easy_pause(h->easy,
-                    (h->waits[HTTP_UP] ? CURLPAUSE_SEND : 0) | (h->waits[HTTP_DOWN] ? CURLPAUSE_RECV : 0));
+    curl_easy_pause(h->easy, (h->waits[HTTP_UP] ? CURLPAUSE_SEND : 0) | (h->waits[HTTP_DOWN] ? CURLPAUSE_RECV : 0));
 }
 
 static void time_has_come(void *arg);
@@ -107,8 +106,7 @@ static void stand_in_line(struct line *line, struct http_handle *h)
     set_line_timer(line);
 }
 
-size_t http_limit_ask(struct http_limit *limit, struct http_handle *h, enum http_direction direction,
-                      size_t len)
+size_t http_limit_ask(struct http_limit *limit, struct http_handle *h, enum http_direction direction, size_t len)
 {
     struct line *line = &limit->lines[direction];
     size_t granted = h->granted[direction];

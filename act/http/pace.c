@@ -120,9 +120,7 @@ void pace_done(struct pace *p, int64_t now_ms, uint64_t bytes)
 void pace_throttled(struct pace *p, int64_t now_ms, int64_t started_ms, int64_t asked_ms, double random01)
 {
     bool is_new = started_ms > p->cut_ms;
-    int64_t pause_ms = asked_ms >= 0 ? asked_ms
-                       : is_new      ? PAUSE_MS + (int64_t)(PAUSE_SPREAD_MS * random01)
-                                     : 0;
+    int64_t pause_ms = asked_ms >= 0 ? asked_ms : is_new ? PAUSE_MS + (int64_t)(PAUSE_SPREAD_MS * random01) : 0;
 
     if (now_ms + pause_ms > p->hold_until_ms)
         p->hold_until_ms = now_ms + pause_ms;

@@ -15,7 +15,7 @@ struct pace {
     /* the period that is measured */
     int64_t since_ms, last_ms; /* its start, the last response */
     double work;               /* done in it: bytes, and so many for each request */
-    int skip, done, full; /* responses: to be left out first; counted; of those, while the window was used */
+    int skip, done, full;      /* responses: to be left out first; counted; of those, while the window was used */
     bool is_full;
     /* what was found out */
     double base_rate; /* work per ms under base_window; 0: not measured */

@@ -174,8 +174,8 @@ static void trace_window(const struct http_peer *peer, int before, const char *w
     const struct pace *p = &peer->pace;
 
     if (before != p->window)
-        act_trace("pace", "%s window %d to %d, %s, %.1f MB/s or requests of 64 KiB, under way %d", peer->name,
-                  before, p->window, why, p->rate / 1000, peer->under_way);
+        act_trace("pace", "%s window %d to %d, %s, %.1f MB/s or requests of 64 KiB, under way %d", peer->name, before,
+                  p->window, why, p->rate / 1000, peer->under_way);
 }
 
 void http_peer_ended(struct http_try *t, bool throttled, int64_t asked_ms)

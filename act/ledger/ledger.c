@@ -40,18 +40,17 @@ static const char sql_add[] =
 static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(?3, status) WHERE id = ?1"
                                  " AND (state <> ?2 OR (?3 IS NOT NULL AND status IS NOT ?3))";
 
-#define SELECT_RUNS                                                                                          \
+#define SELECT_RUNS                                                                                                    \
     "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
 /* config.slurm of a run on the platform slurm: a name that is none must not become a path that is none. */
-#define SETTINGS_OF_SPEC                                                                                     \
-    "CASE WHEN json_valid(spec) AND platform GLOB '[a-z]*' AND platform NOT GLOB '*[^a-z0-9]*' THEN "        \
+#define SETTINGS_OF_SPEC                                                                                               \
+    "CASE WHEN json_valid(spec) AND platform GLOB '[a-z]*' AND platform NOT GLOB '*[^a-z0-9]*' THEN "                  \
     "json_extract(spec, '$.config.' || platform) END"
 /* Only specifications of runs that are asked about are read. */
-static const char sql_list[] =
-    SELECT_RUNS "CASE WHEN ?2 THEN NULL ELSE spec END, CASE WHEN state NOT IN ('Completed', 'Failed',"
-                " 'Canceled') THEN " SETTINGS_OF_SPEC
-                " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
+static const char sql_list[] = SELECT_RUNS
+    "CASE WHEN ?2 THEN NULL ELSE spec END, CASE WHEN state NOT IN ('Completed', 'Failed',"
+    " 'Canceled') THEN " SETTINGS_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
 /* Two, because an index alone answers the first. */
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
@@ -105,9 +104,8 @@ static int fail_ledger(const struct ledger *ledger, const char *what, struct act
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
-        return act_error_set(err, ACT_DENIED,
-                             "cannot %s the ledger '%s': %s; the file and its folder must be writable", what,
-                             ledger->path, sqlite3_errmsg(ledger->db));
+        return act_error_set(err, ACT_DENIED, "cannot %s the ledger '%s': %s; the file and its folder must be writable",
+                             what, ledger->path, sqlite3_errmsg(ledger->db));
     default:
         return act_error_set(err, ACT_FAIL, "cannot %s the ledger '%s': %s", what, ledger->path,
                              sqlite3_errmsg(ledger->db));
@@ -139,8 +137,7 @@ static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 }
 
 /* What a statement that gives one number says; text: what its ?1 stands for, or NULL. */
-static int ask_number(const struct ledger *ledger, const char *sql, const char *text, int *out,
-                      struct act_error *err)
+static int ask_number(const struct ledger *ledger, const char *sql, const char *text, int *out, struct act_error *err)
 {
     sqlite3_stmt *statement = NULL;
     int rc = 0, step = sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL);
@@ -226,8 +223,7 @@ static int check_files(const char *path, struct act_error *err)
         ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
         if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
             return act_error_set(err, ACT_DENIED,
-                                 "cannot open the ledger '%s': '%s' is not a regular file; move it away",
-                                 path, file);
+                                 "cannot open the ledger '%s': '%s' is not a regular file; move it away", path, file);
     }
     return 0;
 }
@@ -429,8 +425,7 @@ static char *ask_database(sqlite3 *db, const char *sql)
     sqlite3_stmt *statement = NULL;
     char *text = NULL;
 
-    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
         text = act_strdup((const char *)sqlite3_column_text(statement, 0));
     sqlite3_finalize(statement);
     return text;
@@ -524,8 +519,7 @@ int ledger_set_aside(const char *path, char **out_name, struct act_error *err)
 
 static void bind_run(sqlite3_stmt *statement, const struct ledger_run *run)
 {
-    const char *const strings[] = {run->id,         run->cluster, run->platform,
-                                   run->experiment, run->project, run->state};
+    const char *const strings[] = {run->id, run->cluster, run->platform, run->experiment, run->project, run->state};
     int at = 1;
 
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
@@ -554,8 +548,7 @@ out:
     return rc;
 }
 
-static int update_all(struct ledger *ledger, const struct ledger_update *updates, size_t n,
-                      struct act_error *err)
+static int update_all(struct ledger *ledger, const struct ledger_update *updates, size_t n, struct act_error *err)
 {
     sqlite3_stmt *statement = NULL;
     int rc = 0;
@@ -661,8 +654,7 @@ void ledger_salvage(const char *path, struct ledger_runs *out)
 }
 
 /* Takes every row of a bound statement and finalizes it. A failure leaves out empty. */
-static int take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_runs *out,
-                     struct act_error *err)
+static int take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_runs *out, struct act_error *err)
 {
     int step = add_rows(statement, out), rc = 0;
 
@@ -674,8 +666,7 @@ static int take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct ledg
     return rc;
 }
 
-int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
-                struct act_error *err)
+int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out, struct act_error *err)
 {
     sqlite3_stmt *statement = NULL;
 

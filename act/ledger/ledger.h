@@ -59,8 +59,7 @@ void ledger_salvage(const char *path, struct ledger_runs *out);
 /* Adds a run; an existing one with this id is left as it is. NULL strings count as empty, except status. */
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
 /* The same for many, all in one transaction. */
-int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs,
-                   struct act_error *err) ACT_NODISCARD;
+int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err) ACT_NODISCARD;
 
 /* Stores new states, all in one transaction. A status of NULL keeps the stored one; an id that is not in the ledger
  * is skipped. */
@@ -79,14 +78,12 @@ struct ledger_query {
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
 /* How many runs there are; cluster NULL: on all. */
-int ledger_count(struct ledger *ledger, const char *cluster, size_t *out,
-                 struct act_error *err) ACT_NODISCARD;
+int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err) ACT_NODISCARD;
 /* Whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 
 /* The run whose id is the piece, or else the runs whose id contains it (literally, no wildcards), newest first. If
  * nothing matches, or the piece is empty, the list is empty; that is success. */
-int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out,
-                struct act_error *err) ACT_NODISCARD;
+int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

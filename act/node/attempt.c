@@ -37,8 +37,7 @@ int attempt_claim(const struct supervisor *s, struct act_error *err)
     if (rc == 0)
         rc = act_file_read(path, CLAIM_MAX, &owner, NULL, err);
     if (rc == 0 && strcmp(owner, s->job.id) != 0)
-        rc = act_error_set(err, ACT_FAIL, "run '%s' belongs to job %s: job %s ends", s->node.spec.id, owner,
-                           s->job.id);
+        rc = act_error_set(err, ACT_FAIL, "run '%s' belongs to job %s: job %s ends", s->node.spec.id, owner, s->job.id);
     return rc;
 }
 
@@ -69,8 +68,7 @@ bool attempt_find(struct supervisor *s)
     struct run_status last;
 
     s->status.attempt = s->options.slurm ? s->job.starts : 1;
-    if (!s->options.slurm || run_status_read(s->status_path, &last, NULL) < 0 ||
-        last.attempt < s->status.attempt)
+    if (!s->options.slurm || run_status_read(s->status_path, &last, NULL) < 0 || last.attempt < s->status.attempt)
         return true;
     if (last.state == RUN_RUNNING && !wait_for_other(s, &last))
         return false;
@@ -93,8 +91,7 @@ static int move_entries(const char *from, const char *to, struct act_error *err)
     if (rc == 0 && dir)
         rc = act_mkdir_all(to, 0755, err);
     while (rc == 0 && dir && (e = readdir(dir))) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            strcmp(e->d_name, NAME_SLURM_OUTPUT) == 0)
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || strcmp(e->d_name, NAME_SLURM_OUTPUT) == 0)
             continue;
         ACT_AUTOFREE char *old = act_path_join(from, e->d_name);
         ACT_AUTOFREE char *new = act_path_join(to, e->d_name);
@@ -213,9 +210,9 @@ void attempt_end(const struct supervisor *s)
 
 void attempt_note(const struct supervisor *s, const char *event, const struct record *r)
 {
-    CODEC_AUTOJSON json_t *json = json_pack(
-        "{s:I, s:s, s:i, s:s, s:i, s:i, s:i}", "time", (json_int_t)act_now_unix_s(), "event", event, "rank",
-        r->rank, "node", r->node, "pid", (int)r->pid, "exit_status", r->exit_status, "signal", r->signal);
+    CODEC_AUTOJSON json_t *json =
+        json_pack("{s:I, s:s, s:i, s:s, s:i, s:i, s:i}", "time", (json_int_t)act_now_unix_s(), "event", event, "rank",
+                  r->rank, "node", r->node, "pid", (int)r->pid, "exit_status", r->exit_status, "signal", r->signal);
     ACT_AUTOFREE char *line = codec_json_line(json);
     ACT_AUTOFREE char *whole = act_sprintf("%s\n", line);
     int fd = node_open_log(&s->node, RUN_FILE_RANKS);
@@ -228,16 +225,15 @@ void attempt_note(const struct supervisor *s, const char *event, const struct re
 
 static json_t *failure_json(const struct supervisor *s, const struct record *r, const char *reason)
 {
-    ACT_AUTOFREE char *log =
-        act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, launcher_name(&s->node));
+    ACT_AUTOFREE char *log = act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, launcher_name(&s->node));
     ACT_AUTO(act_strv) lines = {0};
 
     if (!r)
         record_tail(log, &lines);
-    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:o}", "version", 1, "attempt",
-                     s->status.attempt, "rank", r ? r->rank : -1, "node", r ? r->node : s->node.name,
-                     "exit_status", r ? r->exit_status : s->status.exit_status, "signal", r ? r->signal : 0,
-                     "reason", codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "lines",
+    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:o}", "version", 1, "attempt", s->status.attempt,
+                     "rank", r ? r->rank : -1, "node", r ? r->node : s->node.name, "exit_status",
+                     r ? r->exit_status : s->status.exit_status, "signal", r ? r->signal : 0, "reason",
+                     codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "lines",
                      codec_json_strv_new(r ? &r->lines : &lines));
 }
 

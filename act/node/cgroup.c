@@ -29,8 +29,7 @@ static char *seen_at(const char *mount, const char *group)
     ACT_AUTOFREE char *root = NULL;
     ACT_AUTOFREE char *at = NULL;
 
-    if (sscanf(mount, "%*s %*s %*s %ms %ms", &root, &at) != 2 || strchr(at, '\\') ||
-        !act_path_is_within(group, root))
+    if (sscanf(mount, "%*s %*s %*s %ms %ms", &root, &at) != 2 || strchr(at, '\\') || !act_path_is_within(group, root))
         return NULL;
     const char *rest = group + (strcmp(root, "/") == 0 ? 0 : strlen(root));
     return act_path_join(at, rest + strspn(rest, "/"));
@@ -219,8 +218,7 @@ static bool belongs(const char *path, const char *name)
         return false;
     if (lstat(path, &st) < 0)
         return errno == ENOENT;
-    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && statfs(path, &fs) == 0 &&
-           fs.f_type == CGROUP2_SUPER_MAGIC;
+    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && statfs(path, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
 bool cgroup_sweep(const char *run_dir)

@@ -109,8 +109,7 @@ static int redirect(const struct child *child)
 
     if (null < 0 || dup2(null, STDIN_FILENO) < 0)
         return errno;
-    if (child->out_fd >= 0 &&
-        (dup2(child->out_fd, STDOUT_FILENO) < 0 || dup2(child->out_fd, STDERR_FILENO) < 0))
+    if (child->out_fd >= 0 && (dup2(child->out_fd, STDOUT_FILENO) < 0 || dup2(child->out_fd, STDERR_FILENO) < 0))
         return errno;
     return child->cwd && chdir(child->cwd) < 0 ? errno : 0;
 }
@@ -140,8 +139,7 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
  * thread, so nothing in the C library needs fork()'s handling. */
 static pid_t fork_into(int cgroup)
 {
-    struct clone_args args = {
-        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned long long)cgroup};
+    struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned long long)cgroup};
 
     return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }

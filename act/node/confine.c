@@ -24,9 +24,9 @@ enum {
 
 #define FS_FIRST   (LANDLOCK_ACCESS_FS_MAKE_SYM * 2 - 1) /* all rights of the first version */
 #define FS_IN_FILE LANDLOCK_ACCESS_FS_READ_FILE
-#define FS_IN_FOLDER                                                                                         \
-    (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_WRITE_FILE |            \
-     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_SYM |               \
+#define FS_IN_FOLDER                                                                                                   \
+    (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_WRITE_FILE |                      \
+     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_SYM |                         \
      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | FS_TRUNCATE)
 
 /* The current struct landlock_ruleset_attr; an older kernel accepts members unknown to it if they are 0. */
@@ -54,8 +54,7 @@ static struct ruleset ruleset_of(int abi)
 
 static bool allow(int ruleset, const char *path, uint64_t rights)
 {
-    struct landlock_path_beneath_attr rule = {.allowed_access = rights,
-                                              .parent_fd = open(path, O_PATH | O_CLOEXEC)};
+    struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = open(path, O_PATH | O_CLOEXEC)};
 
     if (rule.parent_fd < 0)
         return false;

@@ -29,11 +29,10 @@ static char *find_program(const struct node *node, struct act_error *err)
     if (!program)
         program = proc_find_in_path("singularity");
     if (!program)
-        act_error_set(
-            err, ACT_NOT_FOUND,
-            "neither 'apptainer' nor 'singularity' is in PATH on node '%s', and the run has the image '%s'; "
-            "set 'slurm.container' to 'pyxis' or 'none', or load the module that brings one",
-            node->name, node->spec.image);
+        act_error_set(err, ACT_NOT_FOUND,
+                      "neither 'apptainer' nor 'singularity' is in PATH on node '%s', and the run has the image '%s'; "
+                      "set 'slurm.container' to 'pyxis' or 'none', or load the module that brings one",
+                      node->name, node->spec.image);
     return program;
 }
 
@@ -54,8 +53,7 @@ static int check_path(const char *path, struct act_error *err)
 {
     if (!path[strcspn(path, ":,")])
         return 0;
-    return act_error_set(err, ACT_CONFIG, "'%s' cannot be seen in a container: its name has a ':' or a ','",
-                         path);
+    return act_error_set(err, ACT_CONFIG, "'%s' cannot be seen in a container: its name has a ':' or a ','", path);
 }
 
 struct paths {
@@ -210,8 +208,7 @@ static char *enroot_name(const char *image)
 {
     const char *name = act_starts_with(image, "docker://") ? image + strlen("docker://") : image;
     size_t first = strcspn(name, "/");
-    bool registry =
-        name[first] && (strcspn(name, ".:") < first || strncmp(name, "localhost/", first + 1) == 0);
+    bool registry = name[first] && (strcspn(name, ".:") < first || strncmp(name, "localhost/", first + 1) == 0);
     char *out = act_strdup(name);
 
     if (registry && !is_file(name) && !strchr(name, '#'))
@@ -228,8 +225,7 @@ static void add_mounts(const struct paths *p, struct act_strv *out)
     act_strv_pushf(out, "--container-mounts=%s", mounts.data);
 }
 
-int container_srun_options(const struct node *node, const char *program, struct act_strv *out,
-                           struct act_error *err)
+int container_srun_options(const struct node *node, const char *program, struct act_strv *out, struct act_error *err)
 {
     ACT_AUTOFREE char *bin = act_path_dirname(program);
     struct paths mounts = {.err = err};

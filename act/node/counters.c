@@ -40,9 +40,7 @@ static void add_cpu(char *line, struct counters *c)
 {
     uint64_t t[8] = {0};
 
-    if (sscanf(line,
-               "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %" SCNu64,
+    if (sscanf(line, "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
                &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 5)
         return; /* including the lines of single processors */
     for (size_t i = 0; i < 8; i++)
@@ -78,8 +76,8 @@ static void add_disk(char *line, struct counters *c)
     char name[64];
     uint64_t sectors_read, sectors_written;
 
-    if (sscanf(line, "%*u %*u %63s %*u %*u %" SCNu64 " %*u %*u %*u %" SCNu64, name, &sectors_read,
-               &sectors_written) != 3 ||
+    if (sscanf(line, "%*u %*u %63s %*u %*u %" SCNu64 " %*u %*u %*u %" SCNu64, name, &sectors_read, &sectors_written) !=
+            3 ||
         !is_disk(name))
         return;
     c->disk_read += sectors_read * SECTOR_BYTES;
@@ -114,8 +112,7 @@ static uint64_t read_ib_counter(const char *port, const char *name)
 }
 
 /* Calls visit with the path of every entry of dir. */
-static void for_entries(const char *dir, void (*visit)(const char *path, struct counters *),
-                        struct counters *c)
+static void for_entries(const char *dir, void (*visit)(const char *path, struct counters *), struct counters *c)
 {
     DIR *d = opendir(dir);
 
@@ -177,8 +174,7 @@ static bool is_rank_agent(int pid, const char *run_dir)
     char words[8192];
     size_t n = read_of_process(pid, "cmdline", words, sizeof(words)), at = strlen(words) + 1;
 
-    return n > at + sizeof(verb) && strcmp(words + at, verb) == 0 &&
-           strcmp(words + at + sizeof(verb), run_dir) == 0;
+    return n > at + sizeof(verb) && strcmp(words + at, verb) == 0 && strcmp(words + at + sizeof(verb), run_dir) == 0;
 }
 
 /* /proc/<pid>/stat; the name of the program is in parentheses and may contain anything. */

@@ -7,8 +7,8 @@
 
 /* Since the machine was started, or for as long as the process lives. */
 struct counters {
-    uint64_t cpu_total, cpu_busy; /* ticks of all processors */
-    uint64_t run_cpu;             /* ticks of the run's processes */
+    uint64_t cpu_total, cpu_busy;                                                   /* ticks of all processors */
+    uint64_t run_cpu;                                                               /* ticks of the run's processes */
     uint64_t disk_read, disk_written, net_received, net_sent, ib_received, ib_sent; /* bytes */
     bool has_infiniband;
     uint64_t memory_total, memory_available, run_memory; /* bytes, now */

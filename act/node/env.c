@@ -59,8 +59,7 @@ int env_find_place(const struct node *node, struct rank_place *out, struct act_e
     if (getenv(names->rank) && !get_place(names, out))
         return act_error_set(err, ACT_FAIL, "%s does not say which rank this is", names->launcher);
     if (out->world_size != world || out->rank >= world)
-        return act_error_set(err, ACT_FAIL, "the run has %d processes, and %d were started", world,
-                             out->world_size);
+        return act_error_set(err, ACT_FAIL, "the run has %d processes, and %d were started", world, out->world_size);
     out->node_rank = node_rank_of(node, out);
     return 0;
 }
@@ -117,9 +116,9 @@ static char *host_list(const struct node *node)
 /* What a launcher tells its ranks. */
 static void forget_open_mpi(void)
 {
-    static const char *const prefixes[] = {
-        "OMPI_COMM_WORLD_", "PMIX_",         "OMPI_UNIVERSE_",   "PRTE_LAUNCHED",   "OMPI_MCA_orte_",
-        "OMPI_MCA_ess",     "OMPI_APP_CTX_", "OMPI_FIRST_RANKS", "OMPI_NUM_APP_CTX"};
+    static const char *const prefixes[] = {"OMPI_COMM_WORLD_", "PMIX_",        "OMPI_UNIVERSE_", "PRTE_LAUNCHED",
+                                           "OMPI_MCA_orte_",   "OMPI_MCA_ess", "OMPI_APP_CTX_",  "OMPI_FIRST_RANKS",
+                                           "OMPI_NUM_APP_CTX"};
 
     for (size_t p = 0; p < sizeof(prefixes) / sizeof(prefixes[0]); p++)
         for (size_t i = 0; environ[i];) {
@@ -184,8 +183,7 @@ static void set_torch_home(const struct node *node)
 {
     for (size_t i = 0; i < node->spec.n_folders; i++) {
         const struct run_folder *f = &node->spec.folders[i];
-        if (strcmp(f->name, "output") != 0 ||
-            (f->mode != RUN_FOLDER_RW_MOUNT && f->mode != RUN_FOLDER_UPLOAD))
+        if (strcmp(f->name, "output") != 0 || (f->mode != RUN_FOLDER_RW_MOUNT && f->mode != RUN_FOLDER_UPLOAD))
             continue;
         ACT_AUTOFREE char *path = act_path_join(node->code, "output/torch_home");
         set_missing("TORCH_HOME", path);

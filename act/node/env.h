@@ -18,8 +18,7 @@ void env_set(const struct node *node, const struct rank_place *place);
 /* Likewise in the job of a service, which has set some of it: existing values are kept. The first node's address comes
  * from the service's host list, else from its master address; the port is the one that goes with the master, else one
  * derived from the run's id. Writes the host file if there is none. */
-int env_set_of_service(const struct node *node, const struct rank_place *place,
-                       struct act_error *err) ACT_NODISCARD;
+int env_set_of_service(const struct node *node, const struct rank_place *place, struct act_error *err) ACT_NODISCARD;
 
 /* Inside a rank of another run: removes the variables that mark it as one, so that mpirun and srun start afresh. */
 void env_scrub(void);

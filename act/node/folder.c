@@ -65,15 +65,13 @@ static int check_store(const struct node *node, const struct run_folder *folder,
 
     if (strcmp(node->spec.platform, "local") == 0 || access(place, F_OK) == 0)
         return 0;
-    return act_error_errno(
-        err, errno,
-        "the store '%s' cannot be seen on node '%s': it has to be on a file system that all "
-        "nodes share",
-        place, node->name);
+    return act_error_errno(err, errno,
+                           "the store '%s' cannot be seen on node '%s': it has to be on a file system that all "
+                           "nodes share",
+                           place, node->name);
 }
 
-static int link_folder(const struct node *node, const struct run_folder *folder, const char *at,
-                       struct act_error *err)
+static int link_folder(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
     int rc = check_store(node, folder, err);
 
@@ -89,8 +87,7 @@ static int link_folder(const struct node *node, const struct run_folder *folder,
     return rc == 0 ? make_link(folder->link, at, err) : rc;
 }
 
-static int make_outbox(const struct node *node, const struct run_folder *folder, const char *at,
-                       struct act_error *err)
+static int make_outbox(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = outbox(node, folder);
     int rc = act_mkdir_all(dir, 0777, err);
@@ -99,8 +96,7 @@ static int make_outbox(const struct node *node, const struct run_folder *folder,
 }
 
 /* Files fetched by an earlier attempt are kept: only missing or different ones are fetched again. */
-static int make_way(const struct node *node, const struct run_folder *folder, const char *at,
-                    struct act_error *err)
+static int make_way(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
     bool keep = node->attempt > 1 && !folder->link && folder->mode == RUN_FOLDER_DOWNLOAD;
 

@@ -127,11 +127,10 @@ static bool reap(struct gpu_query *q, int *out_status)
 
 static bool start(struct gpu_query *q, int *out_fd)
 {
-    const char *const argv[] = {
-        q->program,
-        "--query-gpu=index,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,"
-        "ecc.errors.uncorrected.volatile.total",
-        "--format=csv,noheader,nounits", NULL};
+    const char *const argv[] = {q->program,
+                                "--query-gpu=index,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,"
+                                "ecc.errors.uncorrected.volatile.total",
+                                "--format=csv,noheader,nounits", NULL};
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)

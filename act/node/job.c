@@ -76,12 +76,11 @@ int job_find_hosts(struct job *job, const struct node *node, struct act_error *e
         return act_error_set(err, ACT_FAIL, "cannot find out the nodes: SLURM_JOB_NODELIST is not set");
     names = ask_slurm((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, STEP_S);
     if (!names)
-        return act_error_set(err, ACT_FAIL,
-                             "cannot find out the nodes '%s': 'scontrol show hostnames' failed", list);
+        return act_error_set(err, ACT_FAIL, "cannot find out the nodes '%s': 'scontrol show hostnames' failed", list);
     add_lines(names, &job->hosts);
     if ((int)job->hosts.n != node->spec.nodes)
-        return act_error_set(err, ACT_FAIL, "the run needs %d nodes, and job %s has %zu", node->spec.nodes,
-                             job->id, job->hosts.n);
+        return act_error_set(err, ACT_FAIL, "the run needs %d nodes, and job %s has %zu", node->spec.nodes, job->id,
+                             job->hosts.n);
     return 0;
 }
 
@@ -119,8 +118,7 @@ enum job_end job_parse_end(const char *show_job, int starts)
 
     get_value(show_job, "JobState", state, sizeof(state));
     get_value(show_job, "Reason", reason, sizeof(reason));
-    if (get_value(show_job, "Restarts", restarts, sizeof(restarts)) && act_int_from_text(restarts, &n) &&
-        n >= starts)
+    if (get_value(show_job, "Restarts", restarts, sizeof(restarts)) && act_int_from_text(restarts, &n) && n >= starts)
         return JOB_REQUEUED; /* it counts the next start already */
     if (strcmp(reason, "TimeLimit") == 0 || strcmp(state, "TIMEOUT") == 0)
         return JOB_TIME_LIMIT;
@@ -157,8 +155,7 @@ static bool output_says(const struct job *job, const struct node *node, const ch
 void job_find_end(struct job *job, const struct node *node)
 {
     ACT_AUTOFREE char *config = ask_slurm((const char *const[]){"scontrol", "show", "config", NULL}, ASK_S);
-    ACT_AUTOFREE char *show =
-        ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
+    ACT_AUTOFREE char *show = ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
     int64_t wait_s = config ? job_parse_kill_wait(config) : -1;
 
     job->kill_wait_ms = (wait_s < 0 ? KILL_WAIT_S : wait_s) * 1000;
@@ -204,8 +201,7 @@ static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *arg
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind)
 {
     ACT_AUTOFREE char *spec = node_path(node, RUN_FILE_SPEC);
-    const char *const argv[] = {"/bin/sh", "-c", "test -r \"$1\" || echo \"$SLURMD_NODENAME\"",
-                                "sh",      spec, NULL};
+    const char *const argv[] = {"/bin/sh", "-c", "test -r \"$1\" || echo \"$SLURMD_NODENAME\"", "sh", spec, NULL};
     ACT_AUTOFREE char *blind = run_on_nodes(nodes, n_nodes, argv);
 
     if (!blind)

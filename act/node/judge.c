@@ -9,8 +9,7 @@
 
 bool judge_only_terminated(const struct supervisor *s)
 {
-    return s->options.slurm && s->first_failed >= 0 &&
-           s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
+    return s->options.slurm && s->first_failed >= 0 && s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
 }
 
 static bool ended_by_slurm(const struct supervisor *s)
@@ -89,10 +88,8 @@ static char *blind_reason(const struct supervisor *s)
         act_buf_addf(&text, "node '%s'", blind.v[0]);
         if (blind.n > 1)
             act_buf_addf(&text, " (and %zu more)", blind.n - 1);
-        act_buf_addf(
-            &text,
-            " does not see '%s': the folder must be on a file system that all nodes share (slurm.root)",
-            s->node.dir);
+        act_buf_addf(&text, " does not see '%s': the folder must be on a file system that all nodes share (slurm.root)",
+                     s->node.dir);
     }
     return act_buf_steal(&text);
 }
@@ -137,8 +134,8 @@ static void finish_without_record(struct supervisor *s)
     int exit_status = s->main_killed ? ACT_WRAPPER : child_exit_status(s->main_status);
     ACT_AUTOFREE char *how =
         s->main_killed ? act_strdup("ended the ranks") : act_sprintf("ended with status %d", exit_status);
-    ACT_AUTOFREE char *reason = act_sprintf(
-        "%s %s%s%s", strcmp(name, "rank") == 0 ? "the rank's agent" : name, how, *words ? ": " : "", words);
+    ACT_AUTOFREE char *reason =
+        act_sprintf("%s %s%s%s", strcmp(name, "rank") == 0 ? "the rank's agent" : name, how, *words ? ": " : "", words);
 
     attempt_finish(s, RUN_FAILED, exit_status ? exit_status : 128 + SIGKILL, *blind ? blind : reason);
     attempt_save_failure(s, NULL, s->status.reason);

@@ -46,8 +46,7 @@ static int find_version(char *mpirun, int *out, struct act_error *err)
         return rc;
     *out = launcher_mpirun_version(text);
     if (*out < 1)
-        return act_error_set(err, ACT_FAIL, "'%s' is not Open MPI; put Open MPI's mpirun first in PATH",
-                             mpirun);
+        return act_error_set(err, ACT_FAIL, "'%s' is not Open MPI; put Open MPI's mpirun first in PATH", mpirun);
     return 0;
 }
 
@@ -91,8 +90,7 @@ static int tasks_per_rank(const struct run_spec *spec)
 
 /* An agent exits with an error only if it could not join the run: then srun ends the others. It reports its command's
  * result to the supervisor, which gives the others time to save. */
-static int srun_words(const struct node *node, const char *program, struct act_strv *out,
-                      struct act_error *err)
+static int srun_words(const struct node *node, const char *program, struct act_strv *out, struct act_error *err)
 {
     const struct run_spec *spec = &node->spec;
     ACT_AUTOFREE char *srun = proc_find_in_path("srun");
@@ -117,8 +115,7 @@ static int srun_words(const struct node *node, const char *program, struct act_s
     return container_srun_options(node, program, out, err);
 }
 
-int launcher_command(const struct node *node, const char *program, struct act_strv *out,
-                     struct act_error *err)
+int launcher_command(const struct node *node, const char *program, struct act_strv *out, struct act_error *err)
 {
     const char *name = launcher_name(node);
     int rc = strcmp(name, "mpirun") == 0 ? mpirun_words(node, out, err)

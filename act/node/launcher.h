@@ -12,8 +12,7 @@ int launcher_command(const struct node *node, const char *program, struct act_st
                      struct act_error *err) ACT_NODISCARD;
 
 /* Writes the host file; hosts are in the order of the node ranks, none: this machine. */
-int launcher_write_hosts(const struct node *node, const struct act_strv *hosts,
-                         struct act_error *err) ACT_NODISCARD;
+int launcher_write_hosts(const struct node *node, const struct act_strv *hosts, struct act_error *err) ACT_NODISCARD;
 
 /* Sets in the environment where rank 0 may listen, and how long a launcher waits for ranks that it ends itself. */
 void launcher_set_environment(const char *master, int64_t grace_ms);

@@ -34,8 +34,7 @@ static bool parse_target(struct target *t, char *text)
     }
     const char *number = strsep(&text, " ");
     t->addresses = text;
-    if (!act_streq(kind, "tcp") || !text || !act_int_from_text(number, &port) || port < 1 ||
-        port > UINT16_MAX)
+    if (!act_streq(kind, "tcp") || !text || !act_int_from_text(number, &port) || port < 1 || port > UINT16_MAX)
         return false;
     t->port = (uint16_t)port;
     return true;
@@ -46,8 +45,8 @@ static int read_target(struct target *t, struct act_error *err)
     const char *value = getenv(LINK_ENV);
 
     if (!value)
-        return act_error_set(
-            err, ACT_FAIL, LINK_ENV " is not in the environment: ranks are started by 'act-node supervise'");
+        return act_error_set(err, ACT_FAIL,
+                             LINK_ENV " is not in the environment: ranks are started by 'act-node supervise'");
     t->text = act_strdup(value);
     unsetenv(LINK_ENV);
     return parse_target(t, t->text) && link_is_secret(t->token)
@@ -155,8 +154,8 @@ static bool greet(struct link *l, json_t *hello, const char *token, bool *out_st
 }
 
 /* Tries one address. why: the result, for the error message. */
-static bool try_one(struct link *l, const struct target *t, const char *address, json_t *hello,
-                    bool *out_stop, struct act_buf *why)
+static bool try_one(struct link *l, const struct target *t, const char *address, json_t *hello, bool *out_stop,
+                    struct act_buf *why)
 {
     int errnum = t->dir ? connect_unix(t->dir, &l->fd) : connect_tcp(address, t->port, &l->fd);
 
@@ -169,8 +168,7 @@ static bool try_one(struct link *l, const struct target *t, const char *address,
 }
 
 /* Tries every address once. */
-static bool try_all(struct link *l, const struct target *t, json_t *hello, bool *out_stop,
-                    struct act_buf *why)
+static bool try_all(struct link *l, const struct target *t, json_t *hello, bool *out_stop, struct act_buf *why)
 {
     ACT_AUTOFREE char *copy = act_strdup(t->addresses);
     char *rest = copy;

@@ -25,8 +25,8 @@ void link_make_secret(char out[LINK_SECRET_TEXT]);
 char *link_proof(enum link_role role, const char *token, const char *supervisor_nonce, const char *rank_nonce,
                  int64_t rank);
 /* Whether the message has a valid nonce and the role's proof. */
-bool link_is_proved(const json_t *message, enum link_role role, const char *token,
-                    const char *supervisor_nonce, const char *rank_nonce, int64_t rank);
+bool link_is_proved(const json_t *message, enum link_role role, const char *token, const char *supervisor_nonce,
+                    const char *rank_nonce, int64_t rank);
 bool link_is_secret(const char *text);
 
 /* ---- link_listen.c: where the supervisor can be reached ---- */
@@ -38,8 +38,7 @@ struct link_listeners {
     char *address; /* "unix <dir>", or "tcp <port> <address> <address> ..." */
 };
 
-int link_listen_on(struct link_listeners *l, const struct link_where *where,
-                   struct act_error *err) ACT_NODISCARD;
+int link_listen_on(struct link_listeners *l, const struct link_where *where, struct act_error *err) ACT_NODISCARD;
 void link_listeners_release(struct link_listeners *l);
 
 /* The Unix socket in the folder of this descriptor, as its own path may be too long for an address. Lives as long as

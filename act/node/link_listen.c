@@ -73,9 +73,8 @@ static int listen_unix(struct link_listeners *l, const char *dir)
 static void add_address(struct act_strv *addresses, const struct sockaddr *at)
 {
     char text[INET6_ADDRSTRLEN];
-    const void *bytes = at->sa_family == AF_INET6
-                            ? (const void *)&((const struct sockaddr_in6 *)at)->sin6_addr
-                            : (const void *)&((const struct sockaddr_in *)at)->sin_addr;
+    const void *bytes = at->sa_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)at)->sin6_addr
+                                                  : (const void *)&((const struct sockaddr_in *)at)->sin_addr;
 
     if (inet_ntop(at->sa_family, bytes, text, sizeof(text)) && !act_strv_has(addresses, text))
         act_strv_push(addresses, text);
@@ -84,8 +83,7 @@ static void add_address(struct act_strv *addresses, const struct sockaddr *at)
 /* Addresses at which other machines may know this one. */
 static bool is_useful(const struct ifaddrs *i)
 {
-    if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || !(i->ifa_flags & IFF_RUNNING) ||
-        (i->ifa_flags & IFF_LOOPBACK))
+    if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || !(i->ifa_flags & IFF_RUNNING) || (i->ifa_flags & IFF_LOOPBACK))
         return false;
     if (i->ifa_addr->sa_family == AF_INET6)
         return !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr);
@@ -158,8 +156,7 @@ static void add_ways(struct act_strv *addresses, const struct act_strv *hosts)
 
 static uint16_t *port_in(struct sockaddr_storage *at)
 {
-    return at->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)at)->sin6_port
-                                     : &((struct sockaddr_in *)at)->sin_port;
+    return at->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)at)->sin6_port : &((struct sockaddr_in *)at)->sin_port;
 }
 
 /* *port 0: takes any free port and stores it there. Returns an errno. */

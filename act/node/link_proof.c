@@ -22,14 +22,13 @@ char *link_proof(enum link_role role, const char *token, const char *supervisor_
                  int64_t rank)
 {
     static const char *const roles[] = {[LINK_RANK] = "rank", [LINK_SUPERVISOR] = "supervisor"};
-    ACT_AUTOFREE char *text =
-        act_sprintf("%s %s %s %lld", roles[role], supervisor_nonce, rank_nonce, (long long)rank);
+    ACT_AUTOFREE char *text = act_sprintf("%s %s %s %lld", roles[role], supervisor_nonce, rank_nonce, (long long)rank);
 
     return act_hmac_sha256_base64((const uint8_t *)token, strlen(token), text, strlen(text));
 }
 
-bool link_is_proved(const json_t *message, enum link_role role, const char *token,
-                    const char *supervisor_nonce, const char *rank_nonce, int64_t rank)
+bool link_is_proved(const json_t *message, enum link_role role, const char *token, const char *supervisor_nonce,
+                    const char *rank_nonce, int64_t rank)
 {
     ACT_AUTOFREE char *proof = NULL;
 

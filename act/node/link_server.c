@@ -218,8 +218,7 @@ static bool needs_room(int listen_fd, int errnum)
 {
     struct pollfd waits = {.fd = listen_fd, .events = POLLIN};
 
-    return (errnum == EMFILE || errnum == ENFILE || errnum == ENOBUFS || errnum == ENOMEM) &&
-           poll(&waits, 1, 0) == 1;
+    return (errnum == EMFILE || errnum == ENFILE || errnum == ENOBUFS || errnum == ENOMEM) && poll(&waits, 1, 0) == 1;
 }
 
 static bool is_passing(int errnum)
@@ -245,8 +244,8 @@ static bool greet(struct link_server *s, struct peer *p, const json_t *message)
     const char *theirs = codec_json_str(message, "nonce", "");
 
     if (!act_streq(codec_json_str(message, "type", ""), "hello") ||
-        !link_is_proved(message, LINK_RANK, s->token, p->nonce, theirs, rank) || rank < 0 ||
-        rank >= s->n_ranks || s->ranks[rank] || !s->events->hello(s->arg, (int)rank, message))
+        !link_is_proved(message, LINK_RANK, s->token, p->nonce, theirs, rank) || rank < 0 || rank >= s->n_ranks ||
+        s->ranks[rank] || !s->events->hello(s->arg, (int)rank, message))
         return false;
     remove_stranger(s, p);
     p->rank = (int)rank;

@@ -30,8 +30,7 @@ struct metrics {
 /* The rate per second between two readings; null if not known. */
 static json_t *rate(uint64_t now, uint64_t before, double seconds)
 {
-    return seconds <= 0 || now < before ? json_null()
-                                        : json_integer((json_int_t)((double)(now - before) / seconds));
+    return seconds <= 0 || now < before ? json_null() : json_integer((json_int_t)((double)(now - before) / seconds));
 }
 
 static json_t *rounded(double value)
@@ -44,11 +43,10 @@ static json_t *make_cpu(const struct counters *now, const struct counters *befor
     bool known = seconds > 0 && now->cpu_total > before->cpu_total && now->run_cpu >= before->run_cpu;
     double ticks = (double)(now->cpu_total - before->cpu_total);
 
-    return json_pack(
-        "{s:I, s:o, s:o}", "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "busy",
-        known ? rounded((double)(now->cpu_busy - before->cpu_busy) / ticks) : json_null(), "run",
-        known ? rounded((double)(now->run_cpu - before->run_cpu) / (double)sysconf(_SC_CLK_TCK) / seconds)
-              : json_null());
+    return json_pack("{s:I, s:o, s:o}", "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "busy",
+                     known ? rounded((double)(now->cpu_busy - before->cpu_busy) / ticks) : json_null(), "run",
+                     known ? rounded((double)(now->run_cpu - before->run_cpu) / (double)sysconf(_SC_CLK_TCK) / seconds)
+                           : json_null());
 }
 
 static json_t *make_memory(const struct counters *now)
@@ -92,13 +90,11 @@ static json_t *take_sample(struct metrics *m)
     counters_read(m->node->dir, &now);
     json_t *sample = json_pack(
         "{s:o, s:s, s:o, s:o, s:o, s:o}", "time", rounded((double)now_ns / 1e9), "node", m->node->name, "cpu",
-        make_cpu(&now, before, seconds), "memory", make_memory(&now), "disk", make_disk(m, &now, seconds),
-        "network",
+        make_cpu(&now, before, seconds), "memory", make_memory(&now), "disk", make_disk(m, &now, seconds), "network",
         make_network(now.net_received, before->net_received, now.net_sent, before->net_sent, seconds));
     if (now.has_infiniband)
-        json_object_set_new(
-            sample, "infiniband",
-            make_network(now.ib_received, before->ib_received, now.ib_sent, before->ib_sent, seconds));
+        json_object_set_new(sample, "infiniband",
+                            make_network(now.ib_received, before->ib_received, now.ib_sent, before->ib_sent, seconds));
     m->last = now;
     m->last_ns = now_ns;
     json_t *gpus = gpu_ask(&m->gpu);

@@ -174,8 +174,7 @@ int place_open(struct node *node, const struct rank_place *place, int attempt, s
     node->code = find_code(node);
     node->users_fd = hold(node->local, node->name, err);
     if (node->users_fd < 0)
-        return act_error_hint(err, "%s names another folder",
-                              node->spec.scratch ? "slurm.scratch" : "TMPDIR");
+        return act_error_hint(err, "%s names another folder", node->spec.scratch ? "slurm.scratch" : "TMPDIR");
     return 0;
 }
 
@@ -234,8 +233,7 @@ static bool is_between_ranks(const char *dir)
     bool is = false;
 
     while (d && !is && (e = readdir(d)))
-        is = act_starts_with(e->d_name, ENDED) &&
-             fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        is = act_starts_with(e->d_name, ENDED) && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
              st.st_mtime > time(NULL) - LATELY_S;
     if (d)
         closedir(d);
@@ -249,16 +247,15 @@ static void sweep_one(const char *dir, const struct node *node)
     ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
-    if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-        is_current(fd, path) && !is_between_ranks(dir) && rename(dir, gone) == 0)
+    if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_current(fd, path) &&
+        !is_between_ranks(dir) && rename(dir, gone) == 0)
         remove_place(gone);
     if (fd >= 0)
         close(fd);
 }
 
 /* Calls visit with the path of every entry of dir. */
-static void for_entries(const char *dir, void (*visit)(const char *, const struct node *),
-                        const struct node *node)
+static void for_entries(const char *dir, void (*visit)(const char *, const struct node *), const struct node *node)
 {
     DIR *d = opendir(dir);
     const struct dirent *e;

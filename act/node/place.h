@@ -21,8 +21,7 @@
 
 /* Sets the node's rank, attempt (from 1), code root and private folder, and makes that folder. If "act-<uid>" is not
  * ours alone, a folder "act-<uid>.<random>" beside it is used, the same for all ranks of the node. */
-int place_open(struct node *node, const struct rank_place *place, int attempt,
-               struct act_error *err) ACT_NODISCARD;
+int place_open(struct node *node, const struct rank_place *place, int attempt, struct act_error *err) ACT_NODISCARD;
 
 /* The rank has ended, and so have its processes. */
 void place_close(struct node *node, const struct rank_place *place);

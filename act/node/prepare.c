@@ -50,8 +50,8 @@ bool prepare_result(const struct node *node, int *out_exit_status, char *out_rea
 static int write_result(const struct node *node, const struct outcome *o, struct act_error *err)
 {
     ACT_AUTOFREE char *path = result_path(node);
-    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:i, s:o}", "version", 1, "exit_status", o->exit_status,
-                                            "reason", codec_json_bytes_new(o->reason));
+    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:i, s:o}", "version", 1, "exit_status", o->exit_status, "reason",
+                                            codec_json_bytes_new(o->reason));
 
     return run_record_write(path, json, err);
 }
@@ -159,17 +159,14 @@ static char *compile_line(const struct node *node)
 }
 
 /* A step of it, in the order of run_steps(); one process of the node after the other, as they share the code. */
-static const char script_begin[] =
-    "lock=$1; shift\n"
-    "end() { rmdir \"$lock\"; }\n"
-    "fail() { s=$?; end; echo \"act: preparation failed: $1 ended with status $s\"; "
-    "exit $s; }\n"
-    "until mkdir \"$lock\" || [ ! -w \"${lock%/*}\" ]; do sleep 0.1; done 2>/dev/null\n",
-                  script_install[] =
-                      "python3 -m pip install -r requirements.txt --no-input "
-                      "--disable-pip-version-check || fail \"pip install -r requirements.txt\"\n",
-                  script_compile[] =
-                      "chmod +x compile.aml.sh && sh -c \"$1\" || fail compile.aml.sh\nshift\n",
+static const char script_begin[] = "lock=$1; shift\n"
+                                   "end() { rmdir \"$lock\"; }\n"
+                                   "fail() { s=$?; end; echo \"act: preparation failed: $1 ended with status $s\"; "
+                                   "exit $s; }\n"
+                                   "until mkdir \"$lock\" || [ ! -w \"${lock%/*}\" ]; do sleep 0.1; done 2>/dev/null\n",
+                  script_install[] = "python3 -m pip install -r requirements.txt --no-input "
+                                     "--disable-pip-version-check || fail \"pip install -r requirements.txt\"\n",
+                  script_compile[] = "chmod +x compile.aml.sh && sh -c \"$1\" || fail compile.aml.sh\nshift\n",
                   script_end[] = "end\nexec \"$@\"\n";
 
 void prepare_words(const struct node *node, struct act_strv *out)
@@ -182,8 +179,8 @@ void prepare_words(const struct node *node, struct act_strv *out)
         return;
     act_strv_push(out, "sh");
     act_strv_push(out, "-c");
-    act_strv_pushf(out, "%s%s%s%s", script_begin, installs ? script_install : "",
-                   compiles ? script_compile : "", script_end);
+    act_strv_pushf(out, "%s%s%s%s", script_begin, installs ? script_install : "", compiles ? script_compile : "",
+                   script_end);
     act_strv_push(out, "act");
     act_strv_pushf(out, "%s/prepare.container", node->dir);
     if (compiles)
@@ -192,18 +189,14 @@ void prepare_words(const struct node *node, struct act_strv *out)
 
 static int install_requirements(const struct node *node, struct outcome *o, struct act_error *err)
 {
-    static const char *const with_python[] = {"python3",    "-m",
-                                              "pip",        "install",
-                                              "-r",         "requirements.txt",
-                                              "--no-input", "--disable-pip-version-check",
-                                              NULL};
+    static const char *const with_python[] = {
+        "python3", "-m", "pip", "install", "-r", "requirements.txt", "--no-input", "--disable-pip-version-check", NULL};
     ACT_AUTOFREE char *python = proc_find_in_path("python3");
 
     if (!has_requirements(node) || container_is_fresh(node))
         return 0;
     bool has_python = container_is_used(node) || python;
-    return run_step(node, "'pip install -r requirements.txt'", has_python ? with_python : with_python + 2, o,
-                    err);
+    return run_step(node, "'pip install -r requirements.txt'", has_python ? with_python : with_python + 2, o, err);
 }
 
 static int compile(const struct node *node, struct outcome *o, struct act_error *err)

@@ -153,12 +153,9 @@ static void say_goodbye(struct rank *r)
 
 int node_rank(int argc, char **argv)
 {
-    struct supervised all = {.rank = {.log_fd = -1,
-                                      .out_fd = -1,
-                                      .grace_ms = -1,
-                                      .report = send_record,
-                                      .gone = end_with_supervisor},
-                             .link.fd = -1};
+    struct supervised all = {
+        .rank = {.log_fd = -1, .out_fd = -1, .grace_ms = -1, .report = send_record, .gone = end_with_supervisor},
+        .link.fd = -1};
     struct rank *r = &all.rank;
     struct act_error err;
     int exit_status = 128 + SIGTERM;

@@ -16,11 +16,11 @@ struct rank {
     struct rank_place place;
     struct watch watch;
     struct record record;
-    pid_t child;        /* the running process, or 0 */
-    int64_t kill_at_ms; /* when it is killed (monotonic); 0: never */
-    int64_t grace_ms;   /* for a command that got SIGTERM; -1: the sender decides when to kill it */
-    int log_fd;         /* the user's log */
-    int out_fd;         /* of the command; -1: as ours */
+    pid_t child;                    /* the running process, or 0 */
+    int64_t kill_at_ms;             /* when it is killed (monotonic); 0: never */
+    int64_t grace_ms;               /* for a command that got SIGTERM; -1: the sender decides when to kill it */
+    int log_fd;                     /* the user's log */
+    int out_fd;                     /* of the command; -1: as ours */
     void (*report)(struct rank *r); /* the record has changed */
     void (*gone)(struct rank *r);   /* the watch says WATCH_GONE; does not return */
 };

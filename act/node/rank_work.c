@@ -186,8 +186,8 @@ static int run_command(struct rank *r)
         act_strv_release(&words);
         return ACT_WRAPPER;
     }
-    pid_t pid = child_start(
-        &(struct child){.argv = (const char *const *)words.v, .cwd = r->node.code, .out_fd = r->out_fd});
+    pid_t pid =
+        child_start(&(struct child){.argv = (const char *const *)words.v, .cwd = r->node.code, .out_fd = r->out_fd});
     int start_errno = errno;
 
     act_strv_release(&words);
@@ -203,8 +203,7 @@ static int run_command(struct rank *r)
     r->record.ended_unix_ns = act_now_unix_ns();
     r->record.exit_status = child_exit_status(status);
     r->record.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    r->record.kept =
-        !r->record.stopped && (r->record.exit_status ? spec->sleep_if_fail : spec->sleep_if_succeed);
+    r->record.kept = !r->record.stopped && (r->record.exit_status ? spec->sleep_if_fail : spec->sleep_if_succeed);
     r->report(r);
     node_say("command ended with status %d", r->record.exit_status);
     if (r->record.kept)

@@ -159,8 +159,8 @@ int ranks_open(struct supervisor *s, struct act_error *err)
     raise_file_limit(n);
     s->ranks = act_calloc((size_t)n, sizeof(*s->ranks));
     int rc = link_listen(
-        n, &(struct link_where){.dir = s->node.spec.nodes == 1 ? s->node.dir : NULL, .hosts = &s->job.hosts},
-        &events, s, &s->link, err);
+        n, &(struct link_where){.dir = s->node.spec.nodes == 1 ? s->node.dir : NULL, .hosts = &s->job.hosts}, &events,
+        s, &s->link, err);
     if (rc < 0)
         return rc;
     setenv(LINK_ENV, link_address(s->link), 1);
@@ -186,8 +186,7 @@ void ranks_close(struct supervisor *s)
 /* Not to mpirun, which would kill. Ranks that it starts from now on are told when they say hello. */
 void ranks_stop(struct supervisor *s, int64_t grace_ms)
 {
-    CODEC_AUTOJSON json_t *message =
-        json_pack("{s:s, s:I}", "type", "stop", "grace_ms", (json_int_t)grace_ms);
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:I}", "type", "stop", "grace_ms", (json_int_t)grace_ms);
     int64_t end_ms = act_now_monotonic_ms() + grace_ms + CUT_AFTER_MS;
 
     if (s->phase == RANKS_STOPPING ? end_ms < s->alarms_ms[ALARM_PHASE] : s->phase != RANKS_GONE) {

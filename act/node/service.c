@@ -26,9 +26,8 @@
 
 enum { GONE_GRACE_MS = 5000 };
 
-static const char usage[] =
-    "usage: act-node job --spec FILE [--package FILE] [--folder N=PATH]...\n"
-    "       one process of a run, started by a service; 'act submit' writes its command\n";
+static const char usage[] = "usage: act-node job --spec FILE [--package FILE] [--folder N=PATH]...\n"
+                            "       one process of a run, started by a service; 'act submit' writes its command\n";
 
 struct service {
     struct rank rank; /* the first member */
@@ -70,10 +69,8 @@ static int take_folder(struct run_spec *spec, const char *word, struct act_error
     ACT_AUTOFREE char *number = act_strndup(word, digits);
     int64_t i;
 
-    if (word[digits] != '=' || !word[digits + 1] || !act_int_from_text(number, &i) ||
-        i >= (int64_t)spec->n_folders)
-        return act_error_set(err, ACT_USAGE, "'--folder %s' is none of the run's %zu folders", word,
-                             spec->n_folders);
+    if (word[digits] != '=' || !word[digits + 1] || !act_int_from_text(number, &i) || i >= (int64_t)spec->n_folders)
+        return act_error_set(err, ACT_USAGE, "'--folder %s' is none of the run's %zu folders", word, spec->n_folders);
     free(spec->folders[i].link);
     spec->folders[i].link = absolute(word + digits + 1);
     return 0;
@@ -99,8 +96,7 @@ static int take_data(struct service *s, struct act_error *err)
         rc = take_folder(spec, s->folders.v[i], err);
     for (size_t i = 0; i < spec->n_folders && rc == 0; i++)
         if (!spec->folders[i].link)
-            rc = act_error_set(err, ACT_USAGE,
-                               "the job says nothing of folder '%s': '--folder %zu=PATH' is missing",
+            rc = act_error_set(err, ACT_USAGE, "the job says nothing of folder '%s': '--folder %zu=PATH' is missing",
                                spec->folders[i].name, i);
     if (rc == 0 && spec->package_sha256[0] && !s->package)
         rc = act_error_set(err, ACT_USAGE, "the run has a package, and '--package FILE' is missing");
@@ -111,8 +107,8 @@ static int take_data(struct service *s, struct act_error *err)
 /* Shared by all ranks that were started together, and by no others. New string. */
 static char *find_launch(const struct rank_place *place)
 {
-    static const char *const names[] = {"PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports",
-                                        "PMIX_SERVER_URI2", "PMIX_SERVER_URI4"};
+    static const char *const names[] = {"PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports", "PMIX_SERVER_URI2",
+                                        "PMIX_SERVER_URI4"};
     enum { SHOWN = 12 };
     ACT_AUTOFREE char *now = act_sprintf("%lld %d", (long long)act_now_unix_ns(), (int)getpid());
     struct act_sha256 h;

@@ -70,8 +70,7 @@ static int queue_wait(int fd, const char *dir, struct watch *w, struct act_error
             continue;
         if (WIFEXITED(status))
             return WEXITSTATUS(status) == 0 ? 0 : cannot_lock(err, WEXITSTATUS(status), dir);
-        return act_error_set(err, ACT_FAIL,
-                             "cannot wait in the queue: the process that waits was killed by %s",
+        return act_error_set(err, ACT_FAIL, "cannot wait in the queue: the process that waits was killed by %s",
                              strsignal(WTERMSIG(status)));
     }
 }
@@ -122,8 +121,8 @@ static void drain(int fd)
         continue;
 }
 
-static int collect_all(struct collector *c, const char *dir, struct watch *w, void (*waiting)(void *, int),
-                       void *arg, struct act_error *err)
+static int collect_all(struct collector *c, const char *dir, struct watch *w, void (*waiting)(void *, int), void *arg,
+                       struct act_error *err)
 {
     struct slots *s = c->slots;
     int retries = RETRIES, told = 0, signal;
@@ -151,8 +150,8 @@ static int collect_all(struct collector *c, const char *dir, struct watch *w, vo
     return 0;
 }
 
-static int open_and_collect(struct collector *c, const char *dir, struct watch *w,
-                            void (*waiting)(void *, int), void *arg, struct act_error *err)
+static int open_and_collect(struct collector *c, const char *dir, struct watch *w, void (*waiting)(void *, int),
+                            void *arg, struct act_error *err)
 {
     for (int i = 0; i < c->slots->total; i++) {
         ACT_AUTOFREE char *name = act_sprintf("%d.lock", i);
@@ -164,8 +163,8 @@ static int open_and_collect(struct collector *c, const char *dir, struct watch *
     return collect_all(c, dir, w, waiting, arg, err);
 }
 
-static int take_in_turn(struct slots *s, const char *dir, struct watch *w, void (*waiting)(void *, int),
-                        void *arg, struct act_error *err)
+static int take_in_turn(struct slots *s, const char *dir, struct watch *w, void (*waiting)(void *, int), void *arg,
+                        struct act_error *err)
 {
     struct collector c = {.slots = s, .notify_fd = -1};
 

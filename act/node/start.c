@@ -25,8 +25,8 @@ static void tell_waiting(void *arg, int missing)
 
 static int take_slots(struct supervisor *s, struct act_error *err)
 {
-    int rc = slots_take(&s->slots, s->options.slots_dir, s->options.slots, s->node.spec.gpus_per_node,
-                        &s->watch, tell_waiting, s, err);
+    int rc = slots_take(&s->slots, s->options.slots_dir, s->options.slots, s->node.spec.gpus_per_node, &s->watch,
+                        tell_waiting, s, err);
 
     if (rc < 0)
         return rc;
@@ -66,8 +66,8 @@ static int start_ranks(struct supervisor *s, struct act_error *err)
     int rc = launcher_command(&s->node, self, &argv, err);
     if (rc == 0) {
         int fd = alone ? -1 : node_open_log(&s->node, log);
-        s->main_pid = start_main(
-            s, &(struct child){.argv = (const char *const *)argv.v, .out_fd = fd, .guarded = alone});
+        s->main_pid =
+            start_main(s, &(struct child){.argv = (const char *const *)argv.v, .out_fd = fd, .guarded = alone});
         if (s->main_pid < 0)
             rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);
         if (fd >= 0)
@@ -80,11 +80,10 @@ static void log_spec(const struct node *node)
 {
     const struct run_spec *spec = &node->spec;
 
-    node_say("run %s: %d node(s), %d process(es) on each, %d GPU(s) on each, act-node %s", spec->id,
-             spec->nodes, spec->procs_per_node, spec->gpus_per_node, ACT_VERSION);
+    node_say("run %s: %d node(s), %d process(es) on each, %d GPU(s) on each, act-node %s", spec->id, spec->nodes,
+             spec->procs_per_node, spec->gpus_per_node, ACT_VERSION);
     for (size_t i = 0; i < spec->n_env; i++)
-        node_say("env %s=%s", spec->env[i].name,
-                 run_env_is_secret(&spec->env[i]) ? "***" : spec->env[i].value);
+        node_say("env %s=%s", spec->env[i].name, run_env_is_secret(&spec->env[i]) ? "***" : spec->env[i].value);
 }
 
 static int make_ready(struct supervisor *s, struct act_error *err)

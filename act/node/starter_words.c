@@ -23,8 +23,7 @@ static void say_words(const struct act_strv *words, size_t from, size_t to)
         node_say("the command gets %s", words->v[i]);
 }
 
-int starter_words(const struct node *node, const struct rank_place *place, struct act_strv *out,
-                  struct act_error *err)
+int starter_words(const struct node *node, const struct rank_place *place, struct act_strv *out, struct act_error *err)
 {
     const struct run_spec *spec = &node->spec;
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");

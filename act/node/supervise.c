@@ -71,8 +71,7 @@ static void on_signal(struct supervisor *s, int sig)
 {
     bool end = sig == SIGTERM || sig == SIGINT;
 
-    if ((end && (!s->options.slurm || attempt_abort_is_asked(s))) ||
-        (sig == SIGUSR2 && attempt_abort_is_asked(s)))
+    if ((end && (!s->options.slurm || attempt_abort_is_asked(s))) || (sig == SIGUSR2 && attempt_abort_is_asked(s)))
         abort_ranks(s);
     else if (end)
         end_with_job(s);
@@ -158,10 +157,8 @@ static int64_t next_timeout_ms(const struct supervisor *s)
 /* An alarm rings once; who wants it again sets it again. */
 static void act_in_time(struct supervisor *s)
 {
-    static void (*const acts[N_ALARMS])(struct supervisor *) = {[ALARM_PHASE] = end_phase,
-                                                                [ALARM_LAUNCHER] = kill_launcher,
-                                                                [ALARM_SEND] = start_sending,
-                                                                [ALARM_BEAT] = beat};
+    static void (*const acts[N_ALARMS])(struct supervisor *) = {
+        [ALARM_PHASE] = end_phase, [ALARM_LAUNCHER] = kill_launcher, [ALARM_SEND] = start_sending, [ALARM_BEAT] = beat};
     int64_t now = act_now_monotonic_ms();
 
     for (int i = 0; i < N_ALARMS; i++)
@@ -271,8 +268,7 @@ static void run(struct supervisor *s)
         container_remove_all(&s->node);
     if (!sent && s->status.state == RUN_COMPLETED)
         attempt_finish(s, RUN_FAILED, ACT_WRAPPER,
-                       "the command succeeded, but not all folders could be sent; see " RUN_DIR_SYSTEM
-                       "/folders.txt");
+                       "the command succeeded, but not all folders could be sent; see " RUN_DIR_SYSTEM "/folders.txt");
 }
 
 static void supervise(struct supervisor *s)
@@ -379,8 +375,7 @@ static int open_run(struct supervisor *s, struct act_error *err)
 
 int node_supervise(int argc, char **argv)
 {
-    struct supervisor s = {.first_failed = -1,
-                           .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1}};
+    struct supervisor s = {.first_failed = -1, .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1}};
     struct act_error err;
 
     if (parse_options(argc, argv, &s.options) < 0) {

@@ -47,8 +47,7 @@ static bool is_agent(const char *pid)
     ACT_AUTOFREE char *path = act_sprintf("/proc/%s/exe", pid);
     char program[PATH_MAX] = "";
 
-    return readlink(path, program, sizeof(program) - 1) > 0 &&
-           strcmp(act_path_basename(program), "act-node") == 0;
+    return readlink(path, program, sizeof(program) - 1) > 0 && strcmp(act_path_basename(program), "act-node") == 0;
 }
 
 static int kill_once(const char *variable)

@@ -117,9 +117,7 @@ static int write_out(void *arg, const void *data, size_t len, struct act_error *
 {
     const struct file *f = arg;
 
-    return act_write_all(f->fd, data, len) == 0
-               ? 0
-               : act_error_errno(err, errno, "cannot write '%s'", f->entry->name);
+    return act_write_all(f->fd, data, len) == 0 ? 0 : act_error_errno(err, errno, "cannot write '%s'", f->entry->name);
 }
 
 static int open_new(const struct unzip *u, const char *name)
@@ -258,8 +256,7 @@ static int check_room(const struct unzip *u, struct act_error *err)
         return 0;
     act_size_to_text(total, needed);
     act_size_to_text(room, there);
-    return act_error_set(err, ACT_FAIL, "it needs %s, and the disk of '%s' has room for %s", needed,
-                         u->target, there);
+    return act_error_set(err, ACT_FAIL, "it needs %s, and the disk of '%s' has room for %s", needed, u->target, there);
 }
 
 static int open_target(struct unzip *u, struct act_error *err)
@@ -317,8 +314,8 @@ static void *check_sha256(void *arg)
 
     c->rc = act_sha256_file(c->zip, found, &c->err);
     if (c->rc == 0 && strcmp(found, c->wanted) != 0)
-        c->rc = act_error_set(&c->err, ACT_FAIL, "its SHA-256 is %s instead of %s; submit the run again",
-                              found, c->wanted);
+        c->rc =
+            act_error_set(&c->err, ACT_FAIL, "its SHA-256 is %s instead of %s; submit the run again", found, c->wanted);
     return NULL;
 }
 
@@ -378,20 +375,16 @@ static int run_apart(struct apart *a, struct act_error *err)
     pid_t pid = child_start(&(struct child){.run = unzip_confined, .arg = a, .out_fd = -1});
 
     if (pid < 0)
-        return act_error_errno(err, errno, "cannot start a process to unpack '%s'",
-                               act_path_basename(a->zip));
+        return act_error_errno(err, errno, "cannot start a process to unpack '%s'", act_path_basename(a->zip));
     int status = child_wait(pid);
     if (status != 0)
-        return act_error_set(err, ACT_FAIL,
-                             "cannot unpack '%s': the process that does it ended with status %d",
+        return act_error_set(err, ACT_FAIL, "cannot unpack '%s': the process that does it ended with status %d",
                              act_path_basename(a->zip), child_exit_status(status));
     int rc = a->outcome->rc;
-    return rc < 0 ? act_error_set(err, (enum act_code) - rc, "%.*s", ACT_ERROR_TEXT - 1, a->outcome->text)
-                  : rc;
+    return rc < 0 ? act_error_set(err, (enum act_code) - rc, "%.*s", ACT_ERROR_TEXT - 1, a->outcome->text) : rc;
 }
 
-int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over,
-                     struct act_error *err)
+int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over, struct act_error *err)
 {
     struct apart a = {.zip = zip, .sha256 = sha256, .target = target, .over = over};
     int rc = act_mkdir_all(target, 0755, err);

@@ -15,8 +15,7 @@
  * Refused: what zip_open() refuses, entries below a link, data that is longer or shorter than declared or has
  * another CRC, more data than the disk has room for. What was unpacked before an error stays; it is removed if the
  * SHA-256 differs, unless over. */
-int node_unzip(const char *zip, const char *sha256, const char *target, bool over,
-               struct act_error *err) ACT_NODISCARD;
+int node_unzip(const char *zip, const char *sha256, const char *target, bool over, struct act_error *err) ACT_NODISCARD;
 
 /* Likewise in a separate process, confined to this task (see confine.h). For a process without threads, like all
  * children of the agent. */

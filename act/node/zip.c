@@ -88,8 +88,7 @@ static bool read_end64(int fd, struct end *end)
         get32(locator) != SIGNATURE_LOCATOR64)
         return false;
     end->at = get64(locator + 8);
-    if (end->at > INT64_MAX || !read_at(fd, record, sizeof(record), end->at) ||
-        get32(record) != SIGNATURE_END64)
+    if (end->at > INT64_MAX || !read_at(fd, record, sizeof(record), end->at) || get32(record) != SIGNATURE_END64)
         return false;
     end->entries = get64(record + 32);
     end->table_bytes = get64(record + 40);
@@ -99,10 +98,8 @@ static bool read_end64(int fd, struct end *end)
 
 static bool read_end(int fd, const uint8_t *record, uint64_t at, struct end *out)
 {
-    *out = (struct end){.entries = get16(record + 10),
-                        .table_bytes = get32(record + 12),
-                        .table_at = get32(record + 16),
-                        .at = at};
+    *out = (struct end){
+        .entries = get16(record + 10), .table_bytes = get32(record + 12), .table_at = get32(record + 16), .at = at};
     bool is_64 = out->entries == UINT16_MAX || out->table_bytes == UINT32_MAX || out->table_at == UINT32_MAX;
 
     return get32(record + 4) == 0 && (!is_64 || read_end64(fd, out)); /* one disk */
@@ -166,8 +163,8 @@ static bool read_wide(struct zip_entry *e, const uint8_t *extra, size_t len)
     return true;
 }
 
-static int check_entry(const struct zip *zip, const struct zip_entry *e, size_t name_len,
-                       const uint8_t *record, struct act_error *err)
+static int check_entry(const struct zip *zip, const struct zip_entry *e, size_t name_len, const uint8_t *record,
+                       struct act_error *err)
 {
     if (strlen(e->name) != name_len || !act_path_is_safe(e->name, name_len))
         return zip_refuse(e, "has a name that leads out of the target, or is none", err);
@@ -191,8 +188,7 @@ static int check_entry(const struct zip *zip, const struct zip_entry *e, size_t 
 }
 
 /* One record; *at is moved past it. The name is moved over bytes already read, to make room for its NUL. */
-static int read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, struct zip_entry *e,
-                      struct act_error *err)
+static int read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, struct zip_entry *e, struct act_error *err)
 {
     char *start = zip->table + *at;
     uint8_t record[ENTRY_BYTES];

@@ -41,8 +41,8 @@ typedef int zip_sink(void *arg, const void *data, size_t len, struct act_error *
 struct zip_reader; /* the memory for it; one for each thread */
 struct zip_reader *zip_reader_new(void);
 void zip_reader_free(struct zip_reader *reader);
-int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_reader *reader, zip_sink *sink,
-             void *arg, struct act_error *err) ACT_NODISCARD;
+int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_reader *reader, zip_sink *sink, void *arg,
+             struct act_error *err) ACT_NODISCARD;
 
 /* -ACT_FAIL: "entry '<name>' <why>" */
 int zip_refuse(const struct zip_entry *entry, const char *why, struct act_error *err);

@@ -63,8 +63,7 @@ static size_t header_bytes(const struct zip_entry *e, const char *header, size_t
     size_t name = strlen(e->name);
 
     if (len < LOCAL_BYTES + name || le32(header) != SIGNATURE_LOCAL || (le32(header + 26) & 0xffff) != name ||
-        memcmp(header + LOCAL_BYTES, e->name, name) != 0 ||
-        (le32(header + 8) & 0xffff) != (e->deflated ? 8 : 0))
+        memcmp(header + LOCAL_BYTES, e->name, name) != 0 || (le32(header + 8) & 0xffff) != (e->deflated ? 8 : 0))
         return 0;
     return LOCAL_BYTES + name + (le32(header + 26) >> 16);
 }
@@ -88,14 +87,12 @@ static const char *read_packed(const struct zip *zip, const struct zip_entry *e,
     return got == (ssize_t)e->packed_size ? in : NULL;
 }
 
-static int inflate_whole(const struct zip_entry *e, struct zip_reader *r, const char *packed,
-                         struct act_error *err)
+static int inflate_whole(const struct zip_entry *e, struct zip_reader *r, const char *packed, struct act_error *err)
 {
     size_t used, made;
     char *out = make_room(&r->out, &r->out_cap, e->size + 1);
 
-    switch (
-        libdeflate_deflate_decompress_ex(r->inflater, packed, e->packed_size, out, e->size, &used, &made)) {
+    switch (libdeflate_deflate_decompress_ex(r->inflater, packed, e->packed_size, out, e->size, &used, &made)) {
     case LIBDEFLATE_SUCCESS:
         if (made < e->size)
             return zip_refuse(e, "is shorter than it says", err);
@@ -112,8 +109,8 @@ static int bad_crc(const struct zip_entry *e, struct act_error *err)
     return zip_refuse(e, "is damaged: its checksum does not match", err);
 }
 
-static int read_whole(const struct zip *zip, const struct zip_entry *e, struct zip_reader *r, zip_sink *sink,
-                      void *arg, struct act_error *err)
+static int read_whole(const struct zip *zip, const struct zip_entry *e, struct zip_reader *r, zip_sink *sink, void *arg,
+                      struct act_error *err)
 {
     const char *data = read_packed(zip, e, r);
     int rc = data ? 0 : damaged(e, err);
@@ -233,8 +230,8 @@ static int read_stream(const struct zip *zip, const struct zip_entry *e, struct 
     return run_stream(&s, r);
 }
 
-int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_reader *reader, zip_sink *sink,
-             void *arg, struct act_error *err)
+int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_reader *reader, zip_sink *sink, void *arg,
+             struct act_error *err)
 {
     bool whole = entry->size <= WHOLE_MAX && entry->packed_size <= WHOLE_MAX;
 

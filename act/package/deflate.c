@@ -152,15 +152,14 @@ static z_stream *piece_stream(struct package_deflater *d)
 
     if (d->has_piece)
         deflateReset(&d->piece);
-    else if (deflateInit2(&d->piece, PIECE_LEVEL, Z_DEFLATED, -WINDOW_BITS, MEMORY_LEVEL,
-                          Z_DEFAULT_STRATEGY) != Z_OK)
+    else if (deflateInit2(&d->piece, PIECE_LEVEL, Z_DEFLATED, -WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
         abort(); /* out of memory */
     d->has_piece = true;
     return &d->piece;
 }
 
-size_t package_deflate_piece(struct package_deflater *d, const uint8_t *data, size_t len, size_t before,
-                             bool last, uint8_t *out)
+size_t package_deflate_piece(struct package_deflater *d, const uint8_t *data, size_t len, size_t before, bool last,
+                             uint8_t *out)
 {
     size_t cap = package_piece_bound(len);
 

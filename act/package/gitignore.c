@@ -113,10 +113,8 @@ static int push_above(struct package_gitignore *g, struct act_error *err)
 
     if (!top || act_streq(top, g->root))
         return 0;
-    for (const char *slash = g->root + (len > 1 ? len : 0); rc == 0 && slash;
-         slash = strchr(slash + 1, '/')) {
-        ACT_AUTOFREE char *dir =
-            slash == g->root ? act_strdup("/") : act_strndup(g->root, (size_t)(slash - g->root));
+    for (const char *slash = g->root + (len > 1 ? len : 0); rc == 0 && slash; slash = strchr(slash + 1, '/')) {
+        ACT_AUTOFREE char *dir = slash == g->root ? act_strdup("/") : act_strndup(g->root, (size_t)(slash - g->root));
         ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
         if (!act_is_foreign(path, NULL))
             rc = push_level(g, dir,
@@ -158,8 +156,7 @@ static bool applies(const struct level *level, const char *folder)
 {
     size_t len = strlen(level->folder);
 
-    return len == 0 ||
-           (act_starts_with(folder, level->folder) && (folder[len] == '/' || folder[len] == '\0'));
+    return len == 0 || (act_starts_with(folder, level->folder) && (folder[len] == '/' || folder[len] == '\0'));
 }
 
 int package_gitignore_enter(struct package_gitignore *g, const char *folder, struct act_error *err)
@@ -177,8 +174,7 @@ int package_gitignore_enter(struct package_gitignore *g, const char *folder, str
 }
 
 /* The last line of the level that matches, or -1. */
-static ptrdiff_t last_match(struct package_gitignore *g, const struct level *level, const char *path,
-                            bool is_folder)
+static ptrdiff_t last_match(struct package_gitignore *g, const struct level *level, const char *path, bool is_folder)
 {
     ACT_AUTOFREE char *seen = act_sprintf("%s%s", level->add, path + level->drop);
 
@@ -197,9 +193,7 @@ char *package_gitignore_ask(struct package_gitignore *g, const char *path, bool 
         if (line < 0)
             continue;
         const struct filter_pattern *pattern = &level->patterns[line];
-        return pattern->take_back
-                   ? NULL
-                   : act_sprintf("%s:%d '%s'", level->shown, level->numbers[line], pattern->text);
+        return pattern->take_back ? NULL : act_sprintf("%s:%d '%s'", level->shown, level->numbers[line], pattern->text);
     }
     return NULL;
 }

@@ -40,8 +40,7 @@ struct record {
 static void begin_head(struct head *h)
 {
     *h = (struct head){.magic = MAGIC};
-    snprintf(h->made_with, sizeof(h->made_with), "%s libzip %s", package_deflate_version(),
-             package_zip_version());
+    snprintf(h->made_with, sizeof(h->made_with), "%s libzip %s", package_deflate_version(), package_zip_version());
 }
 
 static void checksum(const void *data, size_t len, char out[ACT_SHA256_HEX])
@@ -72,23 +71,22 @@ static bool fits(const struct head *h, size_t len)
 
     begin_head(&ours);
     return memcmp(h->magic, ours.magic, sizeof(ours.magic)) == 0 &&
-           memcmp(h->made_with, ours.made_with, sizeof(ours.made_with)) == 0 && h->n_blocks < len &&
-           h->n < len && h->path_bytes < len &&
+           memcmp(h->made_with, ours.made_with, sizeof(ours.made_with)) == 0 && h->n_blocks < len && h->n < len &&
+           h->path_bytes < len &&
            len == sizeof(*h) + h->n_blocks * sizeof(struct package_block) + h->n * sizeof(struct record) +
                       h->path_bytes + CHECKSUM;
 }
 
 static struct package_known known_of(const struct record *r, const char *path)
 {
-    return (struct package_known){
-        .path = path,
-        .size = r->size,
-        .inode = r->inode,
-        .mtime_ns = r->mtime_ns,
-        .ctime_ns = r->ctime_ns,
-        .mode = r->mode,
-        .fresh = r->fresh,
-        .item = {.offset = r->offset, .data = r->data, .packed = r->packed, .crc = r->crc}};
+    return (struct package_known){.path = path,
+                                  .size = r->size,
+                                  .inode = r->inode,
+                                  .mtime_ns = r->mtime_ns,
+                                  .ctime_ns = r->ctime_ns,
+                                  .mode = r->mode,
+                                  .fresh = r->fresh,
+                                  .item = {.offset = r->offset, .data = r->data, .packed = r->packed, .crc = r->crc}};
 }
 
 /* The blocks are all of the package, in order. */
@@ -118,8 +116,8 @@ static bool unpack(const char *data, const struct head *h, struct package_index 
     out->v = act_calloc(h->n + 1, sizeof(*out->v));
     for (size_t i = 0; i < h->n; i++, at += sizeof(r)) {
         memcpy(&r, data + at, sizeof(r));
-        if (path >= h->path_bytes || strlen(out->text + path) != r.path_len || r.offset > r.data ||
-            r.data > h->bytes || r.packed > h->bytes - r.data)
+        if (path >= h->path_bytes || strlen(out->text + path) != r.path_len || r.offset > r.data || r.data > h->bytes ||
+            r.packed > h->bytes - r.data)
             return false;
         out->v[out->n++] = known_of(&r, out->text + path);
         path += r.path_len + 1;
@@ -162,13 +160,11 @@ static const struct package_known *find(const struct package_index *index, const
 /* Nothing of a folder is in the package but its name and mode. */
 static bool looks_same(const struct package_known *k, const struct package_entry *e)
 {
-    return k->mode == e->mode &&
-           (S_ISDIR(e->mode) || (k->size == e->size && k->inode == e->inode && k->mtime_ns == e->mtime_ns &&
-                                 k->ctime_ns == e->ctime_ns));
+    return k->mode == e->mode && (S_ISDIR(e->mode) || (k->size == e->size && k->inode == e->inode &&
+                                                       k->mtime_ns == e->mtime_ns && k->ctime_ns == e->ctime_ns));
 }
 
-const struct package_known *package_index_find(const struct package_index *index,
-                                               const struct package_entry *entry)
+const struct package_known *package_index_find(const struct package_index *index, const struct package_entry *entry)
 {
     const struct package_known *k = find(index, entry->path);
 

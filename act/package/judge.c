@@ -29,8 +29,7 @@ bool package_is_config(const char *path)
 }
 
 /* package_write() reports a file that cannot be read or was replaced meanwhile. */
-static char *judge_file(const struct package_options *options, int root_fd, const struct package_entry *e,
-                        char *data)
+static char *judge_file(const struct package_options *options, int root_fd, const struct package_entry *e, char *data)
 {
     int fd = openat(root_fd, e->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : act_pread_all(fd, data, PACKAGE_JUDGED, 0);
@@ -50,8 +49,7 @@ static void leave_out(struct package_list *list, size_t i, char *rule)
     ACT_GROW(list->left_out, list->n_left_out);
     while (at > 0 && strcmp(list->left_out[at - 1].path, row.path) > 0)
         at--;
-    memmove(&list->left_out[at + 1], &list->left_out[at],
-            (list->n_left_out++ - at) * sizeof(*list->left_out));
+    memmove(&list->left_out[at + 1], &list->left_out[at], (list->n_left_out++ - at) * sizeof(*list->left_out));
     list->left_out[at] = row;
 }
 
@@ -65,8 +63,8 @@ static void close_gaps(struct package_list *list)
     list->n = n;
 }
 
-static void judge_new(const struct package_options *options, const struct package_index *last, int root_fd,
-                      bool all, struct package_list *list)
+static void judge_new(const struct package_options *options, const struct package_index *last, int root_fd, bool all,
+                      struct package_list *list)
 {
     ACT_AUTOFREE size_t *new = act_alloc((list->n + 1) * sizeof(*new));
     size_t n = 0, n_held = 0;
@@ -77,8 +75,7 @@ static void judge_new(const struct package_options *options, const struct packag
     ACT_AUTOFREE char *data = n ? act_alloc(PACKAGE_JUDGED) : NULL;
     for (size_t i = 0; i < n; i++) {
         const struct package_entry *e = &list->v[new[i]];
-        char *rule =
-            all || n <= FEW || package_is_config(e->path) ? judge_file(options, root_fd, e, data) : NULL;
+        char *rule = all || n <= FEW || package_is_config(e->path) ? judge_file(options, root_fd, e, data) : NULL;
         if (rule) {
             leave_out(list, new[i], rule);
             n_held++;
@@ -88,8 +85,8 @@ static void judge_new(const struct package_options *options, const struct packag
         close_gaps(list);
 }
 
-int package_judge(const struct package_options *options, const char *index, bool all,
-                  struct package_list *list, struct act_error *err)
+int package_judge(const struct package_options *options, const char *index, bool all, struct package_list *list,
+                  struct act_error *err)
 {
     ACT_AUTO(package_index) last = {0};
     int root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

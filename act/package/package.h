@@ -73,14 +73,13 @@ struct package_list {
 
 /* Walks the tree and applies the rules. Unreadable files and folders that are not left out, and names that
  * cannot be packaged, are one error that names them (up to five). left_out may hold names with any bytes. */
-int package_scan(const struct package_options *options, struct package_list *out,
-                 struct act_error *err) ACT_NODISCARD;
+int package_scan(const struct package_options *options, struct package_list *out, struct act_error *err) ACT_NODISCARD;
 void package_list_release(struct package_list *list);
 
 /* Moves new and changed files that options->judge keeps out to left_out: judges the likely ones, all of a few, or
  * all. index: as package_output. package_write() finds the others when it reads them. */
-int package_judge(const struct package_options *options, const char *index, bool all,
-                  struct package_list *list, struct act_error *err) ACT_NODISCARD;
+int package_judge(const struct package_options *options, const char *index, bool all, struct package_list *list,
+                  struct act_error *err) ACT_NODISCARD;
 
 /* ---- writing */
 
@@ -117,7 +116,7 @@ struct package_summary {
     size_t n_blocks;
     size_t read_files; /* regular files that were read; the others came from the last package */
     uint64_t read_bytes;
-    size_t n_changed; /* files and links that are new, other or gone since the last package of this project */
+    size_t n_changed;        /* files and links that are new, other or gone since the last package of this project */
     struct act_strv changed; /* the first PACKAGE_NAMED of them, in order */
     bool is_first;           /* there is no last package: nothing is named as changed */
     uint64_t changed_bytes;  /* of the files that are new or other, uncompressed */

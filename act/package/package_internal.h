@@ -30,8 +30,7 @@ enum package_verdict package_rules_ask(const struct package_rules *rules, const 
 
 struct package_gitignore;
 /* Reads the files above the root, if it lies in a repository. */
-int package_gitignore_new(const char *root, struct package_gitignore **out,
-                          struct act_error *err) ACT_NODISCARD;
+int package_gitignore_new(const char *root, struct package_gitignore **out, struct act_error *err) ACT_NODISCARD;
 void package_gitignore_free(struct package_gitignore *gitignore);
 /* As package_rules_enter(). */
 int package_gitignore_enter(struct package_gitignore *gitignore, const char *folder,
@@ -63,8 +62,8 @@ uint32_t package_crc_join(uint32_t first, uint32_t second, uint64_t second_len);
 size_t package_deflate_whole(struct package_deflater *d, const void *data, size_t len, void *out);
 /* A piece of a larger file into out (package_piece_bound(len) bytes), for which the `before` bytes in front of
  * data are known to the reader (at most PACKAGE_DICTIONARY). Returns the length. */
-size_t package_deflate_piece(struct package_deflater *d, const uint8_t *data, size_t len, size_t before,
-                             bool last, uint8_t *out);
+size_t package_deflate_piece(struct package_deflater *d, const uint8_t *data, size_t len, size_t before, bool last,
+                             uint8_t *out);
 size_t package_piece_bound(size_t len);
 
 /* ---- sink.c: the file of an archive, hashed on the way */
@@ -152,8 +151,7 @@ void package_index_compare(const struct package_index *index, const struct packa
 int package_index_save(const char *path, const struct package_list *list, const struct package_item *items,
                        const struct package_summary *summary, struct act_error *err) ACT_NODISCARD;
 /* What is known of an entry, when it can be taken from the last package as it is; else NULL. */
-const struct package_known *package_index_find(const struct package_index *index,
-                                               const struct package_entry *entry);
+const struct package_known *package_index_find(const struct package_index *index, const struct package_entry *entry);
 
 /* ---- temp.c */
 

@@ -132,8 +132,8 @@ static struct reason ask_lines(const struct package_rules *rules, const char *pa
     by.line = ask_built_in(rules, &parts, is_folder);
     if (!by.line && rules->gitignore)
         by.gitignore = package_gitignore_ask(rules->gitignore, path, is_folder);
-    for (const struct line *line = rules->lines + rules->n_built_in, *end = rules->lines + rules->n_lines;
-         line < end; line++)
+    for (const struct line *line = rules->lines + rules->n_built_in, *end = rules->lines + rules->n_lines; line < end;
+         line++)
         if (matches(line, &parts, is_folder))
             apply_line(line, &by);
     return by;
@@ -174,8 +174,7 @@ static char *clean_pattern(const char *word)
 }
 
 /* The list that an option opens, NULL for others; *out_pattern is what is attached to it ("-x*.ckpt"). */
-static struct act_strv *list_of_option(struct package_rules *rules, const char *option,
-                                       const char **out_pattern)
+static struct act_strv *list_of_option(struct package_rules *rules, const char *option, const char **out_pattern)
 {
     *out_pattern = NULL;
     if (act_streq(option, "--exclude"))
@@ -221,8 +220,7 @@ static int parse_zip_words(struct package_rules *rules, const struct act_strv *w
         if (!list)
             return act_error_set(err, ACT_CONFIG, "zip_options: '%s' does not follow '-x' or '-i'", word);
         if (pattern[0] == '@')
-            return act_error_set(err, ACT_CONFIG, "zip_options: lists in files ('%s') are not supported",
-                                 word);
+            return act_error_set(err, ACT_CONFIG, "zip_options: lists in files ('%s') are not supported", word);
         act_strv_take(list, clean_pattern(pattern));
         open = NULL;
     }
@@ -242,8 +240,7 @@ static void split_words(const char *text, struct act_strv *words)
 
 /* "-x *.ckpt" as one word of the list is an option and its patterns, as it was for the shell that once read
  * it. */
-static int load_zip_options(struct package_rules *rules, const struct act_strv *options,
-                            struct act_error *err)
+static int load_zip_options(struct package_rules *rules, const struct act_strv *options, struct act_error *err)
 {
     ACT_AUTO(act_strv) words = {0};
 
@@ -266,8 +263,8 @@ static const char *match_any(const struct act_strv *patterns, const char *name)
     return NULL;
 }
 
-static enum package_verdict ask_zip_options(const struct package_rules *rules, const char *path,
-                                            bool is_folder, char **out_rule)
+static enum package_verdict ask_zip_options(const struct package_rules *rules, const char *path, bool is_folder,
+                                            char **out_rule)
 {
     ACT_AUTOFREE char *name = act_sprintf("%s%s", path, is_folder ? "/" : "");
     const char *pattern = match_any(&rules->excludes, name);
@@ -317,8 +314,7 @@ int package_rules_enter(struct package_rules *rules, const char *folder, struct 
     return rules->gitignore ? package_gitignore_enter(rules->gitignore, folder, err) : 0;
 }
 
-int package_rules_new(const struct package_options *options, struct package_rules **out,
-                      struct act_error *err)
+int package_rules_new(const struct package_options *options, struct package_rules **out, struct act_error *err)
 {
     struct package_rules *rules = act_calloc(1, sizeof(*rules));
 

@@ -74,17 +74,15 @@ static void add_problem(struct scan *scan, const char *path, enum act_code code,
 
 static void add_errno_problem(struct scan *scan, const char *path, int errnum)
 {
-    add_problem(scan, path, errnum == EACCES || errnum == EPERM ? ACT_DENIED : ACT_FAIL,
-                strerrordesc_np(errnum));
+    add_problem(scan, path, errnum == EACCES || errnum == EPERM ? ACT_DENIED : ACT_FAIL, strerrordesc_np(errnum));
 }
 
 static void add_left_out(struct scan *scan, const char *path, bool is_folder, char *rule)
 {
     struct package_list *list = &scan->list;
 
-    ACT_PUSH(
-        list->left_out, list->n_left_out,
-        (struct package_left_out){.path = act_sprintf("%s%s", path, is_folder ? "/" : ""), .rule = rule});
+    ACT_PUSH(list->left_out, list->n_left_out,
+             (struct package_left_out){.path = act_sprintf("%s%s", path, is_folder ? "/" : ""), .rule = rule});
 }
 
 static void add_entry(struct scan *scan, const char *path, const struct stat *st)
@@ -241,8 +239,8 @@ static int report_problems(struct scan *scan, struct act_error *err)
         act_buf_addf(&names, "%s%s", i ? ", " : "", scan->problems[i].text);
     if (scan->n_problems > MAX_NAMED)
         act_buf_addf(&names, " and %zu more", scan->n_problems - MAX_NAMED);
-    return act_error_set(err, scan->problems[0].code,
-                         "cannot package %s; mend that, or leave it out in '.actignore'", names.data);
+    return act_error_set(err, scan->problems[0].code, "cannot package %s; mend that, or leave it out in '.actignore'",
+                         names.data);
 }
 
 static void warn_of_links(const struct scan *scan)

@@ -23,8 +23,8 @@
 static bool is_unchanged(const struct package_entry *entry, const struct stat *st)
 {
     return (st->st_mode & (S_IFMT | 0777)) == entry->mode && (uint64_t)st->st_size == entry->size &&
-           act_timespec_ns(st->st_mtim) == entry->mtime_ns &&
-           act_timespec_ns(st->st_ctim) == entry->ctime_ns && st->st_ino == entry->inode;
+           act_timespec_ns(st->st_mtim) == entry->mtime_ns && act_timespec_ns(st->st_ctim) == entry->ctime_ns &&
+           st->st_ino == entry->inode;
 }
 
 static int fail_changed(struct package_task *task, const struct package_entry *entry)
@@ -69,8 +69,8 @@ static int read_checked(struct package_task *task, const struct package_entry *e
 }
 
 /* Exactly the range, of a file that is as it was when it was scanned. */
-static int read_range(struct package_task *task, const struct package_entry *entry, uint64_t offset,
-                      void *data, size_t len)
+static int read_range(struct package_task *task, const struct package_entry *entry, uint64_t offset, void *data,
+                      size_t len)
 {
     int fd = openat(task->root_fd, entry->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
@@ -132,8 +132,8 @@ static int judge(struct package_task *task, const struct package_entry *entry, c
 }
 
 /* What is not a file, or an empty one, is stored. data holds the largest entry, out the rest of the bound. */
-static int add_entry(struct package_task *task, size_t i, struct package_deflater *d, uint8_t *data,
-                     size_t at, uint8_t *out)
+static int add_entry(struct package_task *task, size_t i, struct package_deflater *d, uint8_t *data, size_t at,
+                     uint8_t *out)
 {
     const struct package_entry *entry = &task->entries[i];
     size_t len = entry->size, packed = len;
@@ -185,8 +185,7 @@ static int run_piece(struct package_task *task)
     task->buffer = act_alloc(package_piece_bound(task->len));
     task->bytes = task->buffer;
     struct package_deflater *d = package_deflater_take(task->deflaters);
-    task->n_bytes =
-        package_deflate_piece(d, data + before, task->len, before, task->last, (uint8_t *)task->buffer);
+    task->n_bytes = package_deflate_piece(d, data + before, task->len, before, task->last, (uint8_t *)task->buffer);
     package_deflater_give(task->deflaters, d);
     return 0;
 }

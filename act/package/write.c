@@ -26,16 +26,16 @@
 #include "package/task.h"
 
 enum {
-    PIECE = PACKAGE_JUDGED, /* files up to this size are compressed whole */
-    BATCH = 256 << 10,      /* bytes of small files that one worker takes at once */
-    BATCH_ENTRIES = 256,    /* the same for folders, links and tiny files */
-    MEMORY = 32 << 20,      /* for tasks under way; compressors and the lists come on top */
-    JOBS = 128,             /* under way */
-    WIDE = 4 << 20,         /* larger files have blocks of their own */
-    PIECES_PER_BLOCK = 4,   /* of these */
-    BLOCK_MIN = 256 << 10,  /* no border before: little, as borders that are passed over move those behind */
-    BLOCK_SPREAD_BITS = 20, /* then one within about a MiB */
-    BLOCK_MAX = 4 << 20,    /* a border after the entry that reaches this */
+    PIECE = PACKAGE_JUDGED,   /* files up to this size are compressed whole */
+    BATCH = 256 << 10,        /* bytes of small files that one worker takes at once */
+    BATCH_ENTRIES = 256,      /* the same for folders, links and tiny files */
+    MEMORY = 32 << 20,        /* for tasks under way; compressors and the lists come on top */
+    JOBS = 128,               /* under way */
+    WIDE = 4 << 20,           /* larger files have blocks of their own */
+    PIECES_PER_BLOCK = 4,     /* of these */
+    BLOCK_MIN = 256 << 10,    /* no border before: little, as borders that are passed over move those behind */
+    BLOCK_SPREAD_BITS = 20,   /* then one within about a MiB */
+    BLOCK_MAX = 4 << 20,      /* a border after the entry that reaches this */
     FIRST_PROGRESS_MS = 1000, /* what takes less is not reported */
     PROGRESS_MS = 200,
 };
@@ -288,8 +288,7 @@ static void plan_copies(struct build *b, struct step *s, const struct package_kn
         s->task.n++;
         b->next++;
         k = b->next < b->list->n ? known(b, b->next) : NULL;
-    } while (k && !is_wide(&b->list->v[b->next]) && k->item.offset == s->task.offset + s->task.len &&
-             end_of(k) <= end);
+    } while (k && !is_wide(&b->list->v[b->next]) && k->item.offset == s->task.offset + s->task.len && end_of(k) <= end);
 }
 
 static void plan_wide_copy(struct build *b, struct step *s, const struct package_known *k)
@@ -496,15 +495,13 @@ static void open_entry(struct build *b, size_t i)
         return;
     const struct package_task *task = &b->first->task;
     uint64_t data = task->offset + (b->first->is_part ? 0 : b->items[i].data);
-    b->origin = (struct origin){
-        .copied = task->kind == PACKAGE_COPY, .data = data, .head = data - b->items[i].offset};
+    b->origin = (struct origin){.copied = task->kind == PACKAGE_COPY, .data = data, .head = data - b->items[i].offset};
 }
 
 /* Blocks of a wide entry are so many pieces, or as they were. */
 static bool is_inner_border(const struct build *b, size_t i, const struct step *s)
 {
-    return is_wide(&b->list->v[i]) &&
-           (s->task.kind == PACKAGE_COPY || (s->from / PIECE + 1) % PIECES_PER_BLOCK == 0);
+    return is_wide(&b->list->v[i]) && (s->task.kind == PACKAGE_COPY || (s->from / PIECE + 1) % PIECES_PER_BLOCK == 0);
 }
 
 static void go_on_in_entry(struct build *b, size_t i)

@@ -85,8 +85,8 @@ static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_sour
 
     switch (command) {
     case ZIP_SOURCE_SUPPORTS:
-        return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE,
-                                              ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, -1);
+        return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+                                              ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, -1);
     case ZIP_SOURCE_STAT:
         return stat_entry(s, data);
     case ZIP_SOURCE_OPEN:
@@ -107,8 +107,7 @@ static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_sour
 
 static zip_int64_t write_archive(struct archive *a, const void *data, zip_uint64_t len)
 {
-    return package_sink_write(a->zip->sink, data, len) < 0 ? fail_archive(a, ZIP_ER_WRITE, errno)
-                                                           : (zip_int64_t)len;
+    return package_sink_write(a->zip->sink, data, len) < 0 ? fail_archive(a, ZIP_ER_WRITE, errno) : (zip_int64_t)len;
 }
 
 static void settle(struct archive *a)
@@ -177,8 +176,7 @@ static time_t first_time(void)
 
 static int describe(zip_t *za, zip_uint64_t i, const struct package_entry *entry, time_t time)
 {
-    zip_uint32_t attributes =
-        (zip_uint32_t)entry->mode << MODE_SHIFT | (S_ISDIR(entry->mode) ? DOS_FOLDER : 0);
+    zip_uint32_t attributes = (zip_uint32_t)entry->mode << MODE_SHIFT | (S_ISDIR(entry->mode) ? DOS_FOLDER : 0);
     int method = package_is_deflated(entry) ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
 
     return zip_set_file_compression(za, i, method, 0) < 0 || zip_file_set_mtime(za, i, time, 0) < 0 ||

@@ -31,8 +31,7 @@ int platform_list_clusters(struct platform *p, struct platform_clusters *out, st
     return rc < 0 ? rc : ops->list(p, out, err);
 }
 
-int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out,
-                         struct act_error *err)
+int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
     int rc = find(p, &ops, err);

@@ -21,7 +21,7 @@ struct platform_cluster {
     char *allocation;            /* "Steady", "Resizing" */
     char *admin_user;
     int64_t min_nodes, max_nodes, nodes, target_nodes;
-    int64_t idle_s; /* an idle node is released after this time */
+    int64_t idle_s;                                                 /* an idle node is released after this time */
     int64_t preparing, running, idle, unusable, leaving, preempted; /* nodes */
 };
 struct platform_clusters {
@@ -31,8 +31,7 @@ struct platform_clusters {
 void platform_cluster_release(struct platform_cluster *cluster);
 void platform_clusters_release(struct platform_clusters *clusters);
 
-int platform_list_clusters(struct platform *p, struct platform_clusters *out,
-                           struct act_error *err) ACT_NODISCARD;
+int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out,
                          struct act_error *err) ACT_NODISCARD;
 
@@ -81,14 +80,12 @@ void platform_cluster_nodes_release(struct platform_cluster_nodes *nodes);
 struct platform_clusters_ops {
     int (*list)(struct platform *p, struct platform_clusters *out, struct act_error *err);
     int (*get)(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err);
-    int (*create)(struct platform *p, const struct platform_new_cluster *cluster,
-                  const struct platform_follow *follow, struct act_error *err);
+    int (*create)(struct platform *p, const struct platform_new_cluster *cluster, const struct platform_follow *follow,
+                  struct act_error *err);
     int (*scale)(struct platform *p, const char *name, const struct platform_scale *scale,
                  const struct platform_follow *follow, struct act_error *err);
-    int (*remove)(struct platform *p, const char *name, const struct platform_follow *follow,
-                  struct act_error *err);
-    int (*nodes)(struct platform *p, const char *name, struct platform_cluster_nodes *out,
-                 struct act_error *err);
+    int (*remove)(struct platform *p, const char *name, const struct platform_follow *follow, struct act_error *err);
+    int (*nodes)(struct platform *p, const char *name, struct platform_cluster_nodes *out, struct act_error *err);
 };
 
 #endif

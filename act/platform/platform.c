@@ -37,8 +37,7 @@ const struct platform_row *platform_row(const struct platform *p)
     return p->row;
 }
 
-int platform_open(struct services *services, const struct config *config, struct platform **out,
-                  struct act_error *err)
+int platform_open(struct services *services, const struct config *config, struct platform **out, struct act_error *err)
 {
     *out = NULL;
     int rc = platform_find(config->platform)->open(config, out, err);
@@ -75,8 +74,8 @@ int platform_check(struct platform *p, const struct run_spec *spec, struct act_e
     return p->row->check ? p->row->check(p, spec, err) : 0;
 }
 
-int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there,
-                         char **out_store, struct act_error *err)
+int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
+                         struct act_error *err)
 {
     *out_store = NULL;
     return p->row->own_folders ? p->row->own_folders(p, paths, n, out_there, out_store, err) : 0;
@@ -93,8 +92,7 @@ int platform_submit(struct platform *p, const struct platform_submission *submis
     return p->row->submit(p, &own, err);
 }
 
-int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
-                    struct act_error *err)
+int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err)
 {
     return p->row->status(p, ids, n, out, err);
 }
@@ -163,8 +161,7 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
                            p->row->name);
     if (rc < 0)
         return rc;
-    return p->row->shell ? p->row->shell(p, id, node, command, out_argv, err)
-                         : cannot(p, "open a shell", err);
+    return p->row->shell ? p->row->shell(p, id, node, command, out_argv, err) : cannot(p, "open a shell", err);
 }
 
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
@@ -184,11 +181,10 @@ int platform_check_mounts(const struct run_spec *spec, const char *where, struct
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
         if (act_starts_with(f->store, RUN_SHARE))
-            return act_error_set(
-                err, ACT_CONFIG,
-                "folder '%s' is in a share of Azure Files (%s), which cannot be brought to %s: "
-                "only jobs of Azure Machine Learning reach it; put it into Blob Storage",
-                f->name, f->store, where);
+            return act_error_set(err, ACT_CONFIG,
+                                 "folder '%s' is in a share of Azure Files (%s), which cannot be brought to %s: "
+                                 "only jobs of Azure Machine Learning reach it; put it into Blob Storage",
+                                 f->name, f->store, where);
         if (!f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT))
             return act_error_set(err, ACT_CONFIG,
                                  "folder '%s' cannot be mounted on %s: it is in a blob store; set "
@@ -207,8 +203,7 @@ void platform_examine(struct platform *p, struct platform_findings *findings)
 
 /* ---- what they return ---- */
 
-void platform_findings_add(struct platform_findings *findings, bool ok, const char *what, const char *fmt,
-                           ...)
+void platform_findings_add(struct platform_findings *findings, bool ok, const char *what, const char *fmt, ...)
 {
     va_list ap;
 
@@ -220,8 +215,7 @@ void platform_findings_add(struct platform_findings *findings, bool ok, const ch
 
 void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value)
 {
-    ACT_PUSH(reaches->v, reaches->n,
-             (struct platform_reach){.kind = kind, .key = key, .value = act_strdup(value)});
+    ACT_PUSH(reaches->v, reaches->n, (struct platform_reach){.kind = kind, .key = key, .value = act_strdup(value)});
 }
 
 void platform_reaches_release(struct platform_reaches *reaches)

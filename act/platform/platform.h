@@ -98,8 +98,8 @@ struct platform_findings {
     struct platform_finding *v;
     size_t n;
 };
-void platform_findings_add(struct platform_findings *findings, bool ok, const char *what, const char *fmt,
-                           ...) ACT_PRINTF(4, 5);
+void platform_findings_add(struct platform_findings *findings, bool ok, const char *what, const char *fmt, ...)
+    ACT_PRINTF(4, 5);
 void platform_findings_release(struct platform_findings *findings);
 
 /* A run as the platform itself lists it. */
@@ -123,7 +123,7 @@ void platform_runs_release(struct platform_runs *runs);
 struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
-    const char *stores; /* for RUN_FILE_STORES, secret; NULL: none. Not needed if the nodes see the project */
+    const char *stores;  /* for RUN_FILE_STORES, secret; NULL: none. Not needed if the nodes see the project */
     /* Keys of the agent and run.json (without secrets) in the package's store, if the nodes fetch them; else NULL. */
     const char *agent_key, *spec_key;
     /* URLs to read them and the package without any other credential, secret; NULL: the nodes read them from the
@@ -218,15 +218,14 @@ struct platform_row {
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* For a cluster with a store that this machine does not see: *out_store is its absolute path there, a new string,
      * or NULL if there is none; out_there[i]: whether it has the folder paths[i]. May be NULL. */
-    int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there,
-                       char **out_store, struct act_error *err);
+    int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
+                       struct act_error *err);
     /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
      * platform has the run. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
     /* The status of n runs at once, out[n]. An id unknown to the platform is no error, but RUN_UNKNOWN without a
      * reason; RUN_UNKNOWN with a reason is a run whose state this version does not know. */
-    int (*status)(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
-                  struct act_error *err);
+    int (*status)(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err);
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
@@ -283,24 +282,21 @@ void platform_free(struct platform *p);
 /* Wrappers: they supply the error text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there,
-                         char **out_store, struct act_error *err) ACT_NODISCARD;
+int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
+                         struct act_error *err) ACT_NODISCARD;
 int platform_submit(struct platform *p, const struct platform_submission *submission,
                     struct act_error *err) ACT_NODISCARD;
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err) ACT_NODISCARD;
-int platform_abort(struct platform *p, const char *id, bool *out_was_final,
-                   struct act_error *err) ACT_NODISCARD;
+int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 char *platform_page(struct platform *p, const char *id); /* NULL: there is none */
-int platform_spec(struct platform *p, const char *id, struct run_spec *out,
-                  struct act_error *err) ACT_NODISCARD;
+int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 /* Empty for platforms without a list of their own. */
 int platform_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                     struct act_error *err) ACT_NODISCARD;
-int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out,
-                   struct act_error *err) ACT_NODISCARD;
+int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                    struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;

@@ -17,15 +17,12 @@ extern const struct platform_row platform_local, platform_slurm, platform_azurem
 
 /* Refuses mounted blob folders and shares of Azure Files, which only Azure Machine Learning supports. where: "this
  * machine". */
-int platform_check_mounts(const struct run_spec *spec, const char *where,
-                          struct act_error *err) ACT_NODISCARD;
+int platform_check_mounts(const struct run_spec *spec, const char *where, struct act_error *err) ACT_NODISCARD;
 
 /* For platforms whose runs are folders of a site, as the operations of platform.h. */
 struct store *platform_site_open_logs(struct platform *p,
-                                      int (*site)(void *arg, struct site **out, struct act_error *err),
-                                      const char *id,
+                                      int (*site)(void *arg, struct site **out, struct act_error *err), const char *id,
                                       bool ended); /* site: as in struct store_site_options, of p */
-int platform_site_spec(struct site *site, const char *id, struct run_spec *out,
-                       struct act_error *err) ACT_NODISCARD;
+int platform_site_spec(struct site *site, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

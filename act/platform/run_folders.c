@@ -10,17 +10,16 @@ static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_
 
 /* The agent has written the logs by the time that it says how the run ended. */
 struct store *platform_site_open_logs(struct platform *p,
-                                      int (*site)(void *arg, struct site **out, struct act_error *err),
-                                      const char *id, bool ended)
+                                      int (*site)(void *arg, struct site **out, struct act_error *err), const char *id,
+                                      bool ended)
 {
-    return store_site_open(
-        services_http(p->services),
-        &(struct store_site_options){.site = site,
-                                     .arg = p,
-                                     .id = id,
-                                     .folders = log_folders,
-                                     .n_folders = sizeof(log_folders) / sizeof(log_folders[0]),
-                                     .grow = !ended});
+    return store_site_open(services_http(p->services),
+                           &(struct store_site_options){.site = site,
+                                                        .arg = p,
+                                                        .id = id,
+                                                        .folders = log_folders,
+                                                        .n_folders = sizeof(log_folders) / sizeof(log_folders[0]),
+                                                        .grow = !ended});
 }
 
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out, struct act_error *err)

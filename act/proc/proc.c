@@ -36,8 +36,8 @@ static void set_attributes(posix_spawnattr_t *attributes, bool own_group)
 
     sigemptyset(&none);
     sigfillset(&all);
-    posix_spawnattr_setflags(attributes, (short)((own_group ? POSIX_SPAWN_SETPGROUP : 0) |
-                                                 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+    posix_spawnattr_setflags(
+        attributes, (short)((own_group ? POSIX_SPAWN_SETPGROUP : 0) | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
     posix_spawnattr_setsigmask(attributes, &none);
     posix_spawnattr_setsigdefault(attributes, &all);
 }
@@ -64,8 +64,8 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
     posix_spawn_file_actions_init(&files);
     set_attributes(&attributes, start->own_group);
     set_files(&files, start);
-    int errnum = posix_spawnp(out_pid, start->argv[0], &files, &attributes, start->argv,
-                              start->env ? start->env : environ);
+    int errnum =
+        posix_spawnp(out_pid, start->argv[0], &files, &attributes, start->argv, start->env ? start->env : environ);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     return errnum ? spawn_error(err, errnum, start->argv[0]) : 0;
@@ -136,8 +136,7 @@ static int wait_for_end(struct capture *c, struct act_error *err)
 
         if (n < 0 && errno != EINTR)
             return act_error_errno(err, errno, "cannot wait for '%s'", c->name);
-        if (n > 0 ? fds[2].revents && !fds[0].revents && !fds[1].revents
-                  : n == 0 && proc_pidfd_wait(c->end_fd, 0))
+        if (n > 0 ? fds[2].revents && !fds[0].revents && !fds[1].revents : n == 0 && proc_pidfd_wait(c->end_fd, 0))
             return 0;
         if (n == 0 && left_ms == 0)
             return act_error_set(err, ACT_TIMEOUT, "'%s' took too long", c->name);
@@ -210,8 +209,7 @@ static int64_t deadline_in(int timeout_s)
     return timeout_s > 0 ? act_now_monotonic_ms() + (int64_t)timeout_s * 1000 : 0;
 }
 
-int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int *out_status,
-             struct act_error *err)
+int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int *out_status, struct act_error *err)
 {
     const bool captured[] = {out != NULL, false};
     struct proc_start start = {.argv = argv, .in_fd = -1, .own_group = true};
@@ -325,8 +323,7 @@ static int redirect_to(const char *log_path)
 }
 
 /* The second child: never returns. */
-__attribute__((noreturn)) static void become_daemon(char *const *argv, const char *log_path, int keep_fd,
-                                                    int report_fd)
+__attribute__((noreturn)) static void become_daemon(char *const *argv, const char *log_path, int keep_fd, int report_fd)
 {
     int errnum = redirect_to(log_path);
 
@@ -344,8 +341,7 @@ __attribute__((noreturn)) static void become_daemon(char *const *argv, const cha
 }
 
 /* The first child leaves at once, so that init adopts the second. */
-__attribute__((noreturn)) static void fork_daemon(char *const *argv, const char *log_path, int keep_fd,
-                                                  int report_fd)
+__attribute__((noreturn)) static void fork_daemon(char *const *argv, const char *log_path, int keep_fd, int report_fd)
 {
     setsid();
     pid_t pid = fork();

@@ -130,8 +130,7 @@ static int not_a_multiple(int64_t num_gpu, int per_node, struct act_error *err)
                          (long long)num_gpu, per_node, below, below + per_node);
 }
 
-int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct run_shape *out,
-                 struct act_error *err)
+int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct run_shape *out, struct act_error *err)
 {
     enum { NUM_GPU_MAX = 1 << 20 };
 
@@ -139,8 +138,8 @@ int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct r
         return act_error_set(err, ACT_USAGE, "cannot use %lld GPUs: the number must be from 0 to %d",
                              (long long)num_gpu, NUM_GPU_MAX);
     if (gpu_per_node < 1)
-        return act_error_set(
-            err, ACT_USAGE, "cannot use %d GPUs on each node: gpu_per_node must be at least 1", gpu_per_node);
+        return act_error_set(err, ACT_USAGE, "cannot use %d GPUs on each node: gpu_per_node must be at least 1",
+                             gpu_per_node);
     if (num_gpu == 0) {
         *out = (struct run_shape){.nodes = 1, .procs_per_node = 1, .gpus_per_node = 0};
         return 0;

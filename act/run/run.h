@@ -25,8 +25,7 @@ static inline bool run_state_is_final(enum run_state s)
 
 /* How a mapped folder gets to the node. */
 enum run_folder_mode { RUN_FOLDER_RW_MOUNT, RUN_FOLDER_RO_MOUNT, RUN_FOLDER_DOWNLOAD, RUN_FOLDER_UPLOAD };
-const char *
-run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", "ro_mount", "download", "upload" */
+const char *run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", "ro_mount", "download", "upload" */
 bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out);
 
 #define RUN_SHARE "file:" /* prefix of the store of a folder in an Azure Files share */
@@ -54,8 +53,7 @@ struct run_spec {
     char *project_root; /* where it was submitted from */
     int64_t created_unix_s;
     struct act_strv argv; /* any bytes */
-    char *
-        title; /* what its job file runs, for people: "job.json, pyTorch: python train.py"; NULL: argv says it */
+    char *title; /* what its job file runs, for people: "job.json, pyTorch: python train.py"; NULL: argv says it */
 
     char *package_store, *package_key;   /* as in run_folder.store; where the package is stored */
     char package_sha256[ACT_SHA256_HEX]; /* empty: a run without code */
@@ -127,12 +125,12 @@ int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct r
 struct run_status {
     enum run_state state;
     int64_t started_unix_s, ended_unix_s; /* 0: not yet, or not known */
-    int exit_status;          /* of the first failing rank, as a shell would give it (128 + signal) */
-    int failed_rank;          /* the rank that failed first; -1: none, or not known */
-    int attempt;              /* from 1; Slurm restarts a run that was preempted or whose node failed */
-    int64_t heartbeat_unix_s; /* when its supervisor last gave a sign of life; 0: never */
-    char reason[512];         /* one line: why it waits, why it failed, "lost"; may be empty */
-    bool unsubmitted;         /* it failed before its platform got it, so the platform does not know it */
+    int exit_status;                      /* of the first failing rank, as a shell would give it (128 + signal) */
+    int failed_rank;                      /* the rank that failed first; -1: none, or not known */
+    int attempt;                          /* from 1; Slurm restarts a run that was preempted or whose node failed */
+    int64_t heartbeat_unix_s;             /* when its supervisor last gave a sign of life; 0: never */
+    char reason[512];                     /* one line: why it waits, why it failed, "lost"; may be empty */
+    bool unsubmitted;                     /* it failed before its platform got it, so the platform does not know it */
     bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
     bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */
 };
@@ -160,23 +158,22 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_PACKAGE "package.zip"
 /* 0600; exists only if nodes that do not see the project copy a mapped folder to or from a blob store: {"version":
  * 1, "folders": {"<name>": {"path", "account_name", "container_name", "endpoint", "sas_token"}}} */
-#define RUN_FILE_STORES "stores.json"
-#define RUN_FILE_STATUS "status.json"
-#define RUN_FILE_LOCK   "supervisor.lock" /* locked (flock) while a supervisor lives */
-#define RUN_FILE_ABORT  "abort"           /* exists: the run is to be cancelled */
-#define RUN_FILE_HOSTS  "hostfile"
-#define RUN_FILE_CGROUP "cgroup" /* the cgroup of the run's processes, if they have one of their own */
-#define RUN_DIR_CODE    "code"   /* in "nodes/<node rank>/" when there are several nodes */
-#define RUN_DIR_TEMP    "temp"
-#define RUN_DIR_USER    "user_logs"
-#define RUN_DIR_SYSTEM  "system_logs"
-#define RUN_DIR_NODES   "nodes"
-#define RUN_DIR_METRICS "metrics"
-#define RUN_LOG_AGENT   "act: "                   /* prefix of the agent's own lines in a rank's log */
-#define RUN_LOG_METRICS RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
-#define RUN_DIR_FOLDERS "folders" /* <name>/: what will be sent from a mapped folder of mode upload */
-#define RUN_DIR_ATTEMPTS                                                                                     \
-    "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
+#define RUN_FILE_STORES  "stores.json"
+#define RUN_FILE_STATUS  "status.json"
+#define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
+#define RUN_FILE_ABORT   "abort"           /* exists: the run is to be cancelled */
+#define RUN_FILE_HOSTS   "hostfile"
+#define RUN_FILE_CGROUP  "cgroup" /* the cgroup of the run's processes, if they have one of their own */
+#define RUN_DIR_CODE     "code"   /* in "nodes/<node rank>/" when there are several nodes */
+#define RUN_DIR_TEMP     "temp"
+#define RUN_DIR_USER     "user_logs"
+#define RUN_DIR_SYSTEM   "system_logs"
+#define RUN_DIR_NODES    "nodes"
+#define RUN_DIR_METRICS  "metrics"
+#define RUN_LOG_AGENT    "act: "                   /* prefix of the agent's own lines in a rank's log */
+#define RUN_LOG_METRICS  RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
+#define RUN_DIR_FOLDERS  "folders"                 /* <name>/: what will be sent from a mapped folder of mode upload */
+#define RUN_DIR_ATTEMPTS "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
 /* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one

@@ -179,8 +179,7 @@ static int malformed(struct act_error *err, const char *key, const char *rule)
     return act_error_set(err, ACT_FAIL, "the run specification is malformed: '%s' must be %s", key, rule);
 }
 
-static int get_texts(const json_t *json, void *object, const struct text_row *rows, size_t n,
-                     struct act_error *err)
+static int get_texts(const json_t *json, void *object, const struct text_row *rows, size_t n, struct act_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         const json_t *value = json_object_get(json, rows[i].key);
@@ -195,8 +194,7 @@ static int get_texts(const json_t *json, void *object, const struct text_row *ro
     return 0;
 }
 
-static int get_int(const json_t *json, const char *key, int64_t low, int64_t high, int64_t *out,
-                   struct act_error *err)
+static int get_int(const json_t *json, const char *key, int64_t low, int64_t high, int64_t *out, struct act_error *err)
 {
     const json_t *value = json_object_get(json, key);
 
@@ -204,8 +202,8 @@ static int get_int(const json_t *json, const char *key, int64_t low, int64_t hig
     if (json_is_integer(value) && *out >= low && *out <= high)
         return 0;
     return act_error_set(err, ACT_FAIL,
-                         "the run specification is malformed: '%s' must be a whole number from %lld to %lld",
-                         key, (long long)low, (long long)high);
+                         "the run specification is malformed: '%s' must be a whole number from %lld to %lld", key,
+                         (long long)low, (long long)high);
 }
 
 enum { NODES_MAX = 1 << 16, PER_NODE_MAX = 1 << 12 };

@@ -71,9 +71,8 @@ static const struct starter_kind accelerate = {
 /* With a number it takes the first GPUs of the node, whatever CUDA_VISIBLE_DEVICES says. It learns of several nodes
  * from a hostfile only; with --no_ssh it counts them and connects to none. */
 static const struct starter_kind deepspeed = {
-    .alone =
-        "h help module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training "
-        "bind_cores_to_rank",
+    .alone = "h help module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training "
+             "bind_cores_to_rank",
     .words =
         {
             {"num_gpus", PER_NODE, ALL_GPUS, "num_accelerators include i exclude e", NULL},
@@ -221,10 +220,8 @@ bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_sta
             (calls[i].next && strcmp(next, calls[i].next) != 0) || (calls[i].kind->needs_gpus && !has_gpus))
             continue;
         size_t first = word + 1 + (calls[i].next != NULL);
-        *out = (struct run_starter){.name = calls[i].word,
-                                    .kind = calls[i].kind,
-                                    .first = first,
-                                    .end = find_end(calls[i].kind, argv, first)};
+        *out = (struct run_starter){
+            .name = calls[i].word, .kind = calls[i].kind, .first = first, .end = find_end(calls[i].kind, argv, first)};
         return true;
     }
     return false;
@@ -235,10 +232,8 @@ bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_sta
 static bool is_missing(const struct run_starter *s, const struct word *w, const struct run_starter_place *p,
                        const struct act_strv *argv)
 {
-    const bool now[] = {[ALWAYS] = true,
-                        [SEVERAL] = p->nodes > 1,
-                        [ALL_GPUS] = p->nodes > 1 || !p->narrowed,
-                        [NEVER] = false};
+    const bool now[] = {
+        [ALWAYS] = true, [SEVERAL] = p->nodes > 1, [ALL_GPUS] = p->nodes > 1 || !p->narrowed, [NEVER] = false};
 
     return now[w->when] && !find_option(s, argv, w->option) && !run_starter_has(s, argv, w->unless) &&
            (!w->with || find_option(s, argv, w->with));
@@ -246,10 +241,8 @@ static bool is_missing(const struct run_starter *s, const struct word *w, const 
 
 static void push_word(const struct word *w, const struct run_starter_place *p, struct act_strv *out)
 {
-    const int numbers[] = {[NODES] = p->nodes,
-                           [PER_NODE] = p->per_node,
-                           [TOTAL] = p->nodes * p->per_node,
-                           [NODE_RANK] = p->node_rank};
+    const int numbers[] = {
+        [NODES] = p->nodes, [PER_NODE] = p->per_node, [TOTAL] = p->nodes * p->per_node, [NODE_RANK] = p->node_rank};
     const char *const texts[] = {
         [ADDRESS] = p->address, [PORT] = p->port, [ID] = p->id, [HOSTS] = p->hosts, [STANDARD] = "standard"};
 
@@ -263,8 +256,7 @@ static void push_word(const struct word *w, const struct run_starter_place *p, s
         act_strv_pushf(out, "--%s=%s", w->option, texts[w->value]);
 }
 
-void run_starter_fill(const struct run_starter *starter, const struct run_starter_place *place,
-                      struct act_strv *argv)
+void run_starter_fill(const struct run_starter *starter, const struct run_starter_place *place, struct act_strv *argv)
 {
     struct act_strv out = {0};
 

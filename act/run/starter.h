@@ -36,8 +36,7 @@ struct run_starter_place {
 };
 
 /* Adds the missing options before the user's own, which come last and so win. */
-void run_starter_fill(const struct run_starter *starter, const struct run_starter_place *place,
-                      struct act_strv *argv);
+void run_starter_fill(const struct run_starter *starter, const struct run_starter_place *place, struct act_strv *argv);
 
 /* The numbers that the user may have given. */
 enum run_starter_number { RUN_STARTER_NODES, RUN_STARTER_PER_NODE, RUN_STARTER_TOTAL };

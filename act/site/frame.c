@@ -105,8 +105,7 @@ int channel_write(struct channel *c, const void *data, size_t len, struct act_er
 
 /* ---- frames ---- */
 
-int frame_write(struct channel *c, json_t *head, const struct frame_part *parts, size_t n,
-                struct act_error *err)
+int frame_write(struct channel *c, json_t *head, const struct frame_part *parts, size_t n, struct act_error *err)
 {
     json_t *lengths = json_array();
     ACT_AUTO(act_buf) line = {0};

@@ -27,11 +27,9 @@ struct channel {
  * frame is -ACT_FAIL. err is not NULL. */
 
 /* A line without its end, of at most max bytes; a NUL follows. */
-int channel_read_line(struct channel *c, size_t max, struct act_buf *out,
-                      struct act_error *err) ACT_NODISCARD;
+int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct act_error *err) ACT_NODISCARD;
 /* From 1 to len bytes. */
-int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got,
-                      struct act_error *err) ACT_NODISCARD;
+int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err) ACT_NODISCARD;
 
 struct frame_part {

@@ -43,8 +43,7 @@ int here_list(struct site *site, struct act_strv *out_ids, struct act_error *err
 /* Variables that change the output format of Slurm's tools. */
 static bool changes_output(const char *variable)
 {
-    static const char *const prefixes[] = {"TZ=",    "SLURM_TIME_FORMAT=", "SQUEUE_", "SACCT_",
-                                           "SINFO_", "SCONTROL_"};
+    static const char *const prefixes[] = {"TZ=", "SLURM_TIME_FORMAT=", "SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_"};
 
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
         if (act_starts_with(variable, prefixes[i]))
@@ -66,8 +65,7 @@ static const char *working_dir(const struct site *site)
     return access(site->root, X_OK) == 0 ? site->root : "/";
 }
 
-int here_run(struct site *site, const struct site_command *command, struct site_result *result,
-             struct act_error *err)
+int here_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
     struct act_strv env = {0}, argv = {0};
     struct proc_result got;

@@ -63,8 +63,7 @@ int here_publish(const char *temp, const char *path, int rc, struct act_error *e
     return rc;
 }
 
-static int copy_whole(const struct site *site, const char *from, const char *to, mode_t mode,
-                      struct act_error *err)
+static int copy_whole(const struct site *site, const char *from, const char *to, mode_t mode, struct act_error *err)
 {
     ACT_AUTOFREE char *temp = NULL;
     int rc = here_temp(site, to, &temp, err);

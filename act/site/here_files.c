@@ -167,8 +167,7 @@ int here_write(struct site *site, const char *id, const char *name, const char *
 
 void site_files_add(struct site_files *files, const char *name, uint64_t size, int64_t idle_s)
 {
-    ACT_PUSH(files->v, files->n,
-             (struct site_file){.name = act_strdup(name), .size = size, .idle_s = idle_s});
+    ACT_PUSH(files->v, files->n, (struct site_file){.name = act_strdup(name), .size = size, .idle_s = idle_s});
 }
 
 /* A file server's clock may be ahead. */
@@ -203,8 +202,8 @@ static void add_files(int fd, const char *name, int depth, struct site_files *ou
         closedir(d);
 }
 
-int here_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
-               struct site_files *out, struct act_error *err)
+int here_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
+               struct act_error *err)
 {
     int run_fd = open_run(site, id, err);
 
@@ -262,8 +261,7 @@ static int state_of(const struct site *site, const char *id, struct site_state *
     return 0;
 }
 
-int here_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
-                struct act_error *err)
+int here_states(struct site *site, const char *const *ids, size_t n, struct site_state *out, struct act_error *err)
 {
     int rc = 0;
 

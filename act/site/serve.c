@@ -70,8 +70,7 @@ static int serve_open(struct request *r, struct act_error *err)
 
 static int serve_read(struct request *r, struct act_error *err)
 {
-    int64_t offset = codec_json_int(r->frame.head, "offset", -1),
-            len = codec_json_int(r->frame.head, "len", -1);
+    int64_t offset = codec_json_int(r->frame.head, "offset", -1), len = codec_json_int(r->frame.head, "len", -1);
     ACT_AUTOFREE char *name = bytes_of(r, "name");
     size_t got;
 
@@ -251,8 +250,7 @@ static char *place_of(const struct request *r, mode_t *out_mode)
     const bool known = act_streq(program, SITE_AGENT) || act_streq(program, SITE_ACT);
 
     *out_mode = known ? 0700 : 0600;
-    if (!act_is_hex(sha256, ACT_SHA256_HEX - 1) || (*program && !known) ||
-        (known && !act_is_hex(hash, SITE_AGENT_HEX)))
+    if (!act_is_hex(sha256, ACT_SHA256_HEX - 1) || (*program && !known) || (known && !act_is_hex(hash, SITE_AGENT_HEX)))
         return NULL;
     if (!known)
         return here_package_path(r->site, sha256);

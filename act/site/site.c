@@ -15,9 +15,8 @@ int site_open(const struct site_options *options, struct site **out, struct act_
     *out = NULL;
     site->login = act_strdup(options->login);
     if (options->login)
-        rc = wire_open(
-            &(struct site_options){.login = options->login, .root = root, .only_look = options->only_look},
-            site, err);
+        rc = wire_open(&(struct site_options){.login = options->login, .root = root, .only_look = options->only_look},
+                       site, err);
     else
         site->root = here_root(root);
     if (rc < 0)
@@ -54,12 +53,10 @@ int site_agent(struct site *site, char **out, struct act_error *err)
 
 int site_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err)
 {
-    return site->wire ? wire_find_agent(site, out, out_there, err)
-                      : here_find_agent(site, out, out_there, err);
+    return site->wire ? wire_find_agent(site, out, out_there, err) : here_find_agent(site, out, out_there, err);
 }
 
-int site_run(struct site *site, const struct site_command *command, struct site_result *result,
-             struct act_error *err)
+int site_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
     struct site_command full = *command;
 
@@ -85,8 +82,8 @@ int site_create_run(struct site *site, const struct run_spec *spec, const char *
     return here_create_run(site, spec, package, NULL, out_existed, err);
 }
 
-int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package,
-                           int *out_lock_fd, bool *out_existed, struct act_error *err)
+int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
+                           bool *out_existed, struct act_error *err)
 {
     return here_create_run(site, spec, package, out_lock_fd, out_existed, err);
 }
@@ -115,8 +112,8 @@ int site_write(struct site *site, const char *id, const char *name, const char *
                       : here_write(site, id, name, text, out_existed, err);
 }
 
-int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
-               struct site_files *out, struct act_error *err)
+int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
+               struct act_error *err)
 {
     return site->wire ? wire_files(site, id, folders, n_folders, out, err)
                       : here_files(site, id, folders, n_folders, out, err);
@@ -130,8 +127,7 @@ void site_files_release(struct site_files *files)
     *files = (struct site_files){0};
 }
 
-int site_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
-                struct act_error *err)
+int site_states(struct site *site, const char *const *ids, size_t n, struct site_state *out, struct act_error *err)
 {
     return site->wire ? wire_states(site, ids, n, out, err) : here_states(site, ids, n, out, err);
 }

@@ -76,8 +76,8 @@ int site_create_run(struct site *site, const struct run_spec *spec, const char *
 
 /* The same, only on this machine, with supervisor.lock made and locked before anybody can see the folder. *out_lock_fd
  * (to be closed) only when there was none. */
-int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package,
-                           int *out_lock_fd, bool *out_existed, struct act_error *err) ACT_NODISCARD;
+int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
+                           bool *out_existed, struct act_error *err) ACT_NODISCARD;
 /* Removes the folder again, all at once, for a run that could not be started after all. A missing folder is success. */
 int site_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
 
@@ -103,8 +103,8 @@ struct site_files {
     struct site_file *v;
     size_t n;
 };
-int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
-               struct site_files *out, struct act_error *err) ACT_NODISCARD;
+int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
+               struct act_error *err) ACT_NODISCARD;
 void site_files_release(struct site_files *files);
 
 /* status.json and job.json of n runs in one call. A run that is not there: RUN_UNKNOWN; job NULL: none yet. */

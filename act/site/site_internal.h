@@ -43,8 +43,8 @@ int here_read_text(struct site *site, const char *id, const char *name, char **o
                    struct act_error *err) ACT_NODISCARD;
 int here_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
                struct act_error *err) ACT_NODISCARD;
-int here_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
-               struct site_files *out, struct act_error *err) ACT_NODISCARD;
+int here_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
+               struct act_error *err) ACT_NODISCARD;
 int here_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
                 struct act_error *err) ACT_NODISCARD;
 void site_files_add(struct site_files *files, const char *name, uint64_t size, int64_t idle_s);
@@ -53,8 +53,7 @@ void site_files_add(struct site_files *files, const char *name, uint64_t size, i
 int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
                     bool *out_existed, struct act_error *err) ACT_NODISCARD;
 int here_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
-char *here_package_path(const struct site *site,
-                        const char *sha256); /* where a package is kept; new string */
+char *here_package_path(const struct site *site, const char *sha256); /* where a package is kept; new string */
 int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 int here_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
@@ -70,8 +69,7 @@ int here_publish(const char *temp, const char *path, int rc, struct act_error *e
 /* wire.c */
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err) ACT_NODISCARD;
 /* The same over an existing connection to site_serve(). */
-int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site,
-                  struct act_error *err) ACT_NODISCARD;
+int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err) ACT_NODISCARD;
 void wire_free(struct wire *wire);
 bool wire_needs_login_shell(const struct wire *wire);
 int wire_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
@@ -87,8 +85,8 @@ int wire_read_text(struct site *site, const char *id, const char *name, char **o
                    struct act_error *err) ACT_NODISCARD;
 int wire_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
                struct act_error *err) ACT_NODISCARD;
-int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
-               struct site_files *out, struct act_error *err) ACT_NODISCARD;
+int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
+               struct act_error *err) ACT_NODISCARD;
 int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
                 struct act_error *err) ACT_NODISCARD;
 int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;

@@ -75,20 +75,14 @@ static int explain(struct ssh *ssh, char *said, struct act_error *err)
         {"Host key verification failed", ACT_DENIED,
          "its host key is not known here; connect once with ssh by hand and compare the key", false},
         {"Permission denied", ACT_DENIED, "check with ssh by hand that you can log in there", false},
-        {"Too many authentication failures", ACT_DENIED, "check with ssh by hand that you can log in there",
-         false},
-        {"Could not resolve hostname", ACT_TEMPORARY, "check 'login' in the configuration, and the network",
-         false},
-        {"Connection refused", ACT_TEMPORARY, "check 'login' in the configuration, or try again later",
-         false},
+        {"Too many authentication failures", ACT_DENIED, "check with ssh by hand that you can log in there", false},
+        {"Could not resolve hostname", ACT_TEMPORARY, "check 'login' in the configuration, and the network", false},
+        {"Connection refused", ACT_TEMPORARY, "check 'login' in the configuration, or try again later", false},
         {"timed out", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later", false},
-        {"No route to host", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later",
-         false},
+        {"No route to host", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later", false},
         {"Network is unreachable", ACT_TEMPORARY, "check the network, or try again later", false},
-        {"Connection closed by", ACT_TEMPORARY, "it may have too many connections at once; try again later",
-         true},
-        {"Connection reset by", ACT_TEMPORARY, "it may have too many connections at once; try again later",
-         true},
+        {"Connection closed by", ACT_TEMPORARY, "it may have too many connections at once; try again later", true},
+        {"Connection reset by", ACT_TEMPORARY, "it may have too many connections at once; try again later", true},
         {"", ACT_TEMPORARY, "check with ssh by hand that you can log in there", false},
     };
     size_t row = 0;
@@ -134,8 +128,7 @@ static int start(struct ssh *ssh, struct act_strv *argv, struct channel *channel
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return act_error_errno(err, errno, "cannot start '%s'", argv->v[0]);
     ssh->err_fd = memfd_create("ssh", MFD_CLOEXEC);
-    const struct proc_start how = {
-        .argv = argv->v, .in_fd = ends[1], .out_fd = ends[1], .err_fd = ssh->err_fd};
+    const struct proc_start how = {.argv = argv->v, .in_fd = ends[1], .out_fd = ends[1], .err_fd = ssh->err_fd};
     int rc = proc_start(&how, &ssh->pid, err);
     close(ends[1]);
     if (rc < 0) {
@@ -202,17 +195,15 @@ static int choose_agent(struct ssh *ssh, struct act_error *err)
     if (ssh->agent)
         return act_sha256_file(ssh->agent, ssh->agent_hash, err);
     if (!ssh->machine)
-        return act_error_set(err, ACT_NOT_FOUND,
-                             "cannot find '" SITE_AGENT "' beside this program; install ACT again");
-    return act_error_set(
-        err, ACT_CONFIG,
-        "'%s' is a machine of another kind (%s): install the agent for it beside this program as "
-        "'" SITE_AGENT "-%s'",
-        ssh->login, ssh->machine, ssh->machine);
+        return act_error_set(err, ACT_NOT_FOUND, "cannot find '" SITE_AGENT "' beside this program; install ACT again");
+    return act_error_set(err, ACT_CONFIG,
+                         "'%s' is a machine of another kind (%s): install the agent for it beside this program as "
+                         "'" SITE_AGENT "-%s'",
+                         ssh->login, ssh->machine, ssh->machine);
 }
 
-#define SET_ROOT                                                                                             \
-    "r=$1; case \"$r\" in \"~\") r=$HOME;; \"~/\"*) r=\"$HOME/${r#??}\";; /*) ;; *) r=\"$HOME/$r\";; esac; " \
+#define SET_ROOT                                                                                                       \
+    "r=$1; case \"$r\" in \"~\") r=$HOME;; \"~/\"*) r=\"$HOME/${r#??}\";; /*) ;; *) r=\"$HOME/$r\";; esac; "           \
     "d=\"$r/bin/$2\"; "
 
 static const char start_script[] = SET_ROOT
@@ -223,10 +214,9 @@ static const char start_script[] = SET_ROOT
     "ACT_SITE_LOGIN=1; export ACT_SITE_LOGIN; exec \"$SHELL\" -lc \"exec \\\"\\$ACT_SITE_AGENT\\\" serve\"; fi; "
     "echo \"" SITE_BANNER "needs $(uname -s) $(uname -m)\"";
 
-static const char copy_script[] =
-    SET_ROOT "umask 077; t=\"$d/" SITE_AGENT
-             ".$$\"; mkdir -p \"$d\" && { cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "
-             "chmod 700 \"$t\" && mv -f \"$t\" \"$d/" SITE_AGENT "\" || { rm -f \"$t\"; exit 1; }; }";
+static const char copy_script[] = SET_ROOT
+    "umask 077; t=\"$d/" SITE_AGENT ".$$\"; mkdir -p \"$d\" && { cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "
+    "chmod 700 \"$t\" && mv -f \"$t\" \"$d/" SITE_AGENT "\" || { rm -f \"$t\"; exit 1; }; }";
 
 /* Brings the agent over a connection of its own, as there is no agent yet to talk to. */
 static int copy_agent(const struct ssh *ssh, struct act_error *err)
@@ -261,9 +251,8 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
 /* ---- without an agent ---- */
 
 /* Starts a shell for its input, as start_script starts the agent. */
-static const char shell_script[] =
-    "if command -v sbatch >/dev/null 2>&1; then exec sh; fi; "
-    "case \"${SHELL:-}\" in *csh|\"\") exec sh;; esac; exec \"$SHELL\" -lc \"exec sh\"";
+static const char shell_script[] = "if command -v sbatch >/dev/null 2>&1; then exec sh; fi; "
+                                   "case \"${SHELL:-}\" in *csh|\"\") exec sh;; esac; exec \"$SHELL\" -lc \"exec sh\"";
 
 /* Behind it is the output of a script: login shells may print something of their own before. */
 #define OUTPUT_MARK SITE_BANNER "shell\n"
@@ -278,8 +267,8 @@ static void cut_to_mark(struct site_result *result)
     memmove(result->out, mark + strlen(OUTPUT_MARK), result->out_len + 1);
 }
 
-static int run_script(struct ssh *ssh, const char *script, const struct site_command *limits,
-                      struct site_result *out, struct act_error *err)
+static int run_script(struct ssh *ssh, const char *script, const struct site_command *limits, struct site_result *out,
+                      struct act_error *err)
 {
     ACT_AUTOFREE char *input = act_sprintf("printf \"%%s\\n\" \"" SITE_BANNER "shell\"\n%s\n", script);
     struct proc_result got = {0};
@@ -294,12 +283,12 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
                                            .on_terminal = true},
                        &got, err);
     act_strv_release(&argv);
-    *out = (struct site_result){.status = WIFSIGNALED(got.status) ? 128 + WTERMSIG(got.status)
-                                                                  : WEXITSTATUS(got.status),
-                                .out = got.out,
-                                .err = got.err,
-                                .out_len = got.out_len,
-                                .err_len = got.err_len};
+    *out =
+        (struct site_result){.status = WIFSIGNALED(got.status) ? 128 + WTERMSIG(got.status) : WEXITSTATUS(got.status),
+                             .out = got.out,
+                             .err = got.err,
+                             .out_len = got.out_len,
+                             .err_len = got.err_len};
     if (rc == 0 && out->status == SSH_FAILED)
         rc = explain(ssh, out->err, err);
     cut_to_mark(out);
@@ -324,8 +313,7 @@ int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
     return rc;
 }
 
-int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result,
-            struct act_error *err)
+int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
     enum { NOT_FOUND_STATUS = 127 };
     struct act_buf script = {0};
@@ -386,8 +374,7 @@ static void wait_for_response(const struct ssh *ssh, const struct channel *chann
     char chunk[CHUNK];
     off_t shown = 0;
 
-    while (terminal >= 0 && poll(&response, 1, STEP_MS) == 0 &&
-           act_now_monotonic_ms() < channel->deadline_ms) {
+    while (terminal >= 0 && poll(&response, 1, STEP_MS) == 0 && act_now_monotonic_ms() < channel->deadline_ms) {
         ssize_t n = pread(ssh->err_fd, chunk, sizeof(chunk), shown);
         if (n > 0 && act_write_all(terminal, chunk, (size_t)n) < 0)
             break;
@@ -418,8 +405,7 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
     else if (act_starts_with(line.data, SITE_BANNER "needs "))
         *out_needs = act_strdup(line.data + strlen(SITE_BANNER "needs "));
     else if (!act_streq(line.data, SITE_BANNER "ready"))
-        rc = act_error_set(err, ACT_FAIL, "cannot start the agent on '%s': it answers '%s'", ssh->login,
-                           line.data);
+        rc = act_error_set(err, ACT_FAIL, "cannot start the agent on '%s': it answers '%s'", ssh->login, line.data);
     act_buf_release(&line);
     if (rc < 0 || *out_needs)
         ssh_disconnect(ssh, channel);
@@ -434,8 +420,8 @@ static int look_at_machine(struct ssh *ssh, const char *needs, bool *out_fits, s
 
     machine = machine ? machine + 1 : "";
     if (!act_starts_with(needs, "Linux ") || !is_machine(machine) || uname(&own) < 0)
-        return act_error_set(err, ACT_CONFIG, "cannot use '%s': the agent runs on Linux, and it is '%s'",
-                             ssh->login, needs);
+        return act_error_set(err, ACT_CONFIG, "cannot use '%s': the agent runs on Linux, and it is '%s'", ssh->login,
+                             needs);
     const char *tried = ssh->machine ? ssh->machine : own.machine;
     *out_fits = act_streq(machine, tried);
     if (*out_fits)

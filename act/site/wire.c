@@ -46,9 +46,8 @@ static void disconnect(struct wire *w)
 /* Any response: an error on the other side becomes one here. */
 static int check_response(const struct frame *response, struct act_error *err)
 {
-    static const enum act_code codes[] = {ACT_FAIL,      ACT_USAGE,       ACT_NOT_FOUND, ACT_DENIED,
-                                          ACT_TEMPORARY, ACT_NO_CAPACITY, ACT_CONFIG,    ACT_PARTIAL,
-                                          ACT_TIMEOUT,   ACT_INTERRUPTED};
+    static const enum act_code codes[] = {ACT_FAIL,        ACT_USAGE,  ACT_NOT_FOUND, ACT_DENIED,  ACT_TEMPORARY,
+                                          ACT_NO_CAPACITY, ACT_CONFIG, ACT_PARTIAL,   ACT_TIMEOUT, ACT_INTERRUPTED};
     ACT_AUTOFREE char *text = codec_json_bytes_get(json_object_get(response->head, "error"));
     int64_t code = codec_json_int(response->head, "code", 0);
 
@@ -64,8 +63,7 @@ static int check_response(const struct frame *response, struct act_error *err)
 static int drop(struct wire *w, struct act_error *err)
 {
     if (!err->network) {
-        act_error_prefix(err, "cannot understand the response of '%s'",
-                         w->ssh.login ? w->ssh.login : "the site");
+        act_error_prefix(err, "cannot understand the response of '%s'", w->ssh.login ? w->ssh.login : "the site");
     } else if (w->ssh.login) {
         ssh_explain_loss(&w->ssh, err);
     }
@@ -124,8 +122,7 @@ static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
 static int say_hello(struct site *site, struct act_error *err)
 {
     struct wire *w = site->wire;
-    struct exchange x = {.request =
-                             json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root)),
+    struct exchange x = {.request = json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root)),
                          .timeout_s = RESPONSE_S};
     int rc = exchange(w, &x, err);
 
@@ -196,11 +193,10 @@ static int check_names(const char *login, const char *root, struct act_error *er
     for (const char *c = root; *c; c++)
         plain = plain && (unsigned char)*c >= ' ' && !strchr("'\\!\x7f", *c);
     if (!plain)
-        return act_error_set(
-            err, ACT_CONFIG,
-            "the root '%s' cannot be used on '%s': it has a quote, a backslash, '!' or a control "
-            "character",
-            root, login);
+        return act_error_set(err, ACT_CONFIG,
+                             "the root '%s' cannot be used on '%s': it has a quote, a backslash, '!' or a control "
+                             "character",
+                             root, login);
     if (*login == '-' || strpbrk(login, " \t\n") || !*login)
         return act_error_set(err, ACT_CONFIG, "the login '%s' is not of the form 'user@host'", login);
     return 0;
@@ -279,8 +275,8 @@ static int put_program(struct site *site, const char *name, const char *agent_ha
         rc = here_size_of(path, &bytes, err);
     if (rc < 0)
         return rc;
-    return put(site, json_pack("{s:s, s:s%}", "program", name, "hash", agent_hash, (size_t)SITE_AGENT_HEX),
-               path, sha256, bytes, err);
+    return put(site, json_pack("{s:s, s:s%}", "program", name, "hash", agent_hash, (size_t)SITE_AGENT_HEX), path,
+               sha256, bytes, err);
 }
 
 /* Adds the size of a program to the list for the other side. */
@@ -306,22 +302,20 @@ static int find_agent_hash(const struct site *site, char out[ACT_SHA256_HEX], st
         return 0;
     }
     if (!agent)
-        return act_error_set(err, ACT_NOT_FOUND,
-                             "cannot find '" SITE_AGENT "' beside this program; install ACT again");
+        return act_error_set(err, ACT_NOT_FOUND, "cannot find '" SITE_AGENT "' beside this program; install ACT again");
     return act_sha256_file(agent, out, err);
 }
 
 /* Asks which of the programs are not there: an array in *out_missing, a new reference. *out: the path of the agent. */
-static int ask_for_agent(struct site *site, const char *hash, json_t **out_missing, char **out,
-                         struct act_error *err)
+static int ask_for_agent(struct site *site, const char *hash, json_t **out_missing, char **out, struct act_error *err)
 {
     json_t *programs = json_object();
     int rc = add_program(site, programs, SITE_ACT, err);
 
     if (rc == 0)
         rc = add_program(site, programs, SITE_AGENT, err);
-    struct exchange x = {.request = json_pack("{s:s, s:s%, s:o}", "op", "agent", "hash", hash,
-                                              (size_t)SITE_AGENT_HEX, "programs", programs)};
+    struct exchange x = {.request = json_pack("{s:s, s:s%, s:o}", "op", "agent", "hash", hash, (size_t)SITE_AGENT_HEX,
+                                              "programs", programs)};
     if (rc == 0)
         rc = call(site, &x, err);
     else
@@ -377,8 +371,8 @@ int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 static int ask_to_create(struct site *site, const struct run_spec *spec, json_t *package, bool *out_existed,
                          bool *out_needed, struct act_error *err)
 {
-    struct exchange x = {.request = json_pack("{s:s, s:o, s:o}", "op", "create", "spec",
-                                              run_spec_to_json(spec), "secrets", run_secrets_to_json(spec))};
+    struct exchange x = {.request = json_pack("{s:s, s:o, s:o}", "op", "create", "spec", run_spec_to_json(spec),
+                                              "secrets", run_secrets_to_json(spec))};
 
     if (package)
         json_object_set(x.request, "package", package);
@@ -429,12 +423,11 @@ int wire_remove_run(struct site *site, const char *id, struct act_error *err)
 
 static json_t *file_request(const char *op, const char *id, const char *name)
 {
-    return json_pack("{s:s, s:o, s:o}", "op", op, "id", codec_json_bytes_new(id), "name",
-                     codec_json_bytes_new(name));
+    return json_pack("{s:s, s:o, s:o}", "op", op, "id", codec_json_bytes_new(id), "name", codec_json_bytes_new(name));
 }
 
-static int read_once(struct site *site, const char *id, const char *name, uint64_t offset, char *data,
-                     size_t len, size_t *out_got, struct act_error *err)
+static int read_once(struct site *site, const char *id, const char *name, uint64_t offset, char *data, size_t len,
+                     size_t *out_got, struct act_error *err)
 {
     struct exchange x = {.request = file_request("read", id, name), .max_response = len};
 
@@ -489,8 +482,8 @@ int wire_write(struct site *site, const char *id, const char *name, const char *
     return rc;
 }
 
-int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
-               struct site_files *out, struct act_error *err)
+int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
+               struct act_error *err)
 {
     struct exchange x = {.request = file_request("files", id, "")};
     json_t *row;
@@ -518,8 +511,7 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
 
 /* ---- states and the list ---- */
 
-int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
-                struct act_error *err)
+int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out, struct act_error *err)
 {
     struct exchange x = {.request = json_pack("{s:s, s:o}", "op", "states", "ids", texts_json(ids, n))};
     json_t *row;
@@ -558,8 +550,7 @@ int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err
 
 /* ---- programs ---- */
 
-int wire_run(struct site *site, const struct site_command *command, struct site_result *result,
-             struct act_error *err)
+int wire_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
     enum { MORE_S = 30 };
     const struct frame_part input = {command->input, command->input_len};
@@ -570,8 +561,8 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
     while (command->argv[n])
         n++;
     struct exchange x = {
-        .request = json_pack("{s:s, s:o, s:i, s:I}", "op", "run", "argv", texts_json(command->argv, n),
-                             "timeout", command->timeout_s, "max", (json_int_t)command->max_bytes),
+        .request = json_pack("{s:s, s:o, s:i, s:I}", "op", "run", "argv", texts_json(command->argv, n), "timeout",
+                             command->timeout_s, "max", (json_int_t)command->max_bytes),
         .part = command->input ? &input : NULL,
         .max_response = 2 * command->max_bytes,
         .timeout_s = command->timeout_s + MORE_S,

@@ -135,8 +135,7 @@ static void send_now(struct azure_op *op)
 {
     http_call_release(&op->http);
     act_buf_release(&op->body);
-    op->http =
-        (struct http_call){.sign = sign, .sign_arg = op, .is_final = is_final, .done = http_ended, .arg = op};
+    op->http = (struct http_call){.sign = sign, .sign_arg = op, .is_final = is_final, .done = http_ended, .arg = op};
     op->build(op);
     http_header_set(&op->http.headers, "x-ms-version", op->azure->version);
     set_request_id(&op->http.headers);
@@ -240,8 +239,7 @@ static void delete_folder(struct azure_op *op, bool found)
 static void answer_folder(struct azure_op *op)
 {
     int rc = azure_take_head(op);
-    bool found =
-        rc == 0 && (op->call->entry.kind == STORE_FOLDER || strcmp(azure_blob_of(op), op->call->key) == 0);
+    bool found = rc == 0 && (op->call->entry.kind == STORE_FOLDER || strcmp(azure_blob_of(op), op->call->key) == 0);
     bool another = found && is_another(op), missing = !found && (rc == 0 || rc == -(int)ACT_NOT_FOUND);
 
     op->passed |= another;
@@ -313,8 +311,8 @@ static const bool is_write[STORE_OPS] = {
 
 static bool is_folder_call(const struct store_call *call)
 {
-    return act_ends_with(call->key, "/") && (call->op == STORE_HEAD || call->op == STORE_GET ||
-                                             call->op == STORE_PUT || call->op == STORE_DELETE);
+    return act_ends_with(call->key, "/") &&
+           (call->op == STORE_HEAD || call->op == STORE_GET || call->op == STORE_PUT || call->op == STORE_DELETE);
 }
 
 void azure_start(struct azure_op *op)
@@ -406,32 +404,28 @@ static bool container_is_valid(const char *name)
 
     if (act_streq(name, "$root") || act_streq(name, "$web") || act_streq(name, "$logs"))
         return true;
-    return n >= 3 && n <= 63 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n &&
-           name[0] != '-' && name[n - 1] != '-' && !strstr(name, "--");
+    return n >= 3 && n <= 63 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n && name[0] != '-' &&
+           name[n - 1] != '-' && !strstr(name, "--");
 }
 
 static int check_azure_options(const struct store_azure_options *o, struct act_error *err)
 {
     const char *host = o->endpoint ? strstr(o->endpoint, "://") : NULL;
 
-    if (!o->account || !*o->account ||
-        o->account[strspn(o->account, "abcdefghijklmnopqrstuvwxyz0123456789-")])
-        return act_error_set(err, ACT_CONFIG,
-                             "the account name '%s' is not one: lower-case letters and digits",
+    if (!o->account || !*o->account || o->account[strspn(o->account, "abcdefghijklmnopqrstuvwxyz0123456789-")])
+        return act_error_set(err, ACT_CONFIG, "the account name '%s' is not one: lower-case letters and digits",
                              o->account ? o->account : "");
     if (!o->container || !container_is_valid(o->container))
-        return act_error_set(
-            err, ACT_CONFIG,
-            "the container name '%s' is not one: 3 to 63 lower-case letters, digits and single "
-            "hyphens",
-            o->container ? o->container : "");
+        return act_error_set(err, ACT_CONFIG,
+                             "the container name '%s' is not one: 3 to 63 lower-case letters, digits and single "
+                             "hyphens",
+                             o->container ? o->container : "");
     if (o->endpoint &&
         (!host || (!act_starts_with(o->endpoint, "http://") && !act_starts_with(o->endpoint, "https://")) ||
          host[3] == '\0' || host[3] == '/' || o->endpoint[strcspn(o->endpoint, "?# \t\r\n@")]))
-        return act_error_set(
-            err, ACT_CONFIG,
-            "the endpoint '%s' is not one: it must look like https://%s.blob.core.windows.net", o->endpoint,
-            o->account);
+        return act_error_set(err, ACT_CONFIG,
+                             "the endpoint '%s' is not one: it must look like https://%s.blob.core.windows.net",
+                             o->endpoint, o->account);
     return 0;
 }
 
@@ -458,8 +452,8 @@ static int check_address(const struct store_azure_options *o, bool *out_foreign,
                                             : has_secret                                   ? AUTH_OF_FILE
                                                                                            : AUTH_OF_NOBODY};
     if (o->tokens && !http_is_private(endpoint))
-        return act_error_set(err, ACT_CONFIG,
-                             "a login cannot be used for '%s', which is not encrypted; use https", endpoint);
+        return act_error_set(err, ACT_CONFIG, "a login cannot be used for '%s', which is not encrypted; use https",
+                             endpoint);
     int rc = auth_check_address(&address, err);
     if (rc == 0)
         rc = auth_trusts(NULL, endpoint, err);
@@ -493,8 +487,7 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
     if (rc == 0 && options->tokens)
         rc = new_login(options, &auth, err);
     else if (rc == 0)
-        rc = auth_new(options->account, options->key, sas, options->prefer_sas ? AUTH_SAS : AUTH_KEY, &auth,
-                      err);
+        rc = auth_new(options->account, options->key, sas, options->prefer_sas ? AUTH_SAS : AUTH_KEY, &auth, err);
     if (rc)
         return rc;
 
@@ -502,9 +495,8 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
     azure->ops = ops;
     if (foreign) /* a stranger gets no URL of another store, which would open it */
         azure->ops.start[STORE_PUT_FROM] = azure->ops.start[STORE_BLOCK_FROM] = NULL;
-    azure->store = (struct store){.ops = &azure->ops,
-                                  .http = http,
-                                  .name = act_sprintf("blob:%s/%s", options->account, options->container)};
+    azure->store = (struct store){
+        .ops = &azure->ops, .http = http, .name = act_sprintf("blob:%s/%s", options->account, options->container)};
     azure->endpoint = endpoint_of(options);
     azure->container = act_strdup(options->container);
     azure->version = act_strdup(version && *version ? version : VERSION);

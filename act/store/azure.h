@@ -18,12 +18,12 @@ struct azure {
     char *container;
     char *version; /* x-ms-version */
     struct auth *auth;
-    char *sas;                 /* secret; NULL when requests are not signed with a SAS */
-    int64_t clock_offset_s;    /* the service's clock minus ours, once the service has rejected ours */
-    bool no_crc64;             /* the service turned out not to know x-ms-content-crc64 */
-    bool no_batch;             /* nor Blob Batch, or the credential does not allow it */
-    struct azure_ids *ids;     /* see azure_ids.c */
-    struct azure_ahead *ahead; /* see azure_ahead.c */
+    char *sas;                           /* secret; NULL when requests are not signed with a SAS */
+    int64_t clock_offset_s;              /* the service's clock minus ours, once the service has rejected ours */
+    bool no_crc64;                       /* the service turned out not to know x-ms-content-crc64 */
+    bool no_batch;                       /* nor Blob Batch, or the credential does not allow it */
+    struct azure_ids *ids;               /* see azure_ids.c */
+    struct azure_ahead *ahead;           /* see azure_ahead.c */
     struct azure_delegation *delegation; /* see azure_login.c */
 };
 
@@ -71,8 +71,7 @@ struct azure_op {
 void azure_start(struct azure_op *op);
 /* Sends the request that op->build makes; op->answer handles the response. */
 void azure_send(struct azure_op *op);
-void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *),
-                     void (*answer)(struct azure_op *));
+void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *), void (*answer)(struct azure_op *));
 /* Ends the op and the call. rc: 0, or the code of the error that is in call->error. */
 void azure_finish(struct azure_op *op, int rc);
 /* Ends both with the error of the current response. */
@@ -161,8 +160,8 @@ struct azure_refusal {
     char source_code[AZURE_CODE];
 };
 /* Fills it from a response's headers and XML body. */
-void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers,
-                        const char *body, size_t len);
+void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers, const char *body,
+                        size_t len);
 struct azure_refusal azure_refusal_of(const struct http_call *http);
 /* Sets err from the refusal; returns the negative code. */
 int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *refusal,
@@ -183,8 +182,8 @@ void azure_hint_login(const struct azure_op *op, struct act_error *err);
 void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *));
 void azure_delegation_free(struct azure_delegation *delegation);
 /* A URL as for STORE_URL; blob NULL: of the container. A login must already have its key. */
-int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s,
-                   char **out, struct act_error *err) ACT_NODISCARD;
+int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s, char **out,
+                   struct act_error *err) ACT_NODISCARD;
 void azure_make_url(struct azure_op *op);
 
 /* ---- azure_ids.c */
@@ -201,8 +200,7 @@ void azure_free_ids(struct azure *azure);
 /* The id encoded at this length, as base64. New string. */
 char *azure_encode_id(const uint8_t id[STORE_BLOCK_ID], size_t len);
 /* The id that these len bytes represent; false: it cannot be an upload's. */
-bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, size_t len,
-                     uint8_t id[STORE_BLOCK_ID]);
+bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, size_t len, uint8_t id[STORE_BLOCK_ID]);
 /* For a block that the service refused because its id is not as long as the existing ones (InvalidBlobOrBlock): finds
  * out their length, once for all blocks refused at the same time, and resends op. */
 void azure_fit_ids(struct azure_op *op);

@@ -213,8 +213,8 @@ static bool take_part_response(struct azure_batch *batch, const char *text)
     char *end = NULL;
     size_t part = id ? strtoul(id, &end, 10) : 0;
     int status = status_of(line);
-    bool fine = id && end != id && *end == '\0' && part < batch->n_parts && status &&
-                batch->answers[part].status == NO_ANSWER;
+    bool fine =
+        id && end != id && *end == '\0' && part < batch->n_parts && status && batch->answers[part].status == NO_ANSWER;
     if (fine)
         azure_read_refusal(&batch->answers[part], status, &inner, at, strlen(at));
     http_headers_release(&outer);
@@ -322,8 +322,8 @@ static bool retry(struct azure_op *op, int status)
     act_random(&random, sizeof(random));
     if (batch->failed_ms == 0)
         batch->failed_ms = now;
-    int64_t delay_ms = http_retry_delay(status, false, ++batch->tries, MAX_TRIES, now - batch->failed_ms,
-                                        GIVE_UP_MS, -1, random / 4294967296.0);
+    int64_t delay_ms = http_retry_delay(status, false, ++batch->tries, MAX_TRIES, now - batch->failed_ms, GIVE_UP_MS,
+                                        -1, random / 4294967296.0);
     if (delay_ms < 0)
         return false;
     engine_timer(http_engine(op->azure->store.http), delay_ms, send_rest, op);
@@ -340,8 +340,7 @@ static bool has_no_batches(const struct azure_op *op)
         return !azure_has_code(&op->http, "AuthenticationFailed");
     if (status == 404)
         return !azure_has_code(&op->http, "ContainerNotFound");
-    return status / 100 == 2 || status == 400 || status == 405 || status == 409 || status == 500 ||
-           status == 501;
+    return status / 100 == 2 || status == 400 || status == 405 || status == 409 || status == 500 || status == 501;
 }
 
 /* No answer came: what the parts may have done is not known. */

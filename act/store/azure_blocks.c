@@ -219,8 +219,7 @@ static void answer_is_free(struct azure_op *op)
         azure_send_next(op, build_empty, answer_empty);
     else if (azure_succeeded(op))
         azure_finish(op, act_error_set(&op->call->error, ACT_FAIL,
-                                       "%s: it is an object, not what an interrupted upload left",
-                                       azure_what(op)));
+                                       "%s: it is an object, not what an interrupted upload left", azure_what(op)));
     else
         azure_finish_failed(op);
 }

@@ -123,8 +123,7 @@ static void take_status(struct azure_op *op)
     if (!op->copy->id)
         op->copy->id = act_strdup(id ? id : "");
     if (!status || !act_streq(id ? id : "", op->copy->id))
-        rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile",
-                           azure_what(op));
+        rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile", azure_what(op));
     else if (strcmp(status, "pending") == 0) {
         op->build = azure_build_head;
         op->answer = take_status;
@@ -132,8 +131,7 @@ static void take_status(struct azure_op *op)
         if (rc == 0)
             return;
     } else if (strcmp(status, "success") != 0)
-        rc = act_error_set(err, ACT_FAIL, "%s: copy %s: %s", azure_what(op), status,
-                           why ? why : "no reason given");
+        rc = act_error_set(err, ACT_FAIL, "%s: copy %s: %s", azure_what(op), status, why ? why : "no reason given");
     else {
         op->call->entry.key = act_strdup(op->call->key);
         azure_take_etag(&op->call->entry, http_header_get(headers, "ETag"));
@@ -227,12 +225,9 @@ static const char *property_to_set(const char *name)
     static const struct {
         const char *from, *to;
     } rows[] = {
-        {"Content-Type", "x-ms-blob-content-type"},
-        {"Content-Encoding", "x-ms-blob-content-encoding"},
-        {"Content-Language", "x-ms-blob-content-language"},
-        {"Content-Disposition", "x-ms-blob-content-disposition"},
-        {"Cache-Control", "x-ms-blob-cache-control"},
-        {"Content-MD5", "x-ms-blob-content-md5"},
+        {"Content-Type", "x-ms-blob-content-type"},         {"Content-Encoding", "x-ms-blob-content-encoding"},
+        {"Content-Language", "x-ms-blob-content-language"}, {"Content-Disposition", "x-ms-blob-content-disposition"},
+        {"Cache-Control", "x-ms-blob-cache-control"},       {"Content-MD5", "x-ms-blob-content-md5"},
     };
 
     if (strncasecmp(name, "x-ms-meta-", 10) == 0)
@@ -253,8 +248,7 @@ static void answer_source_head(struct azure_op *op)
         return;
     }
     if (wanted && !act_streq(etag, wanted)) {
-        azure_finish(
-            op, act_error_set(&op->call->error, ACT_TEMPORARY, "%s: the source has changed", azure_what(op)));
+        azure_finish(op, act_error_set(&op->call->error, ACT_TEMPORARY, "%s: the source has changed", azure_what(op)));
         return;
     }
     for (size_t i = 0; i < source->n; i++) {

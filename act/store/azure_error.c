@@ -112,8 +112,8 @@ static void read_source(struct azure_refusal *out, const struct http_headers *he
 }
 
 /* A body that is missing or malformed (a proxy's, a truncated one) only leaves the fields empty. */
-void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers,
-                        const char *body, size_t len)
+void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers, const char *body,
+                        size_t len)
 {
     static const struct xml_handler handler = {.end = take_element};
     const char *code = http_header_get(headers, "x-ms-error-code");
@@ -134,8 +134,7 @@ struct azure_refusal azure_refusal_of(const struct http_call *http)
 {
     struct azure_refusal refusal;
 
-    azure_read_refusal(&refusal, http->status, &http->answer_headers, http->body_text.data,
-                       http->body_text.len);
+    azure_read_refusal(&refusal, http->status, &http->answer_headers, http->body_text.data, http->body_text.len);
     return refusal;
 }
 
@@ -190,14 +189,12 @@ static bool sas_expired(const char *sas, char out[ACT_TIME_TEXT])
     return true;
 }
 
-static void set_facts(const char *what, const struct azure_refusal *r, enum act_code result,
-                      struct act_error *err)
+static void set_facts(const char *what, const struct azure_refusal *r, enum act_code result, struct act_error *err)
 {
     bool has_id = *r->request_id;
 
     act_error_set(err, result, "%s: HTTP %d%s%s%s%s%s%s%s", what, r->status, *r->code ? " " : "", r->code,
-                  has_id ? " (request id " : "", r->request_id, has_id ? ")" : "", *r->message ? ": " : "",
-                  r->message);
+                  has_id ? " (request id " : "", r->request_id, has_id ? ")" : "", *r->message ? ": " : "", r->message);
     err->fact = find_fact(r->status, r->code);
     err->http_status = r->status;
     snprintf(err->service_code, sizeof(err->service_code), "%s", r->code);
@@ -217,8 +214,7 @@ static int source_refused(const struct azure_refusal *r, struct act_error *err)
     return -(int)err->code;
 }
 
-int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *r,
-                   struct act_error *err)
+int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *r, struct act_error *err)
 {
     size_t row = find_meaning(r->status, r->code);
     char ended[ACT_TIME_TEXT];
@@ -238,8 +234,7 @@ static bool exists_already(const struct azure_op *op, const struct azure_refusal
     static const struct {
         int status;
         const char *code;
-    } rows[] = {
-        {409, "BlobAlreadyExists"}, {412, "ConditionNotMet"}, {412, "TargetConditionNotMet"}, {412, ""}};
+    } rows[] = {{409, "BlobAlreadyExists"}, {412, "ConditionNotMet"}, {412, "TargetConditionNotMet"}, {412, ""}};
 
     bool if_absent = store_condition_of(op->call)->if_absent;
 

@@ -110,8 +110,7 @@ static bool is_zero(const uint8_t *bytes, size_t len)
     return len == 0;
 }
 
-bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, size_t len,
-                     uint8_t id[STORE_BLOCK_ID])
+bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, size_t len, uint8_t id[STORE_BLOCK_ID])
 {
     size_t kept = len < STORE_BLOCK_ID ? len - INDEX_BYTES : 0;
 
@@ -183,8 +182,7 @@ static void look_up_ids(struct azure *azure, struct azure_ids *ids)
 
     lookup->azure = azure;
     lookup->key = act_strdup(ids->key);
-    lookup->call =
-        (struct store_call){.op = STORE_BLOCKS, .key = lookup->key, .done = looked_up, .arg = lookup};
+    lookup->call = (struct store_call){.op = STORE_BLOCKS, .key = lookup->key, .done = looked_up, .arg = lookup};
     ids->len = 0;
     store_start(&azure->store, &lookup->call);
 }

@@ -107,8 +107,7 @@ static void run_checks(struct azure_op *op)
         check->entry = &page->v[left->next++];
         if (!may_be_leftover(check->entry))
             continue;
-        check->call =
-            (struct store_call){.op = STORE_HEAD, .key = check->entry->key, .done = head_known, .arg = check};
+        check->call = (struct store_call){.op = STORE_HEAD, .key = check->entry->key, .done = head_known, .arg = check};
         left->running++;
         store_start(&op->azure->store, &check->call);
     }

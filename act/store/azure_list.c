@@ -207,8 +207,7 @@ static int take_property(struct azure_list *list, const char *name, const char *
         azure_take_md5(&list->entry, text);
     } else if (strcmp(name, "BlobType") == 0) {
         list->entry.grows = strcmp(text, "AppendBlob") == 0;
-    } else if (strcmp(name, "Last-Modified") == 0 &&
-               !act_time_from_http(text, &list->entry.last_modified_s)) {
+    } else if (strcmp(name, "Last-Modified") == 0 && !act_time_from_http(text, &list->entry.last_modified_s)) {
         list->entry.last_modified_s = 0;
     }
     return 0;
@@ -271,8 +270,7 @@ static int parse_answer(struct azure_op *op, struct act_error *err)
                              list->first_found, list->last);
     list->empty = list->first_found ? 0 : list->empty + 1;
     if (list->next && list->empty > MAX_EMPTY)
-        return act_error_set(err, ACT_FAIL,
-                             "the service gives pages without end that bring nothing: %ld in a row",
+        return act_error_set(err, ACT_FAIL, "the service gives pages without end that bring nothing: %ld in a row",
                              list->empty);
     return 0;
 }
@@ -300,8 +298,8 @@ static int check_listed_names(const struct store_page *sorted, const char *prefi
     for (size_t i = 0; i < sorted->n; i++) {
         const struct store_entry *entry = &sorted->v[i];
         if (!act_starts_with(entry->key, prefix))
-            return act_error_set(err, ACT_FAIL, "the service lists '%s', which does not begin with '%s'",
-                                 entry->key, prefix);
+            return act_error_set(err, ACT_FAIL, "the service lists '%s', which does not begin with '%s'", entry->key,
+                                 prefix);
         if (i > 0 && entry->kind != STORE_FOLDER && entry[-1].kind != STORE_FOLDER &&
             strcmp(entry->key, entry[-1].key) == 0)
             return act_error_set(err, ACT_FAIL, "the service lists '%s' twice", entry->key);
@@ -319,8 +317,8 @@ enum fate { EMIT, HOLD, LEAVE_OUT };
 
 /* What becomes of a folder. next: the entry behind it, NULL: none on this page; another one of the same key, or what
  * stands for it with a delimiter, learns its mode. */
-static enum fate judge_folder(const struct azure_list *list, const struct store_call *call,
-                              struct store_entry *folder, struct store_entry *next)
+static enum fate judge_folder(const struct azure_list *list, const struct store_call *call, struct store_entry *folder,
+                              struct store_entry *next)
 {
     const char *last = list->last_found ? list->last_found : list->last;
 

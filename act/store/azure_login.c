@@ -98,10 +98,9 @@ static void build_key(struct azure_op *op)
 
     act_time_to_iso(now - EARLIER_S, start);
     act_time_to_iso(now + (life_s < MAX_LIFE_S ? life_s : MAX_LIFE_S), expiry);
-    act_buf_addf(
-        &op->body,
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?><KeyInfo><Start>%s</Start><Expiry>%s</Expiry></KeyInfo>",
-        start, expiry);
+    act_buf_addf(&op->body,
+                 "<?xml version=\"1.0\" encoding=\"utf-8\"?><KeyInfo><Start>%s</Start><Expiry>%s</Expiry></KeyInfo>",
+                 start, expiry);
     op->http.method = "POST";
     op->http.url = act_sprintf("%s/?restype=service&comp=userdelegationkey", op->azure->endpoint);
     http_header_set(&op->http.headers, "Content-Type", "application/xml");
@@ -116,12 +115,9 @@ static int take_member(void *arg, const char *path, const char *text, struct act
         const char *path;
         char **member;
     } rows[] = {
-        {"/UserDelegationKey/SignedOid", &key->object_id},
-        {"/UserDelegationKey/SignedTid", &key->tenant},
-        {"/UserDelegationKey/SignedStart", &key->start},
-        {"/UserDelegationKey/SignedExpiry", &key->expiry},
-        {"/UserDelegationKey/SignedService", &key->service},
-        {"/UserDelegationKey/SignedVersion", &key->version},
+        {"/UserDelegationKey/SignedOid", &key->object_id},   {"/UserDelegationKey/SignedTid", &key->tenant},
+        {"/UserDelegationKey/SignedStart", &key->start},     {"/UserDelegationKey/SignedExpiry", &key->expiry},
+        {"/UserDelegationKey/SignedService", &key->service}, {"/UserDelegationKey/SignedVersion", &key->version},
     };
 
     (void)err;
@@ -184,14 +180,13 @@ static void answer_key(struct azure_op *op)
 
     if (!azure_succeeded(op)) {
         int rc = azure_answer_error(op);
-        go_on_signing(op,
-                      rc == -ACT_DENIED
-                          ? act_error_hint(err, "a URL needs a key of the account, or a login that may have "
-                                                "such keys made (a role on the whole account)")
-                          : rc);
+        go_on_signing(op, rc == -ACT_DENIED
+                              ? act_error_hint(err, "a URL needs a key of the account, or a login that may have "
+                                                    "such keys made (a role on the whole account)")
+                              : rc);
     } else if (!take_key(op)) {
-        go_on_signing(op, act_error_set(err, ACT_FAIL, "%s: the service gave no key to sign URLs with",
-                                        azure_what(op)));
+        go_on_signing(op,
+                      act_error_set(err, ACT_FAIL, "%s: the service gave no key to sign URLs with", azure_what(op)));
     } else {
         go_on_signing(op, 0);
     }
@@ -225,19 +220,19 @@ void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(str
 /* ---- URLs ---- */
 
 /* A SAS that lasts no longer than its key; NULL: there is no key. New string. */
-static char *sign_by_login(const struct azure *azure, const char *blob, const char *permissions,
-                           int64_t start_s, int64_t end_s, bool https)
+static char *sign_by_login(const struct azure *azure, const char *blob, const char *permissions, int64_t start_s,
+                           int64_t end_s, bool https)
 {
     const struct azure_delegation *d = azure->delegation;
 
     if (!d || !d->key.key)
         return NULL;
-    return auth_delegation_sas(&d->key, auth_account(azure->auth), azure->container, blob, permissions,
-                               start_s, end_s < d->key.expiry_s ? end_s : d->key.expiry_s, https);
+    return auth_delegation_sas(&d->key, auth_account(azure->auth), azure->container, blob, permissions, start_s,
+                               end_s < d->key.expiry_s ? end_s : d->key.expiry_s, https);
 }
 
-int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s,
-                   char **out, struct act_error *err)
+int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s, char **out,
+                   struct act_error *err)
 {
     bool https = act_starts_with(azure->endpoint, "https://");
     int64_t start_s = now_s(azure) - EARLIER_S, end_s = now_s(azure) + life_s;
@@ -246,8 +241,7 @@ int azure_mint_url(const struct azure *azure, const char *blob, const char *perm
     int rc = 0;
 
     if (kind == AUTH_KEY)
-        rc = auth_service_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https,
-                              &minted, err);
+        rc = auth_service_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https, &minted, err);
     else if (kind == AUTH_LOGIN)
         minted = sign_by_login(azure, blob, permissions, start_s, end_s, https);
     if (rc < 0)
@@ -265,18 +259,17 @@ static void mint(struct azure_op *op)
     enum auth_kind kind = auth_kind_of(op->azure->auth);
 
     call->url.ends = kind == AUTH_KEY || kind == AUTH_LOGIN;
-    azure_finish(op, azure_mint_url(op->azure, *call->key ? call->key : NULL, call->url.permissions,
-                                    call->url.life_s, &call->url.text, &call->error));
+    azure_finish(op, azure_mint_url(op->azure, *call->key ? call->key : NULL, call->url.permissions, call->url.life_s,
+                                    &call->url.text, &call->error));
 }
 
 /* It may give more than the URL is for, to more than one file, and for longer. */
 static int refuse_sas(struct store_call *call)
 {
     call->url.only_sas = true;
-    return act_error_set(
-        &call->error, ACT_DENIED,
-        "the account has only a sas_token, which would be in the URL whole; an account_key, or a "
-        "login (neither of them), signs a URL that does just this");
+    return act_error_set(&call->error, ACT_DENIED,
+                         "the account has only a sas_token, which would be in the URL whole; an account_key, or a "
+                         "login (neither of them), signs a URL that does just this");
 }
 
 static void make_login_url(void *arg)
@@ -289,8 +282,8 @@ static void make_login_url(void *arg)
     else if (kind != AUTH_LOGIN)
         mint(op);
     else if (op->call->url.life_s > MAX_LIFE_S)
-        azure_finish(op, act_error_set(&op->call->error, ACT_USAGE,
-                                       "a URL that is made with a login lives for at most 7 days"));
+        azure_finish(
+            op, act_error_set(&op->call->error, ACT_USAGE, "a URL that is made with a login lives for at most 7 days"));
     else
         azure_need_delegation(op, op->call->url.life_s, mint);
 }

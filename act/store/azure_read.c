@@ -41,16 +41,14 @@ int azure_take_head(struct azure_op *op)
     if (!azure_succeeded(op))
         return azure_answer_error(op);
     if (!length || !take_number(&length, &size))
-        return act_error_set(&op->call->error, ACT_FAIL, "%s: the answer does not tell the size",
-                             azure_what(op));
+        return act_error_set(&op->call->error, ACT_FAIL, "%s: the answer does not tell the size", azure_what(op));
     azure_fill(&op->call->entry, azure_blob_of(op), size, op->http.status, &op->http.answer_headers);
     return 0;
 }
 
 static int not_a_file(struct azure_op *op)
 {
-    return act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: there is only a folder of this name",
-                         azure_what(op));
+    return act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: there is only a folder of this name", azure_what(op));
 }
 
 static int has_changed(struct azure_op *op)
@@ -98,8 +96,7 @@ static bool begins_at_offset(const struct azure_op *op)
 
     if (op->http.status == 200)
         return op->call->get.offset == 0;
-    return op->http.status == 206 && parse_content_range(text, &first, &last, &total) &&
-           first == op->call->get.offset;
+    return op->http.status == 206 && parse_content_range(text, &first, &last, &total) && first == op->call->get.offset;
 }
 
 /* The head is judged before any byte is handed on: a later try may succeed, and what was taken before stays. */
@@ -140,10 +137,10 @@ static int check_range(struct azure_op *op, uint64_t *out_size)
     if (begins_at_offset(op) && parse_content_range(text, &first, &last, out_size) &&
         last + 1 == (*out_size < end ? *out_size : end) && last - first + 1 == op->http.sink_len)
         return 0;
-    return act_error_set(
-        &op->call->error, ACT_FAIL,
-        "%s: asked for bytes %" PRIu64 "-%" PRIu64 ", got %zu bytes of '%.100s' with HTTP %d", azure_what(op),
-        call->get.offset, end - 1, op->http.sink_len, text ? text : "", op->http.status);
+    return act_error_set(&op->call->error, ACT_FAIL,
+                         "%s: asked for bytes %" PRIu64 "-%" PRIu64 ", got %zu bytes of '%.100s' with HTTP %d",
+                         azure_what(op), call->get.offset, end - 1, op->http.sink_len, text ? text : "",
+                         op->http.status);
 }
 
 static void add_sums(void *arg)

@@ -22,12 +22,11 @@ struct azure_write {
     char md5[ACT_MD5_BASE64];
     struct store_sums sums; /* the caller's sums plus the body, for when it has arrived */
     bool summed;
-    bool describes; /* sets only the metadata of the existing blob */
-    int damaged;    /* how often the body arrived damaged */
-    char replaces
-        [STORE_ETAG]; /* the only ETag that may be replaced, whatever the call says; "": as the call says */
-    char upload[UPLOAD_ID];   /* conditional writes: metadata that distinguishes our object from others */
-    struct act_error refused; /* the service's refusal, while we find out whose object it is */
+    bool describes;            /* sets only the metadata of the existing blob */
+    int damaged;               /* how often the body arrived damaged */
+    char replaces[STORE_ETAG]; /* the only ETag that may be replaced, whatever the call says; "": as the call says */
+    char upload[UPLOAD_ID];    /* conditional writes: metadata that distinguishes our object from others */
+    struct act_error refused;  /* the service's refusal, while we find out whose object it is */
     struct http_headers properties; /* COMMIT: the source's */
 };
 
@@ -131,8 +130,7 @@ static bool was_damaged(const struct azure_op *op)
     return azure_succeeded(op)
                ? !echo_is_right(op)
                : op->http.status == 400 &&
-                     (azure_has_code(&op->http, "Crc64Mismatch") ||
-                      azure_has_code(&op->http, "Md5Mismatch") ||
+                     (azure_has_code(&op->http, "Crc64Mismatch") || azure_has_code(&op->http, "Md5Mismatch") ||
                       (op->write->sum == SUM_MD5 && azure_has_code(&op->http, "InvalidOperation")));
 }
 
@@ -288,8 +286,7 @@ static bool may_be_in_order(const struct azure_op *op, int rc)
 /* Whether the service refused the kind of checksum; the other one is sent from now on. */
 static bool crc64_was_refused(struct azure_op *op)
 {
-    if (op->write->sum != SUM_CRC64 || op->http.status != 500 ||
-        !azure_has_code(&op->http, "FeatureNotSupported"))
+    if (op->write->sum != SUM_CRC64 || op->http.status != 500 || !azure_has_code(&op->http, "FeatureNotSupported"))
         return false;
     op->azure->no_crc64 = true;
     return true;
@@ -425,8 +422,7 @@ void azure_build_delete(struct azure_op *op)
 
 void azure_answer_delete(struct azure_op *op)
 {
-    if (azure_succeeded(op) ||
-        ((op->http.ambiguous || op->ambiguous) && azure_has_code(&op->http, "BlobNotFound")))
+    if (azure_succeeded(op) || ((op->http.ambiguous || op->ambiguous) && azure_has_code(&op->http, "BlobNotFound")))
         azure_finish(op, 0); /* not found, as an earlier try deleted it */
     else
         azure_finish_failed(op);

@@ -64,8 +64,7 @@ static int head(struct folder_job *job, struct folder_place *place, struct act_e
     return rc;
 }
 
-static int get_link(struct store_call *call, struct folder_place *place, const struct stat *st,
-                    struct act_error *err)
+static int get_link(struct store_call *call, struct folder_place *place, const struct stat *st, struct act_error *err)
 {
     char target[PATH_MAX];
     ssize_t n = readlinkat(place->fd, place->name, target, sizeof(target));
@@ -128,8 +127,7 @@ static ssize_t read_range_of_file(struct store_call *call, int fd)
 
     if (call->get.sink_cap == 0)
         return 0;
-    if (!folder_is_hole(fd, (off_t)call->get.offset, call->get.sink_cap) || fstat(fd, &st) ||
-        !S_ISREG(st.st_mode))
+    if (!folder_is_hole(fd, (off_t)call->get.offset, call->get.sink_cap) || fstat(fd, &st) || !S_ISREG(st.st_mode))
         return folder_read(fd, call->get.sink, call->get.sink_cap, (off_t)call->get.offset, call->get.sums);
     uint64_t size = (uint64_t)st.st_size, rest = size > call->get.offset ? size - call->get.offset : 0;
     size_t n = rest < call->get.sink_cap ? (size_t)rest : call->get.sink_cap;
@@ -210,8 +208,7 @@ bool folder_was_elsewhere(const struct folder_place *place, int rc)
 {
     struct stat st;
 
-    return rc && place->kept &&
-           (rc == -(int)ACT_NOT_FOUND || (fstat(place->fd, &st) == 0 && st.st_nlink == 0));
+    return rc && place->kept && (rc == -(int)ACT_NOT_FOUND || (fstat(place->fd, &st) == 0 && st.st_nlink == 0));
 }
 
 static int run_at_place(struct folder_job *job, struct act_error *err)
@@ -352,8 +349,7 @@ static int window(const struct store *store)
 static int folder_url(const struct folder *folder, struct store_call *call)
 {
     if (strcmp(call->url.permissions, "r") != 0)
-        return act_error_set(&call->error, ACT_USAGE,
-                             "a URL of a folder cannot give permissions: it can only be read");
+        return act_error_set(&call->error, ACT_USAGE, "a URL of a folder cannot give permissions: it can only be read");
     ACT_AUTOFREE char *path = act_sprintf("%s%s%s", folder->root, *call->key ? "/" : "", call->key);
     ACT_AUTOFREE char *encoded = http_encode(path, true);
     call->url.text = act_sprintf("file://%s", encoded);
@@ -415,8 +411,7 @@ static const struct store_ops ops = {
     .real_folders = true,
 };
 
-int store_folder_open(struct http *http, const char *root, bool create, struct store **out,
-                      struct act_error *err)
+int store_folder_open(struct http *http, const char *root, bool create, struct store **out, struct act_error *err)
 {
     if (create && act_mkdir_all(root, 0777, err))
         return act_error_prefix(err, "cannot open the store '%s'", root);

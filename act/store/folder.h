@@ -230,8 +230,7 @@ int folder_set_attributes(const struct store_attributes *attr, int fd);
  * stays open, because it holds the lock. 0, or -1 with errno. */
 int folder_flush(int fd);
 /* Makes the finished part file the object. */
-int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
-                        struct act_error *err);
+int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part, struct act_error *err);
 /* Likewise, as the name() of a landing. */
 int folder_name_part(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
@@ -265,8 +264,7 @@ int folder_clear(struct folder_job *job, struct folder_place *place, struct act_
 /* ---- folder_list.c */
 
 /* Runs on a worker. *walk: where to continue (NULL: from the marker); set to where this page ended, or NULL. */
-int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk,
-                struct act_error *err);
+int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk, struct act_error *err);
 bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call);
 void folder_walk_free(struct folder_walk *walk);
 

@@ -130,8 +130,7 @@ static struct folder_dir *new_dir(struct folder_dirs *dirs, int fd, const char *
     struct statfs fs;
     struct stat st;
 
-    *dir = (struct folder_dir){
-        .dirs = dirs, .fd = fd, .users = 1, .opened_ms = act_now_monotonic_ms(), .len = len};
+    *dir = (struct folder_dir){.dirs = dirs, .fd = fd, .users = 1, .opened_ms = act_now_monotonic_ms(), .len = len};
     memcpy(dir->path, path, len);
     dir->in_memory = fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
     if (fstat(fd, &st) == 0) {

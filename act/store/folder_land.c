@@ -54,8 +54,8 @@ void folder_write_back(int fd)
 /* Waits until the bytes are written. The metadata that leads to them may not be. */
 static int wait_for_bytes(int fd)
 {
-    return check_sync(sync_file_range(
-        fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
+    return check_sync(
+        sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
 }
 
 /* ---- one file, on a worker */

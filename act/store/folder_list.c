@@ -158,8 +158,7 @@ static int followed_type(const struct folder_walk *walk, size_t base_len, const 
 }
 
 /* Takes one name of the folder at hand into names. */
-static void add_name(const struct folder_walk *walk, const struct dirent *entry, struct level *level,
-                     bool *found)
+static void add_name(const struct folder_walk *walk, const struct dirent *entry, struct level *level, bool *found)
 {
     const char *name = entry->d_name;
     int type = type_of(walk->fd, entry);
@@ -209,8 +208,7 @@ static int open_at_hand(struct listing *l, struct act_error *err)
 
     if (walk->fd >= 0)
         return 0;
-    return folder_open_dir(l->folder, path_of(walk), walk->path.len ? walk->path.len - 1 : 0, false,
-                           &walk->fd, err);
+    return folder_open_dir(l->folder, path_of(walk), walk->path.len ? walk->path.len - 1 : 0, false, &walk->fd, err);
 }
 
 /* The entry is valid until the next one is added. */
@@ -377,8 +375,7 @@ static void emit_prefix(struct listing *l, const char *name)
     if (open_at_hand(l, &ignored) == 0 && fstatat(l->walk->fd, name, &st, 0) == 0)
         emit(l, key, &st)->kind = STORE_PREFIX;
     else
-        *store_page_add(l->page) =
-            (struct store_entry){.key = act_strdup(key), .kind = STORE_PREFIX, .mode = -1};
+        *store_page_add(l->page) = (struct store_entry){.key = act_strdup(key), .kind = STORE_PREFIX, .mode = -1};
 }
 
 /* Of a folder in the one at hand, name with its '/'. */
@@ -388,8 +385,8 @@ static size_t base_of(struct listing *l, const struct level *top, const char *na
     struct act_error ignored;
     struct stat st;
 
-    if (!l->walk->follow || open_at_hand(l, &ignored) ||
-        fstatat(l->walk->fd, bare, &st, AT_SYMLINK_NOFOLLOW) || !S_ISLNK(st.st_mode))
+    if (!l->walk->follow || open_at_hand(l, &ignored) || fstatat(l->walk->fd, bare, &st, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISLNK(st.st_mode))
         return top->base_len;
     return top->path_len + strlen(name);
 }
@@ -453,13 +450,11 @@ static int fill_listing(struct listing *l, size_t max, struct act_error *err)
     return rc;
 }
 
-int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk,
-                struct act_error *err)
+int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk, struct act_error *err)
 {
     struct listing l = {.folder = folder, .walk = *walk, .page = &call->list.page};
     const char *problem = folder_prefix_problem(call->key);
-    size_t max =
-        call->list.max > 0 && call->list.max < STORE_PAGE_MAX ? (size_t)call->list.max : STORE_PAGE_MAX;
+    size_t max = call->list.max > 0 && call->list.max < STORE_PAGE_MAX ? (size_t)call->list.max : STORE_PAGE_MAX;
     int rc = 0;
 
     if (problem)

@@ -105,8 +105,7 @@ static int open_step(const struct folder *folder, int fd, const char *name)
 }
 
 /* The len bytes of path are the folder fd. */
-static int open_or_make(struct folder *folder, int fd, const char *path, size_t len, const char *name,
-                        bool create)
+static int open_or_make(struct folder *folder, int fd, const char *path, size_t len, const char *name, bool create)
 {
     int next = open_step(folder, fd, name);
 
@@ -125,8 +124,7 @@ static int open_or_make(struct folder *folder, int fd, const char *path, size_t 
 }
 
 /* Says why the step to name in the folder fd failed; path of len bytes names it from the root. */
-static int step_error(int fd, const char *name, const char *path, size_t len, bool create,
-                      struct act_error *err)
+static int step_error(int fd, const char *name, const char *path, size_t len, bool create, struct act_error *err)
 {
     int saved = errno;
     struct stat st;
@@ -136,8 +134,8 @@ static int step_error(int fd, const char *name, const char *path, size_t len, bo
     if (S_ISLNK(st.st_mode))
         return act_error_set(err, ACT_FAIL, "'%.*s' leads through a symbolic link%s", (int)len, path,
                              create ? "; what is behind it was left as it is" : "");
-    return act_error_set(err, create ? ACT_FAIL : ACT_NOT_FOUND, "'%.*s' is a file, not a folder%s", (int)len,
-                         path, create ? ": move it away first" : "");
+    return act_error_set(err, create ? ACT_FAIL : ACT_NOT_FOUND, "'%.*s' is a file, not a folder%s", (int)len, path,
+                         create ? ": move it away first" : "");
 }
 
 static int open_by_steps(struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
@@ -214,9 +212,8 @@ int folder_find(struct folder *folder, const char *key, bool create, bool fresh,
 
 void folder_etag(const struct stat *st, char out[STORE_ETAG])
 {
-    snprintf(out, STORE_ETAG, "\"%jx-%jx-%" PRIx64 "-%" PRIx64 "\"", (uintmax_t)st->st_ino,
-             (uintmax_t)st->st_size, (uint64_t)act_timespec_ns(st->st_mtim),
-             (uint64_t)act_timespec_ns(st->st_ctim));
+    snprintf(out, STORE_ETAG, "\"%jx-%jx-%" PRIx64 "-%" PRIx64 "\"", (uintmax_t)st->st_ino, (uintmax_t)st->st_size,
+             (uint64_t)act_timespec_ns(st->st_mtim), (uint64_t)act_timespec_ns(st->st_ctim));
 }
 
 void folder_fill(struct store_entry *entry, const char *key, const struct stat *st)

@@ -43,8 +43,7 @@ int folder_write_sparse(int fd, const char *data, size_t len, off_t offset, bool
         off_t to = offset + (off_t)at;
         bool zero;
         n = run_len(data + at, len - at, to, &zero);
-        bool hole =
-            zero && (fresh || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, to, (off_t)n) == 0);
+        bool hole = zero && (fresh || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, to, (off_t)n) == 0);
         *holes |= hole;
         if (!hole && act_pwrite_all(fd, data + at, n, to))
             return -1;

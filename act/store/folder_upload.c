@@ -60,8 +60,7 @@ static const struct store_upload_id *upload_of(const struct store_call *call)
                                       : NULL;
 }
 
-static struct folder_upload *find_upload(const struct folder *folder, const char *key,
-                                         const struct store_upload_id *id)
+static struct folder_upload *find_upload(const struct folder *folder, const char *key, const struct store_upload_id *id)
 {
     struct folder_upload *u = folder->uploads;
 
@@ -126,14 +125,13 @@ static int check_whole(const struct folder_upload *u, struct store_call *call)
 
     for (uint32_t i = 0; i < call->commit.n_blocks; i++) {
         if (i >= u->n_blocks || u->blocks[i].len == 0 || u->blocks[i].offset != end)
-            return act_error_set(&call->error, ACT_TEMPORARY,
-                                 "block %u of its upload is missing; upload it again", i);
+            return act_error_set(&call->error, ACT_TEMPORARY, "block %u of its upload is missing; upload it again", i);
         end += u->blocks[i].len;
     }
     if (end != call->commit.total)
         return act_error_set(&call->error, ACT_TEMPORARY,
-                             "its blocks have %ju of %ju bytes; upload it again from the start",
-                             (uintmax_t)end, (uintmax_t)call->commit.total);
+                             "its blocks have %ju of %ju bytes; upload it again from the start", (uintmax_t)end,
+                             (uintmax_t)call->commit.total);
     return 0;
 }
 
@@ -289,8 +287,8 @@ static int open_locked(int dir, const char *part, int flags, mode_t mode, int *r
                 close(fd);
             return -1;
         }
-        if (fstat(fd, &own) == 0 && S_ISREG(own.st_mode) &&
-            fstatat(dir, part, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_ino == own.st_ino)
+        if (fstat(fd, &own) == 0 && S_ISREG(own.st_mode) && fstatat(dir, part, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+            there.st_ino == own.st_ino)
             return fd;
         close(fd);
     }
@@ -343,8 +341,8 @@ static void remove_stale(const struct folder_upload *u)
     char part[FOLDER_PART_NAME];
 
     for (size_t i = 0; i < names->n; i++)
-        if (is_of_another(u, names->v[i], part) &&
-            remove_part(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND && act_ends_with(names->v[i], MAP))
+        if (is_of_another(u, names->v[i], part) && remove_part(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND &&
+            act_ends_with(names->v[i], MAP))
             unlinkat(u->place.fd, names->v[i], 0);
 }
 
@@ -373,8 +371,7 @@ static int take_room(const struct folder_upload *u, struct act_error *err)
     if (u->total == 0)
         return 0;
     bool in_memory = fstatfs(u->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
-    int failed =
-        in_memory ? look_for_room(u, &fs) : fallocate(u->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)u->total);
+    int failed = in_memory ? look_for_room(u, &fs) : fallocate(u->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)u->total);
     if (failed && errno != EOPNOTSUPP && errno != ENOSYS)
         return act_error_errno(err, errno, "cannot take %ju bytes", (uintmax_t)u->total);
     return 0;
@@ -428,8 +425,7 @@ static int read_map(struct folder_upload *u, struct act_error *err)
 
 static int open_map(struct folder_upload *u, const char *map, struct act_error *err)
 {
-    u->map_fd =
-        openat(u->place.fd, map, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    u->map_fd = openat(u->place.fd, map, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     return u->map_fd < 0 ? act_error_errno(err, errno, "cannot open the map of its part file") : 0;
 }
 
@@ -556,8 +552,7 @@ static int write_piece(struct folder_job *job, struct act_error *err)
     const struct store_put_block *block = &job->call->block;
     bool holes = false;
 
-    int failed =
-        folder_write_sparse(u->fd, block->data.bytes, block->data.len, (off_t)block->offset, false, &holes);
+    int failed = folder_write_sparse(u->fd, block->data.bytes, block->data.len, (off_t)block->offset, false, &holes);
     if (holes)
         u->holes = true;
     if (failed)
@@ -569,8 +564,7 @@ static int read_block(struct folder_job *job, struct act_error *err)
 {
     const struct folder_upload *u = job->upload;
     struct store_call *call = job->call;
-    ssize_t n =
-        folder_read(u->fd, call->get.sink, call->get.sink_cap, (off_t)call->get.offset, call->get.sums);
+    ssize_t n = folder_read(u->fd, call->get.sink, call->get.sink_cap, (off_t)call->get.offset, call->get.sums);
 
     if (n < 0)
         return act_error_errno(err, errno, "cannot read the part file");
@@ -587,8 +581,7 @@ static int finish_part(const struct store_commit *commit, int fd, struct act_err
     if (fstat(fd, &st))
         return act_error_errno(err, errno, "cannot stat the part file");
     if ((uint64_t)st.st_size != commit->total)
-        return act_error_set(err, ACT_TEMPORARY,
-                             "its part file has %jd of %ju bytes; upload it again from the start",
+        return act_error_set(err, ACT_TEMPORARY, "its part file has %jd of %ju bytes; upload it again from the start",
                              (intmax_t)st.st_size, (uintmax_t)commit->total);
     if (folder_set_attributes(&commit->attr, fd))
         return act_error_errno(err, errno, "cannot set mode and time");
@@ -658,8 +651,7 @@ static int drop_upload(struct folder_job *job, struct act_error *err)
         return 0;
     }
     map_name(u->part, map);
-    if ((unlinkat(u->place.fd, map, 0) && errno != ENOENT) ||
-        (unlinkat(u->place.fd, u->part, 0) && errno != ENOENT))
+    if ((unlinkat(u->place.fd, map, 0) && errno != ENOENT) || (unlinkat(u->place.fd, u->part, 0) && errno != ENOENT))
         return act_error_errno(err, errno, "cannot remove the part file");
     close_files(u);
     return 0;

@@ -41,8 +41,7 @@ int folder_check_sums(const struct store_data *data, struct store_sums *sums, st
     char md5[ACT_MD5_BASE64];
 
     if (data->crc64 && sums->crc64 != *data->crc64)
-        return act_error_set(err, ACT_TEMPORARY,
-                             "its bytes are damaged: their CRC64 is not the one they had");
+        return act_error_set(err, ACT_TEMPORARY, "its bytes are damaged: their CRC64 is not the one they had");
     if (!data->md5)
         return 0;
     act_md5_done(&sums->md5, md5);
@@ -87,8 +86,8 @@ int folder_set_attributes(const struct store_attributes *attr, int fd)
     struct stat st;
 
     /* A new file has its mode already, unless the umask or the folder took something from it. */
-    if (attr->mode >= 0 && (fstat(fd, &st) || ((st.st_mode & 0777) != mode_of(attr) &&
-                                               fchmod(fd, (st.st_mode & 07000) | mode_of(attr)))))
+    if (attr->mode >= 0 &&
+        (fstat(fd, &st) || ((st.st_mode & 0777) != mode_of(attr) && fchmod(fd, (st.st_mode & 07000) | mode_of(attr)))))
         return -1;
     return set_time(attr, fd);
 }
@@ -118,15 +117,13 @@ static int exists(const struct folder_place *place, struct act_error *err)
 {
     struct stat st;
 
-    if (!place->is_folder && fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISDIR(st.st_mode))
+    if (!place->is_folder && fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
         return folder_in_the_way(err);
     return act_error_set(err, ACT_PARTIAL, "it exists already");
 }
 
 /* Makes the finished part file the object. */
-int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
-                        struct act_error *err)
+int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part, struct act_error *err)
 {
     const struct store_condition *condition = store_condition_of(call);
     struct stat st;
@@ -258,8 +255,8 @@ static int put_file(struct folder_job *job, const struct folder_place *place, st
     bool unnamed = *l->part == '\0';
     if (l->fd < 0)
         return act_error_errno(err, errno, "cannot write");
-    if (write_new(l->fd, call->put.data.bytes, call->put.data.len) ||
-        folder_set_attributes(&call->put.attr, l->fd) || (!unnamed && folder_flush(l->fd))) {
+    if (write_new(l->fd, call->put.data.bytes, call->put.data.len) || folder_set_attributes(&call->put.attr, l->fd) ||
+        (!unnamed && folder_flush(l->fd))) {
         rc = act_error_errno(err, errno, "cannot write");
         folder_landing_end(l, place, true);
         return rc;
@@ -328,8 +325,7 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
     for (int tries = 0;; tries++) {
         unlinkat(place->fd, part, 0);
         bool made = make_symlink(target, &put->attr, place->fd, part) == 0;
-        int rc =
-            made ? folder_put_in_place(call, place, part, err) : act_error_errno(err, errno, "cannot write");
+        int rc = made ? folder_put_in_place(call, place, part, err) : act_error_errno(err, errno, "cannot write");
         bool disturbed = rc == -(int)ACT_NOT_FOUND || (!made && errno == EEXIST);
         if (rc == 0 || !disturbed || tries == LINK_TRIES) {
             if (rc)
@@ -356,13 +352,12 @@ int folder_put(struct folder_job *job, struct folder_place *place, struct act_er
 /* The attributes of what is at source. */
 static struct store_attributes attributes_of(const struct stat *st)
 {
-    return (struct store_attributes){.mode = (int)(st->st_mode & 0777),
-                                     .mtime_ns = act_timespec_ns(st->st_mtim)};
+    return (struct store_attributes){.mode = (int)(st->st_mode & 0777), .mtime_ns = act_timespec_ns(st->st_mtim)};
 }
 
 /* Gives the part file in *to: it is held until it is in its place. */
-static int copy_file(const struct store_call *call, const struct folder_place *source,
-                     const struct folder_place *place, const char *part, int *to, struct act_error *err)
+static int copy_file(const struct store_call *call, const struct folder_place *source, const struct folder_place *place,
+                     const char *part, int *to, struct act_error *err)
 {
     struct stat st;
     int rc = 0, from = openat(source->fd, source->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -381,9 +376,8 @@ out:
     return rc;
 }
 
-static int copy_link(const struct store_call *call, const struct folder_place *source,
-                     const struct folder_place *place, const struct stat *st, const char *part,
-                     struct act_error *err)
+static int copy_link(const struct store_call *call, const struct folder_place *source, const struct folder_place *place,
+                     const struct stat *st, const char *part, struct act_error *err)
 {
     char target[PATH_MAX + 1];
     ssize_t n = readlinkat(source->fd, source->name, target, sizeof(target) - 1);

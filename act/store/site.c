@@ -50,8 +50,7 @@ static bool is_below_folders(const struct store_site_options *o, const char *key
 static int get(const struct site_store *s, struct site *site, struct store_call *call)
 {
     if (!is_below_folders(&s->options, call->key))
-        return act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", s->options.id,
-                             call->key);
+        return act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", s->options.id, call->key);
     int rc = site_read(site, s->options.id, call->key, call->get.offset, call->get.sink, call->get.sink_cap,
                        &call->get.got, &call->error);
     if (rc < 0)

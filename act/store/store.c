@@ -47,18 +47,15 @@ int store_entry_problem(const struct store_entry *entry, struct act_error *err)
     if (entry->problem == EILSEQ)
         act_error_set(err, ACT_PARTIAL, "cannot read '%s': its name is not UTF-8; rename it", name);
     else if (entry->problem == ELOOP)
-        act_error_set(err, ACT_PARTIAL,
-                      "cannot follow '%s': it leads back to itself or a folder that it is in", name);
+        act_error_set(err, ACT_PARTIAL, "cannot follow '%s': it leads back to itself or a folder that it is in", name);
     else if (entry->problem == EMLINK)
         act_error_set(err, ACT_PARTIAL,
-                      "cannot follow '%s': too many links lead on behind links, maybe to the same folders",
-                      name);
+                      "cannot follow '%s': too many links lead on behind links, maybe to the same folders", name);
     else if (entry->problem == ENXIO)
-        act_error_set(err, ACT_PARTIAL, "cannot read '%s': it is neither a file, nor a folder, nor a link",
-                      name);
+        act_error_set(err, ACT_PARTIAL, "cannot read '%s': it is neither a file, nor a folder, nor a link", name);
     else
-        act_error_errno(err, entry->problem,
-                        entry->leads_out ? "cannot follow the link '%s'" : "cannot read '%s'", name);
+        act_error_errno(err, entry->problem, entry->leads_out ? "cannot follow the link '%s'" : "cannot read '%s'",
+                        name);
     err->code = ACT_PARTIAL;
     return -(int)ACT_PARTIAL;
 }
@@ -117,8 +114,7 @@ void store_call_release(struct store_call *call)
     call->error = (struct act_error){0};
 }
 
-_Static_assert(offsetof(struct store_call, kept) ==
-                   offsetof(struct store_call, commit) + sizeof(struct store_commit),
+_Static_assert(offsetof(struct store_call, kept) == offsetof(struct store_call, commit) + sizeof(struct store_commit),
                "the largest is the first of the union, so that {0} clears it all");
 
 const struct store_condition *store_condition_of(const struct store_call *call)
@@ -153,8 +149,8 @@ static void finish_with_error(void *arg)
 
 static bool writes(enum store_op op)
 {
-    return op == STORE_PUT || op == STORE_BLOCK || op == STORE_COMMIT || op == STORE_COPY ||
-           op == STORE_PUT_FROM || op == STORE_BLOCK_FROM;
+    return op == STORE_PUT || op == STORE_BLOCK || op == STORE_COMMIT || op == STORE_COPY || op == STORE_PUT_FROM ||
+           op == STORE_BLOCK_FROM;
 }
 
 /* What no store can do. 0, or the error in call->error. */
@@ -167,27 +163,24 @@ static int check_call(const struct store *store, struct store_call *call)
     bool folder_key = act_ends_with(call->key, "/");
 
     if (!store_can(store, call->op))
-        return act_error_set(err, ACT_USAGE,
-                             "cannot %s '%s' in '%s': this kind of store has no such operation", verb,
+        return act_error_set(err, ACT_USAGE, "cannot %s '%s' in '%s': this kind of store has no such operation", verb,
                              call->key, store->name);
     if (call->op == STORE_DELETE_MANY && call->delete_many.n > STORE_MAX_DELETIONS)
-        return act_error_set(err, ACT_USAGE, "cannot delete %zu objects from '%s' at once",
-                             call->delete_many.n, store->name);
-    if (call->op != STORE_LIST && call->op != STORE_DELETE_MANY && call->op != STORE_URL &&
-        call->op != STORE_SYNC && *call->key == '\0')
+        return act_error_set(err, ACT_USAGE, "cannot delete %zu objects from '%s' at once", call->delete_many.n,
+                             store->name);
+    if (call->op != STORE_LIST && call->op != STORE_DELETE_MANY && call->op != STORE_URL && call->op != STORE_SYNC &&
+        *call->key == '\0')
         return act_error_set(err, ACT_USAGE, "cannot %s an object without a name in '%s'", verb, store->name);
     if (problem)
-        return act_error_set(err, ACT_FAIL, "cannot %s '%s' in '%s': the name %s", verb, call->key,
-                             store->name, problem);
+        return act_error_set(err, ACT_FAIL, "cannot %s '%s' in '%s': the name %s", verb, call->key, store->name,
+                             problem);
     if (call->op == STORE_PUT && folder_key != (call->put.attr.kind == STORE_FOLDER))
-        return act_error_set(err, ACT_USAGE, "cannot put '%s': only the name of a folder ends in '/'",
-                             call->key);
+        return act_error_set(err, ACT_USAGE, "cannot put '%s': only the name of a folder ends in '/'", call->key);
     if ((call->op == STORE_COMMIT && call->commit.attr.kind != STORE_FILE) ||
         (call->op == STORE_PUT && call->put.attr.kind == STORE_PREFIX))
         return act_error_set(err, ACT_USAGE, "cannot put '%s': not this kind of object", call->key);
     if (data && data->len > store->ops->max_put)
-        return act_error_set(err, ACT_USAGE, "cannot put '%s': %zu bytes at once are too many", call->key,
-                             data->len);
+        return act_error_set(err, ACT_USAGE, "cannot put '%s': %zu bytes at once are too many", call->key, data->len);
     return 0;
 }
 

@@ -26,9 +26,9 @@ struct store_call;
 
 enum store_kind {
     STORE_FILE,
-    STORE_SYMLINK, /* the bytes are the link's target */
-    STORE_FOLDER,  /* an empty folder, kept; its key ends in '/' */
-    STORE_PREFIX,  /* in a listing with a delimiter only: something lies below this key, which ends in '/' */
+    STORE_SYMLINK,    /* the bytes are the link's target */
+    STORE_FOLDER,     /* an empty folder, kept; its key ends in '/' */
+    STORE_PREFIX,     /* in a listing with a delimiter only: something lies below this key, which ends in '/' */
     STORE_UNREADABLE, /* in a listing only: nothing but its name is known, see entry.problem. A folder's key ends in
                          '/', and its contents are unknown too */
 };
@@ -89,10 +89,10 @@ enum store_op {
     STORE_COPY,
     STORE_PUT_FROM,
     STORE_BLOCK_FROM,
-    STORE_LIST, /* key: a prefix, "" for all */
+    STORE_LIST,  /* key: a prefix, "" for all */
     STORE_CLEAR, /* key of a leftover, as listed: removes it and never anything else. -ACT_TEMPORARY: it is in use */
-    STORE_URL, /* key ("": of the container) */
-    STORE_SYNC, /* key "": what was put in place since the store was opened survives a power cut, and folders that are
+    STORE_URL,   /* key ("": of the container) */
+    STORE_SYNC,  /* key "": what was put in place since the store was opened survives a power cut, and folders that are
                     to be read-only become so, as they do when the store is freed (folder) */
     STORE_OPS
 };
@@ -273,11 +273,11 @@ struct store_block_from {
  * what cannot be read (STORE_UNREADABLE), unless it is the prefix itself. */
 struct store_list {
     const char *marker; /* page.next of the page before; NULL: from the start */
-    int max;        /* approximate entries per page, which may be empty; 0: 5000. The last page has no next */
-    bool delimiter; /* one level: STORE_PREFIX entries for what lies deeper */
-    bool whole; /* also folders with something in them: all in a folder store, on Azure those with a marker */
-    bool leftovers; /* what interrupted uploads left, instead of objects; size is what they hold */
-    bool ahead;     /* the page after this one will be requested next and may be prefetched */
+    int max;            /* approximate entries per page, which may be empty; 0: 5000. The last page has no next */
+    bool delimiter;     /* one level: STORE_PREFIX entries for what lies deeper */
+    bool whole;         /* also folders with something in them: all in a folder store, on Azure those with a marker */
+    bool leftovers;     /* what interrupted uploads left, instead of objects; size is what they hold */
+    bool ahead;         /* the page after this one will be requested next and may be prefetched */
     /* out */
     struct store_page page; /* owned by the call */
 };
@@ -394,8 +394,7 @@ int store_folder_open(struct http *http, const char *root, bool create, struct s
 
 struct store_azure_options {
     const char *account, *container;
-    const char
-        *endpoint; /* "https://acct.blob.core.windows.net", "http://127.0.0.1:10000/devstoreaccount1" */
+    const char *endpoint;  /* "https://acct.blob.core.windows.net", "http://127.0.0.1:10000/devstoreaccount1" */
     const char *key, *sas; /* as for auth_new() */
     bool prefer_sas;
     struct tokens *tokens; /* requests carry the token of a login instead of key or SAS; NULL: they do not */

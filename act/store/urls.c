@@ -92,8 +92,7 @@ static bool are_settled(const struct url_listing *l)
 }
 
 /* A size that was not told is not 0. An object that is not there (yet) is. */
-static int check_head(const struct urls_store *s, const struct url_head *h, const char *key,
-                      struct act_error *err)
+static int check_head(const struct urls_store *s, const struct url_head *h, const char *key, struct act_error *err)
 {
     if (h->http.rc < 0) {
         *err = h->http.error;
@@ -107,8 +106,7 @@ static int check_head(const struct urls_store *s, const struct url_head *h, cons
 
 static void fill_entry(const struct url_head *h, struct store_entry *entry)
 {
-    const char *length =
-        h->http.status == 200 ? http_header_get(&h->http.answer_headers, "Content-Length") : NULL;
+    const char *length = h->http.status == 200 ? http_header_get(&h->http.answer_headers, "Content-Length") : NULL;
     int64_t size, idle_s = h->asked_s > h->changed_s ? h->asked_s - h->changed_s : 0;
 
     entry->size = length && act_int_from_text(length, &size) && size > 0 ? (uint64_t)size : 0;
@@ -152,11 +150,9 @@ static void ask_heads(struct url_listing *l)
         if (!act_starts_with(urls->v[i].key, l->call->key))
             continue;
         store_page_add(&l->call->list.page)->key = act_strdup(urls->v[i].key);
-        l->v[l->n++] = (struct url_head){.of = l,
-                                         .http = {.method = "HEAD",
-                                                  .what = "look at a log",
-                                                  .url = act_strdup(urls->v[i].url),
-                                                  .done = head_done}};
+        l->v[l->n++] = (struct url_head){
+            .of = l,
+            .http = {.method = "HEAD", .what = "look at a log", .url = act_strdup(urls->v[i].url), .done = head_done}};
     }
     l->left = l->n;
     for (size_t i = 0; i < l->n; i++) {
@@ -239,8 +235,8 @@ static int take_answer(const struct url_reading *r, struct store_call *call)
     if (http->status == 403)
         return act_error_set(err, ACT_DENIED, "cannot %s: the service does not let it be read", r->what);
     if (http->status != 200 && http->status != 206 && http->status != 416)
-        return act_error_set(err, http->status == 404 ? ACT_NOT_FOUND : ACT_FAIL, "cannot %s: HTTP %d",
-                             r->what, http->status);
+        return act_error_set(err, http->status == 404 ? ACT_NOT_FOUND : ACT_FAIL, "cannot %s: HTTP %d", r->what,
+                             http->status);
     if (call->get.sums)
         store_sums_add(call->get.sums, call->get.sink, call->get.got);
     return 0;
@@ -281,8 +277,7 @@ static void send_reading(struct url_reading *r, const char *url)
 static const char *find_url(const struct urls_store *s, const char *key)
 {
     const struct store_urls *urls = &s->urls;
-    const struct store_url *found =
-        urls->n > 0 ? bsearch(&key, urls->v, urls->n, sizeof(*urls->v), act_by_text) : NULL;
+    const struct store_url *found = urls->n > 0 ? bsearch(&key, urls->v, urls->n, sizeof(*urls->v), act_by_text) : NULL;
 
     return found ? found->url : NULL;
 }
@@ -304,8 +299,7 @@ static void begin_reading(void *arg)
         url = rc == 0 ? find_url(s, r->call->key) : NULL;
     }
     if (rc == 0 && !url)
-        rc = act_error_set(&r->call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", s->options.id,
-                           r->call->key);
+        rc = act_error_set(&r->call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", s->options.id, r->call->key);
     if (url)
         send_reading(r, url);
     else

@@ -14,8 +14,7 @@ struct side {
 struct sync {
     struct sync_options options;
     struct side sides[2];
-    struct act_strv
-        behind; /* names of the source so far below which there may be more than was listed, sorted */
+    struct act_strv behind; /* names of the source so far below which there may be more than was listed, sorted */
 };
 
 /* ---- one object */
@@ -23,10 +22,8 @@ struct sync {
 const char *sync_reason_text(enum sync_reason reason)
 {
     static const char *const texts[] = {
-        [SYNC_NO_REASON] = "", [SYNC_NEW] = "new",
-        [SYNC_KIND] = "kind",  [SYNC_SIZE] = "size",
-        [SYNC_TIME] = "time",  [SYNC_CONTENT] = "content",
-        [SYNC_MODE] = "mode",  [SYNC_UNKNOWN] = "nothing known",
+        [SYNC_NO_REASON] = "", [SYNC_NEW] = "new",         [SYNC_KIND] = "kind", [SYNC_SIZE] = "size",
+        [SYNC_TIME] = "time",  [SYNC_CONTENT] = "content", [SYNC_MODE] = "mode", [SYNC_UNKNOWN] = "nothing known",
     };
 
     return texts[reason];
@@ -110,8 +107,7 @@ static bool knows_sum(const struct store_entry *entry)
 }
 
 /* Both are files, or links, of one size. */
-static enum sync_reason compare_content(const struct store_entry *from, const struct store_entry *to,
-                                        bool checksum)
+static enum sync_reason compare_content(const struct store_entry *from, const struct store_entry *to, bool checksum)
 {
     enum comparison sums = compare_sums(from, to), times = compare_times(from, to);
 
@@ -124,15 +120,13 @@ static enum sync_reason compare_content(const struct store_entry *from, const st
     return times == EQUAL || sums == EQUAL ? SYNC_NO_REASON : SYNC_UNKNOWN;
 }
 
-static enum sync_reason why_different(const struct store_entry *from, const struct store_entry *to,
-                                      bool checksum)
+static enum sync_reason why_different(const struct store_entry *from, const struct store_entry *to, bool checksum)
 {
     if (to->kind != from->kind)
         return SYNC_KIND;
     if (to->size != from->size)
         return SYNC_SIZE;
-    enum sync_reason reason =
-        from->kind == STORE_FOLDER ? SYNC_NO_REASON : compare_content(from, to, checksum);
+    enum sync_reason reason = from->kind == STORE_FOLDER ? SYNC_NO_REASON : compare_content(from, to, checksum);
     bool modes = from->mode >= 0 && to->mode >= 0 && from->mode != to->mode;
     return modes && (reason == SYNC_NO_REASON || reason == SYNC_UNKNOWN) ? SYNC_MODE : reason;
 }
@@ -166,8 +160,7 @@ int sync_mode(const struct sync_modes *modes, const struct store_entry *from, co
 
     if (from->mode < 0)
         return -1;
-    return (int)((mode | (has & modes->lost)) &
-                 (replaces ? allowed_bits(modes, from->kind, has) : ~modes->umask));
+    return (int)((mode | (has & modes->lost)) & (replaces ? allowed_bits(modes, from->kind, has) : ~modes->umask));
 }
 
 /* ---- the merge */
@@ -235,12 +228,11 @@ static int check_order(struct side *side, const struct store_page *page, struct 
     for (size_t i = 0; i < page->n; i++) {
         const char *key = page->v[i].key;
         if (!act_starts_with(key, side->prefix))
-            return act_error_set(err, ACT_FAIL,
-                                 "cannot compare: the listing of '%s' has '%s', which is not below it",
+            return act_error_set(err, ACT_FAIL, "cannot compare: the listing of '%s' has '%s', which is not below it",
                                  side->prefix, key);
         if (before && strcmp(key, before) <= 0)
-            return act_error_set(
-                err, ACT_FAIL, "cannot compare: the listing has '%s' behind '%s', out of order", key, before);
+            return act_error_set(err, ACT_FAIL, "cannot compare: the listing has '%s' behind '%s', out of order", key,
+                                 before);
         before = key;
     }
     if (page->n > 0) {
@@ -407,8 +399,7 @@ static void decide(struct sync *s, struct sync_item *item)
     else if (folder && is_there(s, item))
         decide_mode(s, item);
     else
-        item->action =
-            sync_decide(&item->from, item->to.key ? &item->to : NULL, s->options.checksum, &item->reason);
+        item->action = sync_decide(&item->from, item->to.key ? &item->to : NULL, s->options.checksum, &item->reason);
 }
 
 /* Whether the caller wants it. An empty folder of the destination that has contents at the source is not extra. */

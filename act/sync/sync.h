@@ -21,10 +21,10 @@
 
 enum sync_action {
     SYNC_COPY,
-    SYNC_SAME, /* nothing to do */
-    SYNC_UNSURE, /* the content decides, and the listings do not know enough of it: compute the checksums that are
+    SYNC_SAME,       /* nothing to do */
+    SYNC_UNSURE,     /* the content decides, and the listings do not know enough of it: compute the checksums that are
                     missing and compare. Without checksum it is as right to copy, where that is cheaper */
-    SYNC_EXTRA, /* only at the destination. A folder that is filled there may be empty once the others are gone */
+    SYNC_EXTRA,      /* only at the destination. A folder that is filled there may be empty once the others are gone */
     SYNC_UNREADABLE, /* one side has only a name that could not be read: nothing is known */
 };
 

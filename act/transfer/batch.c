@@ -32,8 +32,7 @@ static void free_batch(struct transfer_batch *b)
 /* A missing object counts as removed; a missing container says nothing about it. */
 static bool is_gone(int rc, const struct act_error *error)
 {
-    return rc >= 0 ||
-           (rc == -ACT_NOT_FOUND && (error->http_status == 0 || error->fact == ACT_FACT_OBJECT_MISSING));
+    return rc >= 0 || (rc == -ACT_NOT_FOUND && (error->http_status == 0 || error->fact == ACT_FACT_OBJECT_MISSING));
 }
 
 static void batch_done(struct store_call *call)
@@ -86,8 +85,7 @@ void transfer_deleter_add(struct transfer_deleter *d, struct store_entry *entry)
     b->deleter = d;
     *own = *entry;
     *entry = (struct store_entry){.mode = -1};
-    b->deletions[b->n++] =
-        (struct store_deletion){.key = own->key, .if_match = own->etag[0] ? own->etag : NULL};
+    b->deletions[b->n++] = (struct store_deletion){.key = own->key, .if_match = own->etag[0] ? own->etag : NULL};
     if (b->n == (d->leftovers ? 1 : STORE_MAX_DELETIONS))
         transfer_deleter_flush(d);
 }

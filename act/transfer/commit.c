@@ -11,9 +11,8 @@ static void refuse_whole(struct object *o, const char *sum, const char *ours, co
 {
     struct act_error err;
 
-    act_error_set(&err, ACT_FAIL,
-                  "cannot copy '%s': what arrived has %s %s, %s says %s; nothing was replaced", o->from.key,
-                  sum, ours, store_name(o->walk->from), theirs);
+    act_error_set(&err, ACT_FAIL, "cannot copy '%s': what arrived has %s %s, %s says %s; nothing was replaced",
+                  o->from.key, sum, ours, store_name(o->walk->from), theirs);
     object_fail(o, OBJECT_USELESS, &err);
 }
 
@@ -97,10 +96,9 @@ static struct store_entry expected_entry(const struct object *o)
  * complete without the folder's mode. */
 static void lose_mode(struct object *o)
 {
-    act_warn(
-        "the mode of the folder '%s' is not kept: there is an object of this name without the '/' in %s; rename "
-        "or remove it",
-        o->to_key, store_name(o->walk->to));
+    act_warn("the mode of the folder '%s' is not kept: there is an object of this name without the '/' in %s; rename "
+             "or remove it",
+             o->to_key, store_name(o->walk->to));
     o->outcome = OBJECT_IN_VAIN;
 }
 
@@ -108,10 +106,9 @@ static void refuse_replacement(struct object *o, bool found)
 {
     bool beside = !found && o->from.kind == STORE_FOLDER;
 
-    act_error_hint(o->refusal, beside
-                                   ? "there is an object of this name without the '/': rename or remove it"
-                                   : "it is not as it was listed, and was not replaced: run the same command "
-                                     "again");
+    act_error_hint(o->refusal, beside ? "there is an object of this name without the '/': rename or remove it"
+                                      : "it is not as it was listed, and was not replaced: run the same command "
+                                        "again");
     object_fail(o, OBJECT_FAILED, o->refusal);
 }
 
@@ -178,8 +175,7 @@ static void commit_kept(struct store_call *call)
 
 struct store_attributes object_attributes(const struct object *o)
 {
-    return (struct store_attributes){
-        .kind = o->from.kind, .mtime_ns = sync_mtime_ns(&o->from), .mode = o->from.mode};
+    return (struct store_attributes){.kind = o->from.kind, .mtime_ns = sync_mtime_ns(&o->from), .mode = o->from.mode};
 }
 
 struct store_call object_url_call(const struct object *o)
@@ -260,9 +256,9 @@ void object_drop(struct object *o)
         object_settle(o);
         return;
     }
-    o->call = (struct store_call){
-        .op = STORE_DROP,
-        .key = o->to_key,
-        .drop = {.upload_id = o->upload_id, .keep = o->resumable && o->outcome == OBJECT_FAILED}};
+    o->call =
+        (struct store_call){.op = STORE_DROP,
+                            .key = o->to_key,
+                            .drop = {.upload_id = o->upload_id, .keep = o->resumable && o->outcome == OBJECT_FAILED}};
     object_call(o, o->walk->to, drop_done);
 }

@@ -13,11 +13,10 @@ static char *key_for(const struct walk *walk, const struct sync_item *item)
 static void tell_plan(const struct walk *walk, const struct sync_item *item, const char *to_key)
 {
     if (walk->options->plan)
-        walk->options->plan(walk->options->arg,
-                            &(struct transfer_step){.action = TRANSFER_COPY,
-                                                    .entry = &item->from,
-                                                    .to_key = to_key,
-                                                    .reason = sync_reason_text(item->reason)});
+        walk->options->plan(walk->options->arg, &(struct transfer_step){.action = TRANSFER_COPY,
+                                                                        .entry = &item->from,
+                                                                        .to_key = to_key,
+                                                                        .reason = sync_reason_text(item->reason)});
 }
 
 /* Takes the item over, as copy_item() does. */
@@ -49,8 +48,8 @@ static char *problem_of(const struct walk *walk, const struct sync_item *item, c
         return act_sprintf("the name '%s' %s", to_key, problem);
     if (item->from.size <= store_max_put(walk->to) * STORE_MAX_BLOCKS)
         return NULL;
-    return act_sprintf("its %llu bytes are more than an object in %s can have",
-                       (unsigned long long)item->from.size, store_name(walk->to));
+    return act_sprintf("its %llu bytes are more than an object in %s can have", (unsigned long long)item->from.size,
+                       store_name(walk->to));
 }
 
 static void copy_item(struct walk *walk, struct sync_item *item)
@@ -190,8 +189,7 @@ static void open_up(struct walk *walk, const struct sync_item *item)
 static void copy_or_compare(struct walk *walk, struct sync_item *item)
 {
     open_up(walk, item);
-    if (item->from.leads_out && item->from.kind == STORE_SYMLINK &&
-        walk->options->links != TRANSFER_KEEP_LINKS) {
+    if (item->from.leads_out && item->from.kind == STORE_SYMLINK && walk->options->links != TRANSFER_KEEP_LINKS) {
         pass_by_link(walk, item);
         return;
     }
@@ -226,9 +224,8 @@ static int sync_destination(struct store *to, struct act_error *err)
     return rc;
 }
 
-int transfer_copy(struct engine *engine, const struct transfer_path *from, struct store *to,
-                  const char *to_path, const struct transfer_options *options, struct transfer_report *report,
-                  struct act_error *err)
+int transfer_copy(struct engine *engine, const struct transfer_path *from, struct store *to, const char *to_path,
+                  const struct transfer_options *options, struct transfer_report *report, struct act_error *err)
 {
     bool mirror = options->delete_extra && from->is_folder;
     struct walk_setup setup = {.engine = engine,

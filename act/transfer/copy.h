@@ -192,10 +192,9 @@ void walk_fail_unreadable(struct walk *walk, const struct sync_item *item);
 
 /* Both take over the entry, and object_new() also to_key. to is the destination's entry there (key NULL: none), the
  * only one that will be replaced. Nothing is started. */
-struct object *object_new(struct walk *walk, struct store_entry *from, char *to_key,
-                          const struct store_entry *to);
-struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry,
-                               bool want_md5, void (*read)(struct object *object), void *arg);
+struct object *object_new(struct walk *walk, struct store_entry *from, char *to_key, const struct store_entry *to);
+struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry, bool want_md5,
+                               void (*read)(struct object *object), void *arg);
 bool object_has_failed(const struct object *object);
 /* Bytes of memory that the next step needs. */
 size_t object_needs(const struct object *object);

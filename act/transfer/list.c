@@ -98,8 +98,7 @@ static int list_file(struct listed_path *l)
 }
 
 int transfer_list(struct engine *engine, const struct transfer_path *what, enum transfer_scope scope,
-                  int (*each)(void *arg, const struct store_entry *entry, const char *rel,
-                              struct act_error *err),
+                  int (*each)(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err),
                   void *arg, struct act_error *err)
 {
     struct listed_path l = {.what = what, .scope = scope, .each = each, .arg = arg, .err = err};

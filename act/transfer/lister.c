@@ -132,8 +132,8 @@ static void put_folder_first(const struct branch *b, struct store_page *page)
 {
     (void)store_page_add(page);
     memmove(&page->v[1], &page->v[0], (page->n - 1) * sizeof(page->v[0]));
-    page->v[0] = (struct store_entry){
-        .key = act_strdup(b->prefix), .kind = STORE_FOLDER, .filled = true, .mode = b->mode};
+    page->v[0] =
+        (struct store_entry){.key = act_strdup(b->prefix), .kind = STORE_FOLDER, .filled = true, .mode = b->mode};
 }
 
 static void branch_take_page(struct branch *b, struct store_page *page)
@@ -306,8 +306,7 @@ static void look_done(struct store_call *call)
     l->look_under_way = false;
     l->looking = NULL;
     if (call->rc < 0)
-        act_trace("transfer", "cannot look for folders in '%s': %s", l->look_prefix,
-                  act_error_text(&call->error));
+        act_trace("transfer", "cannot look for folders in '%s': %s", l->look_prefix, act_error_text(&call->error));
     if (b && !b->ended)
         take_level(b, &call->list.page);
     store_call_release(call);
@@ -477,8 +476,7 @@ struct transfer_lister *transfer_lister_new(struct engine *engine, struct store 
 }
 
 void transfer_lister_next(struct transfer_lister *l,
-                          void (*done)(void *arg, struct store_page *page, bool last,
-                                       const struct act_error *error),
+                          void (*done)(void *arg, struct store_page *page, bool last, const struct act_error *error),
                           void *arg)
 {
     l->done = done;

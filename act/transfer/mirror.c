@@ -83,8 +83,7 @@ static int refuse_empty_source(const struct walk_setup *setup, const struct coun
                          "there is nothing in the source '%s'%s, and '%s' has %" PRIu64
                          " object%s: nothing was deleted; use 'a rm' if you mean it",
                          setup->from->path[0] ? setup->from->path : store_name(setup->from->store),
-                         n->folders ? " but empty folders" : "", setup->to_path, n->extras,
-                         n->extras == 1 ? "" : "s");
+                         n->folders ? " but empty folders" : "", setup->to_path, n->extras, n->extras == 1 ? "" : "s");
 }
 
 static int refuse_emptied(const struct count *n, struct act_error *err)
@@ -191,11 +190,10 @@ static bool may_delete(struct walk *walk, struct deletion *d, const struct sync_
     if (item->to.kind == STORE_FOLDER)
         return true;
     if (d->left == 0) {
-        act_error_set(
-            &err, ACT_TEMPORARY,
-            "cannot delete '%s': there are more objects to delete than there were before; run the same "
-            "command again",
-            item->to.key);
+        act_error_set(&err, ACT_TEMPORARY,
+                      "cannot delete '%s': there are more objects to delete than there were before; run the same "
+                      "command again",
+                      item->to.key);
         walk_fail(walk, &err);
         walk->stop = true;
         return false;
@@ -232,8 +230,8 @@ static void tell_deletion(struct walk *walk, struct sync_item *item)
     const struct transfer_options *o = walk->options;
 
     if (is_deleted(item) && o->plan)
-        o->plan(o->arg, &(struct transfer_step){
-                            .action = TRANSFER_DELETE, .entry = &item->to, .reason = "not at the source"});
+        o->plan(o->arg,
+                &(struct transfer_step){.action = TRANSFER_DELETE, .entry = &item->to, .reason = "not at the source"});
     sync_item_release(item);
 }
 
@@ -241,8 +239,7 @@ static void tell_deletion(struct walk *walk, struct sync_item *item)
 int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *err)
 {
     const struct transfer_progress *t = &setup->report->total;
-    struct deletion deletion = {.deleter = {.store = setup->to, .deleted = deleted, .more = more},
-                                .left = agreed};
+    struct deletion deletion = {.deleter = {.store = setup->to, .deleted = deleted, .more = more}, .left = agreed};
     struct walk_setup own = *setup;
     uint64_t before;
     int rc = setup->options->dry_run ? 0 : check_again(setup, agreed, err);

@@ -42,8 +42,7 @@ static struct object *new_object(struct walk *walk, struct store *source, struct
     return o;
 }
 
-struct object *object_new(struct walk *walk, struct store_entry *from, char *to_key,
-                          const struct store_entry *to)
+struct object *object_new(struct walk *walk, struct store_entry *from, char *to_key, const struct store_entry *to)
 {
     struct object *o = new_object(walk, walk->from, from);
 
@@ -55,8 +54,8 @@ struct object *object_new(struct walk *walk, struct store_entry *from, char *to_
     return o;
 }
 
-struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry,
-                               bool want_md5, void (*read)(struct object *object), void *arg)
+struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry, bool want_md5,
+                               void (*read)(struct object *object), void *arg)
 {
     struct object *o = new_object(walk, source, entry);
 
@@ -241,10 +240,9 @@ static void blocks_done(struct store_call *call)
 
 static void ask_for_blocks(struct object *o)
 {
-    o->call = (struct store_call){
-        .op = STORE_BLOCKS,
-        .key = o->to_key,
-        .blocks = {.upload_id = o->upload_id, .total = o->from.size, .mode = o->from.mode}};
+    o->call = (struct store_call){.op = STORE_BLOCKS,
+                                  .key = o->to_key,
+                                  .blocks = {.upload_id = o->upload_id, .total = o->from.size, .mode = o->from.mode}};
     object_call(o, o->walk->to, blocks_done);
 }
 

@@ -103,9 +103,8 @@ static void fill_put(struct part *p)
 
     p->call.op = STORE_PUT;
     p->call.kept = put_kept;
-    p->call.put = (struct store_put){.data = {.bytes = p->buffer, .len = p->len},
-                                     .attr = object_attributes(o),
-                                     .condition = object_condition(o)};
+    p->call.put = (struct store_put){
+        .data = {.bytes = p->buffer, .len = p->len}, .attr = object_attributes(o), .condition = object_condition(o)};
     if (o->sums == OBJECT_SUMS_AND_MD5)
         p->call.put.data.md5 = o->md5;
     else if (o->from.md5[0])
@@ -121,10 +120,8 @@ static void fill_block(struct part *p)
     struct object *o = p->object;
 
     p->call.op = STORE_BLOCK;
-    p->call.block = (struct store_put_block){.upload_id = o->upload_id,
-                                             .index = p->index,
-                                             .offset = p->offset,
-                                             .data = {.bytes = p->buffer, .len = p->len}};
+    p->call.block = (struct store_put_block){
+        .upload_id = o->upload_id, .index = p->index, .offset = p->offset, .data = {.bytes = p->buffer, .len = p->len}};
     if (o->sums >= OBJECT_SUMS_ON_READ)
         p->call.block.data.crc64 = &p->sums.crc64;
     else
@@ -351,11 +348,8 @@ static void part_url_done(struct store_call *call)
         p->call.put_from = (struct store_put_from){.source = source, .condition = object_condition(o)};
     } else {
         p->call.op = STORE_BLOCK_FROM;
-        p->call.block_from = (struct store_block_from){.upload_id = o->upload_id,
-                                                       .index = p->index,
-                                                       .source = source,
-                                                       .offset = p->offset,
-                                                       .len = p->len};
+        p->call.block_from = (struct store_block_from){
+            .upload_id = o->upload_id, .index = p->index, .source = source, .offset = p->offset, .len = p->len};
     }
     store_start(o->walk->to, &p->call);
 }

@@ -61,11 +61,9 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
     if (folder < 0)
         return folder;
     if (!file && !folder)
-        return act_error_set(err, ACT_NOT_FOUND, "no such file or folder: '%s' in %s", path,
-                             store_name(store));
+        return act_error_set(err, ACT_NOT_FOUND, "no such file or folder: '%s' in %s", path, store_name(store));
     if (file && folder)
         act_warn("'%s' is a file and a folder; the file is taken, '%s/' is the folder", path, path);
-    *out = (struct transfer_path){
-        .store = store, .path = act_strdup(key), .is_folder = !file, .is_link = is_link};
+    *out = (struct transfer_path){.store = store, .path = act_strdup(key), .is_folder = !file, .is_link = is_link};
     return 0;
 }

@@ -44,8 +44,7 @@ static void choose_upload_id(struct object *o)
     }
     if (store_has_real_folders(walk->from))
         gethostname(host, sizeof(host) - 1);
-    snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size,
-             (unsigned long long)o->part_size);
+    snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size, (unsigned long long)o->part_size);
     act_sha256_init(&hash);
     add_text(&hash, "act upload 1");
     add_text(&hash, host);
@@ -101,8 +100,8 @@ void object_cut(struct object *o, uint64_t part_size)
 /* How it is moved if the bytes go through us. */
 static enum object_way way_for(const struct object *o)
 {
-    bool in_pieces = o->sums == OBJECT_SUMS_ON_WRITE && store_gives_pieces(o->walk->from) &&
-                     store_takes_pieces(o->walk->to);
+    bool in_pieces =
+        o->sums == OBJECT_SUMS_ON_WRITE && store_gives_pieces(o->walk->from) && store_takes_pieces(o->walk->to);
 
     return in_pieces ? OBJECT_IN_PIECES : OBJECT_BUFFERED;
 }

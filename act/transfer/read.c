@@ -102,9 +102,8 @@ static void part_done(struct store_call *call)
     if (call->rc < 0) {
         fail_reading(r, &call->error);
     } else if (call->get.got != s->len) {
-        act_error_set(&error, ACT_TEMPORARY,
-                      "'%s' changed while it was read: %zu of %zu bytes at offset %" PRIu64, r->key,
-                      call->get.got, s->len, s->offset);
+        act_error_set(&error, ACT_TEMPORARY, "'%s' changed while it was read: %zu of %zu bytes at offset %" PRIu64,
+                      r->key, call->get.got, s->len, s->offset);
         fail_reading(r, &error);
     }
     s->arrived = true;
@@ -123,12 +122,11 @@ static void start_part(struct reading *r)
     s->sums = (struct store_sums){0};
     if (!s->buffer)
         s->buffer = act_alloc(s->len);
-    s->call = (struct store_call){
-        .op = STORE_GET,
-        .key = r->key,
-        .get = {.offset = offset, .sink = s->buffer, .sink_cap = s->len, .sums = &s->sums},
-        .done = part_done,
-        .arg = s};
+    s->call = (struct store_call){.op = STORE_GET,
+                                  .key = r->key,
+                                  .get = {.offset = offset, .sink = s->buffer, .sink_cap = s->len, .sums = &s->sums},
+                                  .done = part_done,
+                                  .arg = s};
     /* the ETag of an append blob changes with everything appended, but what is there stays */
     if (r->entry.etag[0] && !r->entry.grows)
         s->call.get.if_match = r->entry.etag;
@@ -212,8 +210,8 @@ static int check_sum(struct reading *r)
     if (strcmp(md5, r->entry.md5) == 0)
         return 0;
     return act_error_set(r->err, ACT_FAIL,
-                         "what was read of '%s' is damaged, do not trust it: its MD5 is %s, %s says %s",
-                         r->key, md5, store_name(r->store), r->entry.md5);
+                         "what was read of '%s' is damaged, do not trust it: its MD5 is %s, %s says %s", r->key, md5,
+                         store_name(r->store), r->entry.md5);
 }
 
 /* An append blob is read without its ETag, so it must still be one, and must not have become shorter. */
@@ -226,16 +224,14 @@ static int check_grown(struct reading *r)
     int rc = store_do(r->store, &head, r->err);
     if (rc == 0 && (!head.entry.grows || head.entry.size < r->entry.size))
         rc = act_error_set(r->err, ACT_TEMPORARY,
-                           "'%s' was replaced while it was read: do not trust what came; read it again",
-                           r->key);
+                           "'%s' was replaced while it was read: do not trust what came; read it again", r->key);
     store_call_release(&head);
     return rc;
 }
 
 int transfer_read(struct engine *engine, const struct transfer_path *what, const struct transfer_range *range,
-                  uint64_t memory,
-                  int (*write)(void *arg, const void *data, size_t len, struct act_error *err), void *arg,
-                  struct act_error *err)
+                  uint64_t memory, int (*write)(void *arg, const void *data, size_t len, struct act_error *err),
+                  void *arg, struct act_error *err)
 {
     struct reading r = {
         .engine = engine, .store = what->store, .key = what->path, .write = write, .arg = arg, .err = err};

@@ -72,9 +72,8 @@ static void remove_listed_entry(struct removal *r, struct store_entry *entry)
     r->report->total.found_objects++;
     r->report->total.found_bytes += entry->size;
     if (r->options->plan)
-        r->options->plan(
-            r->options->arg,
-            &(struct transfer_step){.action = TRANSFER_DELETE, .entry = entry, .reason = "asked for"});
+        r->options->plan(r->options->arg,
+                         &(struct transfer_step){.action = TRANSFER_DELETE, .entry = entry, .reason = "asked for"});
     if (!r->options->dry_run)
         transfer_deleter_add(&r->deleter, entry);
 }
@@ -145,12 +144,10 @@ static int remove_file(struct removal *r, struct engine *engine, const char *pat
 }
 
 /* Removes empty folders below the prefix and returns how many; those that could not be removed are in *report. */
-static uint64_t remove_empty_level(struct engine *engine, const struct removal *before,
-                                   struct transfer_report *report)
+static uint64_t remove_empty_level(struct engine *engine, const struct removal *before, struct transfer_report *report)
 {
     const struct transfer_options options = {.filter = before->options->filter};
-    struct removal r = {
-        .options = &options, .report = report, .prefix = before->prefix, .only_folders = true};
+    struct removal r = {.options = &options, .report = report, .prefix = before->prefix, .only_folders = true};
 
     *report = (struct transfer_report){0};
     init_removal(&r, before->deleter.store, false);
@@ -207,13 +204,11 @@ static bool found_nothing(const struct removal *r)
     return t->found_objects + t->failed_objects == 0 && !r->filled && !r->options->filter && *r->prefix;
 }
 
-int transfer_remove(struct engine *engine, const struct transfer_path *what,
-                    const struct transfer_options *options, struct transfer_report *report,
-                    struct act_error *err)
+int transfer_remove(struct engine *engine, const struct transfer_path *what, const struct transfer_options *options,
+                    struct transfer_report *report, struct act_error *err)
 {
     ACT_AUTOFREE char *below = transfer_prefix(what->path);
-    ACT_AUTOFREE char *beside =
-        act_strndup(what->path, strlen(what->path) - strlen(act_path_basename(what->path)));
+    ACT_AUTOFREE char *beside = act_strndup(what->path, strlen(what->path) - strlen(act_path_basename(what->path)));
     struct removal r = {.options = options, .report = report, .prefix = what->is_folder ? below : beside};
     int rc = 0;
 
@@ -231,9 +226,8 @@ int transfer_remove(struct engine *engine, const struct transfer_path *what,
     return rc < 0 ? rc : transfer_report_result(report, err);
 }
 
-int transfer_clear(struct engine *engine, struct store *store, const char *path,
-                   const struct transfer_options *options, struct transfer_report *report,
-                   struct act_error *err)
+int transfer_clear(struct engine *engine, struct store *store, const char *path, const struct transfer_options *options,
+                   struct transfer_report *report, struct act_error *err)
 {
     struct removal r = {.options = options, .report = report, .prefix = path};
 

@@ -41,8 +41,7 @@ static bool same_reason(const char *a, const char *b)
 {
     size_t bracket = strcspn(a, "(");
 
-    return bracket == strcspn(b, "(") && strncmp(a, b, bracket) == 0 &&
-           act_streq(strchr(a, ')'), strchr(b, ')'));
+    return bracket == strcspn(b, "(") && strncmp(a, b, bracket) == 0 && act_streq(strchr(a, ')'), strchr(b, ')'));
 }
 
 /* The group of failures like this one, with n 0 if it is the first; NULL: there are too many groups. */

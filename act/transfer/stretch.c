@@ -99,8 +99,8 @@ static void write_work(void *arg)
     const struct transfer_stretch *stretch = slice->of->stretch;
 
     slice->rc = stretch->write(stretch->arg, slice->call.get.offset + slice->before,
-                               (const char *)slice->call.get.sink + slice->before,
-                               slice->call.get.got - slice->before, &slice->error);
+                               (const char *)slice->call.get.sink + slice->before, slice->call.get.got - slice->before,
+                               &slice->error);
 }
 
 static void write_next(struct stretching *s);
@@ -213,10 +213,9 @@ static void go_on(struct stretches *all)
     all->done = all->n_slices == 0;
 }
 
-int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches,
-                       size_t n,
-                       void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes),
-                       void *arg, struct act_error *err)
+int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches, size_t n,
+                       void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes), void *arg,
+                       struct act_error *err)
 {
     struct stretches all = {.engine = engine, .store = store, .n = n, .moved = moved, .arg = arg, .err = err};
 

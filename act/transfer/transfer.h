@@ -94,7 +94,7 @@ struct transfer_step {
     enum transfer_action action;
     const struct store_entry *entry; /* of the source; of the destination when it is to be deleted */
     const char *to_key;              /* NULL with TRANSFER_DELETE */
-    const char *reason; /* "new", "size", "time", "content", "not at the source", "newer", "a link" */
+    const char *reason;              /* "new", "size", "time", "content", "not at the source", "newer", "a link" */
 };
 
 #define TRANSFER_PART_SIZE (8U << 20) /* more than 4 MiB keeps Azure off its partition limits */
@@ -140,8 +140,8 @@ struct transfer_options {
  *
  * Repeating an interrupted transfer resumes it: blocks that arrived are not sent again. Between two Azure stores the
  * service itself copies, where it can. */
-int transfer_copy(struct engine *engine, const struct transfer_path *from, struct store *to,
-                  const char *to_path, const struct transfer_options *options, struct transfer_report *report,
+int transfer_copy(struct engine *engine, const struct transfer_path *from, struct store *to, const char *to_path,
+                  const struct transfer_options *options, struct transfer_report *report,
                   struct act_error *err) ACT_NODISCARD;
 
 enum transfer_difference {
@@ -158,8 +158,8 @@ enum transfer_difference {
  * read ends. 0 when there is none, -ACT_PARTIAL with differences or when something could not be compared
  * (report->failures). Uses part_size, memory, filter, progress and arg of the options; done_objects counts what was
  * compared. */
-int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to,
-                    const char *to_path, const struct transfer_options *options, bool deep,
+int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to, const char *to_path,
+                    const struct transfer_options *options, bool deep,
                     void (*each)(void *arg, enum transfer_difference what, const char *rel,
                                  const struct store_entry *from, const struct store_entry *to),
                     struct transfer_report *report, struct act_error *err) ACT_NODISCARD;
@@ -167,16 +167,14 @@ int transfer_verify(struct engine *engine, const struct transfer_path *from, str
 /* Removes the file, or everything below the folder, as it was listed (If-Match), in batches. Objects that are gone
  * already count as done. Folders left empty are removed too; with a filter, only those it accepts. Uses filter,
  * dry_run, plan, progress and arg. Result as for transfer_copy(). */
-int transfer_remove(struct engine *engine, const struct transfer_path *what,
-                    const struct transfer_options *options, struct transfer_report *report,
-                    struct act_error *err) ACT_NODISCARD;
+int transfer_remove(struct engine *engine, const struct transfer_path *what, const struct transfer_options *options,
+                    struct transfer_report *report, struct act_error *err) ACT_NODISCARD;
 
 /* Removes what interrupted uploads left at or below path (which need not exist otherwise), and no visible object. An
  * upload in progress elsewhere loses what it has sent, if the store cannot tell it from a leftover. Uses dry_run, plan,
  * progress and arg. Result as for transfer_copy(). */
-int transfer_clear(struct engine *engine, struct store *store, const char *path,
-                   const struct transfer_options *options, struct transfer_report *report,
-                   struct act_error *err) ACT_NODISCARD;
+int transfer_clear(struct engine *engine, struct store *store, const char *path, const struct transfer_options *options,
+                   struct transfer_report *report, struct act_error *err) ACT_NODISCARD;
 
 enum transfer_scope {
     TRANSFER_LEVEL,     /* one level: folders are one entry */
@@ -189,8 +187,7 @@ enum transfer_scope {
  * goes on, in constant memory. rel is the key behind the folder; a file's name for the file itself. A negative
  * result of each stops and is returned. */
 int transfer_list(struct engine *engine, const struct transfer_path *what, enum transfer_scope scope,
-                  int (*each)(void *arg, const struct store_entry *entry, const char *rel,
-                              struct act_error *err),
+                  int (*each)(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err),
                   void *arg, struct act_error *err) ACT_NODISCARD;
 
 struct transfer_range {
@@ -203,9 +200,8 @@ struct transfer_range {
  * not to be trusted. An append blob is read as long as it is at the start, while it may grow. range: NULL for
  * everything. memory as in the options. A negative result of write stops and is returned. */
 int transfer_read(struct engine *engine, const struct transfer_path *what, const struct transfer_range *range,
-                  uint64_t memory,
-                  int (*write)(void *arg, const void *data, size_t len, struct act_error *err), void *arg,
-                  struct act_error *err) ACT_NODISCARD;
+                  uint64_t memory, int (*write)(void *arg, const void *data, size_t len, struct act_error *err),
+                  void *arg, struct act_error *err) ACT_NODISCARD;
 
 /* The bytes from offset to end of an object that may grow. */
 struct transfer_stretch {
@@ -222,9 +218,8 @@ struct transfer_stretch {
 
 /* Reads stretches of many objects, many parts at once, and has each written in its order. An object that does not exist
  * is no failure. moved (may be NULL) is called on the loop when got has grown by bytes. Stops at the first failure. */
-int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches,
-                       size_t n,
-                       void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes),
-                       void *arg, struct act_error *err) ACT_NODISCARD;
+int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches, size_t n,
+                       void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes), void *arg,
+                       struct act_error *err) ACT_NODISCARD;
 
 #endif

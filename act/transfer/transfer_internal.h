@@ -18,8 +18,7 @@ struct transfer_lister;
 struct transfer_lister *transfer_lister_new(struct engine *engine, struct store *store, const char *prefix,
                                             enum transfer_scope scope);
 void transfer_lister_next(struct transfer_lister *lister,
-                          void (*done)(void *arg, struct store_page *page, bool last,
-                                       const struct act_error *error),
+                          void (*done)(void *arg, struct store_page *page, bool last, const struct act_error *error),
                           void *arg);
 void transfer_lister_free(struct transfer_lister *lister);
 

@@ -78,8 +78,8 @@ static void verify_item(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to,
-                    const char *to_path, const struct transfer_options *options, bool deep,
+int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to, const char *to_path,
+                    const struct transfer_options *options, bool deep,
                     void (*each)(void *arg, enum transfer_difference what, const char *rel,
                                  const struct store_entry *from, const struct store_entry *to),
                     struct transfer_report *report, struct act_error *err)

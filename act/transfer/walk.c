@@ -311,10 +311,8 @@ int walk_run(const struct walk_setup *setup, struct act_error *err)
     }
     engine_run(walk.engine, NULL);
     transfer_progress_tick(options, setup->report, true);
-    if (rc == 0 && !walk.stop &&
-        (walk.objects_under_way > 0 || walk.ahead.n > 0 || !setup->report->total.listing_done))
-        rc = act_error_set(err, ACT_FAIL,
-                           "the transfer came to a halt before its end; run the same command again");
+    if (rc == 0 && !walk.stop && (walk.objects_under_way > 0 || walk.ahead.n > 0 || !setup->report->total.listing_done))
+        rc = act_error_set(err, ACT_FAIL, "the transfer came to a halt before its end; run the same command again");
     walk_release(&walk);
     return rc;
 }

@@ -115,17 +115,9 @@ static void add_resource(struct text *t, const struct request *r)
 
 static int check_key(struct request *r, struct reply *reply, const struct account *a, const char *signature)
 {
-    static const char *const standard[] = {"content-encoding",
-                                           "content-language",
-                                           "content-length",
-                                           "content-md5",
-                                           "content-type",
-                                           "date",
-                                           "if-modified-since",
-                                           "if-match",
-                                           "if-none-match",
-                                           "if-unmodified-since",
-                                           "range"};
+    static const char *const standard[] = {
+        "content-encoding",  "content-language", "content-length", "content-md5",         "content-type", "date",
+        "if-modified-since", "if-match",         "if-none-match",  "if-unmodified-since", "range"};
     static _Thread_local struct text t;
     const char *date = header(r, "x-ms-date");
 
@@ -191,8 +183,7 @@ static void text_of_service_sas(struct text *t, const struct request *r)
 static bool kind_is_signed(const struct request *r)
 {
     char kind = *r->blob ? 'o' : *r->container ? 'c' : 's';
-    bool in_container =
-        kind == 'c' && !strcmp(param(r, "comp"), "batch"); /* whose parts are checked on their own */
+    bool in_container = kind == 'c' && !strcmp(param(r, "comp"), "batch"); /* whose parts are checked on their own */
 
     return strchr(param(r, "srt"), kind) || in_container;
 }

@@ -85,8 +85,7 @@ static size_t count_parts(char *body, const char *boundary)
     return n;
 }
 
-static void serve_parts(struct request *r, struct reply *reply, char *body, const char *boundary,
-                        const char *out)
+static void serve_parts(struct request *r, struct reply *reply, char *body, const char *boundary, const char *out)
 {
     struct request *part = need(calloc(1, sizeof(*part)));
     struct reply answer = {0};

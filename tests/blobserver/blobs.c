@@ -420,8 +420,7 @@ void entry_tidy(struct container *c, struct entry *e)
     memmove(&k->v[at.at], &k->v[at.at + 1], (--k->n - at.at) * sizeof(k->v[0]));
     if (!k->n) {
         free(k);
-        memmove(&c->chunks[at.chunk], &c->chunks[at.chunk + 1],
-                (--c->n_chunks - at.chunk) * sizeof(c->chunks[0]));
+        memmove(&c->chunks[at.chunk], &c->chunks[at.chunk + 1], (--c->n_chunks - at.chunk) * sizeof(c->chunks[0]));
     }
     entry_free(e);
 }

@@ -228,9 +228,9 @@ static size_t ask_range(int fd, const struct download *d, uint64_t from, uint64_
 {
     char request[4096];
     size_t got = 0;
-    int len = snprintf(request, sizeof(request),
-                       "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-range: bytes=%llu-%llu\r\n\r\n", d->target,
-                       (unsigned long long)from, (unsigned long long)(from + n - 1));
+    int len =
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-range: bytes=%llu-%llu\r\n\r\n",
+                 d->target, (unsigned long long)from, (unsigned long long)(from + n - 1));
     const char *end = NULL;
 
     check(send(fd, request, (size_t)len, MSG_NOSIGNAL) == len, "bounds: send");
@@ -331,9 +331,8 @@ int main(int argc, char **argv)
         best = now > best ? now : best;
     }
     if (best == 0) {
-        fputs(
-            "usage: bounds memcpy | loopback | requests PORT TARGET CONNECTIONS | receive PORT TARGET SIZE FILE\n",
-            stderr);
+        fputs("usage: bounds memcpy | loopback | requests PORT TARGET CONNECTIONS | receive PORT TARGET SIZE FILE\n",
+              stderr);
         return 2;
     }
     printf("%.3f\n", best);

@@ -16,8 +16,7 @@ void service_port(int port)
 
 /* Makes a request of the URL of a source; false when it is not of this server, which is where the port is ours, or
  * where the client sent the copy: what speaks TLS for us has another. url is changed. */
-static bool parse_source(const struct request *r, struct request *source, char *url, char *account,
-                         size_t cap)
+static bool parse_source(const struct request *r, struct request *source, char *url, char *account, size_t cap)
 {
     static char none[] = "/";
     char *host = strstr(url, "://");
@@ -37,8 +36,8 @@ static bool parse_source(const struct request *r, struct request *source, char *
 /* A copy says of its source what went wrong there. */
 static int source_failed(struct reply *reply, const struct reply *source, int status, const char *code)
 {
-    text_addf(&reply->head, "x-ms-copy-source-status-code: %d\r\nx-ms-copy-source-error-code: %s\r\n",
-              source->status, source->code);
+    text_addf(&reply->head, "x-ms-copy-source-status-code: %d\r\nx-ms-copy-source-error-code: %s\r\n", source->status,
+              source->code);
     return reply_error(reply, status, code);
 }
 
@@ -169,8 +168,7 @@ static int copy(struct request *r, struct reply *reply)
         return reply->status;
     }
     char id[40];
-    snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012llx",
-             (unsigned long long)v->etag & UINT64_C(0xffffffffffff));
+    snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012llx", (unsigned long long)v->etag & UINT64_C(0xffffffffffff));
     v->copy_id = need(strdup(id));
     v->copy_source = need(strdup(header(r, "x-ms-copy-source")));
     v->copy_source[strcspn(v->copy_source, "?")] = '\0';

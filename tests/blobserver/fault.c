@@ -61,8 +61,7 @@ static bool set_text(char *out, size_t cap, const char *value)
 
 static bool set_page(struct fault *f, const char *value)
 {
-    static const char *const names[] = {
-        [PAGE_RIGHT] = "torn", [PAGE_REPEAT] = "repeat", [PAGE_EMPTY] = "empty"};
+    static const char *const names[] = {[PAGE_RIGHT] = "torn", [PAGE_REPEAT] = "repeat", [PAGE_EMPTY] = "empty"};
     int page = index_of(names, COUNT(names), value);
 
     f->page = page < 0 ? PAGE_RIGHT : (enum page_fault)page;
@@ -125,11 +124,10 @@ static struct rule *parse_rule(char *line)
     bool fine = kind > 0 && !regcomp(&rule->path, "", REG_EXTENDED | REG_NOSUB);
 
     rule->times = 1;
-    rule->fault =
-        (struct fault){.kind = fine ? (enum fault_kind)kind : FAULT_NONE,
-                       .status = 503,
-                       .code = "ServerBusy",
-                       .where = kind == FAULT_STALL || kind == FAULT_TRUNCATE ? AT_BODY : AT_ANSWER};
+    rule->fault = (struct fault){.kind = fine ? (enum fault_kind)kind : FAULT_NONE,
+                                 .status = 503,
+                                 .code = "ServerBusy",
+                                 .where = kind == FAULT_STALL || kind == FAULT_TRUNCATE ? AT_BODY : AT_ANSWER};
     while (fine && (word = strtok_r(NULL, " ", &rest))) {
         char *value = strchr(word, '=');
         if (value)

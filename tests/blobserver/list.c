@@ -10,8 +10,7 @@ struct listing {
     struct text *out;
     const char *prefix, *delimiter;
     bool metadata, uncommitted;
-    const struct version
-        *last; /* whose properties are at [from, to) of out: the next ones are often the same */
+    const struct version *last; /* whose properties are at [from, to) of out: the next ones are often the same */
     size_t last_from, last_to;
     int64_t date;
     char date_text[RFC1123];
@@ -103,8 +102,7 @@ static void add_blob(struct listing *l, const struct entry *e)
     text_str(t, "<Blob>");
     add_name(t, e->name);
     if (!e->current) {
-        text_str(t,
-                 "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType></Properties>");
+        text_str(t, "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType></Properties>");
     } else if (e->current == l->last) {
         text_room(t, l->last_to - l->last_from);
         text_add(t, t->s + l->last_from, l->last_to - l->last_from);
@@ -205,8 +203,7 @@ static void add_head(const struct request *r, struct text *t)
 int list_blobs(struct request *r, struct reply *reply)
 {
     struct container *c = its_container(r, reply);
-    struct listing l = {
-        .out = &reply->body, .prefix = param(r, "prefix"), .delimiter = param(r, "delimiter")};
+    struct listing l = {.out = &reply->body, .prefix = param(r, "prefix"), .delimiter = param(r, "delimiter")};
     const char *marker = param(r, "marker");
     char start[4200];
 
@@ -223,8 +220,7 @@ int list_blobs(struct request *r, struct reply *reply)
     add_head(r, l.out);
     text_str(l.out, "<Blobs>");
     const struct entry *e;
-    for (long n = 0;
-         r->page != PAGE_EMPTY && n < max && (e = entry_at(&at)) && starts_with(e->name, l.prefix);)
+    for (long n = 0; r->page != PAGE_EMPTY && n < max && (e = entry_at(&at)) && starts_with(e->name, l.prefix);)
         n += add_next(&l, &at);
     text_str(l.out, "</Blobs><NextMarker>");
     e = entry_at(r->page == PAGE_REPEAT ? &first : &at);
@@ -248,11 +244,10 @@ int list_containers(struct request *r, struct reply *reply)
         if (strcmp(c->account, r->account) != 0 || !starts_with(c->name, param(r, "prefix")))
             continue;
         date_http(c->modified, date);
-        text_addf(
-            t,
-            "<Container><Name>%s</Name><Properties><Last-Modified>%s</Last-Modified><Etag>\"0x%llX\"</Etag>"
-            "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties></Container>",
-            c->name, date, (unsigned long long)c->etag);
+        text_addf(t,
+                  "<Container><Name>%s</Name><Properties><Last-Modified>%s</Last-Modified><Etag>\"0x%llX\"</Etag>"
+                  "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties></Container>",
+                  c->name, date, (unsigned long long)c->etag);
     }
     text_str(t, "</Containers><NextMarker/></EnumerationResults>");
     reply_header(reply, "Content-Type", "application/xml");

@@ -27,8 +27,7 @@ bool login_set(const char *key, const char *tenant)
     return n > 0;
 }
 
-static void hmac(const uint8_t *key, size_t key_len, const char *text, size_t n,
-                 uint8_t out[SHA256_DIGEST_LENGTH])
+static void hmac(const uint8_t *key, size_t key_len, const char *text, size_t n, uint8_t out[SHA256_DIGEST_LENGTH])
 {
     HMAC(EVP_sha256(), key, (int)key_len, (const uint8_t *)text, n, out, NULL);
 }
@@ -67,8 +66,7 @@ static bool verify(const char *token, char claims[CLAIMS_MAX])
     const char *first = strchr(token, '.'), *second = first ? strchr(first + 1, '.') : NULL;
     uint8_t signature[64], wanted[SHA256_DIGEST_LENGTH];
 
-    if (!second || !login_key_len ||
-        decode(second + 1, strlen(second + 1), signature, sizeof(signature)) != 32)
+    if (!second || !login_key_len || decode(second + 1, strlen(second + 1), signature, sizeof(signature)) != 32)
         return false;
     hmac(login_key, login_key_len, token, (size_t)(second - token), wanted);
     long n = decode(first + 1, (size_t)(second - first - 1), (uint8_t *)claims, CLAIMS_MAX - 1);
@@ -80,12 +78,11 @@ static bool verify(const char *token, char claims[CLAIMS_MAX])
 
 static int refuse(struct reply *reply, const char *claims)
 {
-    text_addf(
-        &reply->head,
-        "WWW-Authenticate: Bearer authorization_uri=https://login.microsoftonline.com/%s/oauth2/authorize "
-        "resource_id=" AUDIENCE "%s%s%s\r\n",
-        *login_tenant ? login_tenant : "none", *claims ? ", error=\"insufficient_claims\", claims=\"" : "",
-        claims, *claims ? "\"" : "");
+    text_addf(&reply->head,
+              "WWW-Authenticate: Bearer authorization_uri=https://login.microsoftonline.com/%s/oauth2/authorize "
+              "resource_id=" AUDIENCE "%s%s%s\r\n",
+              *login_tenant ? login_tenant : "none", *claims ? ", error=\"insufficient_claims\", claims=\"" : "",
+              claims, *claims ? "\"" : "");
     return reply_error(reply, 401, "InvalidAuthenticationInfo");
 }
 
@@ -167,12 +164,11 @@ int give_delegation_key(struct request *r, struct reply *reply)
         return reply_error(reply, 400, "InvalidXmlNodeValue");
     delegated_key(r->login_object, login_tenant, start, expiry, "b", version, key);
     base64_encode(key, sizeof(key), value);
-    text_addf(
-        &reply->body,
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?><UserDelegationKey><SignedOid>%s</SignedOid><SignedTid>%s"
-        "</SignedTid><SignedStart>%s</SignedStart><SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService>"
-        "<SignedVersion>%s</SignedVersion><Value>%s</Value></UserDelegationKey>",
-        r->login_object, login_tenant, start, expiry, version, value);
+    text_addf(&reply->body,
+              "<?xml version=\"1.0\" encoding=\"utf-8\"?><UserDelegationKey><SignedOid>%s</SignedOid><SignedTid>%s"
+              "</SignedTid><SignedStart>%s</SignedStart><SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService>"
+              "<SignedVersion>%s</SignedVersion><Value>%s</Value></UserDelegationKey>",
+              r->login_object, login_tenant, start, expiry, version, value);
     reply_header(reply, "Content-Type", "application/xml");
     return reply->status = 200;
 }
@@ -180,10 +176,9 @@ int give_delegation_key(struct request *r, struct reply *reply)
 /* The lines of sv 2020-12-06 up to 2025-05-05. */
 bool login_signed(const struct request *r)
 {
-    static const char *const first[] = {"st", "se"}, *const second[] = {"skoid", "sktid", "skt",   "ske",
-                                                                        "sks",   "skv",   "saoid", "suoid",
-                                                                        "scid",  "sip",   "spr",   "sv",
-                                                                        "sr"},
+    static const char *const first[] = {"st", "se"}, *const second[] = {"skoid", "sktid", "skt",   "ske",  "sks",
+                                                                        "skv",   "saoid", "suoid", "scid", "sip",
+                                                                        "spr",   "sv",    "sr"},
                              *const last[] = {"", "ses", "rscc", "rscd", "rsce", "rscl", "rsct"};
     bool blob = strcmp(param(r, "sr"), "c") != 0;
     uint8_t key[SHA256_DIGEST_LENGTH], signature[SHA256_DIGEST_LENGTH];
@@ -203,8 +198,7 @@ bool login_signed(const struct request *r)
     hmac(key, sizeof(key), t.s, t.n, signature);
     text_free(&t);
     base64_encode(signature, sizeof(signature), base64);
-    bool known_version =
-        strcmp(param(r, "sv"), "2020-12-06") >= 0 && strcmp(param(r, "sv"), "2025-07-05") < 0;
+    bool known_version = strcmp(param(r, "sv"), "2020-12-06") >= 0 && strcmp(param(r, "sv"), "2025-07-05") < 0;
     return login_key_len && known_version && !strcmp(param(r, "sktid"), login_tenant) &&
            date_parse(param(r, "skt")) <= blobs_now() && date_parse(param(r, "ske")) > blobs_now() &&
            date_parse(param(r, "se")) <= date_parse(param(r, "ske")) && !strcmp(base64, param(r, "sig"));

@@ -60,10 +60,9 @@ static void read_options(int argc, char **argv, struct server_options *o)
 {
     enum { LOGIN = 256, TLS };
     static const struct option names[] = {
-        {"port", 1, NULL, 'p'},    {"threads", 1, NULL, 't'},    {"account", 1, NULL, 'a'},
-        {"key", 1, NULL, 'k'},     {"no-auth", 0, NULL, 'n'},    {"discard", 0, NULL, 'd'},
-        {"preload", 1, NULL, 'l'}, {"latency-ms", 1, NULL, 'm'}, {"max-rate", 1, NULL, 'r'},
-        {"login", 1, NULL, LOGIN}, {"tls", 1, NULL, TLS},        {0},
+        {"port", 1, NULL, 'p'},     {"threads", 1, NULL, 't'}, {"account", 1, NULL, 'a'}, {"key", 1, NULL, 'k'},
+        {"no-auth", 0, NULL, 'n'},  {"discard", 0, NULL, 'd'}, {"preload", 1, NULL, 'l'}, {"latency-ms", 1, NULL, 'm'},
+        {"max-rate", 1, NULL, 'r'}, {"login", 1, NULL, LOGIN}, {"tls", 1, NULL, TLS},     {0},
     };
     const char *account = NULL;
     int option;

@@ -79,8 +79,7 @@ static void want(struct connection *c, uint32_t events)
     if (events == c->events)
         return;
     c->events = events;
-    epoll_ctl(c->loop->epoll, EPOLL_CTL_MOD, c->stream.fd,
-              &(struct epoll_event){.events = events, .data.ptr = c});
+    epoll_ctl(c->loop->epoll, EPOLL_CTL_MOD, c->stream.fd, &(struct epoll_event){.events = events, .data.ptr = c});
 }
 
 static void wake_up(struct connection *c)
@@ -96,8 +95,8 @@ static void fall_asleep(struct connection *c, int64_t ms)
     struct loop *loop = c->loop;
 
     if (loop->n_sleeping == loop->cap_sleeping)
-        loop->sleeping = need(
-            realloc(loop->sleeping, (loop->cap_sleeping = loop->cap_sleeping * 2 + 64) * sizeof(void *)));
+        loop->sleeping =
+            need(realloc(loop->sleeping, (loop->cap_sleeping = loop->cap_sleeping * 2 + 64) * sizeof(void *)));
     loop->sleeping[c->slot = loop->n_sleeping++] = c;
     c->state = ASLEEP;
     c->wake = monotonic_ms() + ms;
@@ -116,8 +115,7 @@ static void leave(struct connection *c)
 static bool hang_up(struct connection *c, bool reset)
 {
     if (reset)
-        setsockopt(c->stream.fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
-                   sizeof(struct linger));
+        setsockopt(c->stream.fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
     leave(c);
     return false;
 }
@@ -180,11 +178,8 @@ static void set_cut(struct connection *c, enum cut cut, uint64_t head)
 {
     static const struct {
         unsigned head, half;
-    } places[] = {[AT_ANSWER] = {0, 0},
-                  [AT_REQUEST] = {0, 0},
-                  [AT_UPLOAD] = {0, 0},
-                  [AT_HEADERS] = {1, 0},
-                  [AT_BODY] = {1, 1}};
+    } places[] = {
+        [AT_ANSWER] = {0, 0}, [AT_REQUEST] = {0, 0}, [AT_UPLOAD] = {0, 0}, [AT_HEADERS] = {1, 0}, [AT_BODY] = {1, 1}};
 
     c->cut = cut;
     c->cut_at = places[c->fault.where].head * head + places[c->fault.where].half * (c->total - head) / 2;
@@ -607,8 +602,7 @@ static int wake_sleepers(struct loop *loop)
 {
     int64_t now = loop->n_sleeping ? monotonic_ms() : 0, soonest = -1;
 
-    for (size_t i = loop->n_sleeping;
-         i-- > 0;) { /* downwards: the last one takes the place of one that leaves */
+    for (size_t i = loop->n_sleeping; i-- > 0;) { /* downwards: the last one takes the place of one that leaves */
         struct connection *c = loop->sleeping[i];
         if (c->wake > now)
             continue;

@@ -61,8 +61,8 @@ static bool conditions_hold(const struct conditions *c, const struct version *v)
 
 static struct conditions conditions_of(const struct request *r)
 {
-    return (struct conditions){header(r, "if-match"), header(r, "if-none-match"),
-                               header(r, "if-modified-since"), header(r, "if-unmodified-since")};
+    return (struct conditions){header(r, "if-match"), header(r, "if-none-match"), header(r, "if-modified-since"),
+                               header(r, "if-unmodified-since")};
 }
 
 int check_read(const struct request *r, struct reply *reply, const struct version *v)
@@ -91,8 +91,7 @@ int check_write(const struct request *r, struct reply *reply, const struct versi
 int check_source(const struct request *r, struct reply *reply, const struct version *v)
 {
     struct conditions c = {header(r, "x-ms-source-if-match"), header(r, "x-ms-source-if-none-match"),
-                           header(r, "x-ms-source-if-modified-since"),
-                           header(r, "x-ms-source-if-unmodified-since")};
+                           header(r, "x-ms-source-if-modified-since"), header(r, "x-ms-source-if-unmodified-since")};
 
     return conditions_hold(&c, v) ? 0 : reply_error(reply, 412, "SourceConditionNotMet");
 }
@@ -168,10 +167,9 @@ static void reply_copy(struct reply *reply, const struct version *v)
     bool pending = monotonic_ms() < v->copy_until;
     unsigned long long n = v->content->n;
 
-    text_addf(
-        &reply->head,
-        "x-ms-copy-id: %s\r\nx-ms-copy-status: %s\r\nx-ms-copy-source: %s\r\nx-ms-copy-progress: %llu/%llu\r\n",
-        v->copy_id, pending ? "pending" : "success", v->copy_source, pending ? 0 : n, n);
+    text_addf(&reply->head,
+              "x-ms-copy-id: %s\r\nx-ms-copy-status: %s\r\nx-ms-copy-source: %s\r\nx-ms-copy-progress: %llu/%llu\r\n",
+              v->copy_id, pending ? "pending" : "success", v->copy_source, pending ? 0 : n, n);
 }
 
 static void reply_version(struct reply *reply, const struct version *v, bool partial)
@@ -186,8 +184,7 @@ static void reply_version(struct reply *reply, const struct version *v, bool par
               v->type == APPEND_BLOB ? "AppendBlob" : "BlockBlob", created);
     for (size_t i = 0; i < PROPS; i++)
         if (v->props[i])
-            reply_header(reply, i == PROP_MD5 && partial ? "x-ms-blob-content-md5" : prop_headers[i][1],
-                         v->props[i]);
+            reply_header(reply, i == PROP_MD5 && partial ? "x-ms-blob-content-md5" : prop_headers[i][1], v->props[i]);
     if (v->type == APPEND_BLOB)
         text_addf(&reply->head, "x-ms-blob-committed-block-count: %u\r\n", v->appended);
     else
@@ -221,8 +218,7 @@ int parse_range(const char *range, uint64_t size, uint64_t *from, uint64_t *n)
 /* The checksum of a range, when it is asked for. */
 static int reply_range_checksum(const struct request *r, struct reply *reply, const struct version *v)
 {
-    const char *md5 = header(r, "x-ms-range-get-content-md5"),
-               *crc = header(r, "x-ms-range-get-content-crc64");
+    const char *md5 = header(r, "x-ms-range-get-content-md5"), *crc = header(r, "x-ms-range-get-content-crc64");
     bool wants_md5 = md5 && !strcasecmp(md5, "true"), wants_crc = crc && !strcasecmp(crc, "true");
     char text[25];
 

@@ -37,8 +37,7 @@ bool stream_use_tls(const char *pem)
 void stream_describe(struct text *out)
 {
     if (context)
-        text_addf(out, "%ld %ld %s", SSL_CTX_sess_accept_good(context), SSL_CTX_sess_hits(context),
-                  last_cipher);
+        text_addf(out, "%ld %ld %s", SSL_CTX_sess_accept_good(context), SSL_CTX_sess_hits(context), last_cipher);
 }
 
 void stream_open(struct stream *s, int fd)

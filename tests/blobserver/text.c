@@ -157,15 +157,15 @@ void date_http(int64_t when, char out[RFC1123])
     struct tm tm;
 
     gmtime_r(&when, &tm);
-    snprintf(out, RFC1123, "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday],
-             (unsigned)tm.tm_mday % 100, months[tm.tm_mon], (unsigned)(tm.tm_year + 1900) % 10000,
-             (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
+    snprintf(out, RFC1123, "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday], (unsigned)tm.tm_mday % 100,
+             months[tm.tm_mon], (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100,
+             (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
 }
 
 int64_t date_parse(const char *s)
 {
-    static const char *const formats[] = {"%a, %d %b %Y %H:%M:%S GMT", "%Y-%m-%dT%H:%M:%SZ",
-                                          "%Y-%m-%dT%H:%MZ", "%Y-%m-%d"};
+    static const char *const formats[] = {"%a, %d %b %Y %H:%M:%S GMT", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%MZ",
+                                          "%Y-%m-%d"};
 
     for (size_t i = 0; i < COUNT(formats); i++) {
         struct tm tm = {0};

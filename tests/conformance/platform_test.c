@@ -69,10 +69,8 @@ static int open_platform(struct platform **out, struct act_error *e)
 {
     ACT_AUTOFREE char *root = world->root ? temp_file(world->root) : NULL;
     ACT_AUTOFREE char *name = act_strdup(world->name);
-    struct config config = {.platform = name,
-                            .gpu_per_node = -1,
-                            .num_gpu = -1,
-                            .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
+    struct config config = {
+        .platform = name, .gpu_per_node = -1, .num_gpu = -1, .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
 
     return platform_open(&services, world->is_service ? &flow.config : &config, out, e);
 }
@@ -209,8 +207,7 @@ static int get_log(const char *id, const char *name, uint64_t offset, void *data
                    struct act_error *e)
 {
     struct store *store = platform_open_logs(platform, id, false);
-    struct store_call call = {
-        .op = STORE_GET, .key = name, .get = {.offset = offset, .sink = data, .sink_cap = len}};
+    struct store_call call = {.op = STORE_GET, .key = name, .get = {.offset = offset, .sink = data, .sink_cap = len}};
     int rc = store_do(store, &call, e);
 
     *got = call.get.got;
@@ -282,13 +279,11 @@ static char *wait_rank_log(const char *id, int rank, const char *part)
 static void assert_state(const struct run_status *status, enum run_state state)
 {
     if (status->state != state)
-        fail_msg("%s instead of %s: %s", run_state_name(status->state), run_state_name(state),
-                 status->reason);
+        fail_msg("%s instead of %s: %s", run_state_name(status->state), run_state_name(state), status->reason);
 }
 
 /* Submits, waits, checks the state and the exit status; returns the status. */
-static struct run_status run_to_end(struct run_spec *spec, const char *package, enum run_state state,
-                                    int exit_status)
+static struct run_status run_to_end(struct run_spec *spec, const char *package, enum run_state state, int exit_status)
 {
     submit(spec, package);
     struct run_status status = wait_end(spec->id);
@@ -416,10 +411,8 @@ TEST(test_failures)
         {1, 1, "kill -KILL $$", 137, 0, "rank 0 was killed by signal 9 (Killed)"},
         {1, 1, "kill -SEGV $$", 139, 0, "rank 0 was killed by signal 11"},
         {1, 2, "[ $RANK = 1 ] && exit 5; exec sleep 1000", 5, 1, "rank 1 exited with status 5"},
-        {1, 2, "[ $RANK = 0 ] && kill -KILL $$; exec sleep 1000", 137, 0,
-         "rank 0 was killed by signal 9 (Killed)"},
-        {1, 4, "[ $RANK = 2 ] && exit 1; trap 'exit 0' TERM; sleep 1000 & wait", 1, 2,
-         "rank 2 exited with status 1"},
+        {1, 2, "[ $RANK = 0 ] && kill -KILL $$; exec sleep 1000", 137, 0, "rank 0 was killed by signal 9 (Killed)"},
+        {1, 4, "[ $RANK = 2 ] && exit 1; trap 'exit 0' TERM; sleep 1000 & wait", 1, 2, "rank 2 exited with status 1"},
         {2, 2, "[ $RANK = 3 ] && exit 6; exec sleep 1000", 6, 3, "rank 3 exited with status 6"},
         {2, 2, "[ $RANK = 2 ] && kill -KILL $$; trap '' TERM; sleep 1000 & wait", 137, 2,
          "rank 2 was killed by signal 9 (Killed)"},
@@ -664,17 +657,16 @@ TEST(test_code_and_folders)
     assert_ok(act_mkdir_all(root, 0755, &err), err);
     map_data(&spec, root, store);
     spec.compile_args = act_strdup("one 'two three'");
-    ACT_AUTOFREE char *zip =
-        make_package(&spec, "add('sub/file.txt', 'content\\n')\n"
-                            "add('link', 'sub/file.txt', 0o120777)\n"
-                            "add('run.sh', '#!/bin/sh\\necho runs in $(pwd)\\n', 0o100755)\n"
-                            "add('empty/', '', 0o40750)\n"
-                            "add('data/old', 'gives way')\n"
-                            "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
+    ACT_AUTOFREE char *zip = make_package(&spec, "add('sub/file.txt', 'content\\n')\n"
+                                                 "add('link', 'sub/file.txt', 0o120777)\n"
+                                                 "add('run.sh', '#!/bin/sh\\necho runs in $(pwd)\\n', 0o100755)\n"
+                                                 "add('empty/', '', 0o40750)\n"
+                                                 "add('data/old', 'gives way')\n"
+                                                 "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
     run_to_end(&spec, zip, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *log = rank_log(spec.id, 0);
-    ACT_AUTOFREE char *expected = act_sprintf(
-        "one.two three.%s", world->is_service ? "/" : store); /* compiled once, not for each rank */
+    ACT_AUTOFREE char *expected =
+        act_sprintf("one.two three.%s", world->is_service ? "/" : store); /* compiled once, not for each rank */
     assert_contains(log, "content\nsub/file.txt\n-rwxr-xr-x\ndrwxr-x---\nruns in /");
     assert_contains(log, expected);
     ACT_AUTOFREE char *text = read_data(store, "made");
@@ -686,8 +678,7 @@ TEST(test_code_and_folders)
 TEST(test_prepared_once_on_each_node)
 {
     ACT_AUTOFREE char *count = temp_file("prepared");
-    ACT_AUTOFREE char *python =
-        act_sprintf("add('compile.aml.sh', 'echo once >> %s; echo once >> mine')", count);
+    ACT_AUTOFREE char *python = act_sprintf("add('compile.aml.sh', 'echo once >> %s; echo once >> mine')", count);
 
     for (int nodes = 1; nodes <= world->nodes; nodes++) {
         struct run_spec spec = wide_shell_spec(nodes, 2, "cat mine");
@@ -860,8 +851,7 @@ TEST(test_abort_while_queued)
 TEST(test_logs_grow)
 {
     ACT_AUTOFREE char *gate = temp_file("gate");
-    ACT_AUTOFREE char *script =
-        act_sprintf("echo first; while [ ! -e %s ]; do sleep 0.01; done; echo second", gate);
+    ACT_AUTOFREE char *script = act_sprintf("echo first; while [ ! -e %s ]; do sleep 0.01; done; echo second", gate);
     struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
     char text[64] = "";
     size_t got = 0;
@@ -907,10 +897,10 @@ TEST(test_leaves_nobody)
 {
     ACT_AUTOFREE char *pids = temp_file("pids");
     int all = world->nodes * 2 * 2; /* two of each rank */
-    ACT_AUTOFREE char *script = act_sprintf(
-        "(trap '' TERM; setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & echo $! >> "
-        "%s; until [ $(wc -l < %s) = %d ]; do sleep 0.01; done; exit 0",
-        pids, pids, pids, all);
+    ACT_AUTOFREE char *script =
+        act_sprintf("(trap '' TERM; setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & echo $! >> "
+                    "%s; until [ $(wc -l < %s) = %d ]; do sleep 0.01; done; exit 0",
+                    pids, pids, pids, all);
     struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
 
     unlink(pids);
@@ -994,13 +984,11 @@ TEST(test_local_limits)
     platform_free(small);
 
     spec.gpus_per_node = spec.procs_per_node = 5;
-    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
-                     -ACT_NO_CAPACITY);
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err), -ACT_NO_CAPACITY);
     assert_contains(act_error_text(&err), "use at most -n 4");
     spec.gpus_per_node = spec.procs_per_node = 4;
     spec.nodes = 2;
-    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
-                     -ACT_NO_CAPACITY);
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err), -ACT_NO_CAPACITY);
     setenv("ACT_LOCAL_SLOTS", "many", 1);
     assert_int_equal(platform_open(&services, &config, &small, &err), -ACT_CONFIG);
     setenv("ACT_LOCAL_SLOTS", "4", 1);
@@ -1019,8 +1007,7 @@ TEST(test_local_refuses_mounts)
                                           .store = act_strdup("blob:acct/cont"),
                                           .path = act_strdup("data"),
                                           .mode = RUN_FOLDER_RO_MOUNT};
-    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
-                     -ACT_CONFIG);
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err), -ACT_CONFIG);
     assert_contains(act_error_text(&err), "mode: download");
     assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN);
     run_spec_release(&spec);
@@ -1033,8 +1020,7 @@ TEST(test_local_needs_mpirun)
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
 
     setenv("PATH", build_path, 1); /* the agent only */
-    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &two}, &err),
-                     -ACT_NOT_FOUND);
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &two}, &err), -ACT_NOT_FOUND);
     assert_string_equal(strstr(act_error_text(&err), "mpirun not found"),
                         "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
     run_to_end(&one, NULL, RUN_COMPLETED, 0);
@@ -1047,8 +1033,8 @@ TEST(test_local_queue)
 {
     ACT_AUTOFREE char *gate = temp_file("gate2");
     ACT_AUTOFREE char *script = act_sprintf("while [ ! -e %s ]; do sleep 0.01; done", gate);
-    struct run_spec first = shell_spec(1, script), second = shell_spec(2, "exit 0"),
-                    third = shell_spec(1, "exit 0"), cpu = shell_spec(1, "exit 0");
+    struct run_spec first = shell_spec(1, script), second = shell_spec(2, "exit 0"), third = shell_spec(1, "exit 0"),
+                    cpu = shell_spec(1, "exit 0");
     bool was_final;
 
     unlink(gate);
@@ -1131,10 +1117,9 @@ static pid_t supervisor_of(const char *id)
 TEST(test_local_supervisor_killed)
 {
     ACT_AUTOFREE char *pids = temp_file("pids2");
-    ACT_AUTOFREE char *script =
-        act_sprintf("(setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & "
-                    "echo $! >> %s; echo $$ >> %s; echo $PPID >> %s; exec sleep 1000",
-                    pids, pids, pids, pids);
+    ACT_AUTOFREE char *script = act_sprintf("(setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & "
+                                            "echo $! >> %s; echo $$ >> %s; echo $PPID >> %s; exec sleep 1000",
+                                            pids, pids, pids, pids);
 
     for (int procs = 1; procs <= 2; procs++) {
         struct run_spec spec = shell_spec(procs, script);
@@ -1160,8 +1145,8 @@ TEST(test_local_rank_killed)
     for (int procs = 1; procs <= 2; procs++)
         for (int agent = 0; agent < 2; agent++) {
             ACT_AUTOFREE char *pids = temp_file("pids3");
-            ACT_AUTOFREE char *script = act_sprintf("[ $RANK = %d ] && echo %s >> %s; exec sleep 1000",
-                                                    procs - 1, agent ? "$PPID" : "$$", pids);
+            ACT_AUTOFREE char *script = act_sprintf("[ $RANK = %d ] && echo %s >> %s; exec sleep 1000", procs - 1,
+                                                    agent ? "$PPID" : "$$", pids);
             struct run_spec spec = shell_spec(procs, script);
             unlink(pids);
             submit(&spec, NULL);
@@ -1220,22 +1205,19 @@ TEST(test_local_torn_status)
 static void add_folder(struct run_spec *spec, const char *name, enum run_folder_mode mode)
 {
     spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
-    spec->folders[spec->n_folders++] = (struct run_folder){.name = act_strdup(name),
-                                                           .store = act_strdup("blob:acct/cont"),
-                                                           .path = act_strdup(name),
-                                                           .mode = mode};
+    spec->folders[spec->n_folders++] = (struct run_folder){
+        .name = act_strdup(name), .store = act_strdup("blob:acct/cont"), .path = act_strdup(name), .mode = mode};
 }
 
 /* Folders that come and go with the help of act, here a script that notes what it is asked for: brought
  * before the command, sent however it ends, and a run whose results were not sent has not succeeded. */
 TEST(test_local_moved_folders)
 {
-    static const char act[] =
-        "#!/bin/sh\n"
-        "echo \"$1 $3 $4\" >> \"$ACT_HOME/calls\"\n"
-        "if [ $3 = download ]; then [ -z \"$NO_DOWN\" ] && echo fetched > \"$2/code/$4/in\"\n"
-        "else echo the disk over there is full; cat \"$2/code/$4/made\" >> "
-        "\"$ACT_HOME/sent\" && [ -z \"$NO_UP\" ]; fi\n";
+    static const char act[] = "#!/bin/sh\n"
+                              "echo \"$1 $3 $4\" >> \"$ACT_HOME/calls\"\n"
+                              "if [ $3 = download ]; then [ -z \"$NO_DOWN\" ] && echo fetched > \"$2/code/$4/in\"\n"
+                              "else echo the disk over there is full; cat \"$2/code/$4/made\" >> "
+                              "\"$ACT_HOME/sent\" && [ -z \"$NO_UP\" ]; fi\n";
     static const struct {
         const char *script, *fails;
         enum run_state end;
@@ -1291,8 +1273,7 @@ TEST(test_local_no_agent)
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
 
     setenv("PATH", "/usr/bin:/bin", 1);
-    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
-                     -ACT_NOT_FOUND);
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err), -ACT_NOT_FOUND);
     assert_contains(act_error_text(&err), "'act-node'");
     assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN); /* nothing half-done is left */
     setenv("PATH", old, 1);

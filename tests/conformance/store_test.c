@@ -355,12 +355,8 @@ TEST(test_delete_many)
         const char *key, *if_match;
         int rc;
     } rows[] = {
-        {"dm/a", NULL, 0},
-        {"dm/none", NULL, -ACT_NOT_FOUND},
-        {"dm/b", "\"0x0\"", -ACT_TEMPORARY},
-        {"dm/deep/c d", NULL, 0},
-        {"dm/no/such/path", NULL, -ACT_NOT_FOUND},
-        {"dm/\xc3\xa9", NULL, 0},
+        {"dm/a", NULL, 0},        {"dm/none", NULL, -ACT_NOT_FOUND},         {"dm/b", "\"0x0\"", -ACT_TEMPORARY},
+        {"dm/deep/c d", NULL, 0}, {"dm/no/such/path", NULL, -ACT_NOT_FOUND}, {"dm/\xc3\xa9", NULL, 0},
     };
     static const char *const left[] = {"dm/b"};
     struct store_deletion deletions[STORE_MAX_DELETIONS + 1] = {0};
@@ -403,11 +399,10 @@ TEST(test_ranges)
         uint64_t offset;
         size_t cap, got;
     } rows[] = {
-        {"range/ten", 0, 10, 10},  {"range/ten", 0, 4, 4},    {"range/ten", 3, 4, 4},
-        {"range/ten", 6, 4, 4},    {"range/ten", 7, 4, 3},    {"range/ten", 9, 100, 1},
-        {"range/ten", 10, 1, 0},   {"range/ten", 10, 100, 0}, {"range/ten", 11, 1, 0},
-        {"range/ten", 1000, 7, 0}, {"range/ten", 0, 100, 10}, {"range/ten", 2, 0, 0},
-        {"range/none", 0, 1, 0},   {"range/none", 0, 0, 0},   {"range/none", 5, 5, 0},
+        {"range/ten", 0, 10, 10}, {"range/ten", 0, 4, 4},    {"range/ten", 3, 4, 4},    {"range/ten", 6, 4, 4},
+        {"range/ten", 7, 4, 3},   {"range/ten", 9, 100, 1},  {"range/ten", 10, 1, 0},   {"range/ten", 10, 100, 0},
+        {"range/ten", 11, 1, 0},  {"range/ten", 1000, 7, 0}, {"range/ten", 0, 100, 10}, {"range/ten", 2, 0, 0},
+        {"range/none", 0, 1, 0},  {"range/none", 0, 0, 0},   {"range/none", 5, 5, 0},
     };
 
     put_text("range/ten", "0123456789");
@@ -430,8 +425,8 @@ TEST(test_ranges)
 
 enum { BLOCK = 2 << 20, TOTAL = 5 << 20 };
 
-static void send_block(const char *key, struct store_upload_id id, uint32_t index, const char *data,
-                       size_t total, size_t block)
+static void send_block(const char *key, struct store_upload_id id, uint32_t index, const char *data, size_t total,
+                       size_t block)
 {
     struct store_call call = call_of(STORE_BLOCK, key);
     size_t offset = index * block;
@@ -1030,8 +1025,7 @@ TEST(test_list)
 {
     static const char *const keys[] = {"ls/a-b", "ls/a.txt",   "ls/a/x",          "ls/a/y/z",     "ls/a0",
                                        "ls/voc", "ls/voc2/1x", "ls/voc2/deep/2x", "ls/voc2012/3x"};
-    static const char *const top[] = {"ls/a-b", "ls/a.txt", "ls/a/",      "ls/a0",
-                                      "ls/voc", "ls/voc2/", "ls/voc2012/"};
+    static const char *const top[] = {"ls/a-b", "ls/a.txt", "ls/a/", "ls/a0", "ls/voc", "ls/voc2/", "ls/voc2012/"};
     static const char *const voc2[] = {"ls/voc2/1x", "ls/voc2/deep/2x"};
     static const char *const vo[] = {"ls/voc", "ls/voc2/", "ls/voc2012/"};
 
@@ -1425,8 +1419,7 @@ TEST(test_folder_unreadable)
 /* As its owner, who may not write it before; somebody else's keeps its mode. */
 TEST(test_folder_read_only)
 {
-    ACT_AUTOFREE char *root = in_root("."), *ro = in_root("ro"), *sub = in_root("ro/sub"),
-                      *its = in_root("its");
+    ACT_AUTOFREE char *root = in_root("."), *ro = in_root("ro"), *sub = in_root("ro/sub"), *its = in_root("its");
     struct store_call link = call_of(STORE_PUT, "ro/link");
     struct stat st;
     uid_t nobody = 65534;
@@ -1435,8 +1428,7 @@ TEST(test_folder_read_only)
         skip();
     put_folder("ro/sub/", 0755);
     put_folder("its/", 0750);
-    assert_int_equal(
-        chown(root, nobody, (gid_t)-1) + chown(ro, nobody, (gid_t)-1) + chown(sub, nobody, (gid_t)-1), 0);
+    assert_int_equal(chown(root, nobody, (gid_t)-1) + chown(ro, nobody, (gid_t)-1) + chown(sub, nobody, (gid_t)-1), 0);
     assert_int_equal(chmod(sub, 0555) + chmod(ro, 02555) + chmod(root, 0755), 0);
     reopen();
     assert_int_equal(seteuid(nobody), 0);
@@ -1685,8 +1677,7 @@ TEST(test_azure_delete_many)
 static int64_t find_block(const struct store_call *call, const struct store_upload_id *id, bool committed)
 {
     for (size_t i = 0; i < call->blocks.n_found; i++)
-        if (store_block_index(id, &call->blocks.found[i]) >= 0 &&
-            call->blocks.found[i].committed == committed)
+        if (store_block_index(id, &call->blocks.found[i]) >= 0 && call->blocks.found[i].committed == committed)
             return (int64_t)i;
     return -1;
 }
@@ -1842,10 +1833,8 @@ static void leave_block(const char *key, size_t len)
     char *url = NULL;
 
     assert_ok(any_url(key, "rw", &url), t.err);
-    struct http_call call = {.method = "PUT",
-                             .url = act_sprintf("%s&comp=block&blockid=%s", url, escaped),
-                             .body = "theirs",
-                             .body_len = 6};
+    struct http_call call = {
+        .method = "PUT", .url = act_sprintf("%s&comp=block&blockid=%s", url, escaped), .body = "theirs", .body_len = 6};
     free(url);
     http_header_set(&call.headers, "x-ms-version", "2021-12-02");
     assert_fetched(&call, 201);
@@ -1892,8 +1881,7 @@ TEST(test_azure_foreign_blocks)
     struct store_call call = call_of(STORE_BLOCK, "foreign/short");
     call.block.data.bytes = "x";
     call.block.data.len = 1;
-    assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_FAIL,
-                 "another program's upload are in the way");
+    assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_FAIL, "another program's upload are in the way");
     assert_content("foreign/short", "kept", 4);
 }
 
@@ -1962,8 +1950,8 @@ static int open_store(void)
     ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root);
 
     if (t.azure)
-        return open_azure(getenv("TEST_AZURE_KEY"), getenv("TEST_AZURE_CONTAINER"),
-                          getenv("TEST_AZURE_ENDPOINT"), &t.store);
+        return open_azure(getenv("TEST_AZURE_KEY"), getenv("TEST_AZURE_CONTAINER"), getenv("TEST_AZURE_ENDPOINT"),
+                          &t.store);
     return store_folder_open(t.http, root, true, &t.store, &t.err);
 }
 

@@ -63,8 +63,7 @@ static int fake_limits(struct platform *p, struct platform_limits *out, struct a
     return 0;
 }
 
-static int fake_submit(struct platform *p, const struct platform_submission *submission,
-                       struct act_error *err)
+static int fake_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     (void)p;
     note("submit");
@@ -153,8 +152,7 @@ static void forget(struct store *store)
 
 static struct store *fake_open_logs(struct platform *p, const char *id, bool ended)
 {
-    static const struct store_ops ops = {.start = {[STORE_LIST] = start, [STORE_GET] = start},
-                                         .close = forget};
+    static const struct store_ops ops = {.start = {[STORE_LIST] = start, [STORE_GET] = start}, .close = forget};
     struct store *store = act_calloc(1, sizeof(*store));
 
     (void)ended;
@@ -180,9 +178,8 @@ static const struct platform_row usual = {
 
 void fake_reset(void)
 {
-    fake = (struct fake){.row = usual,
-                         .status = {.state = RUN_RUNNING, .failed_rank = -1, .attempt = 1},
-                         .fail_code = ACT_TEMPORARY};
+    fake = (struct fake){
+        .row = usual, .status = {.state = RUN_RUNNING, .failed_rank = -1, .attempt = 1}, .fail_code = ACT_TEMPORARY};
 }
 
 static const struct platform_row here = {.name = "local",

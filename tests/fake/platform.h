@@ -18,8 +18,8 @@ struct fake {
     int logs_take_ms;           /* a list of the logs */
     int fail_status, fail_logs; /* so many calls fail */
     int fail_code, fail_submit;
-    int shrinks;                   /* so many reads find a log that is shorter than it was */
-    void (*before_logs)(int call); /* called before each list of the logs, from 1 */
+    int shrinks;                                     /* so many reads find a log that is shorter than it was */
+    void (*before_logs)(int call);                   /* called before each list of the logs, from 1 */
     void (*before_read)(int call, const char *name); /* likewise */
     int n_status, n_logs_calls, n_read, n_open, n_close;
     char root[64]; /* of the cluster that was opened last */

@@ -5,8 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char cluster[] =
-        "config_param: {code_path: {azure_blob_config_file: a.yaml, path: c.zip}}\n";
+    static const char cluster[] = "config_param: {code_path: {azure_blob_config_file: a.yaml, path: c.zip}}\n";
     ACT_AUTOFREE char *dir = fuzz_dir();
     const struct config_request request = {.start_dir = dir};
     struct config config = {0};

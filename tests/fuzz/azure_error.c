@@ -14,8 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int status = 100 + abs(atoi(fuzz_line(&rest)) % 500);
 
     for (char *line; *(line = fuzz_line(&rest));)
-        http_header_add(&headers, line, strcspn(line, ":"), strchrnul(line, ':'),
-                        strlen(strchrnul(line, ':')));
+        http_header_add(&headers, line, strcspn(line, ":"), strchrnul(line, ':'), strlen(strchrnul(line, ':')));
     azure_read_refusal(&refusal, status, &headers, rest, strlen(rest));
     FUZZ_CHECK(azure_describe(&azure, "cannot do it", &refusal, &err) < 0 && *act_error_text(&err));
     http_headers_release(&headers);

@@ -5,8 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct config config = {
-        .cluster = (char[]){"c"}, .platform = (char[]){"aml"}, .project_root = (char[]){"/p"}};
+    struct config config = {.cluster = (char[]){"c"}, .platform = (char[]){"aml"}, .project_root = (char[]){"/p"}};
     const struct azureml azureml = {.config = &config};
     CODEC_AUTOJSON json_t *json = fuzz_json(data, size);
     struct run_spec spec = {0};

@@ -5,8 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const parsers[])(char *, struct slurm_jobs *) = {slurm_jobs_from_squeue,
-                                                                   slurm_jobs_from_sacct};
+    static void (*const parsers[])(char *, struct slurm_jobs *) = {slurm_jobs_from_squeue, slurm_jobs_from_sacct};
 
     for (size_t p = 0; p < sizeof(parsers) / sizeof(parsers[0]); p++) {
         ACT_AUTOFREE char *text = fuzz_text(data, size);

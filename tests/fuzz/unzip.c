@@ -18,8 +18,8 @@ static char *look(const char *outside)
 
     for (int i = 0; i < n; free(v[i++]))
         if (fstatat(fd, v[i]->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-            act_buf_addf(&text, "%s %o %ld %ld %ld\n", v[i]->d_name, st.st_mode, (long)st.st_size,
-                         st.st_mtim.tv_nsec, st.st_ctim.tv_nsec);
+            act_buf_addf(&text, "%s %o %ld %ld %ld\n", v[i]->d_name, st.st_mode, (long)st.st_size, st.st_mtim.tv_nsec,
+                         st.st_ctim.tv_nsec);
     close(fd);
     free(v);
     return act_buf_steal(&text);

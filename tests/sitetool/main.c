@@ -119,8 +119,7 @@ int main(int argc, char **argv)
 
     if (argc != 3)
         return ACT_USAGE;
-    const struct site_options options = {.login = strcmp(argv[1], "-") == 0 ? NULL : argv[1],
-                                         .root = argv[2]};
+    const struct site_options options = {.login = strcmp(argv[1], "-") == 0 ? NULL : argv[1], .root = argv[2]};
     int rc = site_open(&options, &site, &err);
     print_answer(json_object(), rc, &err);
     while (rc == 0 && fgets(line, sizeof(line), stdin)) {

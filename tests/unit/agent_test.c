@@ -63,8 +63,8 @@ TEST(test_job_end)
         {"JobId=3 JobName=x\n   JobState=COMPLETING Reason=None Dependency=(null)\n"
          "   Requeue=1 Restarts=0 BatchFlag=1\n",
          1, JOB_CANCELLED},
-        {"JobId=1 JobName=x\n   JobState=COMPLETING Reason=TimeLimit Dependency=(null)\n   Requeue=1 Restarts=0\n",
-         1, JOB_TIME_LIMIT},
+        {"JobId=1 JobName=x\n   JobState=COMPLETING Reason=TimeLimit Dependency=(null)\n   Requeue=1 Restarts=0\n", 1,
+         JOB_TIME_LIMIT},
         {"   JobState=TIMEOUT Reason=None\n   Requeue=1 Restarts=2\n", 3, JOB_TIME_LIMIT},
         {"   JobState=COMPLETING Reason=None\n   Requeue=1 Restarts=1 BatchFlag=1\n", 1, JOB_REQUEUED},
         {"   JobState=COMPLETING Reason=None\n   Requeue=1 Restarts=1 BatchFlag=1\n", 2, JOB_CANCELLED},
@@ -100,8 +100,7 @@ TEST(test_job_end_in_words)
 
 TEST(test_kill_wait)
 {
-    assert_int_equal(job_parse_kill_wait("KillOnBadExit           = 0\nKillWait                = 30 sec\n"),
-                     30);
+    assert_int_equal(job_parse_kill_wait("KillOnBadExit           = 0\nKillWait                = 30 sec\n"), 30);
     assert_int_equal(job_parse_kill_wait("KillWait = 5 sec"), 5);
     assert_int_equal(job_parse_kill_wait("KillWait"), -1);
     assert_int_equal(job_parse_kill_wait("KillWait = soon"), -1);
@@ -127,8 +126,7 @@ TEST(test_place)
     assert_int_equal(place.node_rank, 1);
 
     node.spec.launcher = (char[]){"srun"};
-    assert_fails(env_find_place(&node, &place, &err), err, ACT_FAIL,
-                 "the run has 4 processes, and 2 were started");
+    assert_fails(env_find_place(&node, &place, &err), err, ACT_FAIL, "the run has 4 processes, and 2 were started");
     setenv("SLURM_STEP_NUM_TASKS", "4", 1);
     setenv("SLURM_PROCID", "2", 1);
     assert_ok(env_find_place(&node, &place, &err), err);
@@ -377,8 +375,7 @@ TEST(test_record)
 static struct supervisor make_attempt(int attempt)
 {
     static char id[] = "exp_1700000000_0123abcd";
-    struct supervisor s = {.first_failed = -1,
-                           .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = attempt}};
+    struct supervisor s = {.first_failed = -1, .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = attempt}};
 
     s.node.dir = dir;
     s.node.spec = (struct run_spec){.id = id, .nodes = 1, .procs_per_node = 1};
@@ -403,8 +400,7 @@ TEST(test_attempts)
         assert_true(is_there("attempts/1/user_logs/std_log_process_0.txt"));
         assert_true(is_there("attempts/1/system_logs/failure.json"));
         assert_true(is_there("attempts/1/metrics/n1.jsonl"));
-        assert_true(is_there("system_logs/slurm.txt") && is_there("code/checkpoint") &&
-                    is_there("user_logs"));
+        assert_true(is_there("system_logs/slurm.txt") && is_there("code/checkpoint") && is_there("user_logs"));
         assert_false(is_there("attempts/1/system_logs/slurm.txt"));
         assert_false(is_there("user_logs/std_log_process_0.txt") || is_there("system_logs/failure.json"));
         assert_true(is_there(RUN_FILE_STATUS)); /* there always is one */
@@ -435,10 +431,7 @@ TEST(test_which_attempt)
         {{.state = RUN_RUNNING, .attempt = 1, .started_unix_s = 1}, 2, true, 2}, /* its node failed */
         {{.state = RUN_QUEUED, .attempt = 1, .started_unix_s = 1}, 2, true, 2},  /* preempted */
         {{.state = RUN_QUEUED, .attempt = 2, .started_unix_s = 1}, 2, true, 3},
-        {{.state = RUN_COMPLETED, .attempt = 1, .started_unix_s = 1},
-         2,
-         true,
-         2}, /* an administrator's wish */
+        {{.state = RUN_COMPLETED, .attempt = 1, .started_unix_s = 1}, 2, true, 2}, /* an administrator's wish */
         {{.state = RUN_COMPLETED, .attempt = 1, .started_unix_s = 1}, 1, false, 1},
         {{.state = RUN_FAILED, .attempt = 2, .started_unix_s = 1, .exit_status = 7}, 1, false, 2},
     };

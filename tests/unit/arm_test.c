@@ -13,8 +13,7 @@
 #define OK    "HTTP/1.1 200 OK\r\n\r\n"
 #define AGAIN "Retry-After: 0\r\n"
 
-static const char first_token[] =
-    OK "{\"token_type\": \"Bearer\", \"expires_in\": 3599, \"access_token\": \"first\"}";
+static const char first_token[] = OK "{\"token_type\": \"Bearer\", \"expires_in\": 3599, \"access_token\": \"first\"}";
 static const char second_token[] =
     OK "{\"token_type\": \"Bearer\", \"expires_in\": 3599, \"access_token\": \"second\"}";
 
@@ -53,11 +52,10 @@ static void set_up(struct fixture *f, const char *const *answers, size_t n)
     f->http = http_new(f->engine, &(struct http_options){.max_retries = -1});
     f->tokens = tokens_new(f->http);
     assert_ok(auth_cloud_find(NULL, &cloud, &f->err), f->err);
-    assert_ok(arm_new(
-                  &(struct arm_options){
-                      .http = f->http, .tokens = f->tokens, .endpoint = f->endpoint, .cloud = cloud},
-                  &f->arm, &f->err),
-              f->err);
+    assert_ok(
+        arm_new(&(struct arm_options){.http = f->http, .tokens = f->tokens, .endpoint = f->endpoint, .cloud = cloud},
+                &f->arm, &f->err),
+        f->err);
 }
 
 static void tear_down(struct fixture *f)
@@ -121,8 +119,7 @@ TEST(what_a_request_has)
     assert_null(strcasestr(asked(&f, 1), "\r\nContent-Type:"));
     assert_true(act_starts_with(asked(&f, 2), "PUT /x?b=1&api-version=v HTTP/1.1\r\n"));
     assert_true(has_header(&f, 2, "Content-Type: application/json"));
-    assert_true(act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\": 2}") ||
-                act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\":2}"));
+    assert_true(act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\": 2}") || act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\":2}"));
     assert_true(act_starts_with(asked(&f, 3), "POST /x HTTP/1.1\r\n"));
     assert_true(has_header(&f, 3, "Content-Length: 0"));
     assert_int_equal(arm_requests(f.arm), 3);
@@ -154,9 +151,8 @@ TEST(client_request_ids)
 
 TEST(a_token_that_is_refused_is_renewed_once)
 {
-    static const char refused[] =
-        "HTTP/1.1 401 No\r\n\r\n{\"error\": {\"code\": \"ExpiredAuthenticationToken\", "
-        "\"message\": \"It has ended.\"}}";
+    static const char refused[] = "HTTP/1.1 401 No\r\n\r\n{\"error\": {\"code\": \"ExpiredAuthenticationToken\", "
+                                  "\"message\": \"It has ended.\"}}";
     static const char *const good[] = {refused, second_token, OK "{\"a\": 1}"};
     static const char *const bad[] = {refused, second_token, refused};
     CODEC_AUTOJSON json_t *answer = NULL;
@@ -199,9 +195,8 @@ TEST(a_claims_challenge_names_the_command)
 
 TEST(no_token_for_strangers)
 {
-    static const char *const urls[] = {"https://evil.example/x", "http://127.0.0.1:1/x",
-                                       "{endpoint}.evil.example/x", "{endpoint}@evil.example/x",
-                                       "{endpoint}1/x"};
+    static const char *const urls[] = {"https://evil.example/x", "http://127.0.0.1:1/x", "{endpoint}.evil.example/x",
+                                       "{endpoint}@evil.example/x", "{endpoint}1/x"};
     struct fixture f;
 
     set_up(&f, NULL, 0);
@@ -209,8 +204,7 @@ TEST(no_token_for_strangers)
         const char *rest = strchr(urls[i], '}');
         ACT_AUTOFREE char *url = rest ? act_sprintf("%s%s", f.endpoint, rest + 1) : act_strdup(urls[i]);
         json_t *none = NULL;
-        assert_fails(arm_get(f.arm, url, NULL, "look at 'x'", &none, &f.err), f.err, ACT_FAIL,
-                     "which is not at");
+        assert_fails(arm_get(f.arm, url, NULL, "look at 'x'", &none, &f.err), f.err, ACT_FAIL, "which is not at");
     }
     assert_int_equal(arm_trust(f.arm, "http://history.example", "the test", &f.err), -ACT_CONFIG);
     assert_int_equal(arm_trust(f.arm, "https://chinaeast.api.ml.azure.cn", "the test", &f.err), -ACT_CONFIG);
@@ -257,16 +251,15 @@ TEST(errors_table)
          "{\"code\": "
          "\"BadArgument\", \"innerError\": {\"code\": \"ArgumentInvalid\", \"innerError\": null}}}, \"correlation\": "
          "{\"operation\": \"o1\", \"request\": \"r2\"}, \"componentName\": \"run-history\"}",
-         -ACT_FAIL, "ArgumentInvalid", "cannot look at 'x': HTTP 400: ArgumentInvalid: Bad (request id o1)",
-         "o1"},
+         -ACT_FAIL, "ArgumentInvalid", "cannot look at 'x': HTTP 400: ArgumentInvalid: Bad (request id o1)", "o1"},
         {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"message\": \"It has ended.\", "
          "\"details\": [], "
          "\"additionalInfo\": [{\"type\": \"ComponentName\", \"info\": {\"value\": \"managementfrontend\"}}, "
          "{\"type\": \"Correlation\", \"info\": {\"value\": {\"operation\": \"o2\", \"request\": \"r3\"}}}, "
          "{\"type\": \"InnerError\", \"info\": {\"value\": {\"code\": \"BadArgument\", \"innerError\": {\"code\": "
          "\"TerminalStatus\", \"innerError\": null}}}}]}}",
-         -ACT_FAIL, "TerminalStatus",
-         "cannot look at 'x': HTTP 400: TerminalStatus: It has ended (request id o2)", "o2"},
+         -ACT_FAIL, "TerminalStatus", "cannot look at 'x': HTTP 400: TerminalStatus: It has ended (request id o2)",
+         "o2"},
         {"HTTP/1.1 404 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"severity\": null, \"message\": \"No run.\", "
          "\"messageFormat\": \"No {what}.\", \"messageParameters\": {\"what\": \"run\"}, \"referenceCode\": null, "
          "\"detailsUri\": null, \"target\": null, \"details\": [], \"innerError\": {\"code\": \"NotFoundError\", "
@@ -275,8 +268,8 @@ TEST(errors_table)
          "\"request\": \"r4\"}, \"environment\": \"eastus\", \"location\": \"eastus\", \"time\": "
          "\"2026-11-22T09:03:44.6763704+00:00\", \"componentName\": \"run-history\", \"statusCode\": 404}",
          -ACT_NOT_FOUND, "NotFoundError", "HTTP 404: NotFoundError: No run (request id o3)", "o3"},
-        {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nx-ms-correlation-request-id: c2\r\n\r\n",
-         -ACT_NOT_FOUND, "", "cannot look at 'x': HTTP 404: there is none (request id c2)", "c2"},
+        {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nx-ms-correlation-request-id: c2\r\n\r\n", -ACT_NOT_FOUND, "",
+         "cannot look at 'x': HTTP 404: there is none (request id c2)", "c2"},
         {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"V\", \"message\": \"Bad.\", \"details\": [{\"code\": \"d\", "
          "\"message\": \"The image is gone.\"}, {\"message\": \"Bad.\"}]}}",
          -ACT_FAIL, "V", "cannot look at 'x': HTTP 400: V: Bad; The image is gone", ""},
@@ -291,8 +284,7 @@ TEST(errors_table)
          "HTTP 502: <html>  <h1>Bad gateway</h1></html>", ""},
         {"HTTP/1.1 503 Busy\r\n\r\n", -ACT_TEMPORARY, "", "cannot look at 'x': HTTP 503", ""},
         {"HTTP/1.1 400 No\r\n\r\n[1]", -ACT_FAIL, "", "HTTP 400: [1]", ""},
-        {"HTTP/1.1 400 No\r\n\r\n{\"error\": \"a text\"}", -ACT_FAIL, "", "HTTP 400: {\"error\": \"a text\"}",
-         ""},
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": \"a text\"}", -ACT_FAIL, "", "HTTP 400: {\"error\": \"a text\"}", ""},
         {OK "<html>", -ACT_FAIL, "", "the response is not JSON", ""},
         {OK, -ACT_FAIL, "", "the response is empty", ""},
         {OK "null", -ACT_FAIL, "", "the response is empty", ""},
@@ -339,8 +331,7 @@ TEST(what_is_missing_may_be_fine)
     struct fixture f;
 
     set_up(&f, answers, COUNT(answers));
-    struct arm_call call = {
-        .method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .missing_is_fine = true};
+    struct arm_call call = {.method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .missing_is_fine = true};
     assert_ok(arm_do(f.arm, &call, &f.err), f.err);
     assert_int_equal(call.status, 404);
     assert_null(call.response);
@@ -412,8 +403,7 @@ TEST(all_pages)
 TEST(pages_that_end_early)
 {
     static const char *const answers[] = {
-        OK
-        "{\"value\": [{\"n\": \"stop\"}, {\"n\": \"b\"}], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=1\"}"};
+        OK "{\"value\": [{\"n\": \"stop\"}, {\"n\": \"b\"}], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=1\"}"};
     struct act_buf out = {0};
     struct fixture f;
 
@@ -432,10 +422,8 @@ TEST(pages_that_go_wrong)
         const char *answers[4];
         const char *text;
     } rows[] = {
-        {{OK "{\"value\": [], \"nextLink\": \"https://evil.example/x\"}"},
-         "'https://evil.example/x', which is not at"},
-        {{OK "{\"value\": [], \"nextLink\": \"" A "\"}", OK "{\"value\": [], \"nextLink\": \"" A "\"}"},
-         "has no end"},
+        {{OK "{\"value\": [], \"nextLink\": \"https://evil.example/x\"}"}, "'https://evil.example/x', which is not at"},
+        {{OK "{\"value\": [], \"nextLink\": \"" A "\"}", OK "{\"value\": [], \"nextLink\": \"" A "\"}"}, "has no end"},
         {{OK "{\"value\": [], \"nextLink\": \"" A "\"}", OK "{\"value\": [], \"nextLink\": \"" B "\"}",
           OK "{\"value\": [], \"nextLink\": \"" A "\"}"},
          "has no end"},
@@ -466,11 +454,9 @@ static void note_progress(void *arg, const char *status, int percent)
 }
 
 /* Sends a request and follows it; what was told is in told. */
-static int change(struct fixture *f, const char *method, int64_t timeout_s, struct act_buf *told,
-                  json_t **out)
+static int change(struct fixture *f, const char *method, int64_t timeout_s, struct act_buf *told, json_t **out)
 {
-    struct arm_call call = {
-        .method = method, .what = "change 'x'", .url = act_strdup("/x"), .api_version = "v"};
+    struct arm_call call = {.method = method, .what = "change 'x'", .url = act_strdup("/x"), .api_version = "v"};
     int rc = arm_do(f->arm, &call, &f->err);
 
     *out = NULL;
@@ -512,17 +498,13 @@ TEST(operations_table)
          "l"},
         /* as a cancel is answered, and a cluster that is made */
         {"POST",
-         {"HTTP/1.1 202 Accepted\r\n" AGAIN
-          "Location: http://127.0.0.1:{port}/l/jc:w:x?api-version=v\r\n\r\nnull",
-          "HTTP/1.1 202 Accepted\r\n" AGAIN
-          "Location: http://127.0.0.1:{port}/l/jc:w:x?api-version=v\r\n\r\n{}",
-          OK},
+         {"HTTP/1.1 202 Accepted\r\n" AGAIN "Location: http://127.0.0.1:{port}/l/jc:w:x?api-version=v\r\n\r\nnull",
+          "HTTP/1.1 202 Accepted\r\n" AGAIN "Location: http://127.0.0.1:{port}/l/jc:w:x?api-version=v\r\n\r\n{}", OK},
          0,
          "InProgress -1;Succeeded -1;",
          NULL},
         {"PUT",
-         {"HTTP/1.1 201 Created\r\n" AGAIN OPERATION
-          "\r\n{\"properties\": {\"provisioningState\": \"Creating\"}}",
+         {"HTTP/1.1 201 Created\r\n" AGAIN OPERATION "\r\n{\"properties\": {\"provisioningState\": \"Creating\"}}",
           OK "{\"status\": \"Succeeded\", \"percentComplete\": 100.0}", OK "{\"name\": \"x\"}"},
          0,
          "Succeeded 100;",
@@ -548,9 +530,8 @@ TEST(operations_table)
          "cannot change 'x': Canceled",
          NULL},
         {"PUT",
-         {OK
-          "{\"properties\": {\"provisioningState\": \"Failed\", \"provisioningErrors\": [{\"error\": {\"code\": "
-          "\"C\", \"message\": \"Why.\"}}]}}"},
+         {OK "{\"properties\": {\"provisioningState\": \"Failed\", \"provisioningErrors\": [{\"error\": {\"code\": "
+             "\"C\", \"message\": \"Why.\"}}]}}"},
          -ACT_FAIL,
          "cannot change 'x': Failed: C: Why",
          NULL},

@@ -21,8 +21,7 @@ static struct auth *with_key(void)
     return auth;
 }
 
-static struct http_call call_with(const char *method, const char *url, size_t body_len,
-                                  const char *const *headers)
+static struct http_call call_with(const char *method, const char *url, size_t body_len, const char *const *headers)
 {
     struct http_call call = {.method = method, .url = act_strdup(url), .body_len = body_len};
 
@@ -34,13 +33,13 @@ static struct http_call call_with(const char *method, const char *url, size_t bo
     return call;
 }
 
-#define PUT_HEADERS                                                                                          \
-    {                                                                                                        \
-        "Content-Type: text/plain", "x-ms-version: 2021-12-02", "x-ms-blob-type: BlockBlob",                 \
-            "Content-MD5: XrY7u+Ae7tCTyyK7j1rNww==", "X-Ms-Meta-MTime: 1700000000", DATE, NULL               \
+#define PUT_HEADERS                                                                                                    \
+    {                                                                                                                  \
+        "Content-Type: text/plain", "x-ms-version: 2021-12-02", "x-ms-blob-type: BlockBlob",                           \
+            "Content-MD5: XrY7u+Ae7tCTyyK7j1rNww==", "X-Ms-Meta-MTime: 1700000000", DATE, NULL                         \
     }
-#define PUT_LINES                                                                                            \
-    "PUT\n\n\n11\nXrY7u+Ae7tCTyyK7j1rNww==\ntext/plain\n\n\n\n\n\n\nx-ms-blob-type:BlockBlob\n"              \
+#define PUT_LINES                                                                                                      \
+    "PUT\n\n\n11\nXrY7u+Ae7tCTyyK7j1rNww==\ntext/plain\n\n\n\n\n\n\nx-ms-blob-type:BlockBlob\n"                        \
     "x-ms-date:Fri, 20 Nov 2026 09:00:00 GMT\nx-ms-meta-mtime:1700000000\nx-ms-version:2021-12-02\n"
 
 TEST(shared_key_vectors)
@@ -51,11 +50,11 @@ TEST(shared_key_vectors)
         const char *headers[8];
         const char *text, *signature;
     } rows[] = {
-        {"PUT", "http://127.0.0.1:10000/devstoreaccount1/vect/dir/hello%20world.txt?timeout=30", 11,
-         PUT_HEADERS, PUT_LINES "/devstoreaccount1/devstoreaccount1/vect/dir/hello%20world.txt\ntimeout:30",
+        {"PUT", "http://127.0.0.1:10000/devstoreaccount1/vect/dir/hello%20world.txt?timeout=30", 11, PUT_HEADERS,
+         PUT_LINES "/devstoreaccount1/devstoreaccount1/vect/dir/hello%20world.txt\ntimeout:30",
          "Qiz/DUbuYvvpjxNJ6a+eV1MV7KKRwWzqYGmRAu6V130="},
-        {"PUT", "http://devstoreaccount1.blob.localhost:10000/vect/dir/hello%20world.txt?timeout=30", 11,
-         PUT_HEADERS, PUT_LINES "/devstoreaccount1/vect/dir/hello%20world.txt\ntimeout:30",
+        {"PUT", "http://devstoreaccount1.blob.localhost:10000/vect/dir/hello%20world.txt?timeout=30", 11, PUT_HEADERS,
+         PUT_LINES "/devstoreaccount1/vect/dir/hello%20world.txt\ntimeout:30",
          "0/Z3IPNHBB0qUu0fbXWPglhmW4OvW8FaL+RAso1xpJY="},
         {"GET",
          "http://127.0.0.1:10000/devstoreaccount1/vect?restype=container&comp=list&prefix=dir%2Fhello%20&"
@@ -97,12 +96,11 @@ TEST(string_to_sign_table)
          {NULL},
          "GET\n\n\n\n\n\n\n\n\n\n\n\n/a/c\na:\na-b:x=y=z\nb:1,2\nc:"},
         {"https://a.example/c",
-         {"Content-Encoding: e", "Content-Language: l", "If-Modified-Since: s", "If-Match: m",
-          "If-None-Match: *", "If-Unmodified-Since: u", "Range: bytes=0-1", "Date: d", NULL},
+         {"Content-Encoding: e", "Content-Language: l", "If-Modified-Since: s", "If-Match: m", "If-None-Match: *",
+          "If-Unmodified-Since: u", "Range: bytes=0-1", "Date: d", NULL},
          "GET\ne\nl\n\n\n\nd\ns\nm\n*\nu\nbytes=0-1\n/a/c"},
         {"https://a.example/c",
-         {"x-ms-meta-a-b: 1", "X-MS-Meta-A: 2", "x-ms-meta-k: ", "x-msx: no", "x-ms-range:  bytes=0-1 ",
-          NULL},
+         {"x-ms-meta-a-b: 1", "X-MS-Meta-A: 2", "x-ms-meta-k: ", "x-msx: no", "x-ms-range:  bytes=0-1 ", NULL},
          "GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-meta-a:2\nx-ms-meta-a-b:1\nx-ms-meta-k:\nx-ms-range:bytes=0-1\n/a/"
          "c"},
     };
@@ -194,8 +192,7 @@ TEST(credentials_table)
     for (size_t i = 0; i < COUNT(rows); i++) {
         err = (struct act_error){0};
         struct auth *auth = NULL;
-        assert_int_equal(auth_new(rows[i].account, rows[i].key, rows[i].sas, rows[i].prefer, &auth, &err),
-                         rows[i].rc);
+        assert_int_equal(auth_new(rows[i].account, rows[i].key, rows[i].sas, rows[i].prefer, &auth, &err), rows[i].rc);
         if (rows[i].rc == 0) {
             assert_int_equal(auth_kind_of(auth), rows[i].kind);
             assert_string_equal(auth_account(auth), rows[i].account);
@@ -439,8 +436,7 @@ TEST(what_may_go_where)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct auth_address a = {
-            .url = rows[i].url, .said_by = "'endpoint' of 'a.yaml'", .owner = rows[i].owner};
+        struct auth_address a = {.url = rows[i].url, .said_by = "'endpoint' of 'a.yaml'", .owner = rows[i].owner};
         int rc = auth_check_address(&a, &err);
         if (rc != (rows[i].fine ? 0 : -ACT_DENIED))
             fail_msg("row %zu: %d", i, rc);

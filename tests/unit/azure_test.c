@@ -170,8 +170,8 @@ static int run_with(const char *sas, struct store_call *call, const char *const 
     return rc;
 }
 
-#define RUN(call, ...)                                                                                       \
-    run_with(NULL, call, (const char *const[]){__VA_ARGS__},                                                 \
+#define RUN(call, ...)                                                                                                 \
+    run_with(NULL, call, (const char *const[]){__VA_ARGS__},                                                           \
              sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 static struct store_call call_of(enum store_op op, const char *key)
@@ -229,8 +229,8 @@ TEST(test_get)
         {10, 4, "206 Partial Content|Content-Range: bytes 10-9/10", "200 OK|Content-Length: 10", 0, 0, 10},
         {0, 4, "503 Busy|Retry-After: 0", "206 P|Content-Range: bytes 0-3/4|\n0123", 0, 4, 4},
         {0, 4, NULL, "206 P|Content-Range: bytes 0-3/4|\n0123", 0, 4, 4},
-        {0, 4, "206 P|Content-Length: 4|Content-Range: bytes 0-3/4|\n01",
-         "206 P|Content-Range: bytes 0-3/4|\n0123", 0, 4, 4},
+        {0, 4, "206 P|Content-Length: 4|Content-Range: bytes 0-3/4|\n01", "206 P|Content-Range: bytes 0-3/4|\n0123", 0,
+         4, 4},
         {0, 4, "302 Found|Location: http://127.0.0.1:1/|", NULL, -ACT_FAIL, 0, 0},
     };
 
@@ -309,23 +309,23 @@ TEST(test_metadata)
 /* ---- lists of blocks */
 
 #define BLOCK(name, size) "<Block><Name>" name "</Name><Size>" size "</Size></Block>"
-#define BLOCKS(committed, uncommitted)                                                                       \
-    "200 OK|\n<?xml version=\"1.0\"?><BlockList><CommittedBlocks>" committed                                 \
+#define BLOCKS(committed, uncommitted)                                                                                 \
+    "200 OK|\n<?xml version=\"1.0\"?><BlockList><CommittedBlocks>" committed                                           \
     "</CommittedBlocks><UncommittedBlocks>" uncommitted "</UncommittedBlocks></BlockList>"
 #define ID(last) "AAECAwQFBgcICQoLDA0ODwAAAA" last /* upload 000102..0f, blocks 0 and on: A=, E=, I= */
 
 /* ---- listing */
 
-#define LIST(blobs, marker)                                                                                  \
-    "200 OK|Content-Type: application/xml|\n\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?>"          \
-    "<EnumerationResults ContainerName=\"cont\"><Blobs>" blobs "</Blobs><NextMarker>" marker                 \
+#define LIST(blobs, marker)                                                                                            \
+    "200 OK|Content-Type: application/xml|\n\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?>"                    \
+    "<EnumerationResults ContainerName=\"cont\"><Blobs>" blobs "</Blobs><NextMarker>" marker                           \
     "</NextMarker></EnumerationResults>"
-#define BLOB(name)                                                                                           \
-    "<Blob><Name>" name "</Name><Properties><Etag>0x8D</Etag><Content-Length>3</Content-Length>"             \
+#define BLOB(name)                                                                                                     \
+    "<Blob><Name>" name "</Name><Properties><Etag>0x8D</Etag><Content-Length>3</Content-Length>"                       \
     "<Content-MD5 /></Properties><Metadata><mtime>2023-11-14T22:13:20Z</mtime></Metadata></Blob>"
-#define FOLDER(name)                                                                                         \
-    "<Blob><Name>" name "</Name><Properties><Content-Length>0</Content-Length></Properties>"                 \
-    "<Metadata><Hdi_isfolder>true</Hdi_isfolder><permissions>16872</permissions>"                            \
+#define FOLDER(name)                                                                                                   \
+    "<Blob><Name>" name "</Name><Properties><Content-Length>0</Content-Length></Properties>"                           \
+    "<Metadata><Hdi_isfolder>true</Hdi_isfolder><permissions>16872</permissions>"                                      \
     "<mtime>2023-11-14T22:13:20Z</mtime></Metadata></Blob>"
 #define PREFIX(name) "<BlobPrefix><Name>" name "</Name></BlobPrefix>"
 
@@ -402,20 +402,16 @@ TEST(test_list_pages)
         {"", false, {LIST(BLOB("a"), "m"), LIST("", "n"), LIST(BLOB("b"), "")}, "af ||bf |"},
         {"",
          false,
-         {LIST(
-             "<Blob><Name Encoded=\"true\">a%EF%BF%BE%25</Name><Properties><Content-Length>1</Content-Length>"
-             "</Properties></Blob>",
-             "")},
+         {LIST("<Blob><Name Encoded=\"true\">a%EF%BF%BE%25</Name><Properties><Content-Length>1</Content-Length>"
+               "</Properties></Blob>",
+               "")},
          "a\xef\xbf\xbe%f |"},
         {"", false, {LIST(BLOB("a%41&amp;&lt;"), "")}, "a%41&<f |"},
         /* Folders of a hierarchical account: only the empty ones are entries, in their place. */
         {"", false, {LIST(FOLDER("a") BLOB("a/x") FOLDER("b") FOLDER("b/c"), "")}, "a/xf b/c/F |"},
         {"", false, {LIST(FOLDER("a") BLOB("a-b") BLOB("a0"), "")}, "a-bf a/F a0f |"},
         {"", false, {LIST(FOLDER("a"), "m"), LIST(BLOB("a-b") BLOB("a/x"), "")}, "|a-bf a/xf |"},
-        {"",
-         false,
-         {LIST(FOLDER("a"), "m"), LIST(BLOB("a-b"), "n"), LIST(BLOB("a0"), "")},
-         "|a-bf |a/F a0f |"},
+        {"", false, {LIST(FOLDER("a"), "m"), LIST(BLOB("a-b"), "n"), LIST(BLOB("a0"), "")}, "|a-bf |a/F a0f |"},
         {"", false, {LIST(FOLDER("a"), "m"), LIST("", "")}, "|a/F |"},
         {"", false, {LIST(FOLDER("a") FOLDER("a-"), "m"), LIST(BLOB("a-/x"), "")}, "|a-/xf a/F |"},
         {"", false, {LIST(FOLDER("a/") FOLDER("a"), "")}, "a/F |"},
@@ -478,9 +474,8 @@ TEST(test_list_request)
     call.list.delimiter = true;
     call.list.max = 9999;
     assert_ok(RUN(&call, LIST(FOLDER("a b/+&amp;\xc3\xa9/d"), "op+aque&amp; =")), err);
-    assert_has(server.requests[0],
-               "GET /acct/cont?restype=container&comp=list&include=metadata&maxresults=5000"
-               "&delimiter=%2F&prefix=a%20b%2F%2B%26%C3%A9 HTTP/1.1\r\n");
+    assert_has(server.requests[0], "GET /acct/cont?restype=container&comp=list&include=metadata&maxresults=5000"
+                                   "&delimiter=%2F&prefix=a%20b%2F%2B%26%C3%A9 HTTP/1.1\r\n");
     forget_requests();
 
     /* What the first page held back comes with all its attributes. */
@@ -490,8 +485,7 @@ TEST(test_list_request)
     call.list.max = 3;
     call.list.delimiter = false;
     assert_ok(RUN(&call, LIST("", "")), err);
-    assert_has(server.requests[0],
-               "&maxresults=3&prefix=a%20b%2F%2B%26%C3%A9&marker=op%2Baque%26%20%3D HTTP");
+    assert_has(server.requests[0], "&maxresults=3&prefix=a%20b%2F%2B%26%C3%A9&marker=op%2Baque%26%20%3D HTTP");
     assert_int_equal(call.list.page.n, 1);
     assert_string_equal(call.list.page.v[0].key, "a b/+&\xc3\xa9/d/");
     assert_int_equal(call.list.page.v[0].mtime_ns, 1700000000000000000);
@@ -571,9 +565,8 @@ TEST(test_requests)
 TEST(test_list_ahead)
 {
     static const char *const answers[] = {
-        LIST(BLOB("a"), "m&amp;1"), LIST(BLOB("b"), "m2"), "403 F|",
-        LIST(BLOB("c"), "m3"),      LIST(BLOB("d"), "m4"), LIST(BLOB("a"), ""),
-        LIST(BLOB("c"), "m&#51;"),
+        LIST(BLOB("a"), "m&amp;1"), LIST(BLOB("b"), "m2"),     "403 F|", LIST(BLOB("c"), "m3"), LIST(BLOB("d"), "m4"),
+        LIST(BLOB("a"), ""),        LIST(BLOB("c"), "m&#51;"),
     };
     static const struct {
         const char *marker;
@@ -639,11 +632,11 @@ TEST(test_list_kinds)
 /* Of names with blocks alone, empty blobs and others, the first are leftovers. */
 TEST(test_leftovers)
 {
-#define EMPTY(name, more)                                                                                    \
+#define EMPTY(name, more)                                                                                              \
     "<Blob><Name>" name "</Name><Properties><Content-Length>0</Content-Length>" more "</Properties></Blob>"
     static const char *const answers[] = {
-        LIST(EMPTY("a", "") EMPTY("b", "<Content-MD5>1B2M2Y8AsgTpgAmY7PhCfg==</Content-MD5>") BLOB("c"), ""),
-        "404 N|", BLOCKS("", BLOCK("MDA=", "5") BLOCK(ID("A="), "7"))};
+        LIST(EMPTY("a", "") EMPTY("b", "<Content-MD5>1B2M2Y8AsgTpgAmY7PhCfg==</Content-MD5>") BLOB("c"), ""), "404 N|",
+        BLOCKS("", BLOCK("MDA=", "5") BLOCK(ID("A="), "7"))};
     struct store_call call = call_of(STORE_LIST, "");
 
     call.list.leftovers = true;
@@ -776,10 +769,7 @@ TEST(test_blocks)
         {"200 OK|\n<html/>", "not a block list", 0, {{0}}},
         {"200 OK|\n<BlockList><CommittedBlocks>", "unusable answer", 0, {{0}}},
         {BLOCKS("", BLOCK(ID("A="), "x")), "the size 'x'", 0, {{0}}},
-        {BLOCKS(BLOCK(ID("A="), "1"), "<Block><Name>" ID("A=") "</Name></Block>"),
-         "without a size",
-         0,
-         {{0}}},
+        {BLOCKS(BLOCK(ID("A="), "1"), "<Block><Name>" ID("A=") "</Name></Block>"), "without a size", 0, {{0}}},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -792,8 +782,7 @@ TEST(test_blocks)
             assert_has(act_error_text(&err), rows[i].error);
         assert_int_equal(call.blocks.n_found, rows[i].n);
         for (size_t b = 0; b < rows[i].n; b++) {
-            assert_int_equal(store_block_index(&call.blocks.upload_id, &call.blocks.found[b]),
-                             rows[i].found[b][0]);
+            assert_int_equal(store_block_index(&call.blocks.upload_id, &call.blocks.found[b]), rows[i].found[b][0]);
             assert_int_equal(call.blocks.found[b].len, rows[i].found[b][1]);
             assert_int_equal(call.blocks.found[b].committed, rows[i].found[b][2]);
         }
@@ -805,8 +794,8 @@ TEST(test_blocks)
 
 /* ---- many deletes */
 
-#define PART(id, status, more)                                                                               \
-    "--answer\r\nContent-Type: application/http\r\nContent-ID: " id "\r\n\r\nHTTP/1.1 " status "\r\n" more   \
+#define PART(id, status, more)                                                                                         \
+    "--answer\r\nContent-Type: application/http\r\nContent-ID: " id "\r\n\r\nHTTP/1.1 " status "\r\n" more             \
     "x-ms-request-id: 7\r\n\r\n"
 #define BATCH(parts) "202 Accepted|Content-Type: multipart/mixed; boundary=answer|\n" parts "--answer--"
 #define CODE(code)   "x-ms-error-code: " code "\r\n"
@@ -840,15 +829,12 @@ TEST(test_delete_many)
         {{"501 N|", "202 A|", "404 N|x-ms-error-code: BlobNotFound|", "202 A|"},
          {0, -ACT_NOT_FOUND, 0},
          "cannot delete 'cont/b': HTTP 404 BlobNotFound"},
-        {{"403 F|x-ms-error-code: AuthorizationPermissionMismatch|", "202 A|", "202 A|", "202 A|"},
-         {0, 0, 0},
-         NULL},
+        {{"403 F|x-ms-error-code: AuthorizationPermissionMismatch|", "202 A|", "202 A|", "202 A|"}, {0, 0, 0}, NULL},
         {{"202 A|Content-Type: multipart/mixed; boundary=answer|\n--answer\r\n\r\nHTTP/1.1 400 B\r\n\r\n--answer--",
           "202 A|", "202 A|", "202 A|"},
          {0, 0, 0},
          NULL},
-        {{BATCH(PART("0", "202 A", "") PART("0", "202 A", "") PART("2", "202 A", "")), "202 A|", "202 A|",
-          "202 A|"},
+        {{BATCH(PART("0", "202 A", "") PART("0", "202 A", "") PART("2", "202 A", "")), "202 A|", "202 A|", "202 A|"},
          {0, 0, 0},
          NULL},
         {{"202 A|", "202 A|", "202 A|", "202 A|"}, {0, 0, 0}, NULL},
@@ -861,8 +847,7 @@ TEST(test_delete_many)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct store_deletion deletions[] = {
-            {.key = "a b"}, {.key = "b", .if_match = "\"0x1\""}, {.key = "c"}};
+        struct store_deletion deletions[] = {{.key = "a b"}, {.key = "b", .if_match = "\"0x1\""}, {.key = "c"}};
         struct store_call call = call_of(STORE_DELETE_MANY, "");
         size_t n = COUNT(rows[i].answers);
         call.delete_many.v = deletions;
@@ -878,8 +863,7 @@ TEST(test_delete_many)
         assert_has(server.requests[0], "POST /acct/cont?restype=container&comp=batch HTTP");
         store_call_release(&call);
         if (i == 0) {
-            assert_has(server.requests[0],
-                       "Content-ID: 0\r\n\r\nDELETE /acct/cont/a%20b HTTP/1.1\r\nx-ms-date: ");
+            assert_has(server.requests[0], "Content-ID: 0\r\n\r\nDELETE /acct/cont/a%20b HTTP/1.1\r\nx-ms-date: ");
             assert_has(server.requests[0], "\r\nIf-Match: \"0x1\"\r\n");
             assert_has_not(strstr(server.requests[0], "\r\n\r\n"), "x-ms-version");
         } else if (i == 3) {
@@ -928,10 +912,7 @@ TEST(test_ambiguous)
          true,
          {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|x-ms-meta-act_upload: other|ETag: 1|"},
          -ACT_PARTIAL},
-        {STORE_PUT,
-         true,
-         {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|ETag: 1|"},
-         -ACT_PARTIAL},
+        {STORE_PUT, true, {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|ETag: 1|"}, -ACT_PARTIAL},
         {STORE_PUT, true, {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "404 Not Found"}, -ACT_PARTIAL},
         {STORE_PUT, true, {"409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|ETag: 1|"}, -ACT_PARTIAL},
         {STORE_PUT, true, {"409 C|x-ms-error-code: BlobAlreadyExists|", "404 Not Found"}, -ACT_PARTIAL},
@@ -1049,8 +1030,7 @@ TEST(test_errors)
          "of this upload are gone; upload it again",
          -ACT_TEMPORARY},
         {"501 N|", "cannot look at 'cont/k': HTTP 501", -ACT_FAIL},
-        {"418 T|x-ms-error-code: Tea\x1b[31mpot|", "cannot look at 'cont/k': HTTP 418 Tea?[31mpot",
-         -ACT_FAIL},
+        {"418 T|x-ms-error-code: Tea\x1b[31mpot|", "cannot look at 'cont/k': HTTP 418 Tea?[31mpot", -ACT_FAIL},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -1107,8 +1087,7 @@ TEST(test_sas)
     static const struct {
         const char *sas, *hint;
     } rows[] = {
-        {"?sv=2021-12-02&se=2024-01-02T03%3A04%3A05Z&sr=c&sp=r&sig=geheim",
-         "the SAS expired at 2024-01-02T03:04:05Z"},
+        {"?sv=2021-12-02&se=2024-01-02T03%3A04%3A05Z&sr=c&sp=r&sig=geheim", "the SAS expired at 2024-01-02T03:04:05Z"},
         {"sv=2021-12-02&sr=c&se=2024-01-02&sp=r&sig=geheim", "the SAS expired at 2024-01-02T00:00:00Z"},
         {"se=2199-01-02T03:04:05Z&sr=c&sp=r&sig=geheim", "check the account name"},
         {"sse=2001-01-02&se=nonsense&sig=geheim", "check the account name"},
@@ -1136,15 +1115,12 @@ TEST(test_copy)
         const char *text;
     } rows[] = {
         {{"202 A|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
-        {{"202 A|" PENDING, "200 OK|" PENDING, "200 OK|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"},
-         0,
-         ""},
+        {{"202 A|" PENDING, "200 OK|" PENDING, "200 OK|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
         {{"202 A|" PENDING, "200 OK|x-ms-copy-id: c2|x-ms-copy-status: success|ETag: 7|"},
          -ACT_TEMPORARY,
          "something else was written there"},
         {{"202 A|" PENDING, "200 OK|ETag: 7|"}, -ACT_TEMPORARY, "something else was written there"},
-        {{"202 A|" PENDING,
-          "200 OK|x-ms-copy-id: c1|x-ms-copy-status: failed|x-ms-copy-status-description: 500 Oops|"},
+        {{"202 A|" PENDING, "200 OK|x-ms-copy-id: c1|x-ms-copy-status: failed|x-ms-copy-status-description: 500 Oops|"},
          -ACT_FAIL,
          "copy failed: 500 Oops"},
         {{"202 A|" PENDING, "404 N|"}, -ACT_NOT_FOUND, "HTTP 404"},
@@ -1214,14 +1190,14 @@ TEST(test_put_from)
         {"403 F|x-ms-error-code: AuthenticationFailed|x-ms-copy-source-status-code: 403|"
          "x-ms-copy-source-error-code: AuthorizationFailure|",
          -ACT_DENIED, true, "the source answered 403 AuthorizationFailure"},
-        {"404 N|x-ms-error-code: CannotVerifyCopySource|x-ms-copy-source-status-code: 404|", -ACT_NOT_FOUND,
-         true, "the source answered 404"},
+        {"404 N|x-ms-error-code: CannotVerifyCopySource|x-ms-copy-source-status-code: 404|", -ACT_NOT_FOUND, true,
+         "the source answered 404"},
         {"400 B|\n<Error><Code>InvalidHeaderValue</Code><Message>http://other/c/s?sv=1&amp;sig=geheim is "
          "not valid.</Message></Error>",
          -ACT_FAIL, true, "sig=REDACTED"},
         {"412 P|x-ms-error-code: SourceConditionNotMet|", -ACT_TEMPORARY, false, "the source has changed"},
-        {"409 C|x-ms-error-code: CannotVerifyCopySource|x-ms-copy-source-status-code: 503|", -ACT_TEMPORARY,
-         false, "the source answered 503"},
+        {"409 C|x-ms-error-code: CannotVerifyCopySource|x-ms-copy-source-status-code: 503|", -ACT_TEMPORARY, false,
+         "the source answered 503"},
         {"403 F|x-ms-error-code: AuthorizationPermissionMismatch|", -ACT_DENIED, false, "HTTP 403"},
         {"404 N|x-ms-error-code: ContainerNotFound|", -ACT_NOT_FOUND, false, "HTTP 404"},
     };
@@ -1307,12 +1283,8 @@ TEST(test_fit_ids)
         int rc;
         const char *last; /* request */
     } rows[] = {
-        {{REFUSED, BLOCKS("", BLOCK(OTHER16, "1")), "201 C|"},
-         0,
-         "blockid=AAECAwQFBgcICQoLAAAAAg%3D%3D HTTP"},
-        {{REFUSED, BLOCKS(BLOCK(OTHER24, "1"), ""), "201 C|"},
-         0,
-         "blockid=AAECAwQFBgcICQoLDA0ODwAAAAIAAAAA HTTP"},
+        {{REFUSED, BLOCKS("", BLOCK(OTHER16, "1")), "201 C|"}, 0, "blockid=AAECAwQFBgcICQoLAAAAAg%3D%3D HTTP"},
+        {{REFUSED, BLOCKS(BLOCK(OTHER24, "1"), ""), "201 C|"}, 0, "blockid=AAECAwQFBgcICQoLDA0ODwAAAAIAAAAA HTTP"},
         {{REFUSED, BLOCKS(BLOCK(OTHER16, "1"), BLOCK(OTHER24, "1")), "201 C|"},
          0,
          "blockid=AAECAwQFBgcICQoLDA0ODwAAAAIAAAAA HTTP"},
@@ -1323,8 +1295,7 @@ TEST(test_fit_ids)
         {{REFUSED, BLOCKS("", ""), REFUSED, BLOCKS("", ""), REFUSED}, -ACT_FAIL, "comp=block&"},
         {{REFUSED, "403 F|"}, -ACT_FAIL, "comp=blocklist"},
         /* too short: only where there is no blob */
-        {{REFUSED, BLOCKS("", BLOCK("MDA=", "1")), BLOCKS("", BLOCK("MDA=", "1")),
-          "200 OK|Content-Length: 3|"},
+        {{REFUSED, BLOCKS("", BLOCK("MDA=", "1")), BLOCKS("", BLOCK("MDA=", "1")), "200 OK|Content-Length: 3|"},
          -ACT_FAIL,
          "HEAD /acct/cont/k HTTP"},
     };
@@ -1364,9 +1335,7 @@ TEST(test_clear)
         {{LEFT, "404 N|", "201 C|ETag: \"0x7\"|", "412 P|"}, 0, NULL},
         {{LEFT, "404 N|", "201 C|ETag: \"0x7\"|", "404 N|"}, 0, NULL},
         {{LEFT, "404 N|", TAKEN, "200 OK|ETag: \"0x7\"|"}, -ACT_TEMPORARY, "written there meanwhile"},
-        {{LEFT, "404 N|", NULL, TAKEN, "200 OK|x-ms-meta-act_upload: {upload}|ETag: \"0x7\"|", "202 A|"},
-         0,
-         NULL},
+        {{LEFT, "404 N|", NULL, TAKEN, "200 OK|x-ms-meta-act_upload: {upload}|ETag: \"0x7\"|", "202 A|"}, 0, NULL},
         {{LEFT, "200 OK|Content-Length: 0|"}, -ACT_FAIL, "it is an object"},
         {{"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND, "BlobNotFound"},
         {{LEFT, "403 F|"}, -ACT_DENIED, "HTTP 403"},

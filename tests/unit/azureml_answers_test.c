@@ -168,11 +168,10 @@ TEST(runs)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_status s;
         azureml_read_run(json_array_get(list, i), &s);
-        if (s.state != rows[i].state || s.started_unix_s != rows[i].started ||
-            s.ended_unix_s != rows[i].ended || !strstr(s.reason, rows[i].part) ||
-            s.exit_status != rows[i].exit_status)
-            fail_msg("row %zu: %s, %lld, %lld, '%s', %d", i, run_state_name(s.state),
-                     (long long)s.started_unix_s, (long long)s.ended_unix_s, s.reason, s.exit_status);
+        if (s.state != rows[i].state || s.started_unix_s != rows[i].started || s.ended_unix_s != rows[i].ended ||
+            !strstr(s.reason, rows[i].part) || s.exit_status != rows[i].exit_status)
+            fail_msg("row %zu: %s, %lld, %lld, '%s', %d", i, run_state_name(s.state), (long long)s.started_unix_s,
+                     (long long)s.ended_unix_s, s.reason, s.exit_status);
     }
 }
 
@@ -247,12 +246,10 @@ TEST(a_cluster_that_is_not_there)
     struct bed b;
 
     prepare(&b, "aml");
-    will_say(&b, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nx-ms-correlation-request-id: c1\r\n\r\n",
-             NULL);
+    will_say(&b, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nx-ms-correlation-request-id: c1\r\n\r\n", NULL);
     struct platform *p = begin(&b);
     assert_int_equal(platform_get_cluster(p, "none", &found, &b.err), -ACT_NOT_FOUND);
-    assert_non_null(
-        strstr(act_error_text(&b.err), "cannot look at the cluster 'none': HTTP 404: there is none"));
+    assert_non_null(strstr(act_error_text(&b.err), "cannot look at the cluster 'none': HTTP 404: there is none"));
     assert_contains(act_error_text(&b.err), "'a cluster list'");
     end(&b);
 }

@@ -19,13 +19,12 @@
 #include "platform/azureml/azureml_internal.h"
 #include "store/store.h"
 
-#define WORKSPACE                                                                                            \
-    "/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/ws"
+#define WORKSPACE "/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/ws"
 /* A text that stays, for members that are not const. */
-#define FIXED(text)                                                                                          \
-    ({                                                                                                       \
-        static char text_[] = text;                                                                          \
-        text_;                                                                                               \
+#define FIXED(text)                                                                                                    \
+    ({                                                                                                                 \
+        static char text_[] = text;                                                                                    \
+        text_;                                                                                                         \
     })
 
 #define RUN "exp_1795300000_0123abcd"
@@ -34,21 +33,20 @@
 
 static struct config config_of(const char *platform)
 {
-    return (struct config){.cluster = FIXED("c1"),
-                           .file = FIXED("c1.yaml"),
-                           .project_root = FIXED("/project"),
-                           .platform = act_strdup(platform),
-                           .workspace = {.subscription_id = FIXED("s"),
-                                         .resource_group = FIXED("rg"),
-                                         .workspace_name = FIXED("ws")},
-                           .compute_target = FIXED("gpu"),
-                           .docker = {.image = FIXED("debian:12")},
-                           .azureml = {.priority = -1, .scale_interval = 480},
-                           .singularity_sla_tier = FIXED("Premium"),
-                           .singularity_instance_type = FIXED("Singularity.ND40rs_v2"),
-                           .experiment_name = FIXED("exp"),
-                           .multi_process = true,
-                           .gpu_per_node = 4};
+    return (struct config){
+        .cluster = FIXED("c1"),
+        .file = FIXED("c1.yaml"),
+        .project_root = FIXED("/project"),
+        .platform = act_strdup(platform),
+        .workspace = {.subscription_id = FIXED("s"), .resource_group = FIXED("rg"), .workspace_name = FIXED("ws")},
+        .compute_target = FIXED("gpu"),
+        .docker = {.image = FIXED("debian:12")},
+        .azureml = {.priority = -1, .scale_interval = 480},
+        .singularity_sla_tier = FIXED("Premium"),
+        .singularity_instance_type = FIXED("Singularity.ND40rs_v2"),
+        .experiment_name = FIXED("exp"),
+        .multi_process = true,
+        .gpu_per_node = 4};
 }
 
 static struct services services;
@@ -127,8 +125,7 @@ static void refused(const struct config *config, struct run_spec *spec, const ch
     err = (struct act_error){0};
     assert_int_equal(make_body(a, spec, &body, &err), -ACT_CONFIG);
     assert_null(body);
-    if (!strstr(act_error_text(&err), part) ||
-        !act_utf8_valid(act_error_text(&err), strlen(act_error_text(&err))))
+    if (!strstr(act_error_text(&err), part) || !act_utf8_valid(act_error_text(&err), strlen(act_error_text(&err))))
         fail_msg("'%s' is not in '%s'", part, act_error_text(&err));
     close_it(a);
     run_spec_release(spec);
@@ -218,8 +215,7 @@ TEST(folders_of_all_modes)
     add_folder(&spec, "models", "m", RUN_FOLDER_DOWNLOAD);
     add_folder(&spec, "results", "r", RUN_FOLDER_UPLOAD);
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
-    assert_string_equal(json_string_value(json_object_get(json_object_get(body, "properties"), "command")),
-                        command);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(body, "properties"), "command")), command);
     expect(body, "inputs/act_code", NULL);
     expect(body, "inputs/act_folder_0/mode", "'ReadOnlyMount'");
     expect(body, "inputs/act_folder_0/jobInputType", "'uri_folder'");
@@ -253,8 +249,7 @@ TEST(environment)
     expect(body, "environmentVariables/N", "'1'");
     expect(body, "environmentVariables/EMPTY", "''");
     assert_string_equal(
-        codec_json_str(json_object_get(json_object_get(body, "properties"), "environmentVariables"), "ODD",
-                       ""),
+        codec_json_str(json_object_get(json_object_get(body, "properties"), "environmentVariables"), "ODD", ""),
         "${{inputs.x}} \"\\ \n\xc3\xbc $HOME");
 
     spec = spec_of(1, 1, 1);
@@ -284,8 +279,7 @@ TEST(time_to_end)
             run_spec_add_env(&spec, "OMPI_MCA_odls_base_sigkill_timeout", rows[i].own);
         CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
         expect(body, "environmentVariables/OMPI_MCA_odls_base_sigkill_timeout", rows[i].seconds);
-        expect(body, "environmentVariables/PRTE_MCA_odls_base_sigkill_timeout",
-               rows[i].own ? "'15'" : rows[i].seconds);
+        expect(body, "environmentVariables/PRTE_MCA_odls_base_sigkill_timeout", rows[i].own ? "'15'" : rows[i].seconds);
     }
     free(config.platform);
 }
@@ -337,18 +331,16 @@ TEST(virtual_cluster)
     run_spec_add_env(&spec, "JOB_EXECUTION_MODE", "Other"); /* the user's word */
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
 
-    expect(
-        body, "computeId",
-        "'/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/gpu'");
+    expect(body, "computeId",
+           "'/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/gpu'");
     expect(body, "queueSettings", "{'jobTier':'Premium','priority':3}");
     expect(body, "resources/instanceType", "'Singularity.ND40rs_v2'");
     expect(body, "resources/properties/AISuperComputer",
            "{'interactive':false,'priority':'High','scalePolicy':{'autoScaleIntervalInSec':36000,"
            "'maxInstanceTypeCount':2,'minInstanceTypeCount':2},'slaTier':'Premium'}");
-    expect(
-        body, "environmentVariables",
-        "{'AZUREML_COMPUTE_USE_COMMON_RUNTIME':'true','JOB_EXECUTION_MODE':'Other',"
-        "'OMPI_MCA_odls_base_sigkill_timeout':'5','PRTE_MCA_odls_base_sigkill_timeout':'5','WORLD_SIZE':'16'}");
+    expect(body, "environmentVariables",
+           "{'AZUREML_COMPUTE_USE_COMMON_RUNTIME':'true','JOB_EXECUTION_MODE':'Other',"
+           "'OMPI_MCA_odls_base_sigkill_timeout':'5','PRTE_MCA_odls_base_sigkill_timeout':'5','WORLD_SIZE':'16'}");
     config.azureml.priority = 2;
     config.multi_process = false;
     spec = spec_of(1, 1, 1);
@@ -499,10 +491,10 @@ TEST(job_of_another_tool)
     struct config config = config_of("aml");
     struct azureml *a = open_it(&config);
     struct run_spec back;
-    CODEC_AUTOJSON json_t *job = json_pack(
-        "{s:{s:s, s:s, s:n, s:{s:i}, s:{s:i}, s:n, s:{s:s}}}", "properties", "command", "python x.py | tee y",
-        "experimentName", "other", "properties", "resources", "instanceCount", 3, "distribution",
-        "processCountPerInstance", 2, "environmentVariables", "tags", "a", "b");
+    CODEC_AUTOJSON json_t *job =
+        json_pack("{s:{s:s, s:s, s:n, s:{s:i}, s:{s:i}, s:n, s:{s:s}}}", "properties", "command", "python x.py | tee y",
+                  "experimentName", "other", "properties", "resources", "instanceCount", 3, "distribution",
+                  "processCountPerInstance", 2, "environmentVariables", "tags", "a", "b");
 
     assert_ok(azureml_read_spec(a, RUN, job, &back, &err), err);
     assert_int_equal(back.argv.n, 3);
@@ -510,8 +502,7 @@ TEST(job_of_another_tool)
     assert_string_equal(back.cluster, "c1");
     assert_true(back.nodes == 3 && back.procs_per_node == 2 && back.gpus_per_node == 2 && !back.package_key);
     run_spec_release(&back);
-    CODEC_AUTOJSON json_t *empty =
-        json_pack("{s:{s:s, s:i}}", "properties", "jobType", "AutoML", "resources", 1);
+    CODEC_AUTOJSON json_t *empty = json_pack("{s:{s:s, s:i}}", "properties", "jobType", "AutoML", "resources", 1);
     assert_int_equal(azureml_read_spec(a, RUN, empty, &back, &err), -ACT_FAIL);
     close_it(a);
     free(config.platform);
@@ -535,21 +526,20 @@ TEST(states)
         {"{'status':'Sleeping'}", RUN_UNKNOWN, "'Sleeping'", 0},
         {"{'status':'Queued','tags':{'amlk8s status':'RUNNING'}}", RUN_RUNNING, "", 0},
         {"{'status':'Canceled','tags':{'amlk8s status':'Killing'}}", RUN_FAILED, "", ACT_FAIL},
-        {"{'status':'Canceled','tags':{'amlk8s status':'failed'}}", RUN_FAILED, "the cluster ended it",
-         ACT_FAIL},
+        {"{'status':'Canceled','tags':{'amlk8s status':'failed'}}", RUN_FAILED, "the cluster ended it", ACT_FAIL},
         {"{'status':'Completed','tags':{'amlk8s status':'failed'}}", RUN_COMPLETED, "", 0},
         {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{\\'CurrentNodeCount\\':3,"
          "\\'PreparingNodeCount\\':2}'}}",
          RUN_QUEUED, "(Queued); nodes: 3 in the cluster, 2 starting", 0},
         {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{\\'RunningNodeCount\\':\\'4\\'}'}}",
          RUN_QUEUED, "(Queued); nodes: 4 running", 0},
-        {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{\\'RunningNodeCount\\':null}'}}",
-         RUN_QUEUED, "(Queued)", 0},
+        {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{\\'RunningNodeCount\\':null}'}}", RUN_QUEUED,
+         "(Queued)", 0},
         {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{'}}", RUN_QUEUED, "free nodes", 0},
         {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'[1]'}}", RUN_QUEUED, "free nodes", 0},
         {"{'status':'Queued','tags':null,'queueingInfo':null}", RUN_QUEUED, "free nodes", 0},
-        {"{'status':'Queued','tags':[],'queueingInfo':{'code':null,'message':'2 jobs are before it'}}",
-         RUN_QUEUED, "(Queued); 2 jobs are before it", 0},
+        {"{'status':'Queued','tags':[],'queueingInfo':{'code':null,'message':'2 jobs are before it'}}", RUN_QUEUED,
+         "(Queued); 2 jobs are before it", 0},
         {"{'status':'Running','queueingInfo':{'message':'of old'}}", RUN_RUNNING, "", 0},
         {"{'status':'Canceled','cancelationReason':'by Jane'}", RUN_CANCELED, "by Jane", 0},
         {"{'status':null}", RUN_UNKNOWN, "does not say its state", 0},
@@ -560,8 +550,7 @@ TEST(states)
         {"{'status':'Failed','error':{'error':{'code':'UserError','message':'Execution failed. User process "
          "python exited with status code 7. Please look.','innerError':{'code':'Inner'}}}}",
          RUN_FAILED, "Inner: Execution failed", 7},
-        {"{'status':'Failed','error':{'error':{'message':'exited with status code 70000'}}}", RUN_FAILED, "",
-         ACT_FAIL},
+        {"{'status':'Failed','error':{'error':{'message':'exited with status code 70000'}}}", RUN_FAILED, "", ACT_FAIL},
         {"{'status':'Failed','error':{'error':{'code':'UserError','message':'No cores.','innerError':{'code':"
          "'QuotaExceeded'}}}}",
          RUN_FAILED, "QuotaExceeded: No cores", ACT_NO_CAPACITY},
@@ -580,8 +569,7 @@ TEST(states)
         azureml_read_run(run, &status);
         if (status.state != rows[i].state || !strstr(status.reason, rows[i].part) ||
             status.exit_status != rows[i].exit_status)
-            fail_msg("%s is %s, '%s', %d", text, run_state_name(status.state), status.reason,
-                     status.exit_status);
+            fail_msg("%s is %s, '%s', %d", text, run_state_name(status.state), status.reason, status.exit_status);
         assert_int_equal(azureml_state_of(codec_json_str(run, "status", "")) == RUN_UNKNOWN,
                          rows[i].state == RUN_UNKNOWN);
     }
@@ -601,8 +589,7 @@ TEST(times)
                 {"", 0}};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        CODEC_AUTOJSON json_t *run =
-            json_pack("{s:s, s:s}", "status", "Running", "startTimeUtc", rows[i].text);
+        CODEC_AUTOJSON json_t *run = json_pack("{s:s, s:s}", "status", "Running", "startTimeUtc", rows[i].text);
         struct run_status status;
         azureml_read_run(run, &status);
         assert_int_equal(status.started_unix_s, rows[i].unix_s);
@@ -652,8 +639,7 @@ TEST(datastores)
     expect(body, "containerName", "'my-data'");
     ACT_AUTOFREE char *tags = act_sprintf("{'act.credential':'%s'}", name + 13);
     expect(body, "tags", tags);
-    expect(body, "credentials",
-           "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
+    expect(body, "credentials", "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
     account.account_key = FIXED("b3RoZXI=");
     ACT_AUTOFREE char *rotated = azureml_datastore_name(&row, &account);
     assert_string_not_equal(name, rotated);
@@ -664,8 +650,7 @@ TEST(datastores)
     account.auth = FIXED("sas");
     CODEC_AUTOJSON json_t *sas = azureml_datastore_body(&row, &account);
     ACT_AUTOFREE char *of_sas = azureml_datastore_name(&row, &account);
-    expect(sas, "credentials",
-           "{'credentialsType':'Sas','secrets':{'sasToken':'?sv=1&sig=x','secretsType':'Sas'}}");
+    expect(sas, "credentials", "{'credentialsType':'Sas','secrets':{'sasToken':'?sv=1&sig=x','secretsType':'Sas'}}");
     assert_string_not_equal(of_sas, rotated);
     account.sas_token = FIXED("sv=2&sig=y");
     ACT_AUTOFREE char *renewed = azureml_datastore_name(&row, &account);
@@ -691,8 +676,7 @@ TEST(datastores)
 
 TEST(shares)
 {
-    struct config_folder row = {
-        .name = FIXED("data"), .storage_type = FIXED("file"), .file_share = FIXED("my-files")};
+    struct config_folder row = {.name = FIXED("data"), .storage_type = FIXED("file"), .file_share = FIXED("my-files")};
     struct config_account account = {.account_name = FIXED("acct"),
                                      .account_key = FIXED("a2V5"),
                                      .endpoint = FIXED("https://acct.blob.core.chinacloudapi.cn")};
@@ -706,8 +690,7 @@ TEST(shares)
     expect(body, "fileShareName", "'my-files'");
     expect(body, "containerName", NULL);
     expect(body, "endpoint", "'core.chinacloudapi.cn'");
-    expect(body, "credentials",
-           "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
+    expect(body, "credentials", "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
     row.file_share = FIXED("my-other");
     ACT_AUTOFREE char *other = azureml_datastore_name(&row, &account);
     assert_string_not_equal(name + 19, strrchr(other, '_') + 1);
@@ -800,8 +783,7 @@ TEST(environments_that_are_there)
         config.docker.image = act_strdup(rows[i][0]);
         struct azureml *a = open_it(&config);
         int rc = azureml_environment_id(a, &id, &err);
-        if (rc != (rows[i][1] == bad ? -ACT_CONFIG : 0) ||
-            (rc == 0 && !act_streq(id, rows[i][1]) && rows[i][1]))
+        if (rc != (rows[i][1] == bad ? -ACT_CONFIG : 0) || (rc == 0 && !act_streq(id, rows[i][1]) && rows[i][1]))
             fail_msg("'%s' is '%s' (%s)", rows[i][0], id ? id : "none", act_error_text(&err));
         assert_true(rc < 0 || !rows[i][1] == !id);
         close_it(a);
@@ -840,8 +822,7 @@ TEST(names_are_escaped)
 TEST(run_history)
 {
     static const char *const rows[][4] = {
-        {"azureml://eastus.api.azureml.ms/mlflow/v1.0/x", "westus", "AzureCloud",
-         "https://eastus.api.azureml.ms"},
+        {"azureml://eastus.api.azureml.ms/mlflow/v1.0/x", "westus", "AzureCloud", "https://eastus.api.azureml.ms"},
         {"azureml://private.link:8443/x", "", "AzureCloud", "https://private.link:8443"},
         {"azureml://evil@host/x", "East US", "AzureCloud", "https://eastus.api.azureml.ms"},
         {"", "East US 2", "AzureCloud", "https://eastus2.api.azureml.ms"},
@@ -853,8 +834,8 @@ TEST(run_history)
         const struct auth_cloud *cloud;
         setenv("AZURE_CLOUD", rows[i][2], 1);
         assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
-        CODEC_AUTOJSON json_t *workspace = json_pack("{s:s, s:{s:s}}", "location", rows[i][1], "properties",
-                                                     "mlFlowTrackingUri", rows[i][0]);
+        CODEC_AUTOJSON json_t *workspace =
+            json_pack("{s:s, s:{s:s}}", "location", rows[i][1], "properties", "mlFlowTrackingUri", rows[i][0]);
         char *tracking = azureml_tracking_history(workspace);
         ACT_AUTOFREE char *history = tracking ? tracking : azureml_region_history(workspace, cloud);
         if (!act_streq(history, rows[i][3]))
@@ -910,8 +891,8 @@ static char byte_at(size_t i)
 
 static void answer(int fd, int status, const char *headers, const char *body, size_t len)
 {
-    ACT_AUTOFREE char *head = act_sprintf(
-        "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %zu\r\n%s\r\n", status, len, headers);
+    ACT_AUTOFREE char *head =
+        act_sprintf("HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %zu\r\n%s\r\n", status, len, headers);
 
     if (send(fd, head, strlen(head), MSG_NOSIGNAL) < 0)
         return;
@@ -938,9 +919,8 @@ static void answer_head(int fd)
 {
     ACT_AUTOFREE char *date = time_header("Date", service.now);
     ACT_AUTOFREE char *changed = time_header("Last-Modified", service.changed);
-    ACT_AUTOFREE char *head =
-        act_sprintf("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %zu\r\n%s%s\r\n", service.size,
-                    date, changed);
+    ACT_AUTOFREE char *head = act_sprintf("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %zu\r\n%s%s\r\n",
+                                          service.size, date, changed);
 
     assert_int_equal(send(fd, head, strlen(head), MSG_NOSIGNAL), strlen(head));
 }
@@ -951,8 +931,7 @@ static void answer_part(int fd, const char *request)
     size_t from = 0, to = service.size;
 
     service.parts++;
-    if (strstr(request,
-               "Authorization")) { /* a URL that is signed needs no more, and the token is not for it */
+    if (strstr(request, "Authorization")) { /* a URL that is signed needs no more, and the token is not for it */
         answer(fd, 400, "", "", 0);
         return;
     }
@@ -1042,8 +1021,7 @@ static int start(void **state)
 
     (void)state;
     service.socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(service.socket, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(service.socket, 64) < 0 ||
+    if (bind(service.socket, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(service.socket, 64) < 0 ||
         getsockname(service.socket, (struct sockaddr *)&address, &len) < 0 || !mkdtemp(home))
         return -1;
     service.port = ntohs(address.sin_port);
@@ -1107,8 +1085,7 @@ static struct store *store_of(struct reader *r)
 
 static int read_it(struct reader *r, uint64_t offset, size_t len, size_t *got, struct act_error *e)
 {
-    struct store_call call = {
-        .op = STORE_GET, .key = LOG, .get = {.offset = offset, .sink = r->data, .sink_cap = len}};
+    struct store_call call = {.op = STORE_GET, .key = LOG, .get = {.offset = offset, .sink = r->data, .sink_cap = len}};
     int rc = store_do(store_of(r), &call, e);
 
     *got = call.get.got;
@@ -1193,8 +1170,7 @@ TEST(log_of_a_service_without_ranges)
 TEST(log_that_is_not_there)
 {
     struct reader r = reader_of(100);
-    struct store_call call = {
-        .op = STORE_GET, .key = "user_logs/other.txt", .get = {.sink = r.data, .sink_cap = 10}};
+    struct store_call call = {.op = STORE_GET, .key = "user_logs/other.txt", .get = {.sink = r.data, .sink_cap = 10}};
 
     for (int i = 1; i <= 2; i++) { /* the second time, it may be new */
         assert_int_equal(store_do(store_of(&r), &call, &err), -ACT_NOT_FOUND);
@@ -1302,8 +1278,7 @@ TEST(logs_into_files)
     assert_beginning(&parts[3], 8);
     assert_beginning(&parts[4], MIB);
     assert_int_equal(parts[2].stretch.got, size - 5 * MIB - 1);
-    assert_int_equal(moved, parts[0].stretch.got + parts[2].stretch.got + parts[3].stretch.got +
-                                parts[4].stretch.got);
+    assert_int_equal(moved, parts[0].stretch.got + parts[2].stretch.got + parts[3].stretch.got + parts[4].stretch.got);
     assert_int_equal(service.details, 2); /* one of them may be new */
     assert_int_equal(service.asked_behind, 0);
     assert_ok(fetch_them(&r, NULL, 0, &moved, &err), err);
@@ -1362,8 +1337,7 @@ TEST(logs_that_shrank)
 TEST(logs_that_are_others)
 {
     struct reader r = reader_of(9 * MIB);
-    struct part parts[] = {part_of(LOG, 6, 9 * MIB), part_of(LOG, 3 * MIB, 9 * MIB),
-                           part_of(LOG, 3 * MIB, 9 * MIB)};
+    struct part parts[] = {part_of(LOG, 6, 9 * MIB), part_of(LOG, 3 * MIB, 9 * MIB), part_of(LOG, 3 * MIB, 9 * MIB)};
     const struct {
         size_t i, at;
     } changes[] = {{0, 0}, {1, 3 * MIB - 1}};
@@ -1444,8 +1418,7 @@ TEST(names_of_attempts)
         {"user_logs/retry_012/std_log_process_0.txt", "user_logs/std_log_process_0.txt"},
         {"user_logs/retry_012/a/b.txt", "user_logs/a/b.txt"},
         {"user_logs/retry_x/a.txt", "attempts/1/user_logs/retry_x/a.txt"},
-        {"user_logs/retry_99999999999999999999/a.txt",
-         "attempts/1/user_logs/retry_99999999999999999999/a.txt"},
+        {"user_logs/retry_99999999999999999999/a.txt", "attempts/1/user_logs/retry_99999999999999999999/a.txt"},
         {"system_logs/lifecycler.log", "system_logs/lifecycler.log"},
         {"azureml-logs/retry_003/x.txt", "azureml-logs/retry_003/x.txt"},
         {"user_logs/retry_013/../../x.txt", NULL},
@@ -1470,8 +1443,8 @@ TEST(names_of_attempts)
 
 TEST(names_of_a_run_with_one_attempt)
 {
-    CODEC_AUTOJSON json_t *details = json_pack("{s:[{s:s, s:s}, {s:s}]}", "logFiles", "name",
-                                               "user_logs/std_log.txt", "url", "x", "name", "y");
+    CODEC_AUTOJSON json_t *details =
+        json_pack("{s:[{s:s, s:s}, {s:s}]}", "logFiles", "name", "user_logs/std_log.txt", "url", "x", "name", "y");
     CODEC_AUTOJSON json_t *files = azureml_log_files(details);
     CODEC_AUTOJSON json_t *none = azureml_log_files(NULL);
 

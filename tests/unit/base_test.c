@@ -502,13 +502,12 @@ TEST(digests_of_known_texts)
     free(mac);
     /* RFC 4231, test case 6: a key of more than a block */
     memset(long_key, 0xaa, sizeof(long_key));
-    mac = act_hmac_sha256_base64(long_key, sizeof(long_key),
-                                 "Test Using Larger Than Block-Size Key - Hash Key First", 54);
+    mac = act_hmac_sha256_base64(long_key, sizeof(long_key), "Test Using Larger Than Block-Size Key - Hash Key First",
+                                 54);
     assert_string_equal(mac, "YOQxWR7gtn8Niiaqy/W3f44LxiE3KMUUBUYEDw7jf1Q=");
     free(mac);
     assert_true(act_equal_secrets("", "") && act_equal_secrets("abc", "abc"));
-    assert_false(act_equal_secrets("abc", "abd") || act_equal_secrets("abc", "ab") ||
-                 act_equal_secrets("", "a"));
+    assert_false(act_equal_secrets("abc", "abd") || act_equal_secrets("abc", "ab") || act_equal_secrets("", "a"));
     uint8_t *raw = act_base64_decode("aGk=", &len);
     assert_int_equal(len, 2);
     assert_memory_equal(raw, "hi", 2);
@@ -561,8 +560,7 @@ TEST(hex_and_uuids)
     char one[ACT_UUID_TEXT], other[ACT_UUID_TEXT];
 
     assert_true(act_is_hex("0af9", 4));
-    assert_false(act_is_hex("0af", 4) || act_is_hex("0af90", 4) || act_is_hex("0AF9", 4) ||
-                 act_is_hex("0ag9", 4));
+    assert_false(act_is_hex("0af", 4) || act_is_hex("0af90", 4) || act_is_hex("0AF9", 4) || act_is_hex("0ag9", 4));
     act_uuid(one);
     act_uuid(other);
     assert_true(act_is_uuid(one) && act_is_uuid(other));
@@ -805,8 +803,7 @@ TEST(what_lies_below_is_reached_through_no_link)
     assert_non_null(mkdtemp(dir));
     ACT_AUTOFREE char *root = act_path_join(dir, "assets"), *real = act_path_join(dir, "real");
     ACT_AUTOFREE char *log = act_path_join(dir, "real/run/log"), *out = act_path_join(dir, "real/out");
-    ACT_AUTOFREE char *link = act_path_join(dir, "real/run/link"),
-                      *dangling = act_path_join(dir, "real/run/dangling");
+    ACT_AUTOFREE char *link = act_path_join(dir, "real/run/link"), *dangling = act_path_join(dir, "real/run/dangling");
 
     assert_int_equal(act_file_write(log, "x", 1, 0600, &err), 0);
     assert_int_equal(symlink(real, root), 0); /* the root itself may be one */

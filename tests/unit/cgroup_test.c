@@ -19,7 +19,7 @@
 #define RUN   "exp_1700000000_0123abcd"
 #define OTHER "exp_1700000000_0123abce"
 
-#define V1                                                                                                   \
+#define V1                                                                                                             \
     "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup c rw\n"
 #define V2     "41 31 0:38 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
 #define HYBRID V1 "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"

@@ -67,8 +67,7 @@ TEST(options_reach_their_place)
 {
     struct cli cli;
 
-    assert_ok(parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli,
-                    &err),
+    assert_ok(parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli, &err),
               err);
     assert_string_equal(cli.options.cluster, "eu");
     assert_int_equal(cli.options.num_gpu, 8);
@@ -113,11 +112,10 @@ TEST(transfers_have_options)
 {
     struct cli cli;
 
-    assert_ok(
-        parse("u|--transfers|7|--memory|1.5G|--part-size=16MiB|--bwlimit|500k|--checksum|--md5|--delete|"
-              "--max-delete|0|--include|*.a|--exclude|b|--include|c|--filter-from|rules|data",
-              &cli, &err),
-        err);
+    assert_ok(parse("u|--transfers|7|--memory|1.5G|--part-size=16MiB|--bwlimit|500k|--checksum|--md5|--delete|"
+                    "--max-delete|0|--include|*.a|--exclude|b|--include|c|--filter-from|rules|data",
+                    &cli, &err),
+              err);
     const struct cli_options *o = &cli.options;
     assert_int_equal(o->transfers, 7);
     assert_int_equal(o->memory, 1536 << 20);
@@ -196,8 +194,7 @@ TEST(the_rate_is_that_of_the_last_seconds)
 
 TEST(the_rate_does_not_count_what_was_there)
 {
-    static const struct second v[] = {
-        {0, 0, 0}, {500000, 500000, 0}, {501000, 500000, 0}, {502000, 500000, 0}};
+    static const struct second v[] = {{0, 0, 0}, {500000, 500000, 0}, {501000, 500000, 0}, {502000, 500000, 0}};
     struct transfer_progress now = {.found_bytes = 602000, .found_objects = 1, .listing_done = true};
     struct cli_rate rate;
 
@@ -231,19 +228,15 @@ TEST(small_files_are_bound_by_their_number)
 TEST(the_line_fits_the_terminal)
 {
     static const struct second v[] = {{0, 0, 0}, {1 << 20, 0, 3}, {2 << 20, 0, 12}};
-    struct transfer_progress now = {.found_bytes = 8 << 20,
-                                    .found_objects = 40,
-                                    .listing_done = true,
-                                    .failed_objects = 2,
-                                    .same_objects = 5};
+    struct transfer_progress now = {
+        .found_bytes = 8 << 20, .found_objects = 40, .listing_done = true, .failed_objects = 2, .same_objects = 5};
     struct act_buf line = {0};
     struct cli_rate rate;
 
     feed(&rate, v, COUNT(v), &now);
     cli_progress_line("uploading", &rate, &now, 0, &line);
-    assert_string_equal(line.data,
-                        "uploading 25% 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, 2 failed, "
-                        "5 the same");
+    assert_string_equal(line.data, "uploading 25% 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, 2 failed, "
+                                   "5 the same");
     act_buf_release(&line);
     cli_progress_line("uploading", &rate, &now, 20, &line);
     assert_string_equal(line.data, "uploading 25% 12/40 ");
@@ -251,10 +244,9 @@ TEST(the_line_fits_the_terminal)
     now.same_objects = now.failed_objects = 0;
     now.slow = "sub/\xc3\xbc\x1b.bin";
     cli_progress_line("uploading", &rate, &now, 100, &line);
-    assert_string_equal(
-        line.data,
-        "uploading 25% [#####................] 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, "
-        "sub/\xc3\xbc?.bin");
+    assert_string_equal(line.data,
+                        "uploading 25% [#####................] 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, "
+                        "sub/\xc3\xbc?.bin");
     assert_int_equal(act_columns(line.data), 100);
     act_buf_release(&line);
     cli_progress_line("uploading", &rate, &now, 70, &line);
@@ -269,8 +261,7 @@ TEST(the_line_fits_the_terminal)
     now.failed_objects = 2;
     now.listing_done = false;
     cli_progress_line("uploading", &rate, &now, 0, &line);
-    assert_string_equal(line.data,
-                        "uploading 12/40+ objects, 2.0 MiB/8.0 MiB+, 1.0 MiB/s, 2 failed, 5 the same");
+    assert_string_equal(line.data, "uploading 12/40+ objects, 2.0 MiB/8.0 MiB+, 1.0 MiB/s, 2 failed, 5 the same");
     act_buf_release(&line);
 }
 
@@ -315,8 +306,7 @@ TEST(mistakes_are_explained)
         {"ls|-lx|data", "'a ls' takes no '-lx'; it takes -r, --json, -l, --bytes, --leftovers"},
         {"-f|we|rm|data/w", "'a rm' takes no '-f'; it takes --dry-run, --json, --leftovers, -y"},
         {"-f|nosuch|d|x", "'a download' takes no '-f'; it takes"},
-        {"-rt|eu|submit|x",
-         "'a submit' takes no '-rt'; it takes -f, --last-package, --dry-run, --json, -y, -c, -n"},
+        {"-rt|eu|submit|x", "'a submit' takes no '-rt'; it takes -f, --last-package, --dry-run, --json, -y, -c, -n"},
         {"-f|job.json|submit|x", "the '-f' of 'a submit' stands behind it: a submit -f"},
         {"-n|5|logs|x", "the '-n' of 'a logs' stands behind it"},
         {"--timeout|2h|wait|x", "'--timeout' stands behind its verb"},
@@ -392,9 +382,8 @@ TEST(only_yes_is_yes)
     static const struct {
         const char *answer;
         bool yes;
-    } rows[] = {{"y\n", true},   {"Y", true},         {"yes\n", true},  {" YES \r\n", true},
-                {"", false},     {"\n", false},       {"n\n", false},   {"yep\n", false},
-                {"yn\n", false}, {"yes no\n", false}, {"you?\n", false}};
+    } rows[] = {{"y\n", true},  {"Y", true},      {"yes\n", true}, {" YES \r\n", true}, {"", false},      {"\n", false},
+                {"n\n", false}, {"yep\n", false}, {"yn\n", false}, {"yes no\n", false}, {"you?\n", false}};
 
     for (size_t i = 0; i < COUNT(rows); i++)
         if (cli_is_yes(rows[i].answer) != rows[i].yes)
@@ -408,9 +397,8 @@ TEST(what_changes_something_has_a_dry_run)
         const char *option, *verbs;
     } rows[] = {
         {"dry-run", "init submit local abort resubmit cluster upload download rm login logout"},
-        {"json",
-         "init submit query qr qq qf wait why parse abort resubmit nodes summary cluster blame upload "
-         "download ls rm du verify url login config doctor"},
+        {"json", "init submit query qr qq qf wait why parse abort resubmit nodes summary cluster blame upload "
+                 "download ls rm du verify url login config doctor"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)
@@ -465,8 +453,8 @@ static void check_pair(const struct cli_command *c, const struct cli_option *o, 
             fail_msg("'%s': %s", line.data, act_error_text(&err));
         if (works && o->type == CLI_FLAG)
             assert_true(*(bool *)((char *)&cli.options + o->offset));
-        if (!works && (rc != -ACT_USAGE ||
-                       (!strstr(act_error_text(&err), c->name) && !strstr(act_error_text(&err), "its verb"))))
+        if (!works &&
+            (rc != -ACT_USAGE || (!strstr(act_error_text(&err), c->name) && !strstr(act_error_text(&err), "its verb"))))
             fail_msg("'%s' gives %d: %s", line.data, rc, act_error_text(&err));
         cli_release(&cli);
         act_buf_release(&line);
@@ -517,16 +505,8 @@ static char *table_text(const struct act_strv *cells, int room, bool coloured)
 TEST(tables_fit_the_terminal)
 {
     static const char *const cells[] = {
-        "aml_17_0a",
-        "Running",
-        "western-europe",
-        "8",
-        "python train.py --lr 0.1",
-        "aml_17_0b",
-        "Failed",
-        "eu",
-        "16",
-        "sh",
+        "aml_17_0a", "Running", "western-europe", "8", "python train.py --lr 0.1", "aml_17_0b", "Failed", "eu",
+        "16",        "sh",
     };
     static const struct {
         int room;

@@ -193,8 +193,7 @@ TEST(yaml_refuses)
     } rows[] = {
         {"a: 1\nb: 2\na: 3\n", "t:3:1: the key is given twice; key 'a'"},
         {"a:\n  b: 1\n  b: 2\n", "t:3:3: the key is given twice; key 'b'"},
-        {"a:\n\tb: 1\n",
-         "t:2:1: found character that cannot start any token; the line is indented with a tab"},
+        {"a:\n\tb: 1\n", "t:2:1: found character that cannot start any token; the line is indented with a tab"},
         {"a: [1, 2\n", "t:2:1: "},
         {"a: 'x\n", "t:2:1: "},
         {"a: 1\n b: 2\n", "t:2:3: "},
@@ -321,8 +320,8 @@ TEST(yaml_alias_bombs)
 
     act_buf_adds(&text, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for (int i = 1; i < 12; i++)
-        act_buf_addf(&text, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1,
-                     i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+        act_buf_addf(&text, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1, i - 1,
+                     i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
     expect_refused(&text, "too many values");
 
     act_buf_adds(&text, "a: &a ");
@@ -467,8 +466,7 @@ TEST(xml_reads)
     struct seen seen = {0};
 
     assert_ok(xml_parse(text, strlen(text), "t", &see, &seen, &err), err);
-    assert_string_equal(seen.log.data,
-                        "</R a=1 b=<></R/N></R/N/I>[/R/N/I=][/R/N=x&yz\xc3\xa9]</R/E>[/R/E=][/R=]");
+    assert_string_equal(seen.log.data, "</R a=1 b=<></R/N></R/N/I>[/R/N/I=][/R/N=x&yz\xc3\xa9]</R/E>[/R/E=][/R=]");
     act_buf_release(&seen.log);
     assert_ok(xml_parse("<a/>", 4, "t", &(struct xml_handler){0}, NULL, &err), err);
 }
@@ -490,9 +488,8 @@ TEST(xml_refuses)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        assert_int_equal(
-            xml_parse(rows[i].text, strlen(rows[i].text), "t", &(struct xml_handler){0}, NULL, &err),
-            -ACT_FAIL);
+        assert_int_equal(xml_parse(rows[i].text, strlen(rows[i].text), "t", &(struct xml_handler){0}, NULL, &err),
+                         -ACT_FAIL);
         if (!strstr(act_error_text(&err), rows[i].error))
             fail_msg("'%s' gives '%s'", rows[i].text, act_error_text(&err));
     }
@@ -510,8 +507,7 @@ TEST(xml_handler_stops)
 
 static void expect_xml_refused(struct act_buf *text, const char *what)
 {
-    assert_fails(xml_parse(text->data, text->len, "t", &(struct xml_handler){0}, NULL, &err), err, ACT_FAIL,
-                 what);
+    assert_fails(xml_parse(text->data, text->len, "t", &(struct xml_handler){0}, NULL, &err), err, ACT_FAIL, what);
     act_buf_release(text);
 }
 
@@ -552,8 +548,7 @@ TEST(xml_long_document)
     for (int i = 0; i < 300000; i++)
         act_buf_adds(&text, "<b>123</b>");
     act_buf_adds(&text, "</a>");
-    assert_ok(xml_parse(text.data, text.len, "t", &(struct xml_handler){.end = count_end}, &bytes, &err),
-              err);
+    assert_ok(xml_parse(text.data, text.len, "t", &(struct xml_handler){.end = count_end}, &bytes, &err), err);
     assert_int_equal(bytes, 900000);
     act_buf_release(&text);
 }

@@ -255,8 +255,7 @@ TEST(reads_platforms_and_bases)
         assert_ok(load(PROJECT, cluster, &c), err);
         assert_string_equal(c.platform, platforms[i]);
         assert_int_equal(c.gpu_per_node, strcmp(platforms[i], "local") == 0 ? -1 : 4);
-        assert_int_equal(c.code.path != NULL,
-                         strcmp(platforms[i], "local") == 0 || strcmp(platforms[i], "slurm") == 0);
+        assert_int_equal(c.code.path != NULL, strcmp(platforms[i], "local") == 0 || strcmp(platforms[i], "slurm") == 0);
         config_release(&c);
     }
     assert_ok(load(PROJECT, "derived", &c), err);
@@ -506,16 +505,14 @@ TEST(bad_flags)
     put_cluster("platform: slurm\n");
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *const params[] = {rows[i].param, NULL};
-        assert_int_equal(
-            config_load(&(struct config_request){.start_dir = project, .params = params}, &c, &err),
-            -ACT_USAGE);
+        assert_int_equal(config_load(&(struct config_request){.start_dir = project, .params = params}, &c, &err),
+                         -ACT_USAGE);
         assert_contains(act_error_text(&err), rows[i].error);
     }
     const struct config_override override = {"num_gpu", "-3", "-n"};
     const struct config_request request = {.start_dir = project, .overrides = &override, .n_overrides = 1};
     assert_int_equal(config_load(&request, &c, &err), -ACT_CONFIG);
-    assert_string_equal(act_error_text(&err),
-                        "-n: 'num_gpu' must be a whole number from 0 to 1000000000, not '-3'");
+    assert_string_equal(act_error_text(&err), "-n: 'num_gpu' must be a whole number from 0 to 1000000000, not '-3'");
 }
 
 /* -- what is wrong -- */
@@ -529,9 +526,8 @@ TEST(refuses_cluster_files)
         {"env:\n\tA: 1\n", "aux_data/aml/aml.yaml:2:1: "},
         {"- a\n", "aux_data/aml/aml.yaml:1:1: must be a map"},
         {"x\xff: 1\n", "aux_data/aml/aml.yaml:1:1: the line is not UTF-8"},
-        {"platform: amll\n",
-         "aml.yaml:1:1: 'platform' must be one of aml, itp, singularity, slurm, k8s, local, "
-         "not 'amll'; did you mean 'aml'?"},
+        {"platform: amll\n", "aml.yaml:1:1: 'platform' must be one of aml, itp, singularity, slurm, k8s, local, "
+                             "not 'amll'; did you mean 'aml'?"},
         {"platform: [aml]\n", "aml.yaml:1:1: 'platform' must be text, not a list"},
         {"\nmulti_process: 'true'\n", "aml.yaml:2:1: 'multi_process' must be true or false, not 'true'"},
         {"multi_process: 2\n", "'multi_process' must be true or false, not '2'"},
@@ -739,10 +735,8 @@ TEST(refuses_accounts)
         {"container_name: cont\n", "a.yaml:1:1: 'account_name' is missing"},
         {"", "'account_name' is missing"},
         {"account_key hidden-secret==\n", "a.yaml:1:1: must be a map"},
-        {"account_name: My_Account\ncontainer_name: cont\n",
-         "a.yaml:1:1: 'My_Account' cannot be the name of"},
-        {"account_name: acct\ncontainer_name: Con/t\n",
-         "a.yaml:2:1: 'Con/t' cannot be the name of a container"},
+        {"account_name: My_Account\ncontainer_name: cont\n", "a.yaml:1:1: 'My_Account' cannot be the name of"},
+        {"account_name: acct\ncontainer_name: Con/t\n", "a.yaml:2:1: 'Con/t' cannot be the name of a container"},
         {"account_name: acct\ncontainer_name: c\n", "'c' cannot be the name of a container"},
         {GOOD "account_key: hidden-secret\n", "a.yaml:3:1: 'account_key' is not base64"},
         {GOOD "account_key: [hidden-secret]\n", "a.yaml:3:1: 'account_key' must be text, not a list"},
@@ -751,14 +745,12 @@ TEST(refuses_accounts)
         {GOOD "account_key: !hidden-secret x\n", "a.yaml:3:14: a tag"},
         {GOOD "auth: key\n", "a.yaml:3:1: 'auth: key' without 'account_key'"},
         {GOOD "auth: sas\n", "'auth: sas' without 'sas_token'"},
-        {GOOD "auth: kye\n",
-         "'auth' must be one of key, sas, login, anonymous, not 'kye'; did you mean 'key'?"},
+        {GOOD "auth: kye\n", "'auth' must be one of key, sas, login, anonymous, not 'kye'; did you mean 'key'?"},
         {GOOD "endpoint: ftp://x\n", "a.yaml:3:1: 'endpoint' must be a URL"},
         {GOOD "endpoint: https://\n", "'endpoint' must be a URL"},
         {GOOD "endpoint: https://h/?sig=x\n", "'endpoint' must be a URL"},
         {GOOD "endpoint: https://user:pw@h/\n", "'endpoint' must be a URL"},
-        {GOOD "auth: login\nendpoint: http://h\n",
-         "a.yaml:4:1: 'auth: login' needs an 'endpoint' that is encrypted"},
+        {GOOD "auth: login\nendpoint: http://h\n", "a.yaml:4:1: 'auth: login' needs an 'endpoint' that is encrypted"},
         {GOOD "folder: /x\n", "a.yaml:1:1: 'account_name' beside 'folder'"},
     };
     struct config_account a;
@@ -825,8 +817,7 @@ TEST(account_warnings)
     struct config_account a;
     ACT_AUTOFREE char *path = act_path_join(project, "a.yaml");
 
-    put_cluster(
-        "platform: slurm\nazure_blob_config_file: a.yaml\nconfig_param: {code_path: c.zip, x_folder: x}\n");
+    put_cluster("platform: slurm\nazure_blob_config_file: a.yaml\nconfig_param: {code_path: c.zip, x_folder: x}\n");
     put("a.yaml", GOOD "account_key: b3du\nendpoint: http://store.example.org\nacount: x\n");
     assert_int_equal(chmod(path, 0644), 0);
     assert_ok(load(project, NULL, &c), err);
@@ -862,8 +853,7 @@ static void expect_row(const json_t *all, const char *key, const char *value, co
     ACT_AUTOFREE char *line = codec_json_line(json_object_get(row, "value"));
 
     if (!row || strcmp(line, value) != 0 || strcmp(codec_json_str(row, "origin", ""), origin) != 0)
-        fail_msg("%s: %s from %s, not %s from %s", key, line, codec_json_str(row, "origin", "nowhere"), value,
-                 origin);
+        fail_msg("%s: %s from %s, not %s from %s", key, line, codec_json_str(row, "origin", "nowhere"), value, origin);
 }
 
 TEST(shows_values_and_origins)
@@ -880,8 +870,7 @@ TEST(shows_values_and_origins)
                "aux_data/aml/full.yaml:7");
     expect_row(all, "config_param.code_path.account.account_name", "\"devstoreaccount1\"",
                "aux_data/configs/sas_account.yaml:2");
-    expect_row(all, "config_param.code_path.account.sas_token", "\"***\"",
-               "aux_data/configs/sas_account.yaml:3");
+    expect_row(all, "config_param.code_path.account.sas_token", "\"***\"", "aux_data/configs/sas_account.yaml:3");
     expect_row(all, "config_param.code_path.account.account_key", "null", "default");
     expect_row(all, "config_param.models_folder.mode", "\"ro_mount\"", "aux_data/aml/full.yaml:19");
     expect_row(all, "docker.password", "\"***\"", "aux_data/aml/full.yaml:29");
@@ -913,12 +902,10 @@ TEST(shows_every_key)
     assert_ok(load(project, NULL, &c), err);
     CODEC_AUTOJSON json_t *all = config_show(&c);
     for (const struct config_key *key = config_cluster_keys; key->path; key++) {
-        if (key->type == CONFIG_ANY || key->type == CONFIG_MAP || key->type == CONFIG_MAP_FILE ||
-            key->instead)
+        if (key->type == CONFIG_ANY || key->type == CONFIG_MAP || key->type == CONFIG_MAP_FILE || key->instead)
             continue;
         const char *star = strstr(key->path, ".*.");
-        ACT_AUTOFREE char *path =
-            star ? act_sprintf("config_param.data_folder.%s", star + 3) : act_strdup(key->path);
+        ACT_AUTOFREE char *path = star ? act_sprintf("config_param.data_folder.%s", star + 3) : act_strdup(key->path);
         if (!json_object_get(all, path))
             fail_msg("no %s", path);
     }
@@ -929,8 +916,7 @@ TEST(shows_every_key)
 
 TEST(no_secret_comes_out)
 {
-    static const char *const secrets[] = {"c2VjcmV0LWtleS1vZi1lYXN0", "secretsig", "docker-secret",
-                                          "env-secret"};
+    static const char *const secrets[] = {"c2VjcmV0LWtleS1vZi1lYXN0", "secretsig", "docker-secret", "env-secret"};
     static const char *const clusters[] = {"aml", "full", "derived"};
     const struct config_override password = {"docker.password", "docker-secret-flag", "--password"};
     struct config c;
@@ -1012,9 +998,8 @@ TEST(check_other_outcomes)
     assert_int_equal(problems.n, 1);
     assert_contains(problems.v[0], "aux_data/aml/aml.yaml:2:1: ");
     act_strv_release(&problems);
-    assert_int_equal(
-        config_check(&(struct config_request){.start_dir = project, .cluster = "x"}, &problems, &err),
-        -ACT_NOT_FOUND);
+    assert_int_equal(config_check(&(struct config_request){.start_dir = project, .cluster = "x"}, &problems, &err),
+                     -ACT_NOT_FOUND);
     assert_int_equal(problems.n, 0);
 }
 
@@ -1093,8 +1078,7 @@ static json_t *schema_of(const json_t *schema, const char *path)
     ACT_AUTOFREE char *first = act_strndup(path, (size_t)(dot - path));
     json_t *inner = json_object_get(properties, first);
     if (act_starts_with(dot, ".*.")) {
-        json_t *pattern =
-            json_object_get(json_object_get(inner, "patternProperties"), "^(code_path|.+_folder)$");
+        json_t *pattern = json_object_get(json_object_get(inner, "patternProperties"), "^(code_path|.+_folder)$");
         inner = json_array_get(json_object_get(pattern, "anyOf"), 2);
         dot += 2;
     }
@@ -1128,8 +1112,7 @@ static void compare_choices(const struct config_key *key, const json_t *property
 static void compare_default(const struct config_key *key, const json_t *property)
 {
     json_t *value = json_object_get(property, "default");
-    ACT_AUTOFREE char *text =
-        json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
+    ACT_AUTOFREE char *text = json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
 
     assert_string_equal(text, key->fallback ? key->fallback : "null");
 }

@@ -22,8 +22,7 @@ static struct diagnose *open_text(const char *text)
 }
 
 /* The codes of what a text holds, separated by blanks. New string. */
-static char *codes_of(const struct diagnose *d, enum diagnose_where where, const char *text, size_t len,
-                      size_t piece)
+static char *codes_of(const struct diagnose *d, enum diagnose_where where, const char *text, size_t len, size_t piece)
 {
     struct diagnose_scan *scan = diagnose_scan_new(d, where);
     struct diagnose_hits hits;
@@ -129,12 +128,11 @@ TEST(lines_are_cleaned)
 TEST(rules_match)
 {
     struct diagnose *d = open_text(
-        FILE_OF RULE("text", "patterns: ['Disk Full']")
-            RULE("folded", "patterns: ['low MEM'], ignore_case: true")
-                RULE("regex", "patterns: [{regex: '^exit [0-9]+ now$'}]")
-                    RULE("unless", "patterns: ['bad thing'], unless: ['not a bad', {regex: '^[0-9]+ '}]")
-                        RULE("slurm", "patterns: ['Disk Full'], where: [slurm]")
-                            RULE("last", "patterns: ['Disk', 'odd'], kind: last_resort"));
+        FILE_OF RULE("text", "patterns: ['Disk Full']") RULE("folded", "patterns: ['low MEM'], ignore_case: true")
+            RULE("regex", "patterns: [{regex: '^exit [0-9]+ now$'}]")
+                RULE("unless", "patterns: ['bad thing'], unless: ['not a bad', {regex: '^[0-9]+ '}]")
+                    RULE("slurm", "patterns: ['Disk Full'], where: [slurm]")
+                        RULE("last", "patterns: ['Disk', 'odd'], kind: last_resort"));
 
     expect(d, DIAGNOSE_OTHER_RANK, "a\nthe Disk Full x\n", "text");
     expect(d, DIAGNOSE_OTHER_RANK, "the disk full\n", "");
@@ -154,10 +152,8 @@ TEST(rules_match)
 
 TEST(rules_count_and_look_back)
 {
-    struct diagnose *d =
-        open_text(FILE_OF RULE("often", "patterns: [busy 100], unless: [busy 1000], times: 3")
-                      RULE("after", "patterns: [crash], after: barrier")
-                          RULE("alone", "patterns: [crash], not_after: barrier"));
+    struct diagnose *d = open_text(FILE_OF RULE("often", "patterns: [busy 100], unless: [busy 1000], times: 3") RULE(
+        "after", "patterns: [crash], after: barrier") RULE("alone", "patterns: [crash], not_after: barrier"));
     struct act_buf text = {0};
 
     expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\n", "");
@@ -237,13 +233,11 @@ TEST(bad_rules_say_where)
         {FILE_OF RULE("x", "patterns: [abc], pattern: [abc]"),
          "'pattern' is not a key of a rule; is 'patterns' meant?"},
         {FILE_OF RULE("x", "patterns: [abc], where: [moon]"), "'where' takes rank, "},
-        {FILE_OF RULE("x", "patterns: [abc], kind: odd"),
-         "'kind' must be one of: cause, effect, last_resort"},
+        {FILE_OF RULE("x", "patterns: [abc], kind: odd"), "'kind' must be one of: cause, effect, last_resort"},
         {FILE_OF RULE("x", "patterns: [abc], times: 0"), "'times' must be a number from 1"},
         {FILE_OF RULE("x", "patterns: [abc], ignore_case: 7"), "'ignore_case' must be true or false"},
         {FILE_OF "- {id: x, title: t, summary: s, advice: a, patterns: [abc]}\n", "a rule without 'retry'"},
-        {FILE_OF "- {id: x, title: \"a\\nb\", summary: s, advice: a, patterns: [abc]}\n",
-         "'title' must be one line"},
+        {FILE_OF "- {id: x, title: \"a\\nb\", summary: s, advice: a, patterns: [abc]}\n", "'title' must be one line"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -258,8 +252,8 @@ TEST(bad_rules_say_where)
 
 TEST(own_rules_come_first_and_replace)
 {
-    static const char text[] = FILE_OF RULE("mine", "patterns: [strange device]")
-        RULE("no_space", "patterns: ['No space'], code: Mine");
+    static const char text[] =
+        FILE_OF RULE("mine", "patterns: [strange device]") RULE("no_space", "patterns: ['No space'], code: Mine");
     char path[] = "/tmp/act-rules-XXXXXX";
     struct diagnose *d = NULL;
     int fd = mkstemp(path), same = 0;

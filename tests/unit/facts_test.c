@@ -115,8 +115,7 @@ TEST_IN(nobody_drives_a_name_without_a_row, NULL, NULL)
     struct platform *platform;
 
     assert_false(platform_find("k8s")->is_here);
-    assert_fails(platform_open(&services, &config, &platform, &err), err, ACT_CONFIG,
-                 "'k8s' cannot be driven");
+    assert_fails(platform_open(&services, &config, &platform, &err), err, ACT_CONFIG, "'k8s' cannot be driven");
     assert_string_equal(platform_here()->name, "local");
 }
 

@@ -254,10 +254,9 @@ static bool git_misreads(const char *pattern)
 
 static char *random_pattern(unsigned *seed)
 {
-    static const char *const pieces[] = {"a",  "b",     "ab",          "c",    "*",    "?",    "**",  "/",
-                                         "/",  "/",     "**",          "[ab]", "[!a]", "[^b]", "\\a", "\\[",
-                                         "a*", "*b",    "/*",          "/**",  "[",    "]",    "\\",  "***",
-                                         ".",  "[a-c]", "[[:alpha:]]", " ",    "\\ "};
+    static const char *const pieces[] = {"a",  "b",    "ab",   "c",    "*",   "?",     "**",          "/",  "/",  "/",
+                                         "**", "[ab]", "[!a]", "[^b]", "\\a", "\\[",   "a*",          "*b", "/*", "/**",
+                                         "[",  "]",    "\\",   "***",  ".",   "[a-c]", "[[:alpha:]]", " ",  "\\ "};
     struct act_buf b = {0};
     int n = 1 + rand_r(seed) % 5;
 
@@ -373,8 +372,7 @@ TEST(agrees_with_git)
         struct act_strv ignored = ask_git(rules);
         struct filter *filter = new_filter(&(struct texts){usable, "", ""});
         for (size_t i = 0, next = 0; i < paths.n; i++) {
-            bool ours = !takes(filter, paths.v[i]),
-                 gits = next < ignored.n && is_path(ignored.v[next], paths.v[i]);
+            bool ours = !takes(filter, paths.v[i]), gits = next < ignored.n && is_path(ignored.v[next], paths.v[i]);
             next += gits;
             if (ours != gits)
                 fail_msg("round %d: git and we differ on '%s' by\n%s", round, paths.v[i], rules);

@@ -317,9 +317,8 @@ TEST(part_is_damaged_or_cut)
         size_t changed;
         unsigned there;
     } rows[] = {
-        {TOTAL, 0, 6},         {TOTAL, 1500, 5},  {TOTAL, TOTAL - 1, 3},
-        {TOTAL - 1, TOTAL, 3}, {BLOCK, TOTAL, 1}, {BLOCK + 1, TOTAL, 1},
-        {0, TOTAL, 0},         {TOTAL, TOTAL, 7}, {TOTAL + 1, TOTAL, 7},
+        {TOTAL, 0, 6},         {TOTAL, 1500, 5}, {TOTAL, TOTAL - 1, 3}, {TOTAL - 1, TOTAL, 3}, {BLOCK, TOTAL, 1},
+        {BLOCK + 1, TOTAL, 1}, {0, TOTAL, 0},    {TOTAL, TOTAL, 7},     {TOTAL + 1, TOTAL, 7},
     };
     char bytes[TOTAL + 1] = "";
     size_t len = 0;
@@ -489,8 +488,7 @@ TEST(upload_of_another_process_is_let_be)
     assert_int_equal(run(&clear), -ACT_TEMPORARY);
     assert_int_equal(run(&drop), -ACT_TEMPORARY);
     assert_int_equal(count_leftovers(), 0);
-    assert_ok(begin_upload("x", &other_id),
-              t.err); /* a newer source does not wait, nor does it take it away */
+    assert_ok(begin_upload("x", &other_id), t.err); /* a newer source does not wait, nor does it take it away */
     finish("x", &other_id);
     assert_files(".act-part-", 2);
 
@@ -556,9 +554,8 @@ static bool kill_at(pid_t pid, int n)
     pid_t thread = waitpid(pid, &status, __WALL);
 
     assert_int_equal(thread, pid);
-    assert_int_equal(
-        ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL),
-        0);
+    assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL),
+                     0);
     while (thread > 0) {
         bool is_call = WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
         struct __ptrace_syscall_info info = {0};
@@ -596,8 +593,8 @@ static pid_t traced_child(void (*act)(void))
 
 static void upload_whole(void)
 {
-    if (begin_upload("x", &id) || send_block("x", &id, 0) || send_block("x", &id, 1) ||
-        send_block("x", &id, 2) || commit("x", &id))
+    if (begin_upload("x", &id) || send_block("x", &id, 0) || send_block("x", &id, 1) || send_block("x", &id, 2) ||
+        commit("x", &id))
         _exit(1);
 }
 
@@ -918,8 +915,7 @@ TEST(holes_are_zeros)
     struct store_call call = call_of(STORE_GET, "sparse", &id);
     char sink[100], zeros[99] = "";
 
-    run_shell(
-        "truncate -s 1G sparse && printf x | dd of=sparse bs=1 seek=500000000 conv=notrunc 2>/dev/null");
+    run_shell("truncate -s 1G sparse && printf x | dd of=sparse bs=1 seek=500000000 conv=notrunc 2>/dev/null");
     call.get.offset = 499999901;
     call.get.sink = sink;
     call.get.sink_cap = sizeof(sink);

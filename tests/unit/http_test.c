@@ -25,15 +25,13 @@ struct fixture {
     struct act_error err;
 };
 
-static void set_up(struct fixture *f, const struct step *steps, size_t steps_n,
-                   const struct http_options *options)
+static void set_up(struct fixture *f, const struct step *steps, size_t steps_n, const struct http_options *options)
 {
     *f = (struct fixture){.engine = engine_new(&(struct engine_options){.max_connections = 2})};
     f->http = http_new(f->engine, options);
     server_start(&f->server, steps, steps_n);
-    f->call = (struct http_call){.method = "GET",
-                                 .url = act_sprintf("http://127.0.0.1:%d/c/b", f->server.port),
-                                 .what = "cannot get 'c/b'"};
+    f->call = (struct http_call){
+        .method = "GET", .url = act_sprintf("http://127.0.0.1:%d/c/b", f->server.port), .what = "cannot get 'c/b'"};
 }
 
 static void tear_down(struct fixture *f)
@@ -83,23 +81,22 @@ TEST(answers_table)
         const char *text; /* the body, or in the error text */
     } rows[] = {
         {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", CLOSE, 0, 200, "hello"},
-        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n", CLOSE, 0,
-         200, "hello"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n", CLOSE, 0, 200,
+         "hello"},
         {"HTTP/1.1 200 OK\r\n\r\nhello", CLOSE, 0, 200, "hello"},
-        {"HTTP/1.1 100 Continue\r\nX-A: interim\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1", CLOSE,
-         0, 200, "1"},
+        {"HTTP/1.1 100 Continue\r\nX-A: interim\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1", CLOSE, 0, 200,
+         "1"},
         {"HTTP/1.1 204 No Content\r\n\r\n", CLOSE, 0, 204, ""},
         {"HTTP/1.1 404 Gone\r\nContent-Length: 4\r\n\r\nnope", CLOSE, 0, 404, "nope"},
         {"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy", CLOSE, 0, 503, "busy"},
         {"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", CLOSE, 0, 302, ""},
         {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", CLOSE, -ACT_TEMPORARY, 0, "broke: "},
-        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nl", CLOSE, -ACT_TEMPORARY, 0,
-         "broke"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nl", CLOSE, -ACT_TEMPORARY, 0, "broke"},
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", CLOSE, -ACT_TEMPORARY, 0, "broke: "},
         {"HTTP/1.1 200 OK\r\nContent-Len", CLOSE, -ACT_TEMPORARY, 0, "broke: "},
         {"HTTP/1.1 100 Continue\r\n\r\n", CLOSE, -ACT_TEMPORARY, 0, "broke: "},
-        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: 1\r\n\r\n", CLOSE,
-         0, 200, "hi"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: 1\r\n\r\n", CLOSE, 0, 200,
+         "hi"},
         {NULL, CLOSE, -ACT_TEMPORARY, 0, "broke: Empty reply"},
         {NULL, RESET, -ACT_TEMPORARY, 0, "broke: "},
         {"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n", CLOSE, -ACT_FAIL, 0, "failed: "},
@@ -274,8 +271,7 @@ TEST(methods_table)
 
 TEST(head_has_a_length_but_no_body)
 {
-    const struct step steps[] = {
-        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n", CLOSE}};
+    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n", CLOSE}};
     struct fixture f;
 
     set_up(&f, steps, 1, NULL);
@@ -370,8 +366,7 @@ TEST(retries_table)
     struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        set_up(&f, rows[i].steps, rows[i].steps_n,
-               &(struct http_options){.max_retries = rows[i].max_retries});
+        set_up(&f, rows[i].steps, rows[i].steps_n, &(struct http_options){.max_retries = rows[i].max_retries});
         f.call.sink = sink;
         f.call.sink_cap = sizeof(sink);
         assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
@@ -391,8 +386,7 @@ TEST(retries_table)
 /* A connection that was kept and dies under the next request: libcurl sends it again on its own. */
 TEST(a_silent_repetition_is_ambiguous)
 {
-    const struct step steps[] = {
-        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
+    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
     struct fixture f;
 
     set_up(&f, steps, COUNT(steps), NULL);
@@ -414,10 +408,8 @@ TEST(a_silent_repetition_is_ambiguous)
 TEST(a_connection_that_dies_under_a_body_is_replaced)
 {
     enum { SIZE = 8 << 20 };
-    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP},
-                                 {NULL, CUT_SHORT},
-                                 {FINE, CLOSE},
-                                 {NULL, CUT_SHORT}};
+    const struct step steps[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, CUT_SHORT}, {FINE, CLOSE}, {NULL, CUT_SHORT}};
     struct fixture f;
     char *body = act_calloc(1, SIZE);
 
@@ -439,8 +431,8 @@ TEST(a_connection_that_dies_under_a_body_is_replaced)
 
 /* --- pace ----------------------------------------------------------------------------------------------- */
 
-#define BUSY_CODE(status, code)                                                                              \
-    "HTTP/1.1 " status "\r\nx-ms-error-code: " code "\r\nRetry-After: 0\r\nContent-Length: 0\r\n"            \
+#define BUSY_CODE(status, code)                                                                                        \
+    "HTTP/1.1 " status "\r\nx-ms-error-code: " code "\r\nRetry-After: 0\r\nContent-Length: 0\r\n"                      \
     "Connection: close\r\n\r\n"
 
 /* Many more throttling answers than retries. */
@@ -561,15 +553,11 @@ TEST(a_limit_is_no_stall)
     struct fixture f;
 
     memset(body, 'b', sizeof(body));
-    set_up(&f, steps, COUNT(steps),
-           &(struct http_options){.bwlimit = 1000, .stall_timeout_s = 1, .max_retries = -1});
+    set_up(&f, steps, COUNT(steps), &(struct http_options){.bwlimit = 1000, .stall_timeout_s = 1, .max_retries = -1});
     int64_t start_ms = act_now_monotonic_ms();
     for (size_t i = 0; i < COUNT(calls); i++) {
-        calls[i] = (struct http_call){.method = "PUT",
-                                      .url = act_strdup(f.call.url),
-                                      .body = body,
-                                      .body_len = sizeof(body),
-                                      .done = count_put};
+        calls[i] = (struct http_call){
+            .method = "PUT", .url = act_strdup(f.call.url), .body = body, .body_len = sizeof(body), .done = count_put};
         http_start(f.http, &calls[i]);
     }
     engine_run(f.engine, NULL);
@@ -604,8 +592,7 @@ TEST(limited_bodies_arrive)
     f.call.sink_cap = SIZE;
     int64_t start_ms = act_now_monotonic_ms();
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
-    assert_true(act_now_monotonic_ms() - start_ms >=
-                350); /* up, then down; but for what was there at first */
+    assert_true(act_now_monotonic_ms() - start_ms >= 350); /* up, then down; but for what was there at first */
     assert_int_equal(f.call.tries, 1);
     assert_int_equal(f.call.sink_len, SIZE);
     assert_memory_equal(sink, body, SIZE);
@@ -630,8 +617,7 @@ TEST(a_stall_under_a_limit_is_noticed)
 /* A kept connection dies under a limited request: it begins anew. */
 TEST(a_limited_body_is_repeated_from_its_beginning)
 {
-    const struct step steps[] = {
-        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
+    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
     struct fixture f;
 
     set_up(&f, steps, COUNT(steps), &(struct http_options){.bwlimit = 1000000, .max_retries = -1});
@@ -697,8 +683,7 @@ TEST(unreachable_peers_fail_soon_with_their_name)
     set_up(&f, NULL, 0, NULL);
     free(f.call.url);
     f.call.url = act_sprintf("http://127.0.0.1:%d/c/b", port);
-    char *wanted =
-        act_sprintf("cannot get 'c/b': cannot reach 127.0.0.1:%d: Connection refused; tried 3 times", port);
+    char *wanted = act_sprintf("cannot get 'c/b': cannot reach 127.0.0.1:%d: Connection refused; tried 3 times", port);
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
     assert_string_equal(act_error_text(&f.err), wanted);
     assert_int_equal(f.call.tries, 3);
@@ -920,8 +905,7 @@ TEST(many_calls_share_few_connections)
     set_up(&f, steps, COUNT(steps), NULL);
     ended = 0;
     for (size_t i = 0; i < CALLS; i++) {
-        calls[i] = (struct http_call){
-            .method = "GET", .url = act_strdup(f.call.url), .done = count_end, .arg = f.http};
+        calls[i] = (struct http_call){.method = "GET", .url = act_strdup(f.call.url), .done = count_end, .arg = f.http};
         http_start(f.http, &calls[i]);
     }
     assert_int_equal(ended, 0);
@@ -967,8 +951,7 @@ TEST(proxies_are_used_but_not_for_this_machine)
     assert_lacks(act_error_text(&f.err), "pssst");
     f.call.direct = true;
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(
-        strstr(act_error_text(&f.err), "cannot reach other.example:80: its name cannot be resolved"));
+    assert_non_null(strstr(act_error_text(&f.err), "cannot reach other.example:80: its name cannot be resolved"));
     unsetenv("http_proxy");
     free(proxy);
     tear_down(&f);
@@ -976,8 +959,8 @@ TEST(proxies_are_used_but_not_for_this_machine)
 
 TEST(trace_shows_tries_but_no_secret)
 {
-    const struct step steps[] = {
-        {BUSY, CLOSE}, {"HTTP/1.1 201 Created\r\nx-ms-request-id: id-7\r\nContent-Length: 0\r\n\r\n", CLOSE}};
+    const struct step steps[] = {{BUSY, CLOSE},
+                                 {"HTTP/1.1 201 Created\r\nx-ms-request-id: id-7\r\nContent-Length: 0\r\n\r\n", CLOSE}};
     char text[4096];
     struct fixture f;
     FILE *file = tmpfile();
@@ -1065,9 +1048,8 @@ TEST(retry_delay_table)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        int64_t delay =
-            http_retry_delay(rows[i].status, rows[i].network, rows[i].tries, rows[i].max_retries,
-                             rows[i].elapsed_ms, 120000, rows[i].retry_after_ms, rows[i].random01);
+        int64_t delay = http_retry_delay(rows[i].status, rows[i].network, rows[i].tries, rows[i].max_retries,
+                                         rows[i].elapsed_ms, 120000, rows[i].retry_after_ms, rows[i].random01);
         if (delay != rows[i].wanted)
             fail_msg("row %zu: %lld", i, (long long)delay);
     }

@@ -6,20 +6,20 @@
 #include "codec/json.h"
 #include "flow/jobfile/build.h"
 
-#define HEAD                                                                                                 \
-    "export AZ_BATCHAI_MOUNT_ROOT=\"$PWD\" AZ_BATCHAI_JOB_MOUNT_ROOT=\"$PWD\" "                              \
-    "AZ_BATCHAI_TASK_INDEX=\"${RANK:-0}\" AZ_BATCHAI_NUM_GPUS_PER_NODE=\"$AZ_BATCHAI_NUM_GPUS\" "            \
-    "AZ_BATCHAI_SHARED_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP\" AZ_BATCHAI_JOB_TEMP_DIR=\"$AZ_BATCHAI_JOB_TEMP\" "  \
-    "AZ_BATCHAI_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP/node-${NODE_RANK:-0}\"\n"                                    \
+#define HEAD                                                                                                           \
+    "export AZ_BATCHAI_MOUNT_ROOT=\"$PWD\" AZ_BATCHAI_JOB_MOUNT_ROOT=\"$PWD\" "                                        \
+    "AZ_BATCHAI_TASK_INDEX=\"${RANK:-0}\" AZ_BATCHAI_NUM_GPUS_PER_NODE=\"$AZ_BATCHAI_NUM_GPUS\" "                      \
+    "AZ_BATCHAI_SHARED_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP\" AZ_BATCHAI_JOB_TEMP_DIR=\"$AZ_BATCHAI_JOB_TEMP\" "            \
+    "AZ_BATCHAI_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP/node-${NODE_RANK:-0}\"\n"                                              \
     "mkdir -p \"$AZ_BATCHAI_JOB_TEMP\" || exit\n"
-#define FIRST                                                                                                \
-    "[ \"${RANK:-0}\" = 0 ] || exit 0\n"                                                                     \
-    "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ${!PMI_@} ${!PMIX_@} ${!PRTE_@}\n"                    \
-    "unset ${!OMPI_COMM_WORLD_@} ${!OMPI_UNIVERSE_@} ${!OMPI_APP_CTX_@} OMPI_FIRST_RANKS "                   \
-    "OMPI_NUM_APP_CTX OMPI_ARGV OMPI_COMMAND OMPI_FILE_LOCATION\n"                                           \
-    "unset ${!OMPI_MCA_orte_@} ${!OMPI_MCA_ess_@} ${!OMPI_MCA_rmaps_@} "                                     \
-    "${!OMPI_MCA_hwloc_base_binding_@} OMPI_MCA_ess OMPI_MCA_pmix OMPI_MCA_initial_wdir "                    \
-    "OMPI_MCA_mpi_oversubscribe\n"                                                                           \
+#define FIRST                                                                                                          \
+    "[ \"${RANK:-0}\" = 0 ] || exit 0\n"                                                                               \
+    "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ${!PMI_@} ${!PMIX_@} ${!PRTE_@}\n"                              \
+    "unset ${!OMPI_COMM_WORLD_@} ${!OMPI_UNIVERSE_@} ${!OMPI_APP_CTX_@} OMPI_FIRST_RANKS "                             \
+    "OMPI_NUM_APP_CTX OMPI_ARGV OMPI_COMMAND OMPI_FILE_LOCATION\n"                                                     \
+    "unset ${!OMPI_MCA_orte_@} ${!OMPI_MCA_ess_@} ${!OMPI_MCA_rmaps_@} "                                               \
+    "${!OMPI_MCA_hwloc_base_binding_@} OMPI_MCA_ess OMPI_MCA_pmix OMPI_MCA_initial_wdir "                              \
+    "OMPI_MCA_mpi_oversubscribe\n"                                                                                     \
     "unset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n"
 
 static int parse(const char *text, struct flow_job_file *out, struct act_error *e)
@@ -113,8 +113,7 @@ TEST(a_custom_command_is_for_the_first_node)
     struct flow_job_file job;
 
     assert_int_equal(
-        parse("{\"properties\": {\"nodeCount\": 2, \"customToolkitSettings\": {\"commandLine\": \"a\"}}}",
-              &job, &err),
+        parse("{\"properties\": {\"nodeCount\": 2, \"customToolkitSettings\": {\"commandLine\": \"a\"}}}", &job, &err),
         0);
     assert_string_equal(job.line, HEAD FIRST "a");
     assert_int_equal(job.notes.n, 1);
@@ -135,8 +134,8 @@ TEST(the_title_is_what_the_user_wrote)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        ACT_AUTOFREE char *text = act_sprintf(
-            "{'$comment': 1, 'properties': {'$comment2': {}, 'node_count': 1, %s}}", rows[i].settings);
+        ACT_AUTOFREE char *text =
+            act_sprintf("{'$comment': 1, 'properties': {'$comment2': {}, 'node_count': 1, %s}}", rows[i].settings);
         struct flow_job_file job;
         for (char *c = text; *c; c++)
             *c = *c == '\'' ? '"' : *c;
@@ -150,8 +149,8 @@ TEST(the_title_is_what_the_user_wrote)
 /* A job of one command with these further members, in single quotes. */
 static int parse_with(const char *members, struct flow_job_file *out, struct act_error *e)
 {
-    ACT_AUTOFREE char *text = act_sprintf(
-        "{'properties': {'nodeCount': 1, 'customMpiSettings': {'commandLine': 'a'}, %s}}", members);
+    ACT_AUTOFREE char *text =
+        act_sprintf("{'properties': {'nodeCount': 1, 'customMpiSettings': {'commandLine': 'a'}, %s}}", members);
 
     for (char *c = text; *c; c++)
         *c = *c == '\'' ? '"' : *c;
@@ -329,12 +328,11 @@ static void assert_notes(const char *members, const char *const *pieces)
 
 TEST(variables_that_nothing_sets_are_named_once)
 {
-    assert_notes(
-        "'environmentVariables': [{'name': 'A', 'value': '$AZ_BATCHAI_INPUT_SET ${AZ_BATCHAI_JOB_TEMP}'},"
-        "{'name': 'B', 'value': 'AZ_BATCHAI_NO $AZ_BATCHAI_A'}, {'name': 'AZ_BATCHAI_A', 'value': ''}],"
-        "'jobPreparation': {'commandLine': 'ls ${AZ_BATCHAI_INPUT_SET} $AZ_BATCHAI_PS_HOSTS'}",
-        (const char *const[]){"environmentVariables[0].value: nothing sets '$AZ_BATCHAI_INPUT_SET'",
-                              "jobPreparation.commandLine: nothing sets '$AZ_BATCHAI_PS_HOSTS'", NULL});
+    assert_notes("'environmentVariables': [{'name': 'A', 'value': '$AZ_BATCHAI_INPUT_SET ${AZ_BATCHAI_JOB_TEMP}'},"
+                 "{'name': 'B', 'value': 'AZ_BATCHAI_NO $AZ_BATCHAI_A'}, {'name': 'AZ_BATCHAI_A', 'value': ''}],"
+                 "'jobPreparation': {'commandLine': 'ls ${AZ_BATCHAI_INPUT_SET} $AZ_BATCHAI_PS_HOSTS'}",
+                 (const char *const[]){"environmentVariables[0].value: nothing sets '$AZ_BATCHAI_INPUT_SET'",
+                                       "jobPreparation.commandLine: nothing sets '$AZ_BATCHAI_PS_HOSTS'", NULL});
 }
 
 TEST(a_volume_has_a_counterpart_or_a_note)
@@ -384,8 +382,7 @@ TEST(a_cluster_is_told_what_it_can_do)
     flow_job_file_release(&job);
 
     config.platform = (char[]){"aml"};
-    assert_int_equal(
-        parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:1'}}", &job, &err), 0);
+    assert_int_equal(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:1'}}", &job, &err), 0);
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
     assert_string_equal(config.docker.image, "tf:1");
     assert_null(config.docker.address); /* the image is not there */
@@ -394,17 +391,15 @@ TEST(a_cluster_is_told_what_it_can_do)
 
     config.docker.username = act_strdup("me"); /* at Docker Hub, since the image is there */
     config.docker.password = act_strdup("mine");
-    assert_int_equal(
-        parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:2'}}", &job, &err), 0);
+    assert_int_equal(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:2'}}", &job, &err), 0);
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
     assert_string_equal(config.docker.image, "tf:2");
     assert_string_equal(config.docker.password, "mine");
     flow_job_file_release(&job);
-    assert_int_equal(
-        parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:3', 'credentials': "
-                   "{'username': 'u', 'password': 'p'}}}",
-                   &job, &err),
-        0);
+    assert_int_equal(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:3', 'credentials': "
+                                "{'username': 'u', 'password': 'p'}}}",
+                                &job, &err),
+                     0);
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
     assert_null(config.docker.address);
     assert_string_equal(config.docker.password, "p");

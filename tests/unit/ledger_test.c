@@ -499,8 +499,8 @@ static void make_broken_ledger(size_t n)
     char garbage[4096];
 
     for (size_t i = 0; i < n; i++)
-        rows.v[i] = (struct ledger_run){
-            .id = act_sprintf("r%zu", i), .command = act_sprintf("%0200zu", i), .num_gpu = 1};
+        rows.v[i] =
+            (struct ledger_run){.id = act_sprintf("r%zu", i), .command = act_sprintf("%0200zu", i), .num_gpu = 1};
     assert_ok(ledger_add_all(ledger, &rows, &err), err);
     ledger_runs_release(&rows);
     ledger_close(ledger);
@@ -654,9 +654,7 @@ static void use_read_only_folder(int with_file)
         _exit(12);
     ledger_runs_release(&runs);
     rc = add(ledger, "b", "x", "Queued", 1, &err);
-    _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) && strstr(act_error_text(&err), "writable")
-              ? 0
-              : 13);
+    _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) && strstr(act_error_text(&err), "writable") ? 0 : 13);
 }
 
 TEST(a_read_only_folder_can_be_read)

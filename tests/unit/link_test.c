@@ -60,8 +60,7 @@ TEST(test_pieces)
 
 TEST(test_not_our_protocol)
 {
-    static const char *const bad[] = {"\n",    "[]\n",  "GET / HTTP/1.1\r\n", "{\"a\":1,\"a\":2}\n",
-                                      "{}x\n", "\xff\n"};
+    static const char *const bad[] = {"\n", "[]\n", "GET / HTTP/1.1\r\n", "{\"a\":1,\"a\":2}\n", "{}x\n", "\xff\n"};
     json_t *message;
 
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -704,8 +703,7 @@ static json_t *accepted_without_proof(const json_t *hello)
 /* Ends when it has seen the token. */
 __attribute__((noreturn)) static void pretend(int listener, const char *token)
 {
-    static json_t *(*const answers[])(const json_t *) = {own_proof_sent_back, hello_sent_back,
-                                                         accepted_without_proof};
+    static json_t *(*const answers[])(const json_t *) = {own_proof_sent_back, hello_sent_back, accepted_without_proof};
     size_t n = 0;
 
     for (int fd; (fd = accept(listener, NULL, NULL)) >= 0; n++) {
@@ -742,8 +740,7 @@ TEST(test_wrong_service)
     setenv(LINK_ENV, value, 1);
     CODEC_AUTOJSON json_t *hello = json_pack("{s:i}", "rank", 0);
     assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
-    assert_non_null(
-        strstr(act_error_text(&err), "127.0.0.1: what answers there is not the supervisor of this run"));
+    assert_non_null(strstr(act_error_text(&err), "127.0.0.1: what answers there is not the supervisor of this run"));
     kill(pid, SIGKILL);
     assert_int_equal(wait_rank(pid), 128 + SIGKILL);
     close(listener);

@@ -457,9 +457,8 @@ static size_t keys_left(const struct names *s)
     return n;
 }
 
-static int remove_path(struct names *s, const char *path, bool is_folder,
-                       const struct transfer_options *options, struct transfer_report *report,
-                       struct act_error *e)
+static int remove_path(struct names *s, const char *path, bool is_folder, const struct transfer_options *options,
+                       struct transfer_report *report, struct act_error *e)
 {
     struct transfer_path what = {.store = &s->store, .path = act_strdup(path), .is_folder = is_folder};
     int rc = transfer_remove(engine, &what, options, report, e);
@@ -483,8 +482,7 @@ TEST(removing_takes_exactly_the_folder)
     struct transfer_report report;
 
     add_voc(s);
-    assert_ok(remove_path(s, "d/voc2", true, &(struct transfer_options){.dry_run = true}, &report, &err),
-              err);
+    assert_ok(remove_path(s, "d/voc2", true, &(struct transfer_options){.dry_run = true}, &report, &err), err);
     assert_int_equal(report.total.found_objects, 901);
     assert_int_equal(report.total.found_bytes, 9000);
     assert_int_equal(s->deletes, 0);
@@ -505,8 +503,7 @@ TEST(every_part_of_a_batch_is_checked)
 
     add_voc(s);
     s->locked = "d/voc2/001/00077";
-    assert_int_equal(remove_path(s, "d/voc2", true, &(struct transfer_options){0}, &report, &err),
-                     -ACT_PARTIAL);
+    assert_int_equal(remove_path(s, "d/voc2", true, &(struct transfer_options){0}, &report, &err), -ACT_PARTIAL);
     assert_int_equal(report.total.done_objects, 900);
     assert_int_equal(report.total.failed_objects, 1);
     assert_int_equal(keys_left(s), 3);
@@ -575,8 +572,7 @@ static int append(void *arg, const void *data, size_t len, struct act_error *e)
     return 0;
 }
 
-static int read_object(struct names *s, const struct transfer_range *range, struct act_buf *out,
-                       struct act_error *e)
+static int read_object(struct names *s, const struct transfer_range *range, struct act_buf *out, struct act_error *e)
 {
     struct transfer_path what = {.store = &s->store, .path = act_strdup("f")};
     int rc;

@@ -92,8 +92,7 @@ TEST(test_line)
     burn();
     CODEC_AUTOJSON json_t *second = next(m);
     assert_string_equal(codec_json_str(second, "node", ""), "n1");
-    assert_true(json_number_value(json_object_get(second, "time")) >
-                json_number_value(json_object_get(first, "time")));
+    assert_true(json_number_value(json_object_get(second, "time")) > json_number_value(json_object_get(first, "time")));
     double busy = json_number_value(at(second, "cpu", "busy"));
     assert_true(busy > 0 && busy <= 1);
     assert_int_equal(json_integer_value(at(second, "cpu", "cores")), sysconf(_SC_NPROCESSORS_ONLN));
@@ -114,8 +113,8 @@ TEST(test_text)
     struct metrics *m = metrics_new(&node);
     ACT_AUTOFREE char *text = metrics_text(m);
     double memory[2], disk[2];
-    assert_int_equal(sscanf(text, "act: metrics: node n1, cpu -, memory %lf/%lf GiB, disk %lf/%lf GiB",
-                            &memory[0], &memory[1], &disk[0], &disk[1]),
+    assert_int_equal(sscanf(text, "act: metrics: node n1, cpu -, memory %lf/%lf GiB, disk %lf/%lf GiB", &memory[0],
+                            &memory[1], &disk[0], &disk[1]),
                      4);
     assert_true(memory[0] > 0 && memory[0] < memory[1] && disk[0] >= 0 && disk[0] <= disk[1]);
     assert_non_null(strstr(text, " GiB, gpu 0 97 % 29.3/40.0 GiB, gpu 1 - 0.0/40.0 GiB, at 20"));
@@ -162,8 +161,7 @@ TEST(test_many_gpus)
 {
     struct node node = make_node();
 
-    make_smi(
-        "i=0; while [ $i -lt 16 ]; do echo \"$i, 33, 123456, 234567, 61, 312.55, 123456789\"; i=$((i+1)); done");
+    make_smi("i=0; while [ $i -lt 16 ]; do echo \"$i, 33, 123456, 234567, 61, 312.55, 123456789\"; i=$((i+1)); done");
     struct metrics *m = metrics_new(&node);
     CODEC_AUTOJSON json_t *first = next(m);
     assert_int_equal(json_array_size(json_object_get(first, "gpus")), 16);

@@ -41,10 +41,8 @@ static struct node make_node(const char *id, int nodes, const char *scratch)
     struct node node = {.dir = act_sprintf("/shared/%s", id)};
 
     strcpy(node.name, "n1");
-    node.spec = (struct run_spec){.id = act_strdup(id),
-                                  .nodes = nodes,
-                                  .procs_per_node = 2,
-                                  .scratch = scratch ? act_strdup(scratch) : NULL};
+    node.spec = (struct run_spec){
+        .id = act_strdup(id), .nodes = nodes, .procs_per_node = 2, .scratch = scratch ? act_strdup(scratch) : NULL};
     return node;
 }
 
@@ -116,8 +114,7 @@ static void take_by_other_user(const char *base)
 /* Another private folder takes its place, the same for all ranks of the node and for the next run. */
 TEST(test_base_of_others)
 {
-    static void (*const takes[])(const char *) = {take_by_link, take_by_file, take_by_open_folder,
-                                                  take_by_other_user};
+    static void (*const takes[])(const char *) = {take_by_link, take_by_file, take_by_open_folder, take_by_other_user};
     ACT_AUTOFREE char *base = base_dir();
     ACT_AUTOFREE char *other = act_sprintf("%s.", base);
     struct rank_place first = {.rank = 0, .local_size = 2}, second = {.rank = 1, .local_size = 2};
@@ -308,12 +305,12 @@ TEST(test_environment_of_a_service)
         int nodes;
         const char *service, *master, *port, *hosts, *ip, *file;
     } rows[] = {
-        {2, "AZ_BATCH_HOST_LIST=10.0.0.4,10.0.0.5 AZ_BATCHAI_JOB_MASTER_NODE_IP=10.0.0.9", "10.0.0.4",
-         "22389", "10.0.0.4,10.0.0.5", "10.0.0.9", "10.0.0.4 slots=2\n10.0.0.5 slots=2\n"},
-        {2, "AZ_BATCHAI_JOB_MASTER_NODE_IP=10.0.0.9 AZ_BATCH_MASTER_NODE=10.0.0.8:6105", "10.0.0.9", "6105",
-         "-", "10.0.0.9", NULL},
-        {2, "AZ_BATCH_MASTER_NODE=10.0.0.8:6105 MASTER_ADDR=10.0.0.7 MASTER_PORT=7000", "10.0.0.8", "6105",
-         "-", "10.0.0.8", NULL},
+        {2, "AZ_BATCH_HOST_LIST=10.0.0.4,10.0.0.5 AZ_BATCHAI_JOB_MASTER_NODE_IP=10.0.0.9", "10.0.0.4", "22389",
+         "10.0.0.4,10.0.0.5", "10.0.0.9", "10.0.0.4 slots=2\n10.0.0.5 slots=2\n"},
+        {2, "AZ_BATCHAI_JOB_MASTER_NODE_IP=10.0.0.9 AZ_BATCH_MASTER_NODE=10.0.0.8:6105", "10.0.0.9", "6105", "-",
+         "10.0.0.9", NULL},
+        {2, "AZ_BATCH_MASTER_NODE=10.0.0.8:6105 MASTER_ADDR=10.0.0.7 MASTER_PORT=7000", "10.0.0.8", "6105", "-",
+         "10.0.0.8", NULL},
         {2, "AZ_BATCH_MASTER_NODE=10.0.0.8 MASTER_PORT=7000", "10.0.0.8", "7000", "-", "10.0.0.8", NULL},
         {2, "MASTER_ADDR=n1 MASTER_PORT=0 AZ_BATCH_NODE_LIST=n1;n2", "n1", "22389", "n1,n2", "n1",
          "n1 slots=2\nn2 slots=2\n"},
@@ -396,9 +393,8 @@ static struct node container_node(const char *kind, const char *image, int gpus)
     struct node node = {.dir = act_strdup("/shared/run"), .code = act_strdup("/shared/run/code")};
 
     strcpy(node.name, "n1");
-    node.spec = (struct run_spec){.container = kind ? act_strdup(kind) : NULL,
-                                  .image = image ? act_strdup(image) : NULL,
-                                  .gpus_per_node = gpus};
+    node.spec = (struct run_spec){
+        .container = kind ? act_strdup(kind) : NULL, .image = image ? act_strdup(image) : NULL, .gpus_per_node = gpus};
     add_folder(&node.spec, "data", "/big/data", RUN_FOLDER_RO_MOUNT);
     add_folder(&node.spec, "output", "/big/output", RUN_FOLDER_RW_MOUNT);
     add_folder(&node.spec, "blob", NULL, RUN_FOLDER_DOWNLOAD);
@@ -451,10 +447,10 @@ TEST(test_apptainer)
     for (size_t i = 0; i < COUNT(images); i++) {
         struct node node = container_node("apptainer", images[i].image, i == 0 ? 4 : 0);
         ACT_AUTOFREE char *text = wrapped(&node);
-        ACT_AUTOFREE char *expected = act_sprintf(
-            "%s/apptainer\nexec\n%s--bind\n/shared/run:/shared/run\n--bind\n/big/data:/big/data:ro\n"
-            "--bind\n/big/output:/big/output\n--pwd\n/shared/run/code\n%s\npython\na b\n\n$x\n",
-            dir, i == 0 ? "--nv\n" : "", images[i].shown);
+        ACT_AUTOFREE char *expected =
+            act_sprintf("%s/apptainer\nexec\n%s--bind\n/shared/run:/shared/run\n--bind\n/big/data:/big/data:ro\n"
+                        "--bind\n/big/output:/big/output\n--pwd\n/shared/run/code\n%s\npython\na b\n\n$x\n",
+                        dir, i == 0 ? "--nv\n" : "", images[i].shown);
         assert_string_equal(text, expected);
         node_release(&node);
     }
@@ -472,8 +468,7 @@ TEST(test_apptainer)
     static const char *const argv[] = {"true", NULL};
     struct act_strv words = {0};
     assert_int_equal(container_wrap(&node, -1, argv, &words, &err), -ACT_NOT_FOUND);
-    assert_non_null(
-        strstr(act_error_text(&err), "neither 'apptainer' nor 'singularity' is in PATH on node 'n1'"));
+    assert_non_null(strstr(act_error_text(&err), "neither 'apptainer' nor 'singularity' is in PATH on node 'n1'"));
     assert_contains(act_error_text(&err), "slurm.container");
     act_strv_release(&words);
 
@@ -520,10 +515,10 @@ TEST(test_pyxis)
         struct act_strv words = {0};
         assert_ok(container_srun_options(&node, "/shared/bin/1f/act-node", &words, &err), err);
         ACT_AUTOFREE char *text = lines_of(&words);
-        ACT_AUTOFREE char *expected = act_sprintf(
-            "--container-image=%s\n--container-mounts=/shared/run:/shared/run,/big/data:/big/data:ro,"
-            "/big/output:/big/output,/shared/bin/1f:/shared/bin/1f:ro\n",
-            images[i].shown);
+        ACT_AUTOFREE char *expected =
+            act_sprintf("--container-image=%s\n--container-mounts=/shared/run:/shared/run,/big/data:/big/data:ro,"
+                        "/big/output:/big/output,/shared/bin/1f:/shared/bin/1f:ro\n",
+                        images[i].shown);
         assert_string_equal(text, expected);
         act_strv_release(&words);
         node_release(&node);

@@ -165,8 +165,7 @@ TEST(bucket_does_not_save_up)
     struct bucket b;
 
     bucket_init(&b, 1000000, 0);
-    assert_true(drain(&b, 3600000, 3600001, 1000) <=
-                102000); /* a tenth of a second, though idle for an hour */
+    assert_true(drain(&b, 3600000, 3600001, 1000) <= 102000); /* a tenth of a second, though idle for an hour */
     bucket_init(&b, 0, 0);
     bucket_take(&b, 1e18);
     assert_int_equal(bucket_wait_ms(&b, 0), 0); /* no limit */

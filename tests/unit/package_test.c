@@ -140,8 +140,7 @@ static int write_list(const struct package_list *list, struct package_summary *o
 {
     struct package_options options = plain();
 
-    return package_write(&options, list, &(struct package_output){.engine = engine, .folder = out_dir}, out,
-                         e);
+    return package_write(&options, list, &(struct package_output){.engine = engine, .folder = out_dir}, out, e);
 }
 
 static struct package_summary pack(void)
@@ -173,8 +172,7 @@ static char *left_out(const struct package_list *list)
     struct act_buf b = {0};
 
     for (size_t i = 0; i < list->n_left_out; i++)
-        if (!act_streq(list->left_out[i].path, ".actignore") &&
-            !act_streq(list->left_out[i].path, ".gitignore"))
+        if (!act_streq(list->left_out[i].path, ".actignore") && !act_streq(list->left_out[i].path, ".gitignore"))
             act_buf_addf(&b, "%s%s: %s", b.len ? "; " : "", list->left_out[i].path, list->left_out[i].rule);
     return act_buf_steal(&b);
 }
@@ -203,11 +201,9 @@ TEST(rules_table)
     } rows[] = {
         {"a b/c d/", "", "", "a b/ b/c d/", ""},
         /* zip_options: the whole path, '*' matches '/' too */
-        {"src/CMC/q src/CMC.txt", "-x src/CMC/*", "", "src/ src/CMC.txt",
-         "src/CMC/: zip_options '-x src/CMC/*'"},
+        {"src/CMC/q src/CMC.txt", "-x src/CMC/*", "", "src/ src/CMC.txt", "src/CMC/: zip_options '-x src/CMC/*'"},
         {"a/src/CMC/q", "-x \\*src/CMC/\\*", "", "a/ a/src/", "a/src/CMC/: zip_options '-x *src/CMC/*'"},
-        {"a.x b/c.x b/d.c", "-x *.x", "", "b/ b/d.c",
-         "a.x: zip_options '-x *.x'; b/c.x: zip_options '-x *.x'"},
+        {"a.x b/c.x b/d.c", "-x *.x", "", "b/ b/d.c", "a.x: zip_options '-x *.x'; b/c.x: zip_options '-x *.x'"},
         {"a/b/f", "-x a/b", "", "a/ a/b/ a/b/f", ""},
         {"a/b/f", "-x a/b/", "", "a/ a/b/f", ""},
         {"a/b", "-x a/b", "", "a/", "a/b: zip_options '-x a/b'"},
@@ -271,10 +267,8 @@ TEST(rules_table)
         {".git/x", "", "!.git/", ".git/ .git/x", ""},
         {"a.pyc", "", "!*.py[co]", "a.pyc", ""},
         {"a.pyc", "", "!*", "", "a.pyc: built-in rule '*.py[co]'"},
-        {"a.pyc b.pyc", "", "!a.pyc\n*.pyc", "",
-         "a.pyc: .actignore:2 '*.pyc'; b.pyc: built-in rule '*.py[co]'"},
-        {"aux_data/configs/acct.yaml aux_data/aml/c.yaml", "", "",
-         "aux_data/ aux_data/aml/ aux_data/aml/c.yaml",
+        {"a.pyc b.pyc", "", "!a.pyc\n*.pyc", "", "a.pyc: .actignore:2 '*.pyc'; b.pyc: built-in rule '*.py[co]'"},
+        {"aux_data/configs/acct.yaml aux_data/aml/c.yaml", "", "", "aux_data/ aux_data/aml/ aux_data/aml/c.yaml",
          "aux_data/configs/: built-in rule '/aux_data/configs/'"},
         {"aux_data/configs/acct.yaml", "", "*\n!*/\n!*.yaml\n!aux_data/**", "aux_data/",
          "aux_data/configs/: built-in rule '/aux_data/configs/'"},
@@ -326,8 +320,7 @@ TEST(gitignore_table)
         {"a d/a d/e/a", NULL, "/a", NULL, "a d/ d/.gitignore d/e/ d/e/a", "d/a: d/.gitignore:1 '/a'"},
         {"x d/x de/x", NULL, "x", NULL, "d/ d/.gitignore de/ de/x x", "d/x: d/.gitignore:1 'x'"},
         {"a.pt b.pt", "*.pt", NULL, "!a.pt", "a.pt", "b.pt: .gitignore:1 '*.pt'"},
-        {"a.pt b.pt", "*.pt\n!a.pt", NULL, "a.pt", "",
-         "a.pt: .actignore:1 'a.pt'; b.pt: .gitignore:1 '*.pt'"},
+        {"a.pt b.pt", "*.pt\n!a.pt", NULL, "a.pt", "", "a.pt: .actignore:1 'a.pt'; b.pt: .gitignore:1 '*.pt'"},
         /* only .actignore takes back what the built-in list leaves out */
         {"l.so", "!l.so", NULL, NULL, "", "l.so: built-in rule '*.so'"},
         {"aux_data/configs/a", "!aux_data/configs/", NULL, NULL, "aux_data/",
@@ -549,9 +542,8 @@ static int expect_unreadable(void)
     err = (struct act_error){0};
     if (package_scan(&options, &list, &err) != -ACT_DENIED)
         return 1;
-    return strstr(act_error_text(&err),
-                  "'d' (Permission denied), 'f0' (Permission denied), 'f1' (Permission denied), "
-                  "'f2' (Permission denied), 'f3' (Permission denied) and 3 more")
+    return strstr(act_error_text(&err), "'d' (Permission denied), 'f0' (Permission denied), 'f1' (Permission denied), "
+                                        "'f2' (Permission denied), 'f3' (Permission denied) and 3 more")
                ? 0
                : 2;
 }
@@ -662,47 +654,42 @@ TEST(unzip_restores_the_tree)
     make("loop -> loop");
     make("d/up -> .");
     make("dangling -> no/such \xc3\xa9");
-    assert_int_equal(
-        run("cd '%s' && : >empty && chmod 755 a.sh && chmod 4711 d/sub/f && chmod 1770 d/none && "
-            "chmod 600 empty && chmod 555 ro && ln a.sh hard && truncate -s 3M sparse && "
-            "head -c 1000003 /dev/urandom >random",
-            project),
-        0);
+    assert_int_equal(run("cd '%s' && : >empty && chmod 755 a.sh && chmod 4711 d/sub/f && chmod 1770 d/none && "
+                         "chmod 600 empty && chmod 555 ro && ln a.sh hard && truncate -s 3M sparse && "
+                         "head -c 1000003 /dev/urandom >random",
+                         project),
+                     0);
     pack();
     assert_good_zip("");
     assert_int_equal(run("mkdir '%s/un' && cd '%s/un' && umask 077 && unzip -qq '%s'", dir, dir, zip), 0);
-    assert_int_equal(
-        run("chmod u-s '%s/d/sub/f' && chmod -t '%s/d/none' && cd '%s' && "
-            "for d in project un; do (cd $d && find . -mindepth 1 -printf '%%P %%y %%m %%l\\n' | sort"
-            " && find . -type f -print0 | sort -z | xargs -0 sha256sum) >$d.txt; done && "
-            "diff -u project.txt un.txt",
-            project, project, dir),
-        0);
+    assert_int_equal(run("chmod u-s '%s/d/sub/f' && chmod -t '%s/d/none' && cd '%s' && "
+                         "for d in project un; do (cd $d && find . -mindepth 1 -printf '%%P %%y %%m %%l\\n' | sort"
+                         " && find . -type f -print0 | sort -z | xargs -0 sha256sum) >$d.txt; done && "
+                         "diff -u project.txt un.txt",
+                         project, project, dir),
+                     0);
 }
 
 TEST(python_sees_what_is_promised)
 {
     make_all("a.sh empty d/sub/f d/none/ h\xc3\xa9llo z");
     make("l -> a.sh");
-    assert_int_equal(
-        run("cd '%s' && : >empty && chmod 4755 a.sh && chmod 750 d/none && seq 100 >text", project), 0);
+    assert_int_equal(run("cd '%s' && : >empty && chmod 4755 a.sh && chmod 750 d/none && seq 100 >text", project), 0);
     struct package_summary summary = pack();
-    assert_good_zip(
-        "i = z.infolist()\nn = [e.filename for e in i]\n"
-        "assert n == sorted(n, key=str.encode), n\n"
-        "m = {e.filename: e.external_attr >> 16 for e in i}\n"
-        "assert m[\"a.sh\"] == 0o100755 and m[\"d/none/\"] == 0o40750 and m[\"l\"] == 0o120777, m\n"
-        "assert z.read(\"l\") == b\"a.sh\"\n"
-        "for e in i:\n"
-        "  assert e.date_time == (1980, 1, 1, 0, 0, 0) and e.extra == b\"\" and e.create_system == 3, e\n"
-        "  f = open(sys.argv[1], \"rb\")\n"
-        "  f.seek(e.header_offset + 28)\n" /* the length of the extra fields of the local header */
-        "  assert f.read(2) == bytes(2) and e.extract_version <= 20, e\n"
-        "  assert bool(e.flag_bits & 0x800) == (not e.filename.isascii()), e\n"
-        "  assert e.compress_type == (8 if (e.external_attr >> 28) == 8 and e.file_size else 0), e\n");
+    assert_good_zip("i = z.infolist()\nn = [e.filename for e in i]\n"
+                    "assert n == sorted(n, key=str.encode), n\n"
+                    "m = {e.filename: e.external_attr >> 16 for e in i}\n"
+                    "assert m[\"a.sh\"] == 0o100755 and m[\"d/none/\"] == 0o40750 and m[\"l\"] == 0o120777, m\n"
+                    "assert z.read(\"l\") == b\"a.sh\"\n"
+                    "for e in i:\n"
+                    "  assert e.date_time == (1980, 1, 1, 0, 0, 0) and e.extra == b\"\" and e.create_system == 3, e\n"
+                    "  f = open(sys.argv[1], \"rb\")\n"
+                    "  f.seek(e.header_offset + 28)\n" /* the length of the extra fields of the local header */
+                    "  assert f.read(2) == bytes(2) and e.extract_version <= 20, e\n"
+                    "  assert bool(e.flag_bits & 0x800) == (not e.filename.isascii()), e\n"
+                    "  assert e.compress_type == (8 if (e.external_attr >> 28) == 8 and e.file_size else 0), e\n");
     assert_int_equal(run("test \"$(sha256sum <'%s')\" = '%s  -'", zip, summary.sha256), 0);
-    assert_int_equal(
-        run("test $(stat -c '%%s %%a' '%s' | tr ' ' :) = %ju:600", zip, (uintmax_t)summary.bytes), 0);
+    assert_int_equal(run("test $(stat -c '%%s %%a' '%s' | tr ' ' :) = %ju:600", zip, (uintmax_t)summary.bytes), 0);
     assert_int_equal(run("test \"$(ls -A '%s')\" = %s.zip", out_dir, summary.sha256), 0);
 }
 
@@ -849,8 +836,7 @@ static int pack_on_small_disk(void)
         return 1;
     int rc = write_list(&list, &summary, &err);
     package_list_release(&list);
-    return rc == -ACT_FAIL && strstr(act_error_text(&err), out_dir) &&
-                   strstr(act_error_text(&err), strerror(EFBIG))
+    return rc == -ACT_FAIL && strstr(act_error_text(&err), out_dir) && strstr(act_error_text(&err), strerror(EFBIG))
                ? 0
                : 2;
 }
@@ -925,8 +911,8 @@ static struct package_summary pack_aged(int64_t age_s)
 
     list.started_ns += age_s * 1000000000;
     assert_ok(package_write(&options, &list,
-                            &(struct package_output){.engine = engine, .folder = out_dir, .index = index},
-                            &summary, &err),
+                            &(struct package_output){.engine = engine, .folder = out_dir, .index = index}, &summary,
+                            &err),
               err);
     package_list_release(&list);
     return summary;
@@ -945,11 +931,10 @@ static void assert_blocks_are_right(const struct package_summary *s)
         char hex[2 * PACKAGE_BLOCK_ID + 1];
         act_hex(s->blocks[i].id, PACKAGE_BLOCK_ID, hex);
         assert_int_equal(s->blocks[i].offset, at);
-        assert_int_equal(
-            run("dd if='%s/%s.zip' bs=1M iflag=skip_bytes,count_bytes skip=%ju count=%ju status=none | "
-                "sha256sum | grep -q '^%s'",
-                out_dir, s->sha256, (uintmax_t)at, (uintmax_t)s->blocks[i].len, hex),
-            0);
+        assert_int_equal(run("dd if='%s/%s.zip' bs=1M iflag=skip_bytes,count_bytes skip=%ju count=%ju status=none | "
+                             "sha256sum | grep -q '^%s'",
+                             out_dir, s->sha256, (uintmax_t)at, (uintmax_t)s->blocks[i].len, hex),
+                         0);
     }
     assert_int_equal(at, s->bytes);
 }
@@ -1102,8 +1087,8 @@ TEST(what_a_killed_process_left_is_swept)
     held = open(live, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(flock(held, LOCK_EX), 0);
     package_sweep(out_dir);
-    assert_int_equal(
-        run("cd '%s' && test \"$(ls | tr '\\n' ' ')\" = 'new-folder new-live00.zip other.zip '", out_dir), 0);
+    assert_int_equal(run("cd '%s' && test \"$(ls | tr '\\n' ' ')\" = 'new-folder new-live00.zip other.zip '", out_dir),
+                     0);
     close(held);
     package_sweep(out_dir);
     assert_int_equal(run("cd '%s' && test ! -e new-live00.zip", out_dir), 0);
@@ -1126,9 +1111,8 @@ static struct zeros compressed_zeros(struct package_item *items)
     ACT_AUTOFREE uint8_t *data = act_calloc(1, len);
     struct package_deflaters *all = package_deflaters_new();
     struct package_deflater *d = package_deflater_take(all);
-    struct zeros z = {.middle = act_alloc(package_piece_bound(len)),
-                      .last = act_alloc(package_piece_bound(len)),
-                      .items = items};
+    struct zeros z = {
+        .middle = act_alloc(package_piece_bound(len)), .last = act_alloc(package_piece_bound(len)), .items = items};
 
     z.middle_len = package_deflate_piece(d, data, len, 0, false, z.middle);
     z.last_len = package_deflate_piece(d, data, len, 0, true, z.last);
@@ -1192,8 +1176,7 @@ TEST(sizes_beyond_four_gib)
     close(fd);
     assert_int_equal(zeros.settled, SMALL_FILES + 1);
     assert_true(items[0].offset == begin && items[1].offset == items[0].data + items[0].packed);
-    assert_int_equal(
-        run("test \"$(tail -c +%ju '%s' | sha256sum)\" = '%s  -'", (uintmax_t)begin + 1, zip, sum), 0);
+    assert_int_equal(run("test \"$(tail -c +%ju '%s' | sha256sum)\" = '%s  -'", (uintmax_t)begin + 1, zip, sum), 0);
     assert_int_equal(run("unzip -p '%s' small69999", zip), 0);
     assert_int_equal(run("python3 -c 'import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n"
                          "assert len(z.infolist()) == 70001 and z.getinfo(\"large\").file_size == 5 << 30\n"

@@ -72,8 +72,8 @@ static void note_name(int dir, const char *name)
 {
     struct stat st;
 
-    if (strncmp(name, ".act-part-", strlen(".act-part-")) == 0 ||
-        fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+    if (strncmp(name, ".act-part-", strlen(".act-part-")) == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISREG(st.st_mode))
         return;
     pthread_mutex_lock(&disk.lock);
     disk.names++;
@@ -363,9 +363,7 @@ TEST(test_blocks_alone)
         id.bytes[0]++;
         struct store_call calls[] = {
             {.op = STORE_BLOCKS, .key = "large", .blocks = {.upload_id = id, .total = 8}},
-            {.op = STORE_BLOCK,
-             .key = "large",
-             .block = {.upload_id = id, .data = {.bytes = "12345678", .len = 8}}},
+            {.op = STORE_BLOCK, .key = "large", .block = {.upload_id = id, .data = {.bytes = "12345678", .len = 8}}},
             {.op = STORE_COMMIT,
              .key = "large",
              .commit = {.upload_id = id, .n_blocks = 1, .total = 8, .attr.mode = -1}},

@@ -28,8 +28,7 @@ static struct act_strv shell_words(const char *script)
     return argv;
 }
 
-static int run_shell(const char *script, int timeout_s, size_t max, char **out, int *status,
-                     struct act_error *e)
+static int run_shell(const char *script, int timeout_s, size_t max, char **out, int *status, struct act_error *e)
 {
     struct act_strv argv = shell_words(script);
 
@@ -216,8 +215,7 @@ TEST(test_daemon_fails)
     char missing[] = "/no/such/program", sh[] = "true";
     pid_t pid;
 
-    assert_fails(proc_daemon((char *[]){missing, NULL}, log, -1, &pid, &err), err, ACT_NOT_FOUND,
-                 "'/no/such/program'");
+    assert_fails(proc_daemon((char *[]){missing, NULL}, log, -1, &pid, &err), err, ACT_NOT_FOUND, "'/no/such/program'");
     assert_int_equal(proc_daemon((char *[]){dir, NULL}, log, -1, &pid, &err), -ACT_DENIED);
     assert_true(proc_daemon((char *[]){sh, NULL}, bad_log, -1, &pid, &err) < 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombies */
@@ -267,8 +265,7 @@ TEST(test_find)
     assert_ok(proc_find_sibling("proc_test", &self, &err), err);
     assert_int_equal(proc_find_sibling("only-here", &found, &err), -ACT_NOT_FOUND);
     setenv("PATH", dir, 1);
-    assert_fails(proc_find_sibling("only-here", &found, &err), err, ACT_CONFIG,
-                 "is not of version " ACT_VERSION);
+    assert_fails(proc_find_sibling("only-here", &found, &err), err, ACT_CONFIG, "is not of version " ACT_VERSION);
     assert_ok(act_file_write(program, same, strlen(same), 0755, &err), err);
     assert_ok(proc_find_sibling("only-here", &found, &err), err);
     assert_string_equal(found, program);

@@ -66,8 +66,7 @@ TEST(test_shape)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_shape shape = {0};
-        assert_int_equal(run_shape_of(rows[i].num_gpu, rows[i].per_node, rows[i].multi, &shape, &err),
-                         rows[i].rc);
+        assert_int_equal(run_shape_of(rows[i].num_gpu, rows[i].per_node, rows[i].multi, &shape, &err), rows[i].rc);
         assert_int_equal(shape.nodes, rows[i].nodes);
         assert_int_equal(shape.procs_per_node, rows[i].procs);
         assert_int_equal(shape.gpus_per_node, rows[i].gpus);
@@ -253,10 +252,8 @@ TEST(test_spec_refused)
         {"{\"package_bytes\": -1}", "'package_bytes'"},
         {"{\"folders\": {}}", "'folders'"},
         {"{\"folders\": [{}]}", "folder 1: "},
-        {"{\"folders\": [{\"name\": \"..\", \"store\": \"s\", \"path\": \"p\", \"mode\": \"upload\"}]}",
-         "'name'"},
-        {"{\"folders\": [{\"name\": \"a/b\", \"store\": \"s\", \"path\": \"p\", \"mode\": \"upload\"}]}",
-         "'name'"},
+        {"{\"folders\": [{\"name\": \"..\", \"store\": \"s\", \"path\": \"p\", \"mode\": \"upload\"}]}", "'name'"},
+        {"{\"folders\": [{\"name\": \"a/b\", \"store\": \"s\", \"path\": \"p\", \"mode\": \"upload\"}]}", "'name'"},
         {"{\"folders\": [{\"name\": \"a\", \"store\": \"s\", \"path\": \"p\", \"mode\": \"x\"}]}", "'mode'"},
         {"{\"folders\": [{\"name\": \"a\", \"store\": \"s\", \"path\": \"p\", \"link\": \"r\", \"mode\": "
          "\"upload\"}]}",
@@ -358,8 +355,7 @@ TEST(test_status)
     assert_ok(act_file_write(path, "{\"state\": \"Running\", \"exit_status\": 9999}", 40, 0600, &err), err);
     assert_true(run_status_read(path, &back, &err) < 0); /* torn: one byte short */
 
-    CODEC_AUTOJSON json_t *odd =
-        json_loads("{\"state\": 1, \"failed_rank\": \"x\", \"exit_status\": -5}", 0, NULL);
+    CODEC_AUTOJSON json_t *odd = json_loads("{\"state\": 1, \"failed_rank\": \"x\", \"exit_status\": -5}", 0, NULL);
     run_status_from_json(odd, &back);
     assert_int_equal(back.state, RUN_UNKNOWN);
     assert_int_equal(back.failed_rank, -1);

@@ -192,10 +192,10 @@ static char *text_of(const char *id, const char *name)
 /* ---- runs ---- */
 
 /* A test of this machine, and the same over the wire. */
-#define BOTH(name)                                                                                           \
-    static void name(void **state);                                                                          \
-    TEST_ADD(name, name, setup_here, teardown)                                                               \
-    TEST_ADD(name##_wire, name, setup_wire, teardown)                                                        \
+#define BOTH(name)                                                                                                     \
+    static void name(void **state);                                                                                    \
+    TEST_ADD(name, name, setup_here, teardown)                                                                         \
+    TEST_ADD(name##_wire, name, setup_wire, teardown)                                                                  \
     static void name(__attribute__((unused)) void **state)
 
 BOTH(test_names)
@@ -583,8 +583,7 @@ BOTH(test_write)
     ACT_AUTOFREE char *outside = NULL;
     assert_ok(act_file_read(target, 100, &outside, NULL, &err), err);
     assert_string_equal(outside, "outside");
-    static const char *const bad[] = {"metrics/x", "user_logs/out/tmp/x", "../x", "", "/tmp/x", "none/x",
-                                      "x/"};
+    static const char *const bad[] = {"metrics/x", "user_logs/out/tmp/x", "../x", "", "/tmp/x", "none/x", "x/"};
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(site_write(site, id, bad[i], "x", NULL, &err), -ACT_NOT_FOUND);
     assert_int_equal(count_in(dir), before + 2); /* job.json, abort; no temporary name is left */
@@ -592,10 +591,8 @@ BOTH(test_write)
 
 BOTH(test_files)
 {
-    static const char *const folders[] = {"user_logs",   "metrics", "none",
-                                          "system_logs", "../..",   "user_logs/out"};
-    static const char *const wanted[] = {"system_logs/x", "user_logs/a", "user_logs/b/c/d",
-                                         "user_logs/n\xff"};
+    static const char *const folders[] = {"user_logs", "metrics", "none", "system_logs", "../..", "user_logs/out"};
+    static const char *const wanted[] = {"system_logs/x", "user_logs/a", "user_logs/b/c/d", "user_logs/n\xff"};
     ACT_AUTOFREE char *id = make_run();
     struct site_files files;
 
@@ -634,8 +631,7 @@ BOTH(test_states)
     assert_int_equal(symlink(path, link), 0);
     assert_ok(site_write(site, ended, RUN_FILE_JOB, "{\"job\": \"4711\"}", NULL, &err), err);
     assert_ok(site_states(site, ids, COUNT(ids), states, &err), err);
-    assert_true(states[0].there && !states[1].there && states[2].there && states[3].there &&
-                !states[4].there);
+    assert_true(states[0].there && !states[1].there && states[2].there && states[3].there && !states[4].there);
     assert_int_equal(states[0].status.state, RUN_QUEUED);
     assert_int_equal(states[1].status.state, RUN_UNKNOWN);
     assert_int_equal(states[2].status.state, RUN_FAILED);
@@ -665,8 +661,7 @@ BOTH(test_run)
     static const char wanted[] =
         "[a b]\n[]\n[$HOME]\n['\"`\\]\n[line\nbreak]\n[\xff\xfe]\n[{\"base64\": \"x\"}]\n[-n]\n";
     static const char *const both[] = {
-        "sh", "-c",
-        "pwd; echo $TZ; echo ${SQUEUE_FORMAT-none} ${SLURM_TIME_FORMAT-none}; echo no >&2; exit 7", NULL};
+        "sh", "-c", "pwd; echo $TZ; echo ${SQUEUE_FORMAT-none} ${SLURM_TIME_FORMAT-none}; echo no >&2; exit 7", NULL};
     static const char *const killed[] = {"sh", "-c", "kill -9 $$", NULL};
     static const char *const missing[] = {"no-such-program-here", NULL};
     struct site_result result;
@@ -921,8 +916,7 @@ TEST_IN(test_damaged_requests, setup_here, teardown)
 }
 
 /* What a server might answer that is no server of ours. */
-static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act_error *e),
-                    struct act_error *e)
+static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act_error *e), struct act_error *e)
 {
     struct act_buf bytes = {0};
     struct site *liar = act_calloc(1, sizeof(*liar));

@@ -66,13 +66,12 @@ static const char stand_in[] =
     "esac\n";
 
 /* ssh without a network: what is to run there runs here. */
-static const char stand_in_ssh[] =
-    "#!/bin/sh\n"
-    "while [ $# -gt 0 ]; do\n"
-    "  case $1 in -o) shift 2;; --) shift; break;; -*) shift;; *) break;; esac\n"
-    "done\n"
-    "shift\n"
-    "exec sh -c \"$*\"\n";
+static const char stand_in_ssh[] = "#!/bin/sh\n"
+                                   "while [ $# -gt 0 ]; do\n"
+                                   "  case $1 in -o) shift 2;; --) shift; break;; -*) shift;; *) break;; esac\n"
+                                   "done\n"
+                                   "shift\n"
+                                   "exec sh -c \"$*\"\n";
 
 static char *home, *agent_folder;
 static struct platform *platform;
@@ -176,8 +175,7 @@ static int open_platform(char *login)
 /* Slurm without jobs, and a client that knows nothing yet. */
 static int begin(void **state)
 {
-    static const char *const names[] = {"jobs",  "mode", "state", "scancel",
-                                        "quick", "past", "queue", "asked"};
+    static const char *const names[] = {"jobs", "mode", "state", "scancel", "quick", "past", "queue", "asked"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {

@@ -48,8 +48,7 @@ TEST(test_squeue)
     assert_false(jobs.v[2].in_array);
     assert_int_equal(jobs.v[4].exit_signal, SIGKILL);
     assert_int_equal(jobs.v[5].exit_status, 3);
-    assert_string_equal(jobs.v[5].name,
-                        "a"); /* the rest of the name is a line of its own, and none of a job */
+    assert_string_equal(jobs.v[5].name, "a"); /* the rest of the name is a line of its own, and none of a job */
     assert_int_equal(jobs.v[6].exit_signal, 53);
     slurm_jobs_combine(&jobs);
     assert_int_equal(jobs.n, 6);
@@ -107,9 +106,8 @@ TEST(test_sbatch_answers)
         "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid "
         "partition "
         "name specified\n");
-    assert_string_equal(
-        said, "invalid partition specified: nope; Batch job submission failed: Invalid partition name "
-              "specified");
+    assert_string_equal(said, "invalid partition specified: nope; Batch job submission failed: Invalid partition name "
+                              "specified");
     ACT_AUTOFREE char *plain = slurm_complaint("\nsbatch: unrecognized option '--foo'\n\n");
     assert_string_equal(plain, "sbatch: unrecognized option '--foo'");
 }
@@ -121,24 +119,22 @@ TEST(test_complaints)
         enum act_code code;
         const char *hint;
     } rows[] = {
-        {"sbatch", "Batch job submission failed: Requested node configuration is not available",
-         ACT_NO_CAPACITY, ""},
+        {"sbatch", "Batch job submission failed: Requested node configuration is not available", ACT_NO_CAPACITY, ""},
         {"sbatch", "Batch job submission failed: Invalid partition name specified", ACT_CONFIG, ""},
         {"sbatch", "Batch job submission failed: Invalid account or account/partition combination specified",
          ACT_CONFIG, "slurm.account"},
         {"sbatch", "Batch job submission failed: Invalid qos specification", ACT_CONFIG, "slurm.qos"},
-        {"sbatch", "Batch job submission failed: Unable to contact slurm controller (connect failure)",
-         ACT_TEMPORARY, "try again"},
+        {"sbatch", "Batch job submission failed: Unable to contact slurm controller (connect failure)", ACT_TEMPORARY,
+         "try again"},
         {"sbatch", "Batch job submission failed: Socket timed out on send/recv operation", ACT_TEMPORARY, ""},
         {"sbatch", "Batch job submission failed: Access/permission denied", ACT_DENIED, ""},
-        {"sbatch", "Batch job submission failed: something nobody has seen", ACT_FAIL,
-         "something nobody has seen"},
+        {"sbatch", "Batch job submission failed: something nobody has seen", ACT_FAIL, "something nobody has seen"},
         {"sbatch",
          "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time "
          "limits)",
          ACT_NO_CAPACITY, "fewer GPUs"},
-        {"squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
-         ACT_TEMPORARY, "try again"},
+        {"squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)", ACT_TEMPORARY,
+         "try again"},
         {"squeue", "something nobody has seen", ACT_TEMPORARY, ""},
         {"squeue", "Could not establish a configuration source", ACT_NOT_FOUND, "slurm.login"},
         {"scancel", "", ACT_FAIL, "did not say why"},
@@ -317,8 +313,7 @@ TEST(test_states)
          RUN_QUEUED},
         {"RUNNING SIGNALING STAGE_OUT RESIZING COMPLETING", RUN_RUNNING},
         {"COMPLETED", RUN_COMPLETED},
-        {"FAILED TIMEOUT DEADLINE OUT_OF_MEMORY NODE_FAIL BOOT_FAIL LAUNCH_FAILED RECONFIG_FAIL PREEMPTED",
-         RUN_FAILED},
+        {"FAILED TIMEOUT DEADLINE OUT_OF_MEMORY NODE_FAIL BOOT_FAIL LAUNCH_FAILED RECONFIG_FAIL PREEMPTED", RUN_FAILED},
         {"CANCELLED REVOKED", RUN_CANCELED},
         {"SOMETHING_NEW running", RUN_UNKNOWN},
     };
@@ -354,8 +349,7 @@ TEST(test_ends)
         {"BOOT_FAIL", "None", 0, 0, -1, RUN_FAILED, 1, "could not be started"},
         {"FAILED", "JobLaunchFailure", 0, 53, -1, RUN_FAILED, 181, "set slurm.root"},
         {"FAILED", "RaisedSignal:53(Real-time_signal_19)", 0, 53, -1, RUN_FAILED, 181, "set slurm.root"},
-        {"FAILED", "JobLaunchFailure", 0, 9, -1, RUN_FAILED, 137,
-         "its agent was killed by signal 9 (Killed)"},
+        {"FAILED", "JobLaunchFailure", 0, 9, -1, RUN_FAILED, 137, "its agent was killed by signal 9 (Killed)"},
         {"FAILED", "NonZeroExitCode", 3, 0, -1, RUN_FAILED, 3, "ended with status 3"},
         {"FAILED", "RaisedSignal:12(User_defined_signal_2)", 0, SIGUSR2, -1, RUN_CANCELED, 143, "aborted"},
         {"CANCELLED", "None", 0, 15, 1000, RUN_CANCELED, 143, "cancelled in Slurm by uid 1000"},
@@ -401,8 +395,7 @@ TEST(test_waiting)
         {"AssocMaxJobsLimit", "waits: your runs in this account"},
         {"ReqNodeNotAvail, UnavailableNodes:n[1-2]",
          "down, drained or reserved (ReqNodeNotAvail, UnavailableNodes:n[1-2])"},
-        {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
-         "waits: nodes"},
+        {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", "waits: nodes"},
         {"launch_failed_requeued_held", "'scontrol release'"},
         {"NewInVersion99", "waits (NewInVersion99)"},
         {"None", "waits to be looked at by the scheduler"},
@@ -441,38 +434,31 @@ static const struct merge_row {
     const char *says;
 } merge_rows[] = {
     {"ended", RUN_COMPLETED, 1, 5, NULL, NULL, 0, 0, RUN_COMPLETED, 1, false, ""},
-    {"ended, Slurm is still ending it", RUN_FAILED, 1, 5, "COMPLETING", NULL, 0, 0, RUN_FAILED, 1, false,
-     "said"},
+    {"ended, Slurm is still ending it", RUN_FAILED, 1, 5, "COMPLETING", NULL, 0, 0, RUN_FAILED, 1, false, "said"},
     {"ended, Slurm runs it still", RUN_FAILED, 1, 5, "RUNNING", NULL, 0, 0, RUN_FAILED, 1, false, "said"},
-    {"ended, Slurm has another opinion", RUN_FAILED, 1, 5, "CANCELLED", NULL, 0, 0, RUN_FAILED, 1, false,
-     "said"},
+    {"ended, Slurm has another opinion", RUN_FAILED, 1, 5, "CANCELLED", NULL, 0, 0, RUN_FAILED, 1, false, "said"},
     {"ended, and queued again", RUN_FAILED, 1, 5, "PENDING", NULL, 0, 1, RUN_QUEUED, 2, false, "waits"},
-    {"an earlier attempt ended, the next runs", RUN_FAILED, 1, 5, "RUNNING", NULL, 0, 1, RUN_RUNNING, 2,
-     false, ""},
+    {"an earlier attempt ended, the next runs", RUN_FAILED, 1, 5, "RUNNING", NULL, 0, 1, RUN_RUNNING, 2, false, ""},
     {"waits", RUN_QUEUED, 1, -1, "PENDING", NULL, 0, 0, RUN_QUEUED, 1, false, "waits"},
     {"preempted, queued again", RUN_QUEUED, 1, 30, "PENDING", NULL, 0, 1, RUN_QUEUED, 2, false, "waits"},
-    {"preempted, and not yet gone", RUN_QUEUED, 1, 5, "COMPLETING", NULL, 0, 1, RUN_RUNNING, 1, false,
-     "queued again"},
+    {"preempted, and not yet gone", RUN_QUEUED, 1, 5, "COMPLETING", NULL, 0, 1, RUN_RUNNING, 1, false, "queued again"},
     {"starting", RUN_QUEUED, 1, -1, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, ""},
     {"runs", RUN_RUNNING, 1, 5, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, "said"},
     {"suspended", RUN_RUNNING, 1, 500, "SUSPENDED", NULL, 0, 0, RUN_QUEUED, 1, false, "suspended"},
-    {"cancelled while it waited", RUN_QUEUED, 1, -1, "CANCELLED", NULL, 0, 0, RUN_CANCELED, 1, true,
-     "cancelled"},
+    {"cancelled while it waited", RUN_QUEUED, 1, -1, "CANCELLED", NULL, 0, 0, RUN_CANCELED, 1, true, "cancelled"},
     {"not launched", RUN_QUEUED, 1, -1, "FAILED", NULL, 0, 0, RUN_FAILED, 1, true, ""},
-    {"ended a moment ago, the record is on its way", RUN_RUNNING, 1, 5, "FAILED", NULL, 2, 0, RUN_RUNNING, 1,
-     false, "awaited"},
-    {"ended, the agent will say no more", RUN_RUNNING, 1, 100, "NODE_FAIL", NULL, 30, 0, RUN_FAILED, 1, true,
-     "node"},
-    {"forgotten by the queue, in the accounting", RUN_RUNNING, 1, 4000, NULL, "TIMEOUT", 900, 0, RUN_FAILED,
-     1, true, "time limit reached"},
+    {"ended a moment ago, the record is on its way", RUN_RUNNING, 1, 5, "FAILED", NULL, 2, 0, RUN_RUNNING, 1, false,
+     "awaited"},
+    {"ended, the agent will say no more", RUN_RUNNING, 1, 100, "NODE_FAIL", NULL, 30, 0, RUN_FAILED, 1, true, "node"},
+    {"forgotten by the queue, in the accounting", RUN_RUNNING, 1, 4000, NULL, "TIMEOUT", 900, 0, RUN_FAILED, 1, true,
+     "time limit reached"},
     {"forgotten, and lives", RUN_RUNNING, 1, 20, NULL, NULL, 0, 0, RUN_RUNNING, 1, false, "said"},
-    {"forgotten, and lives whatever the accounting thinks", RUN_RUNNING, 1, 20, NULL, "RUNNING", 0, 0,
-     RUN_RUNNING, 1, false, "said"},
+    {"forgotten, and lives whatever the accounting thinks", RUN_RUNNING, 1, 20, NULL, "RUNNING", 0, 0, RUN_RUNNING, 1,
+     false, "said"},
     {"forgotten", RUN_RUNNING, 1, 90, NULL, NULL, 0, 0, RUN_FAILED, 1, false,
      "lost: Slurm no longer knows job 7 and its "
      "agent has not said how it ended"},
-    {"forgotten before it began", RUN_QUEUED, 1, -1, NULL, NULL, 0, 0, RUN_FAILED, 1, false,
-     "has never begun"},
+    {"forgotten before it began", RUN_QUEUED, 1, -1, NULL, NULL, 0, 0, RUN_FAILED, 1, false, "has never begun"},
 };
 
 TEST(test_merge)
@@ -489,8 +475,7 @@ TEST(test_merge)
         known.queue = r->queue ? &queue : NULL;
         known.past = r->past ? &past : NULL;
         bool kept = slurm_merge(&known, &out);
-        if (out.state != r->state || out.attempt != r->out_attempt || kept != r->kept ||
-            !strstr(out.reason, r->says))
+        if (out.state != r->state || out.attempt != r->out_attempt || kept != r->kept || !strstr(out.reason, r->says))
             fail_msg("%s: %s, attempt %d, kept %d: %s", r->what, run_state_name(out.state), out.attempt, kept,
                      out.reason);
     }
@@ -587,8 +572,7 @@ static struct run_spec make_spec(void)
 {
     static char id[] = RUN_ID, word[] = "true", *words[] = {word, NULL};
 
-    return (struct run_spec){
-        .id = id, .argv = {words, 1}, .nodes = 2, .procs_per_node = 4, .gpus_per_node = 4};
+    return (struct run_spec){.id = id, .argv = {words, 1}, .nodes = 2, .procs_per_node = 4, .gpus_per_node = 4};
 }
 
 static char *sbatch_lines(const struct slurm *s, const struct run_spec *spec)
@@ -609,11 +593,10 @@ TEST(test_words)
     struct run_spec spec = make_spec();
 
     ACT_AUTOFREE char *plain = sbatch_lines(&s, &spec);
-    assert_string_equal(plain,
-                        "sbatch\n--parsable\n--job-name=" RUN_ID "\n--comment=act:" RUN_ID
-                        "\n--nodes=2\n--ntasks-per-node=4\n--gpus-per-node=4\n"
-                        "--output=/home/me/50%% a/runs/x/system_logs/slurm.txt\n--open-mode=append\n"
-                        "--signal=B:USR1@120\n--no-requeue\n--chdir=/home/me/50% a/runs/x\n/dev/stdin\n");
+    assert_string_equal(plain, "sbatch\n--parsable\n--job-name=" RUN_ID "\n--comment=act:" RUN_ID
+                               "\n--nodes=2\n--ntasks-per-node=4\n--gpus-per-node=4\n"
+                               "--output=/home/me/50%% a/runs/x/system_logs/slurm.txt\n--open-mode=append\n"
+                               "--signal=B:USR1@120\n--no-requeue\n--chdir=/home/me/50% a/runs/x\n/dev/stdin\n");
     spec.procs_per_node = 1;
     spec.started_per_node = 4; /* one starter, and the processors of four processes */
     ACT_AUTOFREE char *of_starter = sbatch_lines(&s, &spec);
@@ -631,19 +614,17 @@ TEST(test_words)
     s.preemption_allowed = true;
     ACT_AUTOFREE char *full = sbatch_lines(&s, &spec);
     assert_contains(full, "\n--gres=gpu:a100:4\n");
-    assert_contains(
-        full,
-        "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--partition=gpu\n--account=a\n--qos=q\n--time=1-0\n"
-        "--constraint=x&y\n--reservation=r\n--exclude=n1\n--nodelist=n[2-3]\n--mem=1 G\n/dev/stdin\n");
+    assert_contains(full,
+                    "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--partition=gpu\n--account=a\n--qos=q\n--time=1-0\n"
+                    "--constraint=x&y\n--reservation=r\n--exclude=n1\n--nodelist=n[2-3]\n--mem=1 G\n/dev/stdin\n");
     assert_null(strstr(full, "--signal"));
     assert_null(strstr(full, "--gpus-per-node"));
     s.config.gres = (char[]){"none"};
     ACT_AUTOFREE char *without = sbatch_lines(&s, &spec);
     assert_null(strstr(without, "--g"));
     ACT_AUTOFREE char *script = slurm_job_script("/a b/act-node", "/it's/runs/x");
-    assert_string_equal(script,
-                        "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '/a b/act-node' supervise --slurm "
-                        "'/it'\"'\"'s/runs/x'\n");
+    assert_string_equal(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '/a b/act-node' supervise --slurm "
+                                "'/it'\"'\"'s/runs/x'\n");
 }
 
 /* A copy that lives as long as keep; NULL stays NULL. */
@@ -818,10 +799,9 @@ TEST(test_summary)
 
 TEST(test_jobs_of_all)
 {
-    static const char squeue[] =
-        "1^root^n[1-2]^0:03^1:00:00^2^gres:gpu:2^N/A^cpu=4,mem=256M,node=2,billing=4^x^\n"
-        "5_0^eve^n2^1-00:00:03^UNLIMITED^1^N/A^gres:gpu:3^cpu=1^a \"b\" | c^\n"
-        "7^bob^n3^2:00:00^5-00:00:00^1^N/A^N/A^cpu=1,gres/gpu=8^odd\nname^\n";
+    static const char squeue[] = "1^root^n[1-2]^0:03^1:00:00^2^gres:gpu:2^N/A^cpu=4,mem=256M,node=2,billing=4^x^\n"
+                                 "5_0^eve^n2^1-00:00:03^UNLIMITED^1^N/A^gres:gpu:3^cpu=1^a \"b\" | c^\n"
+                                 "7^bob^n3^2:00:00^5-00:00:00^1^N/A^N/A^cpu=1,gres/gpu=8^odd\nname^\n";
     ACT_AUTOFREE char *text = recorded(squeue);
     struct platform_jobs jobs = {0};
 
@@ -852,9 +832,8 @@ TEST(test_many)
     struct rusage before, after;
 
     for (int i = 0; i < JOBS; i++)
-        act_buf_addf(
-            &b, "%d^%d^%s^Priority^2026-11-21T21:22:29^2026-11-21T22:22:29^0^0^n[1-2]^exp_1795290000_%08x^\n",
-            JOBS - i, JOBS - i, words[i % (int)COUNT(words)], i);
+        act_buf_addf(&b, "%d^%d^%s^Priority^2026-11-21T21:22:29^2026-11-21T22:22:29^0^0^n[1-2]^exp_1795290000_%08x^\n",
+                     JOBS - i, JOBS - i, words[i % (int)COUNT(words)], i);
     ACT_AUTOFREE char *plain = act_buf_steal(&b);
     ACT_AUTOFREE char *text = recorded(plain);
     getrusage(RUSAGE_SELF, &before);

@@ -31,11 +31,10 @@ static const struct run_starter_place two = {.nodes = 2,
                                              .narrowed = true};
 
 #define TORCH_TWO "--nnodes=2 --nproc_per_node=8 --node_rank=1 --master_addr=n0 --master_port=20001"
-#define ACCELERATE_TWO                                                                                       \
-    "--num_machines=2 --num_processes=16 --machine_rank=1 --main_process_ip=n0 --main_process_port=20001 "   \
+#define ACCELERATE_TWO                                                                                                 \
+    "--num_machines=2 --num_processes=16 --machine_rank=1 --main_process_ip=n0 --main_process_port=20001 "             \
     "--deepspeed_multinode_launcher=standard"
-#define DEEPSPEED_TWO                                                                                        \
-    "--num_gpus=8 --hostfile=/hosts --no_ssh --node_rank=1 --master_addr=n0 --master_port=20001"
+#define DEEPSPEED_TWO "--num_gpus=8 --hostfile=/hosts --no_ssh --node_rank=1 --master_addr=n0 --master_port=20001"
 
 TEST(test_what_is_filled_in)
 {
@@ -70,8 +69,7 @@ TEST(test_what_is_filled_in)
         {&one, "accelerate.commands.launch", "python -m accelerate.commands.launch --num-processes=1 t.py",
          "python -m accelerate.commands.launch --num_machines=1 --machine_rank=0 --main_process_ip=127.0.0.1 "
          "--main_process_port=20001 --num-processes=1 t.py"},
-        {&two, "deepspeed", "deepspeed --module t --deepspeed",
-         "deepspeed " DEEPSPEED_TWO " --module t --deepspeed"},
+        {&two, "deepspeed", "deepspeed --module t --deepspeed", "deepspeed " DEEPSPEED_TWO " --module t --deepspeed"},
         {&two, "deepspeed", "deepspeed -Hmine -i n0@n1 t.py",
          "deepspeed --no_ssh --node_rank=1 --master_addr=n0 --master_port=20001 -Hmine -i n0@n1 t.py"},
         {&one, "deepspeed", "deepspeed t.py", "deepspeed --master_port=20001 t.py"},

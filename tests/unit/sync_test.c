@@ -31,34 +31,22 @@ TEST(decide_table)
         {{.size = 5, .mtime_ns = T - 89}, {.size = 5, .mtime_ns = T}, SYNC_NO_REASON, SYNC_UNKNOWN},
         {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = (TS + 1) * 1000000000}, SYNC_TIME, SYNC_UNKNOWN},
         {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = T - 1789}, SYNC_TIME, SYNC_UNKNOWN},
-        {{.size = 5, .mtime_ns = -T},
-         {.size = 5, .mtime_ns = -(TS + 1) * 1000000000},
-         SYNC_NO_REASON,
-         SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = -T}, {.size = 5, .mtime_ns = -(TS + 1) * 1000000000}, SYNC_NO_REASON, SYNC_UNKNOWN},
         {{.size = 5, .mtime_ns = -T}, {.size = 5, .mtime_ns = -TS * 1000000000}, SYNC_TIME, SYNC_UNKNOWN},
         /* ... and a checksum knows better */
-        {{.size = 5, .mtime_ns = T, .md5 = "a"},
-         {.size = 5, .mtime_ns = T, .md5 = "b"},
-         SYNC_CONTENT,
-         SYNC_CONTENT},
+        {{.size = 5, .mtime_ns = T, .md5 = "a"}, {.size = 5, .mtime_ns = T, .md5 = "b"}, SYNC_CONTENT, SYNC_CONTENT},
         {{.size = 5, .mtime_ns = T, .has_crc64 = true, .crc64 = 1},
          {.size = 5, .mtime_ns = TS * 1000000000, .has_crc64 = true, .crc64 = 2},
          SYNC_CONTENT,
          SYNC_CONTENT},
-        {{.size = 5, .mtime_ns = T, .md5 = "a"},
-         {.size = 5, .mtime_ns = T + 1, .md5 = "a"},
-         SYNC_TIME,
-         SYNC_NO_REASON},
+        {{.size = 5, .mtime_ns = T, .md5 = "a"}, {.size = 5, .mtime_ns = T + 1, .md5 = "a"}, SYNC_TIME, SYNC_NO_REASON},
         /* a time is not known */
         {{.size = 5, .mtime_ns = T}, {.size = 5}, SYNC_UNKNOWN, SYNC_UNKNOWN},
         {{.size = 5}, {.size = 5}, SYNC_UNKNOWN, SYNC_UNKNOWN},
         {{.size = 5, .mtime_ns = T, .md5 = "a"}, {.size = 5, .md5 = "a"}, SYNC_NO_REASON, SYNC_NO_REASON},
         {{.size = 5, .mtime_ns = T, .md5 = "a"}, {.size = 5, .md5 = "b"}, SYNC_CONTENT, SYNC_CONTENT},
         {{.size = 5, .has_crc64 = true}, {.size = 5, .has_crc64 = true}, SYNC_NO_REASON, SYNC_NO_REASON},
-        {{.size = 5, .has_crc64 = true},
-         {.size = 5, .has_crc64 = true, .crc64 = 1},
-         SYNC_CONTENT,
-         SYNC_CONTENT},
+        {{.size = 5, .has_crc64 = true}, {.size = 5, .has_crc64 = true, .crc64 = 1}, SYNC_CONTENT, SYNC_CONTENT},
         {{.size = 5, .md5 = "a"}, {.size = 5, .has_crc64 = true}, SYNC_UNKNOWN, SYNC_UNKNOWN},
         {{.size = 5, .md5 = "a", .has_crc64 = true},
          {.size = 5, .md5 = "a", .has_crc64 = true, .crc64 = 1},
@@ -79,10 +67,7 @@ TEST(decide_table)
          {.size = 5, .mtime_ns = T, .last_modified_s = TS + 9},
          SYNC_UNKNOWN,
          SYNC_UNKNOWN},
-        {{.size = 5, .mtime_ns = TS * 1000000000},
-         {.size = 5, .last_modified_s = TS},
-         SYNC_UNKNOWN,
-         SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = TS * 1000000000}, {.size = 5, .last_modified_s = TS}, SYNC_UNKNOWN, SYNC_UNKNOWN},
         /* kinds */
         {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = T, .kind = STORE_SYMLINK}, SYNC_KIND, SYNC_KIND},
         {{.size = 5, .mtime_ns = T, .kind = STORE_SYMLINK},
@@ -99,10 +84,7 @@ TEST(decide_table)
          SYNC_NO_REASON,
          SYNC_NO_REASON},
         /* modes */
-        {{.size = 5, .mtime_ns = T, .mode = 0644},
-         {.size = 5, .mtime_ns = T, .mode = 0755},
-         SYNC_MODE,
-         SYNC_MODE},
+        {{.size = 5, .mtime_ns = T, .mode = 0644}, {.size = 5, .mtime_ns = T, .mode = 0755}, SYNC_MODE, SYNC_MODE},
         {{.size = 5, .mtime_ns = T, .mode = 0644},
          {.size = 5, .mtime_ns = T, .mode = -1},
          SYNC_NO_REASON,
@@ -111,10 +93,7 @@ TEST(decide_table)
          {.size = 5, .mtime_ns = T, .mode = 0644},
          SYNC_NO_REASON,
          SYNC_UNKNOWN},
-        {{.size = 5, .mtime_ns = T, .mode = 0644},
-         {.size = 5, .mtime_ns = T + 1, .mode = 0755},
-         SYNC_TIME,
-         SYNC_MODE},
+        {{.size = 5, .mtime_ns = T, .mode = 0644}, {.size = 5, .mtime_ns = T + 1, .mode = 0755}, SYNC_TIME, SYNC_MODE},
         {{.kind = STORE_FOLDER, .mode = 0755}, {.kind = STORE_FOLDER, .mode = 0700}, SYNC_MODE, SYNC_MODE},
     };
 
@@ -209,8 +188,7 @@ static struct store_page page_of(const char *prefix, const char *text)
  * only at the destination; NULL when a listing is out of order. */
 static char *merge(const char *from_pages, const char *to_pages, bool extras)
 {
-    static const char *const marks[] = {
-        [SYNC_COPY] = "", [SYNC_SAME] = "=", [SYNC_UNSURE] = "?", [SYNC_EXTRA] = "-"};
+    static const char *const marks[] = {[SYNC_COPY] = "", [SYNC_SAME] = "=", [SYNC_UNSURE] = "?", [SYNC_EXTRA] = "-"};
     const char *rest[2] = {from_pages, to_pages};
     static const char *const prefixes[2] = {"src/x/", "d/"};
     struct sync *s = sync_new(&(struct sync_options){
@@ -394,8 +372,7 @@ TEST(disorder_never_ends_in_a_plan)
         int broken = rand_r(&seed) % 2;
         for (int side = 0; side < 2; side++)
             for (size_t k = 0; k < 8; k++)
-                act_buf_addf(&text[side], "%c%c", side == broken ? order[k] : keys[k],
-                             rand_r(&seed) % 3 ? ' ' : '|');
+                act_buf_addf(&text[side], "%c%c", side == broken ? order[k] : keys[k], rand_r(&seed) % 3 ? ' ' : '|');
         char *result = merge(text[0].data, text[1].data, round % 2);
         assert_int_equal(result != NULL, i == j);
         free(result);
@@ -410,8 +387,7 @@ TEST(a_key_outside_of_the_prefix_is_an_error)
     struct store_page page = page_of("", "b/c");
 
     assert_int_equal(sync_feed(s, SYNC_FROM, &page, true, &err), -ACT_FAIL);
-    assert_string_equal(act_error_text(&err),
-                        "cannot compare: the listing of 'a/' has 'b/c', which is not below it");
+    assert_string_equal(act_error_text(&err), "cannot compare: the listing of 'a/' has 'b/c', which is not below it");
     assert_int_equal(page.n, 1);
     store_page_release(&page);
     sync_free(s);
@@ -429,14 +405,12 @@ void __wrap_store_entry_release(struct store_entry *entry)
     __real_store_entry_release(entry);
 }
 
-static void feed_numbers(struct sync *s, enum sync_side side, size_t *at, size_t step, size_t end,
-                         size_t page_size)
+static void feed_numbers(struct sync *s, enum sync_side side, size_t *at, size_t step, size_t end, size_t page_size)
 {
     struct store_page page = {.v = act_calloc(page_size, sizeof(*page.v))};
 
     for (; page.n < page_size && *at < end; *at += step)
-        page.v[page.n++] =
-            (struct store_entry){.key = act_sprintf("%08zu", *at), .size = 1, .mtime_ns = 1, .mode = -1};
+        page.v[page.n++] = (struct store_entry){.key = act_sprintf("%08zu", *at), .size = 1, .mtime_ns = 1, .mode = -1};
     live += page.n;
     assert_ok(sync_feed(s, side, &page, *at >= end, &err), err);
     store_page_release(&page);
@@ -449,8 +423,7 @@ TEST(memory_is_constant)
 
     live = 0;
     for (int extras = 0; extras < 2; extras++) {
-        struct sync *s =
-            sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = "", .extras = extras});
+        struct sync *s = sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = "", .extras = extras});
         size_t at[2] = {0}, most = 0, same = 0, copied = 0, extra = 0;
         struct sync_item item;
         while (!sync_finished(s)) {
@@ -655,8 +628,8 @@ static bool equal(const struct store_entry *a, const struct store_entry *b)
 }
 
 /* One line of the plan, checked against what both sides were, and done to the model. */
-static void apply(const struct sync_item *item, const struct world *from, const struct world *before,
-                  struct world *to, struct filter *filter)
+static void apply(const struct sync_item *item, const struct world *from, const struct world *before, struct world *to,
+                  struct filter *filter)
 {
     const struct store_entry *source = find(from, item->rel), *old = find(before, item->rel);
     bool is_folder = act_ends_with(item->rel, "/");
@@ -682,8 +655,7 @@ static void apply(const struct sync_item *item, const struct world *from, const 
     set(to, item->rel, source);
 }
 
-static size_t carry_out(const struct world *from, struct world *to, bool extras, struct filter *filter,
-                        unsigned *seed)
+static size_t carry_out(const struct world *from, struct world *to, bool extras, struct filter *filter, unsigned *seed)
 {
     struct sync *s = sync_new(&(struct sync_options){
         .from_prefix = "", .to_prefix = "", .extras = extras, .takes = takes_by_filter, .arg = filter});

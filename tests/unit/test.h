@@ -31,21 +31,21 @@ enum { MAX_TESTS = 256 };
 __attribute__((unused)) static struct CMUnitTest test_all[MAX_TESTS];
 __attribute__((unused)) static size_t test_count;
 
-#define TEST_ADD(label, name, setup, teardown)                                                               \
-    static void run_##label(void **state)                                                                    \
-    {                                                                                                        \
-        err = (struct act_error){0};                                                                         \
-        name(state);                                                                                         \
-    }                                                                                                        \
-    __attribute__((constructor)) static void add_##label(void)                                               \
-    {                                                                                                        \
-        assert_true(test_count < MAX_TESTS);                                                                 \
-        test_all[test_count++] = (struct CMUnitTest){#label, run_##label, setup, teardown, NULL};            \
+#define TEST_ADD(label, name, setup, teardown)                                                                         \
+    static void run_##label(void **state)                                                                              \
+    {                                                                                                                  \
+        err = (struct act_error){0};                                                                                   \
+        name(state);                                                                                                   \
+    }                                                                                                                  \
+    __attribute__((constructor)) static void add_##label(void)                                                         \
+    {                                                                                                                  \
+        assert_true(test_count < MAX_TESTS);                                                                           \
+        test_all[test_count++] = (struct CMUnitTest){#label, run_##label, setup, teardown, NULL};                      \
     }
 
-#define TEST_IN(name, setup, teardown)                                                                       \
-    static void name(void **state);                                                                          \
-    TEST_ADD(name, name, setup, teardown)                                                                    \
+#define TEST_IN(name, setup, teardown)                                                                                 \
+    static void name(void **state);                                                                                    \
+    TEST_ADD(name, name, setup, teardown)                                                                              \
     static void name(__attribute__((unused)) void **state)
 
 #define TEST(name) TEST_IN(name, TEST_SETUP, TEST_TEARDOWN)
@@ -61,39 +61,39 @@ __attribute__((unused)) static void tests_leave_out(const char *beginning)
             test_all[i].name = NULL;
 }
 
-#define TEST_MAIN(setup, teardown)                                                                           \
-    int main(void)                                                                                           \
-    {                                                                                                        \
-        return tests_run(setup, teardown);                                                                   \
+#define TEST_MAIN(setup, teardown)                                                                                     \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        return tests_run(setup, teardown);                                                                             \
     }
 
 /* Fails with the text of err when rc is not 0. */
-#define assert_ok(call, err)                                                                                 \
-    do {                                                                                                     \
-        int rc_ = (call);                                                                                    \
-        if (rc_ != 0)                                                                                        \
-            fail_msg("%s: %d %s", #call, rc_, act_error_text(&(err)));                                       \
+#define assert_ok(call, err)                                                                                           \
+    do {                                                                                                               \
+        int rc_ = (call);                                                                                              \
+        if (rc_ != 0)                                                                                                  \
+            fail_msg("%s: %d %s", #call, rc_, act_error_text(&(err)));                                                 \
     } while (0)
 
-#define assert_contains(text, part)                                                                          \
-    do {                                                                                                     \
-        const char *text_ = (text), *part_ = (part);                                                         \
-        if (!strstr(text_, part_))                                                                           \
-            fail_msg("'%s' is not in: %s", part_, text_);                                                    \
+#define assert_contains(text, part)                                                                                    \
+    do {                                                                                                               \
+        const char *text_ = (text), *part_ = (part);                                                                   \
+        if (!strstr(text_, part_))                                                                                     \
+            fail_msg("'%s' is not in: %s", part_, text_);                                                              \
     } while (0)
 
-#define assert_lacks(text, part)                                                                             \
-    do {                                                                                                     \
-        const char *text_ = (text), *part_ = (part);                                                         \
-        if (strstr(text_, part_))                                                                            \
-            fail_msg("'%s' is in: %s", part_, text_);                                                        \
+#define assert_lacks(text, part)                                                                                       \
+    do {                                                                                                               \
+        const char *text_ = (text), *part_ = (part);                                                                   \
+        if (strstr(text_, part_))                                                                                      \
+            fail_msg("'%s' is in: %s", part_, text_);                                                                  \
     } while (0)
 
 /* Fails unless the call does, with this code and these words in the text of err. */
-#define assert_fails(call, err, code, part)                                                                  \
-    do {                                                                                                     \
-        assert_int_equal(call, -(code));                                                                     \
-        assert_contains(act_error_text(&(err)), part);                                                       \
+#define assert_fails(call, err, code, part)                                                                            \
+    do {                                                                                                               \
+        assert_int_equal(call, -(code));                                                                               \
+        assert_contains(act_error_text(&(err)), part);                                                                 \
     } while (0)
 
 /* The words of a text, separated by single blanks. */

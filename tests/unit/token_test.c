@@ -96,8 +96,7 @@ TEST(local_times)
         setenv("TZ", rows[i].zone, 1);
         tzset();
         if (token_local_time(rows[i].text) != rows[i].wanted)
-            fail_msg("'%s' in %s gives %lld", rows[i].text, rows[i].zone,
-                     (long long)token_local_time(rows[i].text));
+            fail_msg("'%s' in %s gives %lld", rows[i].text, rows[i].zone, (long long)token_local_time(rows[i].text));
     }
     unsetenv("TZ");
     tzset();
@@ -121,15 +120,14 @@ TEST(tokens_in_answers)
         {"{\"access_token\":\"t\",\"expires_on\":1777653296,\"expires_in\":1}", NOW + 3600, THREE_HOURS},
         {"{\"access_token\":\"t\",\"expires_on\":1777631696}", NOW + 3600, -THREE_HOURS},
         {"{\"access_token\":\"t\",\"expires_in\":3600}", NOW + 3600, -THREE_HOURS},
-        {"{\"access_token\":\"t\",\"expires_on\":\"5/1/2026 1:34:56 PM +00:00\",\"expires_in\":\"3600\"}",
-         NOW + 3600, THREE_HOURS},
+        {"{\"access_token\":\"t\",\"expires_on\":\"5/1/2026 1:34:56 PM +00:00\",\"expires_in\":\"3600\"}", NOW + 3600,
+         THREE_HOURS},
         {"{\"access_token\":\"t\",\"expires_in\":3599}", NOW + 3599, 0},
         {"{\"access_token\":\"t\",\"expires_in\":\"3599\"}", NOW + 3599, 0},
         {"{\"access_token\":\"t\",\"expires_on\":\"1777642496\",\"expires_in\":\"5\"}", NOW + 3600, 0},
-        {"{\"access_token\":\"t\",\"expires_on\":\"5/1/2026 1:34:56 PM +00:00\",\"expires_in\":\"3600\"}",
-         NOW + 3600, 0},
-        {"{\"accessToken\":\"t\",\"expires_on\":1777642496,\"expiresOn\":\"1999-01-01 00:00:00.0\"}",
-         NOW + 3600, 0},
+        {"{\"access_token\":\"t\",\"expires_on\":\"5/1/2026 1:34:56 PM +00:00\",\"expires_in\":\"3600\"}", NOW + 3600,
+         0},
+        {"{\"accessToken\":\"t\",\"expires_on\":1777642496,\"expiresOn\":\"1999-01-01 00:00:00.0\"}", NOW + 3600, 0},
         {own, NOW + 1000, 0},
         {"{\"access_token\":\"t\",\"expires_in\":0}", 0, 0},
         {"{\"access_token\":\"t\",\"expires_on\":5}", 0, 0},
@@ -251,8 +249,8 @@ TEST(challenges)
         {"Bearer authorization_uri=https://h", NULL, NULL},
         {"Bearer authorization_uri=\"https://h/common/oauth2/authorize\"", NULL, NULL},
         {"Bearer authorization_uri=\"https://h/Organizations\"", NULL, NULL},
-        {"Bearer authorization_uri=\"https://login.microsoftonline.com/72f988bf\", error=\"invalid_token\"",
-         "72f988bf", NULL},
+        {"Bearer authorization_uri=\"https://login.microsoftonline.com/72f988bf\", error=\"invalid_token\"", "72f988bf",
+         NULL},
         {"Bearer xclaims=eyJ", NULL, NULL},
         {"Basic realm=\"x\"", NULL, NULL},
         {NULL, NULL, NULL},
@@ -268,16 +266,14 @@ TEST(challenges)
     token_read_challenge(rows[1].header, &challenge);
     struct token_want want = {.scope = AUTH_STORAGE_SCOPE};
     ACT_AUTOFREE char *command = token_claims_command(&challenge, &want);
-    assert_string_equal(command,
-                        "az login --claims-challenge eyJhIjoxfQ== --scope https://storage.azure.com/.default "
-                        "--tenant contoso.com");
+    assert_string_equal(command, "az login --claims-challenge eyJhIjoxfQ== --scope https://storage.azure.com/.default "
+                                 "--tenant contoso.com");
     token_challenge_release(&challenge);
 }
 
 TEST(tenants)
 {
-    static const char *const good[] = {"72f988bf-86f1-41af-91ab-2d7cd011db47", "contoso.onmicrosoft.com",
-                                       "common"};
+    static const char *const good[] = {"72f988bf-86f1-41af-91ab-2d7cd011db47", "contoso.onmicrosoft.com", "common"};
     static const char *const bad[] = {"", "a/b", "a?b", "..", ".a", "-a", "a b", "a\n", "a%2f"};
 
     for (size_t i = 0; i < COUNT(good); i++)
@@ -333,8 +329,7 @@ TEST(clouds)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         rows[i].cloud ? setenv("AZURE_CLOUD", rows[i].cloud, 1) : unsetenv("AZURE_CLOUD");
-        rows[i].authority ? setenv("AZURE_AUTHORITY_HOST", rows[i].authority, 1)
-                          : unsetenv("AZURE_AUTHORITY_HOST");
+        rows[i].authority ? setenv("AZURE_AUTHORITY_HOST", rows[i].authority, 1) : unsetenv("AZURE_AUTHORITY_HOST");
         int rc = auth_cloud_find(rows[i].endpoint, &cloud, &err);
         if (rc != (rows[i].wanted ? 0 : -ACT_CONFIG))
             fail_msg("row %zu: %d", i, rc);
@@ -373,10 +368,9 @@ TEST(urls_of_a_cloud)
     assert_ok(auth_cloud_find("https://management.usgovcloudapi.net", &cloud, &err), err);
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(auth_cloud_check(cloud, rows[i].url, &err), rows[i].rc);
-    assert_string_equal(
-        act_error_text(&err),
-        "'https://management.azure.com' is in AzureCloud, but the login is for AzureUSGovernment, "
-        "whose tokens stay there");
+    assert_string_equal(act_error_text(&err),
+                        "'https://management.azure.com' is in AzureCloud, but the login is for AzureUSGovernment, "
+                        "whose tokens stay there");
 }
 
 /* ---- the SAS of a login: the value is HMAC-SHA-256 of the 24 lines, computed with Python's hmac ---- */
@@ -391,13 +385,11 @@ TEST(delegation_sas)
                                   .version = act_strdup("2025-11-05")};
 
     key.key = act_base64_decode("S0YbZ/Jno7zt2WTqhRbrpPAEBFsj7CXS9Wpci79FQUw=", &key.key_len);
-    ACT_AUTOFREE char *sas =
-        auth_delegation_sas(&key, "devstoreaccount1", "oa1", "x.txt", "r", 0, 1795478400, false);
+    ACT_AUTOFREE char *sas = auth_delegation_sas(&key, "devstoreaccount1", "oa1", "x.txt", "r", 0, 1795478400, false);
     assert_string_equal(
-        sas,
-        "sv=2021-12-02&se=2026-11-24T00%3A00%3A00Z&sr=b&sp=r&skoid=11111111-2222-3333-4444-"
-        "555555555555&sktid=72f988bf-86f1-41af-91ab-2d7cd011db47&skt=2026-11-20T00%3A00%3A00Z&ske="
-        "2026-11-25T00%3A00%3A00Z&sks=b&skv=2025-11-05&sig=hZfGySj%2FfJn4zazQ6ky4fZFwB7tYogGAMRx6mn%2BSNyM%3D");
+        sas, "sv=2021-12-02&se=2026-11-24T00%3A00%3A00Z&sr=b&sp=r&skoid=11111111-2222-3333-4444-"
+             "555555555555&sktid=72f988bf-86f1-41af-91ab-2d7cd011db47&skt=2026-11-20T00%3A00%3A00Z&ske="
+             "2026-11-25T00%3A00%3A00Z&sks=b&skv=2025-11-05&sig=hZfGySj%2FfJn4zazQ6ky4fZFwB7tYogGAMRx6mn%2BSNyM%3D");
     auth_delegation_release(&key);
 }
 
@@ -444,8 +436,7 @@ TEST(cached_tokens)
 
 TEST(cached_logins)
 {
-    struct token_grant grant = {
-        .tenant = act_strdup("t"), .client = act_strdup("c"), .refresh_token = act_strdup("r")};
+    struct token_grant grant = {.tenant = act_strdup("t"), .client = act_strdup("c"), .refresh_token = act_strdup("r")};
     struct token token = {.text = act_strdup("t1"), .expires_s = act_now_unix_s() + 1000};
     struct token_grant found = {0};
     struct token cached = {0};

@@ -95,8 +95,8 @@ static void put(struct memory *m, const char *key, const void *data, size_t len)
 
 static void describe(const struct memory *m, const struct stored *o, struct store_entry *e)
 {
-    *e = (struct store_entry){
-        .key = act_strdup(o->key), .size = m->claimed_size ? m->claimed_size : o->len, .mode = -1};
+    *e =
+        (struct store_entry){.key = act_strdup(o->key), .size = m->claimed_size ? m->claimed_size : o->len, .mode = -1};
     if (!m->no_md5)
         memcpy(e->md5, o->md5, sizeof(e->md5));
     e->has_crc64 = o->has_crc64 && !m->no_crc64;
@@ -158,8 +158,8 @@ static int do_get(struct memory *m, struct store_call *call)
 }
 
 /* As put(), with what the writer says of the whole. */
-static void put_whole(struct memory *m, const char *key, const struct store_attributes *attr,
-                      const void *data, size_t len)
+static void put_whole(struct memory *m, const char *key, const struct store_attributes *attr, const void *data,
+                      size_t len)
 {
     put(m, key, data, len);
     struct stored *o = find(m, key);
@@ -220,8 +220,7 @@ static int do_block(struct memory *m, struct store_call *call)
         remove_block(m, (size_t)(b - m->blocks));
     b = &m->blocks[m->n_blocks++];
     assert_int_equal(from->offset % 4, 0);
-    *b = (struct block){
-        .upload = from->upload_id, .index = from->index, .len = from->data.len, .offset = from->offset};
+    *b = (struct block){.upload = from->upload_id, .index = from->index, .len = from->data.len, .offset = from->offset};
     b->data = act_alloc(from->data.len);
     memcpy(b->data, from->data.bytes, from->data.len);
     return 0;
@@ -888,8 +887,7 @@ TEST(what_no_object_can_hold_is_refused)
 
     put(&p->from, "a/huge", "x", 1);
     p->from.claimed_size = (uint64_t)memory_ops.max_put * 50000 + 1;
-    assert_fails(copy(p, "a", "b", &small_parts), p->err, ACT_FAIL,
-                 "more than an object in memory:to can have");
+    assert_fails(copy(p, "a", "b", &small_parts), p->err, ACT_FAIL, "more than an object in memory:to can have");
     assert_int_equal(p->to.n_blocks, 0);
 }
 

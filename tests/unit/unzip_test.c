@@ -26,18 +26,17 @@ static char *dir, *zip, *target;
 /* Runs Python with add(name, data, mode), patch(at, bytes) for the finished file, and find(bytes). */
 static void make_zip_only(const char *python)
 {
-    static const char before[] =
-        "import zipfile, sys, struct, warnings\n"
-        "warnings.simplefilter('ignore')\n"
-        "path = sys.argv[1]\n"
-        "z = zipfile.ZipFile(path, 'w')\n"
-        "def add(name, data='', mode=0o100644, system=3, method=8):\n"
-        "    i = zipfile.ZipInfo(); i.filename = name; i.create_system = system\n"
-        "    i.external_attr = mode << 16; i.compress_type = method; z.writestr(i, data)\n"
-        "def link(name, to): add(name, to, 0o120777)\n"
-        "def done():\n"
-        "    z.close(); return bytearray(open(path, 'rb').read())\n"
-        "def save(b): open(path, 'wb').write(b)\n";
+    static const char before[] = "import zipfile, sys, struct, warnings\n"
+                                 "warnings.simplefilter('ignore')\n"
+                                 "path = sys.argv[1]\n"
+                                 "z = zipfile.ZipFile(path, 'w')\n"
+                                 "def add(name, data='', mode=0o100644, system=3, method=8):\n"
+                                 "    i = zipfile.ZipInfo(); i.filename = name; i.create_system = system\n"
+                                 "    i.external_attr = mode << 16; i.compress_type = method; z.writestr(i, data)\n"
+                                 "def link(name, to): add(name, to, 0o120777)\n"
+                                 "def done():\n"
+                                 "    z.close(); return bytearray(open(path, 'rb').read())\n"
+                                 "def save(b): open(path, 'wb').write(b)\n";
     struct act_strv argv = {0};
     int status;
 
@@ -153,16 +152,14 @@ TEST(test_hostile)
         {"save(b'')", "not a zip file"},
         {"z.close(); save(b'not a zip at all, not at all')", "not a zip file"},
         {"add('a', 'x' * 1000); b = done(); save(b[:len(b) // 2])", "not a zip file"},
-        {"add('enc', 'x'); b = done(); at = b.find(b'PK\\x01\\x02'); b[at + 8] |= 1; save(b)",
-         "is encrypted"},
+        {"add('enc', 'x'); b = done(); at = b.find(b'PK\\x01\\x02'); b[at + 8] |= 1; save(b)", "is encrypted"},
         {"add('crc', 'x' * 50, method=0); b = done(); b[b.find(b'xxx')] = 121; save(b)", "checksum"},
         {"add('bits', 'abc' * 5000); b = done(); b[45] ^= 0x55; b[50] ^= 0x55; save(b)", "is damaged"},
         {"add('bomb', 'x'); b = done(); at = b.find(b'PK\\x01\\x02')\n"
          "b[at + 24:at + 28] = struct.pack('<I', 0xfffffff0); save(b)",
          "bomb"},
         {"add('name', 'x'); b = done().replace(b'name', b'na\\0e'); save(b)", "leads out of the target"},
-        {"add('m', 'x'); b = done(); at = b.find(b'PK\\x01\\x02'); b[8] = b[at + 10] = 99; save(b)",
-         "not known here"},
+        {"add('m', 'x'); b = done(); at = b.find(b'PK\\x01\\x02'); b[8] = b[at + 10] = 99; save(b)", "not known here"},
         {"add('toc', 'x'); add('toc2', 'y'); b = done(); at = b.rfind(b'PK\\x01\\x02'); b[at] = 0; save(b)",
          "table of contents is damaged"},
         {"add('f/', '', 0o40755); add('f/', '', 0o40755)", "appears twice"},
@@ -180,10 +177,8 @@ TEST(test_hostile)
         {"add('ratio', 'x' * 9); b = done(); at = b.find(b'PK\\x01\\x02')\n"
          "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', 10**9); save(b)",
          "is shorter than it says"},
-        {"add('n', 'x'); b = done(); b[-14:-10] = struct.pack('<HH', 2, 2); save(b)",
-         "table of contents is damaged"},
-        {"add('n', 'x'); b = done(); b[-14:-10] = struct.pack('<HH', 0, 0); save(b)",
-         "table of contents is damaged"},
+        {"add('n', 'x'); b = done(); b[-14:-10] = struct.pack('<HH', 2, 2); save(b)", "table of contents is damaged"},
+        {"add('n', 'x'); b = done(); b[-14:-10] = struct.pack('<HH', 0, 0); save(b)", "table of contents is damaged"},
         {"add('n', 'x'); b = done(); b[-12:-10] = bytes([255, 255]); save(b)", "not a zip file"},
         {"import os; add('large', os.urandom(5 << 20)); b = done(); b[2000] ^= 0x55; save(b)", "is damaged"},
         {"add('large', 'x' * (5 << 20), method=0); b = done(); b[2000] ^= 0x55; save(b)", "checksum"},
@@ -192,8 +187,7 @@ TEST(test_hostile)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         err = (struct act_error){0};
-        make_zip(act_starts_with(rows[i].python, "save(b'')") ? "z.close = lambda: None\nsave(b'')"
-                                                              : rows[i].python);
+        make_zip(act_starts_with(rows[i].python, "save(b'')") ? "z.close = lambda: None\nsave(b'')" : rows[i].python);
         int rc = node_unzip(zip, NULL, target, false, &err);
         if (!rows[i].text)
             continue; /* either way, as long as nothing breaks */
@@ -211,10 +205,9 @@ TEST(test_sizes_that_lie)
     static const long lies[] = {1, 999, 1001, 100000};
 
     for (size_t i = 0; i < COUNT(lies); i++) {
-        ACT_AUTOFREE char *python =
-            act_sprintf("add('lie', 'x' * 1000); b = done(); at = b.find(b'PK\\x01\\x02')\n"
-                        "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
-                        lies[i]);
+        ACT_AUTOFREE char *python = act_sprintf("add('lie', 'x' * 1000); b = done(); at = b.find(b'PK\\x01\\x02')\n"
+                                                "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
+                                                lies[i]);
         make_zip(python);
         if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(act_error_text(&err), "'lie' is "))
             fail_msg("%ld: %s", lies[i], act_error_text(&err));
@@ -243,10 +236,9 @@ TEST(test_large_files)
     assert_string_equal(sums[0], sums[1]);
 
     for (size_t i = 0; i < COUNT(lies); i++) {
-        ACT_AUTOFREE char *python =
-            act_sprintf("add('lie', bytes(5 << 20)); b = done(); at = b.find(b'PK\\x01\\x02')\n"
-                        "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
-                        lies[i]);
+        ACT_AUTOFREE char *python = act_sprintf("add('lie', bytes(5 << 20)); b = done(); at = b.find(b'PK\\x01\\x02')\n"
+                                                "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
+                                                lies[i]);
         make_zip(python);
         if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(act_error_text(&err), "'lie' is "))
             fail_msg("%ld: %s", lies[i], act_error_text(&err));
@@ -268,8 +260,7 @@ TEST(test_many_files)
 /* What a run left in its code root stays when it starts anew, and what belongs to the package comes back. */
 TEST(test_over)
 {
-    make_zip(
-        "add('train.py', 'new'); add('lib/a.py', 'a'); add('to/be/b', 'b', 0o100444); link('now', 'lib')");
+    make_zip("add('train.py', 'new'); add('lib/a.py', 'a'); add('to/be/b', 'b', 0o100444); link('now', 'lib')");
     ACT_AUTOFREE char *elsewhere = act_path_join(dir, "elsewhere");
     ACT_AUTOFREE char *shell = act_sprintf(
         "cd %s && mkdir -p elsewhere target/lib target/checkpoints && cd target && echo changed >train.py && "
@@ -334,10 +325,9 @@ TEST(test_changed_bytes)
     ACT_AUTOFREE char *data = NULL;
     size_t len, good = 0;
 
-    make_zip(
-        "add('a', 'abc' * 50); add('b/', '', 0o40755); add('b/c', 'stored', method=0); link('l', '../..')\n"
-        "add('b/d/e', 'x' * 3000); z.comment = b'comment'\n"
-        "with z.open(zipfile.ZipInfo('wide'), 'w', force_zip64=True) as f: f.write(b'w')");
+    make_zip("add('a', 'abc' * 50); add('b/', '', 0o40755); add('b/c', 'stored', method=0); link('l', '../..')\n"
+             "add('b/d/e', 'x' * 3000); z.comment = b'comment'\n"
+             "with z.open(zipfile.ZipInfo('wide'), 'w', force_zip64=True) as f: f.write(b'w')");
     assert_ok(act_file_read(zip, 1 << 20, &data, &len, &err), err);
     srandom(1);
     for (int round = 0; round < ROUNDS; round++) {
@@ -414,8 +404,7 @@ static int live_confined(void *arg)
         return 77; /* the kernel cannot: what follows does not hold */
     if (use_file(dir, "out", O_WRONLY | O_CREAT) != EACCES)
         return 4;
-    return use_file(dir, "p.zip", O_WRONLY) == EACCES && use_file("/etc", "passwd", O_RDONLY) == EACCES ? 0
-                                                                                                        : 5;
+    return use_file(dir, "p.zip", O_WRONLY) == EACCES && use_file("/etc", "passwd", O_RDONLY) == EACCES ? 0 : 5;
 }
 
 TEST(test_confined)

@@ -55,8 +55,8 @@ static void set_logs(size_t n, const char *const (*logs)[2])
         fake.logs[i].text = logs[i][1];
     }
 }
-#define LOGS(...)                                                                                            \
-    set_logs(sizeof((const char *const[][2]){__VA_ARGS__}) / sizeof(const char *const[2]),                   \
+#define LOGS(...)                                                                                                      \
+    set_logs(sizeof((const char *const[][2]){__VA_ARGS__}) / sizeof(const char *const[2]),                             \
              (const char *const[][2]){__VA_ARGS__})
 
 #define USER0 "user_logs/std_log_process_0.txt"
@@ -247,8 +247,7 @@ TEST(first_question_has_an_end)
 
     fake.fail_code = ACT_DENIED;
     fake.n_status = 0;
-    assert_int_equal(flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err),
-                     -ACT_DENIED);
+    assert_int_equal(flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err), -ACT_DENIED);
     assert_int_equal(flow_find_watched(&flow, spec.id, &found, &err), -ACT_DENIED);
     assert_int_equal(fake.n_status, 2);
     run_spec_release(&spec);
@@ -346,9 +345,9 @@ static void begin_anew(int call)
     if (call == 1)
         LOGS({USER0, "1a\n1"}, {USER1, "x"});
     if (call == 2)
-        LOGS({"attempts/1/status.json", "{}"}, {"attempts/1/" USER0, "1a\n1b"},
-             {"attempts/1/" USER1, "x\ny\n"}, {"attempts/2/status.json", "{}"},
-             {"attempts/2/" USER0, "2, which is quite long\n"}, {USER0, "3, even longer than that one\n3"});
+        LOGS({"attempts/1/status.json", "{}"}, {"attempts/1/" USER0, "1a\n1b"}, {"attempts/1/" USER1, "x\ny\n"},
+             {"attempts/2/status.json", "{}"}, {"attempts/2/" USER0, "2, which is quite long\n"},
+             {USER0, "3, even longer than that one\n3"});
     if (call == 3)
         end_run(0, NULL);
 }
@@ -376,8 +375,7 @@ TEST(all_ranks_go_through_attempts)
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
-    assert_string_equal(out.data,
-                        "0:1a;1:x;1:y;0:1b;0:2, which is quite long;0:3, even longer than that one;0:3;");
+    assert_string_equal(out.data, "0:1a;1:x;1:y;0:1b;0:2, which is quite long;0:3, even longer than that one;0:3;");
     assert_string_equal(said, "attempt 2 begins\nattempt 3 begins\n");
 }
 
@@ -386,9 +384,8 @@ TEST(ranks_come_in_their_order)
     struct flow_follow what = {.all = true, .line = collect_line, .tail = -1, .sink = {.write = collect}};
 
     LOGS({"system_logs/x.txt", "no\n"}, {USER0, "a\n"}, {USER0 ".old", "no\n"},
-         {"user_logs/std_log_process_007.txt", "e\n"}, {USER1, "b\n"},
-         {"user_logs/std_log_process_10.txt", "d\n"}, {"user_logs/std_log_process_2.txt", "c\n"},
-         {"user_logs/std_log_process_x.txt", "no\n"});
+         {"user_logs/std_log_process_007.txt", "e\n"}, {USER1, "b\n"}, {"user_logs/std_log_process_10.txt", "d\n"},
+         {"user_logs/std_log_process_2.txt", "c\n"}, {"user_logs/std_log_process_x.txt", "no\n"});
     assert_ok(flow_follow_log(&flow, &run, &what, &err), err);
     assert_string_equal(out.data, "0:a;1:b;2:c;7:e;10:d;");
 }
@@ -398,8 +395,8 @@ static void move_away(int call, const char *name)
 {
     (void)name;
     if (call == 1)
-        LOGS({"attempts/1/" USER0, "old rank 0\n"}, {"attempts/1/" USER1, "old rank 1\n"},
-             {USER0, "new rank 0\n"}, {USER1, "new rank 1, longer than before\n"});
+        LOGS({"attempts/1/" USER0, "old rank 0\n"}, {"attempts/1/" USER1, "old rank 1\n"}, {USER0, "new rank 0\n"},
+             {USER1, "new rank 1, longer than before\n"});
 }
 
 static void assert_copy(const struct flow_logs *logs, const char *name, const char *content)

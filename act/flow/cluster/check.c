@@ -5,8 +5,7 @@
 #include "flow/data/data_internal.h"
 #include "flow/runs/submit_internal.h"
 
-int flow_check_config(const struct config_request *request, struct act_strv *out_problems,
-                      struct act_error *err)
+int flow_check_config(const struct config_request *request, struct act_strv *out_problems, struct act_error *err)
 {
     struct flow flow = {0};
     int rc = config_check(request, out_problems, err);

@@ -9,8 +9,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_nodes *out,
-               struct act_error *err)
+int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_nodes *out, struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform_of(flow, &run->row, &platform, err);
@@ -31,13 +30,12 @@ static int no_such_node(const struct flow_run *run, const char *node, const stru
 
     for (size_t i = 0; i < nodes->n && i < SHOWN; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", nodes->v[i].name);
-    return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %zu: %s%s", run->row.id, node,
-                         nodes->n, names.data ? names.data : "none yet", nodes->n > SHOWN ? ", ..." : "");
+    return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %zu: %s%s", run->row.id, node, nodes->n,
+                         names.data ? names.data : "none yet", nodes->n > SHOWN ? ", ..." : "");
 }
 
 /* The name of the node that has this name or number. New string. */
-static int find_node(struct flow *flow, const struct flow_run *run, const char *node, char **out,
-                     struct act_error *err)
+static int find_node(struct flow *flow, const struct flow_run *run, const char *node, char **out, struct act_error *err)
 {
     ACT_AUTO(platform_nodes) nodes = {0};
     int64_t number = -1;
@@ -56,8 +54,8 @@ static int find_node(struct flow *flow, const struct flow_run *run, const char *
     return rc;
 }
 
-int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
-               const struct act_strv *command, struct act_strv *out_argv, struct act_error *err)
+int flow_shell(struct flow *flow, const struct flow_run *run, const char *node, const struct act_strv *command,
+               struct act_strv *out_argv, struct act_error *err)
 {
     ACT_AUTOFREE char *name = NULL;
     struct platform *platform = NULL;
@@ -71,8 +69,8 @@ int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
     return rc < 0 ? rc : platform_shell(platform, run->row.id, name, command, out_argv, err);
 }
 
-int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command,
-                  struct act_strv *out_argv, struct act_error *err)
+int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command, struct act_strv *out_argv,
+                  struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);

@@ -16,12 +16,11 @@ int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_no
                struct act_error *err) ACT_NODISCARD;
 /* The argv that runs command (empty: a shell) on a node of a running run. node: its name, or its number from 0; NULL:
  * the first. */
-int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
-               const struct act_strv *command, struct act_strv *out_argv,
-               struct act_error *err) ACT_NODISCARD;
+int flow_shell(struct flow *flow, const struct flow_run *run, const char *node, const struct act_strv *command,
+               struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
 /* Likewise on the node of this cluster with this address, "10.0.0.4", whatever runs there. */
-int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command,
-                  struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
+int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command, struct act_strv *out_argv,
+                  struct act_error *err) ACT_NODISCARD;
 
 struct flow_summary {
     struct platform_summary cluster;
@@ -31,8 +30,7 @@ int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *
 /* All users' running jobs on the cluster, the longest-running first. */
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 /* The name, or if it is NULL the compute_target of flow's cluster; -ACT_USAGE if there is none. */
-int flow_cluster_name(const struct flow *flow, const char *name, const char **out,
-                      struct act_error *err) ACT_NODISCARD;
+int flow_cluster_name(const struct flow *flow, const char *name, const char **out, struct act_error *err) ACT_NODISCARD;
 int flow_list_clusters(struct flow *flow, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
 int flow_get_cluster(struct flow *flow, const char *name, struct platform_cluster *out,
                      struct act_error *err) ACT_NODISCARD;

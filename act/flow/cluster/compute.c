@@ -12,8 +12,7 @@ int flow_cluster_name(const struct flow *flow, const char *name, const char **ou
     *out = name ? name : target ? act_path_basename(target) : NULL; /* the file may have its whole id */
     if (*out && **out)
         return 0;
-    return act_error_set(err, ACT_USAGE,
-                         "the cluster '%s' has no compute_target: name the cluster that is meant",
+    return act_error_set(err, ACT_USAGE, "the cluster '%s' has no compute_target: name the cluster that is meant",
                          flow->config.cluster);
 }
 
@@ -62,8 +61,7 @@ int flow_delete_cluster(struct flow *flow, const char *name, const struct platfo
     return rc < 0 ? rc : platform_delete_cluster(platform, name, follow, err);
 }
 
-int flow_cluster_nodes(struct flow *flow, const char *name, struct platform_cluster_nodes *out,
-                       struct act_error *err)
+int flow_cluster_nodes(struct flow *flow, const char *name, struct platform_cluster_nodes *out, struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);

@@ -13,8 +13,7 @@
 #include "store/store.h"
 
 /* Whether there is a configuration to go on with. */
-static bool examine_config(struct flow *flow, const struct config_request *request,
-                           struct platform_findings *findings)
+static bool examine_config(struct flow *flow, const struct config_request *request, struct platform_findings *findings)
 {
     static const char what[] = "configuration";
     ACT_AUTO(act_strv) problems = {0};
@@ -36,8 +35,7 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
 }
 
 /* Asks for a key that need not exist: any response shows that the store can be reached and accepts the credentials. */
-static int ask_store(struct flow *flow, const struct config_folder *folder, char **out_name,
-                     struct act_error *err)
+static int ask_store(struct flow *flow, const struct config_folder *folder, char **out_name, struct act_error *err)
 {
     const char *key = folder->path && *folder->path ? folder->path : "act";
     char etag[STORE_ETAG];
@@ -63,8 +61,7 @@ static char *missing_folder(const struct flow *flow, const struct config_folder 
     return a.folder && access(a.folder, F_OK) < 0 ? act_strdup(a.folder) : NULL;
 }
 
-static void examine_store(struct flow *flow, const struct config_folder *folder,
-                          struct platform_findings *findings)
+static void examine_store(struct flow *flow, const struct config_folder *folder, struct platform_findings *findings)
 {
     ACT_AUTOFREE char *what = act_sprintf("store of '%s'", folder->name ? folder->name : "code");
     ACT_AUTOFREE char *missing = missing_folder(flow, folder);

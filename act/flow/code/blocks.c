@@ -143,8 +143,8 @@ static int64_t find_ours(struct upload *u, const char *key, struct act_error *er
         qsort(call.blocks.found, call.blocks.n_found, sizeof(*call.blocks.found), by_id);
     for (size_t i = 0; i < u->io->package.n_blocks; i++) {
         struct store_block *block = &u->blocks[i];
-        block->committed = call.blocks.n_found > 0 &&
-                           bsearch(block, call.blocks.found, call.blocks.n_found, sizeof(*block), by_id);
+        block->committed =
+            call.blocks.n_found > 0 && bsearch(block, call.blocks.found, call.blocks.n_found, sizeof(*block), by_id);
         n += block->committed;
     }
     return n;
@@ -206,8 +206,7 @@ static void part_read(void *arg)
     struct upload *u = part->upload;
 
     if (part->errnum && u->rc == 0)
-        u->rc =
-            act_error_errno(&u->error, part->errnum, "cannot read the package '%s'", u->io->package.sha256);
+        u->rc = act_error_errno(&u->error, part->errnum, "cannot read the package '%s'", u->io->package.sha256);
     if (u->rc < 0) {
         end_part(part);
         return;
@@ -268,14 +267,13 @@ static int commit(struct upload *u, struct act_error *err)
 
     for (size_t i = 0; i < package->n_blocks; i++)
         crc64 = act_crc64_combine(crc64, package->blocks[i].crc64, package->blocks[i].len);
-    struct store_call call = {
-        .op = STORE_COMMIT,
-        .key = u->key,
-        .commit = {.blocks = u->blocks,
-                   .n_blocks = (uint32_t)package->n_blocks,
-                   .total = package->bytes,
-                   .condition = {.if_match = u->there ? u->etag : NULL, .if_absent = !u->there},
-                   .attr = {.mode = -1, .crc64 = &crc64}}};
+    struct store_call call = {.op = STORE_COMMIT,
+                              .key = u->key,
+                              .commit = {.blocks = u->blocks,
+                                         .n_blocks = (uint32_t)package->n_blocks,
+                                         .total = package->bytes,
+                                         .condition = {.if_match = u->there ? u->etag : NULL, .if_absent = !u->there},
+                                         .attr = {.mode = -1, .crc64 = &crc64}}};
     int rc = store_do(u->store, &call, err);
     memcpy(u->etag, call.entry.etag, STORE_ETAG);
     store_call_release(&call);
@@ -309,8 +307,7 @@ static int choose(struct upload *u, const char *own_key, struct act_error *err)
 
 static int copy_committed(struct upload *u, const char *own_key, struct act_error *err)
 {
-    struct store_call copy = {
-        .op = STORE_COPY, .copy = {.source = u->key, .source_match = u->etag}, .key = own_key};
+    struct store_call copy = {.op = STORE_COPY, .copy = {.source = u->key, .source_match = u->etag}, .key = own_key};
     int rc = store_do(u->store, &copy, err);
 
     store_call_release(&copy);
@@ -331,8 +328,8 @@ static int upload(struct upload *u, const char *own_key, char out_etag[STORE_ETA
     return rc;
 }
 
-int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init *io,
-                       char out_etag[STORE_ETAG], struct act_error *err)
+int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init *io, char out_etag[STORE_ETAG],
+                       struct act_error *err)
 {
     enum { TRIES = 3 }; /* somebody else may publish at the same time */
     ACT_AUTOFREE char *file = flow_package_cache(io->package.sha256);

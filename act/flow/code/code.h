@@ -41,8 +41,7 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err) AC
 /* Likewise, then compiles it with compile.aml.sh in docker.image, with docker or podman on this machine, and stores the
  * result as a separate package, also as code_path: out; release both. Nothing to compile, or nothing to compile it
  * with: -ACT_USAGE, and nothing is stored. The compiler's output goes to stderr. */
-int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *out,
-                 struct act_error *err) ACT_NODISCARD;
+int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *out, struct act_error *err) ACT_NODISCARD;
 void flow_init_release(struct flow_init *io);
 /* Notes which code a run gets: "code  412 files, 3.1 MiB, 2 changed: train.py model.py". */
 void flow_say_code(const struct flow_init *io);

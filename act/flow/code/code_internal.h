@@ -33,11 +33,10 @@ int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, 
 /* Whether the file exists and has this hash. */
 bool flow_file_is(const char *path, const char *sha256);
 /* The contents of a store's latest.json (see init.c); NULL: it is missing or unreadable. A new reference. */
-int flow_read_pointer(struct flow *flow, struct store *store, json_t **out,
-                      struct act_error *err) ACT_NODISCARD;
+int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err) ACT_NODISCARD;
 /* Stores the tree below root, the compiled package of source, as a separate package and as code_path. */
-int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source,
-                       struct flow_init *io, struct act_error *err) ACT_NODISCARD;
+int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source, struct flow_init *io,
+                       struct act_error *err) ACT_NODISCARD;
 /* guard.c: why a file is left out of a package, as package_options.judge; and tells the user which credentials were
  * left out or included, one line each. */
 char *flow_guard_judge(const char *path, const void *data, size_t len);
@@ -46,11 +45,11 @@ void flow_guard_tell(const char *root, const struct package_list *list);
 bool flow_has_blocks(const struct store *store, const struct package_summary *package);
 /* Stores the cached package as flow_package_key(). If blocks of the package at code_path can be reused, it is first
  * stored as code_path: then *out_etag is the new ETag, otherwise empty. */
-int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init *io,
-                       char out_etag[STORE_ETAG], struct act_error *err) ACT_NODISCARD;
+int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init *io, char out_etag[STORE_ETAG],
+                       struct act_error *err) ACT_NODISCARD;
 /* Refuses a command (at least one word) that cannot work with the listed code: -ACT_USAGE or -ACT_NOT_FOUND. */
-int flow_check_program(const struct config *config, const struct package_list *list,
-                       const struct act_strv *argv, struct act_error *err) ACT_NODISCARD;
+int flow_check_program(const struct config *config, const struct package_list *list, const struct act_strv *argv,
+                       struct act_error *err) ACT_NODISCARD;
 
 /* "docker" or "podman", whichever answers first; none: -ACT_CONFIG with the reason. */
 int flow_find_docker(const char **out, struct act_error *err) ACT_NODISCARD;

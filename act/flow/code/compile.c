@@ -20,12 +20,11 @@
 
 #define CODE_INSIDE "/tmp/code"
 
-static const char script[] =
-    "{ [ ! -s requirements.txt ] || "
-    "python3 -m pip install -r requirements.txt --no-input --disable-pip-version-check; } && "
-    "chmod +x compile.aml.sh && sh -c \"$1\"\n"
-    "status=$?\n"
-    "chown -hR \"$(stat -c %u:%g .)\" . && exit $status\n";
+static const char script[] = "{ [ ! -s requirements.txt ] || "
+                             "python3 -m pip install -r requirements.txt --no-input --disable-pip-version-check; } && "
+                             "chmod +x compile.aml.sh && sh -c \"$1\"\n"
+                             "status=$?\n"
+                             "chown -hR \"$(stat -c %u:%g .)\" . && exit $status\n";
 
 /* Before anything is done. */
 static int check(const struct config *config, const char **out_tool, struct act_error *err)
@@ -34,26 +33,22 @@ static int check(const struct config *config, const char **out_tool, struct act_
     struct act_error why = {0};
 
     if (access(path, F_OK) < 0)
-        return act_error_set(err, ACT_USAGE,
-                             "there is nothing to compile: '%s' has no compile.aml.sh; try 'a init'",
+        return act_error_set(err, ACT_USAGE, "there is nothing to compile: '%s' has no compile.aml.sh; try 'a init'",
                              config->project_root);
     if (!config->docker.image)
-        return act_error_set(
-            err, ACT_USAGE,
-            "cannot compile here: cluster '%s' has no 'docker.image' to compile in; 'a init' "
-            "leaves that to the nodes",
-            config->cluster);
-    if (flow_find_docker(out_tool, &why) < 0)
         return act_error_set(err, ACT_USAGE,
-                             "cannot compile in the image '%s': %s; 'a init' leaves that to the nodes",
+                             "cannot compile here: cluster '%s' has no 'docker.image' to compile in; 'a init' "
+                             "leaves that to the nodes",
+                             config->cluster);
+    if (flow_find_docker(out_tool, &why) < 0)
+        return act_error_set(err, ACT_USAGE, "cannot compile in the image '%s': %s; 'a init' leaves that to the nodes",
                              config->docker.image, act_error_text(&why));
     return 0;
 }
 
 /* Runs it with what it prints on stderr. The environment has the configuration's variables first, as the first
  * counts. */
-static int run(const struct config *config, const struct act_strv *words, int *out_exit_status,
-               struct act_error *err)
+static int run(const struct config *config, const struct act_strv *words, int *out_exit_status, struct act_error *err)
 {
     struct act_strv env = {0};
     pid_t pid;
@@ -63,9 +58,8 @@ static int run(const struct config *config, const struct act_strv *words, int *o
     for (char **e = environ; *e; e++)
         act_strv_push(&env, *e);
     int rc = proc_start(
-        &(struct proc_start){
-            .argv = words->v, .env = env.v, .in_fd = -1, .out_fd = STDERR_FILENO, .err_fd = -1},
-        &pid, err);
+        &(struct proc_start){.argv = words->v, .env = env.v, .in_fd = -1, .out_fd = STDERR_FILENO, .err_fd = -1}, &pid,
+        err);
     act_strv_release(&env);
     if (rc < 0)
         return rc;

@@ -55,8 +55,7 @@ static bool has_escaped_letter(const struct act_buf *text)
     const char *end = text->data + text->len;
 
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
-        for (const char *s = text->data; (s = memmem(s, (size_t)(end - s), begins[i], strlen(begins[i])));
-             s++)
+        for (const char *s = text->data; (s = memmem(s, (size_t)(end - s), begins[i], strlen(begins[i]))); s++)
             if (s[strlen(begins[i])] >= '4' && s[strlen(begins[i])] <= '7')
                 return true;
     return false;
@@ -65,12 +64,10 @@ static bool has_escaped_letter(const struct act_buf *text)
 /* Nothing that secret_of_tree() finds is missing here: a key as it is, or with escapes; "\/" is JSON's. */
 static bool may_be_config(const struct act_buf *text)
 {
-    return has(text, "account_key") || has(text, "sas_token") ||
-           (has(text, "docker") && has(text, "password")) || has_word(text, "env") ||
-           (has(text, "credentials") && (has(text, "accountKey") || has(text, "password"))) ||
+    return has(text, "account_key") || has(text, "sas_token") || (has(text, "docker") && has(text, "password")) ||
+           has_word(text, "env") || (has(text, "credentials") && (has(text, "accountKey") || has(text, "password"))) ||
            (has(text, "mountCommand") && has(text, "password=")) || has_word(text, "secrets") ||
-           has_escaped_letter(text) || act_text_is_secret(text->data) ||
-           (has(text, ":\\/\\/") && has(text, "@"));
+           has_escaped_letter(text) || act_text_is_secret(text->data) || (has(text, ":\\/\\/") && has(text, "@"));
 }
 
 /* -- what it holds -- */
@@ -111,17 +108,16 @@ static char *secret_of_env(const struct yaml *tree)
 /* Published job files have "<key>" or "$KEY" there. */
 static bool is_filled_in(const struct yaml *value)
 {
-    return value && value->kind == YAML_SCALAR && *value->text && !yaml_is_null(value) &&
-           !strchr("<$", *value->text) && !act_starts_with(value->text, "{{");
+    return value && value->kind == YAML_SCALAR && *value->text && !yaml_is_null(value) && !strchr("<$", *value->text) &&
+           !act_starts_with(value->text, "{{");
 }
 
 /* "mount -t cifs //x/y -o username=a,password=b". */
 static bool has_mount_password(const struct yaml *value)
 {
     static const char option[] = "password=";
-    const char *s = act_streq(value->key, "mountCommand") && value->kind == YAML_SCALAR
-                        ? strstr(value->text, option)
-                        : NULL;
+    const char *s =
+        act_streq(value->key, "mountCommand") && value->kind == YAML_SCALAR ? strstr(value->text, option) : NULL;
 
     return s && s[strlen(option)] && !strchr("<$ ,", s[strlen(option)]);
 }
@@ -201,8 +197,7 @@ static bool is_variable(const char *word)
 
 static bool is_secret(const char *word, const char *value)
 {
-    return is_value(value) &&
-           (config_is_secret(word) || (is_variable(word) && act_env_gives_away(word, value)));
+    return is_value(value) && (config_is_secret(word) || (is_variable(word) && act_env_gives_away(word, value)));
 }
 
 static char *secret_of_text(const struct act_buf *text)
@@ -273,8 +268,7 @@ static char *judge_text(const char *path, const struct act_buf *text)
     struct yaml *tree = NULL;
     char *seems = package_is_config(path) ? secret_of_text(text) : NULL;
 
-    bool folds =
-        package_is_config(path) && (has(text, "\\\n") || has(text, "\\\r")); /* in the midst of a word */
+    bool folds = package_is_config(path) && (has(text, "\\\n") || has(text, "\\\r")); /* in the midst of a word */
 
     if (!seems && !folds && !may_be_config(text))
         return NULL;
@@ -344,8 +338,7 @@ static const struct credential *find_credential(const char *name)
     for (size_t i = 0; i < sizeof(credentials) / sizeof(credentials[0]); i++) {
         const char *wanted = credentials[i].name;
         size_t tail = strlen(wanted) - 1;
-        if (*wanted == '*' ? n >= tail && memcmp(name + n - tail, wanted + 1, tail) == 0
-                           : strcmp(name, wanted) == 0)
+        if (*wanted == '*' ? n >= tail && memcmp(name + n - tail, wanted + 1, tail) == 0 : strcmp(name, wanted) == 0)
             return &credentials[i];
     }
     return NULL;

@@ -57,8 +57,7 @@ static void keep_out_file(const struct config *config, const char *file, struct 
 }
 
 /* A store in the project would be packed into what it stores. */
-static void keep_out_store(const struct config *config, const struct config_folder *folder,
-                           struct act_strv *out)
+static void keep_out_store(const struct config *config, const struct config_folder *folder, struct act_strv *out)
 {
     ACT_AUTO(config_account) account = {0};
 
@@ -192,9 +191,8 @@ static int store_package(struct work *w, struct act_error *err)
     rc = verify(w, err);
     if (rc < 0)
         return rc;
-    return flow_has_blocks(w->store, &w->io->package)
-               ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
-               : upload_whole(w, err);
+    return flow_has_blocks(w->store, &w->io->package) ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
+                                                      : upload_whole(w, err);
 }
 
 static int write_pointer(const struct work *w, const char *etag, struct act_error *err)
@@ -415,16 +413,14 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     return rc;
 }
 
-int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source,
-                       struct flow_init *io, struct act_error *err)
+int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source, struct flow_init *io,
+                       struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
     struct act_strv out = {0};
     struct work w = {.flow = flow, .io = io, .compiled_from = source->package.sha256};
-    struct package_output output = {.engine = flow_engine(flow),
-                                    .folder = packages,
-                                    .progress = io->packing ? show_packing : NULL,
-                                    .arg = io};
+    struct package_output output = {
+        .engine = flow_engine(flow), .folder = packages, .progress = io->packing ? show_packing : NULL, .arg = io};
 
     kept_out(&flow->config, &out);
     w.options = (struct package_options){.root = root, .kept_out = &out, .as_it_is = true};

@@ -28,8 +28,7 @@ void flow_package_release(struct flow_package *p)
 }
 
 /* Downloads key to the file path. */
-static int fetch(struct flow *flow, struct store *store, const char *key, const char *path,
-                 struct act_error *err)
+static int fetch(struct flow *flow, struct store *store, const char *key, const char *path, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(path);
     struct transfer_path from = {.store = store, .path = act_strdup(key)};
@@ -38,8 +37,8 @@ static int fetch(struct flow *flow, struct store *store, const char *key, const 
     int rc = store_folder_open(flow_http(flow), dir, true, &to, err);
 
     if (rc == 0) {
-        rc = transfer_copy(flow_engine(flow), &from, to, act_path_basename(path),
-                           &(struct transfer_options){0}, &report, err);
+        rc = transfer_copy(flow_engine(flow), &from, to, act_path_basename(path), &(struct transfer_options){0},
+                           &report, err);
         transfer_report_release(&report);
         store_free(to);
     }
@@ -66,8 +65,7 @@ static void note_use(const char *file)
         utimensat(AT_FDCWD, file, NULL, 0);
 }
 
-static int fetch_verified(struct flow *flow, struct store *store, struct flow_package *p,
-                          struct act_error *err)
+static int fetch_verified(struct flow *flow, struct store *store, struct flow_package *p, struct act_error *err)
 {
     p->file = flow_package_cache(p->sha256);
     if (flow_file_is(p->file, p->sha256)) {
@@ -80,14 +78,12 @@ static int fetch_verified(struct flow *flow, struct store *store, struct flow_pa
         return rc;
     unlink(p->file);
     return act_error_set(
-        err, ACT_FAIL,
-        "the package '%s' in %s is damaged: its SHA-256 is not the one in its name; run 'a init' again",
+        err, ACT_FAIL, "the package '%s' in %s is damaged: its SHA-256 is not the one in its name; run 'a init' again",
         p->key, p->store);
 }
 
 /* Another tool wrote code_path: what it holds gets its name from its content. */
-static int adopt_foreign(struct flow *flow, struct store *store, struct flow_package *p,
-                         struct act_error *err)
+static int adopt_foreign(struct flow *flow, struct store *store, struct flow_package *p, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = flow_packages_dir();
     ACT_AUTOFREE char *temp = act_sprintf("%s/foreign-%d.zip", dir, (int)getpid());

@@ -91,15 +91,12 @@ static int missing(const struct place *p, const char *word, struct act_error *er
 
     if (rule)
         return act_error_set(err, ACT_NOT_FOUND,
-                             "'%s' would not be there on the nodes: %s leaves it out of the package", word,
-                             rule);
+                             "'%s' would not be there on the nodes: %s leaves it out of the package", word, rule);
     if (is_outside(clean))
-        return act_error_set(
-            err, ACT_NOT_FOUND,
-            "'%s' is outside the project '%s', where commands start: runs have only what is in it", word,
-            p->config->project_root);
-    return act_error_set(err, ACT_NOT_FOUND, "there is no '%s' in the project '%s'", word,
-                         p->config->project_root);
+        return act_error_set(err, ACT_NOT_FOUND,
+                             "'%s' is outside the project '%s', where commands start: runs have only what is in it",
+                             word, p->config->project_root);
+    return act_error_set(err, ACT_NOT_FOUND, "there is no '%s' in the project '%s'", word, p->config->project_root);
 }
 
 /* "./run.sh": a file of the package that may be executed. */
@@ -111,8 +108,7 @@ static int check_file(const struct place *p, const char *word, struct act_error 
     if (!may_exist(p, word))
         return missing(p, word, err);
     if (e && S_ISREG(e->mode) && !(e->mode & 0111))
-        return act_error_set(err, ACT_USAGE,
-                             "'%s' is not executable: chmod +x it, or name what runs it: %s %s", word,
+        return act_error_set(err, ACT_USAGE, "'%s' is not executable: chmod +x it, or name what runs it: %s %s", word,
                              act_ends_with(word, ".py") ? "python3" : "sh", word);
     return 0;
 }
@@ -244,9 +240,9 @@ static int check_live(const struct place *p, const char *word, struct act_error 
     if (!root || !path || act_streq(path, root) || !act_path_is_within(path, root) ||
         !find(p->list, path + strlen(root) + 1))
         return 0;
-    return act_error_set(
-        err, ACT_USAGE, "'%s' is the file here, which may change, and the run has its own copy: write './%s'",
-        word, path + strlen(root) + 1);
+    return act_error_set(err, ACT_USAGE,
+                         "'%s' is the file here, which may change, and the run has its own copy: write './%s'", word,
+                         path + strlen(root) + 1);
 }
 
 /* ---- the first word */
@@ -261,10 +257,9 @@ static int check_name(const struct place *p, const char *word, struct act_error 
     if (program)
         return 0;
     if (e && S_ISREG(e->mode))
-        return act_error_set(
-            err, ACT_USAGE,
-            "'%s' is a file of the project, not a program: name what runs it, as in 'python3 %s'%s", word,
-            word, e->mode & 0111 ? ", or write './' before it" : "");
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' is a file of the project, not a program: name what runs it, as in 'python3 %s'%s",
+                             word, word, e->mode & 0111 ? ", or write './' before it" : "");
     for (size_t i = 0; here && i < p->config->env.n; i++)
         here = !act_starts_with(p->config->env.v[i], "PATH=");
     if (!here)
@@ -285,8 +280,8 @@ static int check_word(const char *word, struct act_error *err)
         word);
 }
 
-int flow_check_program(const struct config *config, const struct package_list *list,
-                       const struct act_strv *argv, struct act_error *err)
+int flow_check_program(const struct config *config, const struct package_list *list, const struct act_strv *argv,
+                       struct act_error *err)
 {
     const struct place p = {.config = config, .list = list};
     const struct started what = what_starts(argv);

@@ -109,8 +109,8 @@ static bool is_inner_link(struct store *store, const char *key)
     struct act_error ignored;
     int rc = store_do(store, &call, &ignored);
     const struct store_entry *first = call.list.page.v;
-    bool is_inner = rc == 0 && call.list.page.n > 0 && strcmp(first->key, key) == 0 &&
-                    first->kind == STORE_SYMLINK && !first->leads_out;
+    bool is_inner = rc == 0 && call.list.page.n > 0 && strcmp(first->key, key) == 0 && first->kind == STORE_SYMLINK &&
+                    !first->leads_out;
 
     store_call_release(&call);
     return is_inner;
@@ -135,8 +135,8 @@ static bool open_link(struct flow *flow, const struct mapping *m, struct transfe
     return false;
 }
 
-static int open_mapped_source(struct flow *flow, const struct mapping *m, bool follow,
-                              struct transfer_path *out, struct act_error *err)
+static int open_mapped_source(struct flow *flow, const struct mapping *m, bool follow, struct transfer_path *out,
+                              struct act_error *err)
 {
     return !follow && open_link(flow, m, out) ? 0 : open_local_source(flow, m->local, follow, out, err);
 }
@@ -148,8 +148,7 @@ static void suggest(struct store *store, const char *key, const char *path, stru
     ACT_AUTOFREE char *stem = bare(key);
     ACT_AUTOFREE char *typed = bare(path);
     ACT_AUTOFREE char *problem = act_strdup(act_error_text(err));
-    struct store_call call = {
-        .op = STORE_LIST, .key = stem, .list = {.delimiter = true, .max = SUGGESTIONS + 1}};
+    struct store_call call = {.op = STORE_LIST, .key = stem, .list = {.delimiter = true, .max = SUGGESTIONS + 1}};
     ACT_AUTO(act_buf) names = {0};
     struct act_error ignored;
     int rc = store_do(store, &call, &ignored);
@@ -201,8 +200,8 @@ static int resolve_mapped(struct flow *flow, struct store *store, const struct m
 
     if (rc == 0 && out->is_link && !*m->rest) {
         transfer_path_release(out);
-        rc = act_error_set(err, ACT_FAIL, "cannot look at '%s': it is a symbolic link in %s, not a folder",
-                           path, store_name(store));
+        rc = act_error_set(err, ACT_FAIL, "cannot look at '%s': it is a symbolic link in %s, not a folder", path,
+                           store_name(store));
     }
     if (rc == -ACT_NOT_FOUND)
         flow_explain_absence(flow, m->folder, m->local, err);
@@ -236,8 +235,7 @@ static int check_part_size(const struct transfer_options *o, const struct store 
         return 0;
     act_size_to_text(o->part_size, size);
     act_size_to_text(store_max_put(to), limit);
-    return act_error_set(err, ACT_USAGE, "parts of %s are too large for %s: at most %s", size, store_name(to),
-                         limit);
+    return act_error_set(err, ACT_USAGE, "parts of %s are too large for %s: at most %s", size, store_name(to), limit);
 }
 
 /* One file in parts of a size that was asked for must get by with the parts that an object can have. */
@@ -252,15 +250,14 @@ static int check_parts(const struct transfer_path *from, const struct transfer_o
     rc = store_do(from->store, &head, err);
     if (rc == 0 && head.entry.size / STORE_MAX_BLOCKS >= o->part_size)
         rc = act_error_set(err, ACT_USAGE,
-                           "'%s' has %llu bytes: more than %d parts of %llu bytes; give a larger --part-size",
-                           path, (unsigned long long)head.entry.size, STORE_MAX_BLOCKS,
-                           (unsigned long long)o->part_size);
+                           "'%s' has %llu bytes: more than %d parts of %llu bytes; give a larger --part-size", path,
+                           (unsigned long long)head.entry.size, STORE_MAX_BLOCKS, (unsigned long long)o->part_size);
     return rc;
 }
 
 /* A folder and another one in it: the copy would grow for ever, or the mirror delete what it copies. */
-static int check_places(const struct transfer_path *from, const struct store *to, const char *to_path,
-                        const char *path, struct act_error *err)
+static int check_places(const struct transfer_path *from, const struct store *to, const char *to_path, const char *path,
+                        struct act_error *err)
 {
     ACT_AUTOFREE char *a = act_path_join(store_name(from->store), from->path);
     ACT_AUTOFREE char *b = act_path_join(store_name(to), to_path);
@@ -268,14 +265,13 @@ static int check_places(const struct transfer_path *from, const struct store *to
     if (strcmp(a, b) == 0)
         return act_error_set(err, ACT_USAGE, "'%s' is the same place on both sides: %s", path, a);
     if (from->is_folder && (act_path_is_within(a, b) || act_path_is_within(b, a)))
-        return act_error_set(err, ACT_USAGE, "cannot copy '%s': of %s and %s one lies in the other", path, a,
-                             b);
+        return act_error_set(err, ACT_USAGE, "cannot copy '%s': of %s and %s one lies in the other", path, a, b);
     return 0;
 }
 
 /* A file does not take the place of a folder, nor the reverse, though a blob store would keep both. */
-static int check_kind(const struct transfer_path *from, struct store *to, const char *to_path,
-                      const char *path, struct act_error *err)
+static int check_kind(const struct transfer_path *from, struct store *to, const char *to_path, const char *path,
+                      struct act_error *err)
 {
     ACT_AUTOFREE char *as_folder = act_sprintf("%s/", to_path);
     struct store_call head = {.op = STORE_HEAD, .key = to_path};
@@ -352,8 +348,7 @@ static int upload(struct flow *flow, struct flow *other, const struct mapping *m
     ACT_AUTOFREE char *key = bare(m->key);
     ACT_AUTO(transfer_path) from = {0};
     struct store *to = NULL;
-    int rc =
-        other ? open_other(other, path, &from, err) : open_mapped_source(flow, m, io->follow, &from, err);
+    int rc = other ? open_other(other, path, &from, err) : open_mapped_source(flow, m, io->follow, &from, err);
 
     if (rc == 0)
         rc = flow_store(flow, m->folder, &to, err);
@@ -364,8 +359,7 @@ static int upload(struct flow *flow, struct flow *other, const struct mapping *m
     return rc;
 }
 
-int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
-                struct act_error *err)
+int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io, struct act_error *err)
 {
     ACT_AUTO(mapping) m = {0};
     int rc = map(&flow->config, path, &m, err);
@@ -379,8 +373,8 @@ int flow_upload(struct flow *flow, struct flow *from, const char *path, struct f
 }
 
 /* The folder that objects go to. A dry run makes none: it looks at the nearest one that is there. */
-static int open_local_target(struct flow *flow, const char *folder, bool dry_run, struct store **out,
-                             char **out_path, struct act_error *err)
+static int open_local_target(struct flow *flow, const char *folder, bool dry_run, struct store **out, char **out_path,
+                             struct act_error *err)
 {
     ACT_AUTOFREE char *there = act_strdup(folder);
     struct stat st;
@@ -397,8 +391,8 @@ static int open_local_target(struct flow *flow, const char *folder, bool dry_run
 
 /* A link is put into the mapped folder, root, which it may not lead out of; other files into the folder that they are
  * in, by whatever way that is reached. */
-static int download_to(struct flow *flow, const struct transfer_path *from, const char *root,
-                       const char *local, const char *path, struct flow_data *io, struct act_error *err)
+static int download_to(struct flow *flow, const struct transfer_path *from, const char *root, const char *local,
+                       const char *path, struct flow_data *io, struct act_error *err)
 {
     ACT_AUTOFREE char *target = bare(local);
     ACT_AUTOFREE char *dir = from->is_link ? act_strdup(root) : act_path_dirname(target);
@@ -408,13 +402,11 @@ static int download_to(struct flow *flow, const struct transfer_path *from, cons
     struct stat st;
 
     if (from->is_folder && stat(target, &st) == 0 && !S_ISDIR(st.st_mode))
-        return act_error_set(err, ACT_FAIL, "cannot copy '%s': it is a folder, and a file at the destination",
-                             path);
+        return act_error_set(err, ACT_FAIL, "cannot copy '%s': it is a folder, and a file at the destination", path);
     int rc = open_local_target(flow, from->is_folder ? target : dir, io->options.dry_run, &to, &below, err);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *to_path =
-        from->is_folder ? act_strdup(below) : act_path_join(below, name + strspn(name, "/"));
+    ACT_AUTOFREE char *to_path = from->is_folder ? act_strdup(below) : act_path_join(below, name + strspn(name, "/"));
     io->options.stay_closed = true;
     rc = copy(flow, from, to, to_path, path, io, err);
     store_free(to);
@@ -450,8 +442,8 @@ char *flow_verify_path(const struct flow_verify *io, const char *rel)
     return act_path_join(base, io->route->from->is_folder ? rel : "");
 }
 
-static int verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m,
-                  const char *path, struct flow_verify *io, struct act_error *err)
+static int verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m, const char *path,
+                  struct flow_verify *io, struct act_error *err)
 {
     ACT_AUTOFREE char *key = bare(m->key);
     struct flow_route route = {path, from, key};
@@ -466,15 +458,13 @@ static int verify(struct flow *flow, const struct transfer_path *from, const str
         mention_limits(flow, from->store, to);
     io->route = &route;
     if (rc == 0)
-        rc = transfer_verify(flow_engine(flow), from, to, key, &io->options, io->deep, io->each, &io->report,
-                             err);
+        rc = transfer_verify(flow_engine(flow), from, to, key, &io->options, io->deep, io->each, &io->report, err);
     io->route = NULL;
     store_free(to);
     return rc;
 }
 
-int flow_verify(struct flow *flow, struct flow *other, const char *path, struct flow_verify *io,
-                struct act_error *err)
+int flow_verify(struct flow *flow, struct flow *other, const char *path, struct flow_verify *io, struct act_error *err)
 {
     ACT_AUTO(transfer_path) from = {0};
     ACT_AUTO(mapping) m = {0};
@@ -482,8 +472,7 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
 
     io->report = (struct transfer_report){0};
     if (rc == 0)
-        rc = other ? open_other(other, path, &from, err)
-                   : open_mapped_source(flow, &m, io->follow, &from, err);
+        rc = other ? open_other(other, path, &from, err) : open_mapped_source(flow, &m, io->follow, &from, err);
     if (rc == 0)
         rc = verify(flow, &from, &m, path, io, err);
     store_free(from.store);
@@ -528,12 +517,10 @@ int flow_open_place(struct flow *flow, const char *path, enum flow_place place, 
 
     *out = (struct flow_path){0};
     if (rc == 0)
-        rc = place == FLOW_STORE ? flow_store(flow, m.folder, &out->store, err)
-                                 : open_here(flow, &m, &out->store, err);
+        rc = place == FLOW_STORE ? flow_store(flow, m.folder, &out->store, err) : open_here(flow, &m, &out->store, err);
     if (rc == 0)
-        out->path = (struct transfer_path){.store = out->store,
-                                           .path = place == FLOW_STORE ? bare(m.key) : act_strdup(""),
-                                           .is_folder = true};
+        out->path = (struct transfer_path){
+            .store = out->store, .path = place == FLOW_STORE ? bare(m.key) : act_strdup(""), .is_folder = true};
     return rc;
 }
 
@@ -555,18 +542,15 @@ int flow_may_remove(struct flow *flow, const char *path, struct act_error *err)
 }
 
 /* What was said of the URL's end must be true. */
-static int check_end(const struct store_call *call, const char *path, const struct flow_url *io,
-                     struct act_error *err)
+static int check_end(const struct store_call *call, const char *path, const struct flow_url *io, struct act_error *err)
 {
     if (call->url.ends || !io->life_s)
         return 0;
-    return act_error_set(
-        err, ACT_USAGE, "'--expires' has no effect on the URL of '%s', which ACT does not sign; leave it out",
-        path);
+    return act_error_set(err, ACT_USAGE,
+                         "'--expires' has no effect on the URL of '%s', which ACT does not sign; leave it out", path);
 }
 
-static int make_url(struct store *store, const char *key, const char *path, struct flow_url *io,
-                    struct act_error *err)
+static int make_url(struct store *store, const char *key, const char *path, struct flow_url *io, struct act_error *err)
 {
     enum { DAY_S = 24 * 3600 };
     struct store_call call = {
@@ -604,8 +588,8 @@ int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct ac
 /* ---- the folders of a run */
 
 /* Nothing to download into an empty folder is fine: the first run of an experiment has no output yet. */
-int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
-                          const char *dir, struct act_error *err)
+int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
+                          struct act_error *err)
 {
     struct flow_data io = {0};
     ACT_AUTO(transfer_path) from = {0};
@@ -620,8 +604,8 @@ int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *pa
     return rc;
 }
 
-int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
-                         const char *dir, struct act_error *err)
+int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
+                         struct act_error *err)
 {
     struct flow_data io = {0};
     ACT_AUTO(transfer_path) from = {0};

@@ -28,8 +28,7 @@ struct flow_data {
  * another configured folder below the path: -ACT_USAGE or -ACT_FAIL before anything is transferred. */
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
                 struct act_error *err) ACT_NODISCARD;
-int flow_download(struct flow *flow, const char *path, struct flow_data *io,
-                  struct act_error *err) ACT_NODISCARD;
+int flow_download(struct flow *flow, const char *path, struct flow_data *io, struct act_error *err) ACT_NODISCARD;
 /* For options.plan: the path of a step as the user would type it: "data/voc/a". New string. */
 char *flow_step_path(const struct flow_data *io, const struct transfer_step *step);
 
@@ -54,8 +53,7 @@ struct flow_path {
     struct store *store;
     struct transfer_path path;
 };
-int flow_open_path(struct flow *flow, const char *path, struct flow_path *out,
-                   struct act_error *err) ACT_NODISCARD;
+int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 
 /* Likewise without checking that anything exists there, for leftovers of interrupted transfers: in the store, or here
  * in the local folder (-ACT_NOT_FOUND: there is none). */

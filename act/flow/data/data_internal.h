@@ -28,23 +28,21 @@ void flow_explain_absence(struct flow *flow, const struct config_folder *folder,
                           struct act_error *err);
 /* Refuses (-ACT_USAGE) to delete key in the store of a folder if another row of the configuration lies there or below;
  * path is what the user typed for it. */
-int flow_check_alone(const struct config *config, const struct config_folder *folder, const char *key,
-                     const char *path, struct act_error *err) ACT_NODISCARD;
+int flow_check_alone(const struct config *config, const struct config_folder *folder, const char *key, const char *path,
+                     struct act_error *err) ACT_NODISCARD;
 /* Warns about every folder that contains another row. */
 void flow_warn_overlaps(const struct config *config);
 /* Adds to the error where a project that no longer exists has such a folder, and how to take it over. place: where the
  * folder, which is empty, is in the built-in store. */
-void flow_hint_moved(struct flow *flow, const struct config_folder *folder, const char *place,
-                     struct act_error *err);
+void flow_hint_moved(struct flow *flow, const struct config_folder *folder, const char *place, struct act_error *err);
 /* Copies the folder at path in a store to dir, and back; name is for messages. */
-int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
-                          const char *dir, struct act_error *err) ACT_NODISCARD;
-int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
-                         const char *dir, struct act_error *err) ACT_NODISCARD;
+int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
+                          struct act_error *err) ACT_NODISCARD;
+int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
+                         struct act_error *err) ACT_NODISCARD;
 /* What the nodes of a run need to access the stores of its folders (RUN_FILE_STORES), with a SAS instead of an account
  * key. *out NULL: nothing. New string, contains secrets. */
-int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out,
-                    struct act_error *err) ACT_NODISCARD;
+int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err) ACT_NODISCARD;
 /* The run's folder of this name; NULL: none. */
 const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name);
 

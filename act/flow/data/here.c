@@ -34,8 +34,7 @@ static bool differs(const struct stat *own, const char *stored)
 {
     struct stat there;
 
-    return stat(stored, &there) < 0 || there.st_size != own->st_size ||
-           there.st_mtim.tv_sec < own->st_mtim.tv_sec;
+    return stat(stored, &there) < 0 || there.st_size != own->st_size || there.st_mtim.tv_sec < own->st_mtim.tv_sec;
 }
 
 /* Whether the project's folder has a file that is missing or different in the store. Every submit does this, so it only
@@ -64,14 +63,12 @@ void flow_use_here(const struct config *config, const struct config_folder *from
     if (!see_the_project(config, from) || !folder->link || !flow_has_content(own))
         return;
     if (flow_has_content(folder->link)) {
-        if (config_is_built_in(from) &&
-            has_unstored(own, folder->link)) /* whoever wrote down a store knows */
-            act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that",
-                     folder->name, folder->name);
+        if (config_is_built_in(from) && has_unstored(own, folder->link)) /* whoever wrote down a store knows */
+            act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that", folder->name,
+                     folder->name);
         return;
     }
-    act_note("%s  the project's own folder, as the store has none; 'a u %s' stores it", folder->name,
-             folder->name);
+    act_note("%s  the project's own folder, as the store has none; 'a u %s' stores it", folder->name, folder->name);
     free(folder->store);
     folder->store = act_sprintf("folder:%s", config->project_root);
     act_str_replace(&folder->path, folder->name);

@@ -47,8 +47,7 @@ static char *left_by(const char *project, const char *store, const char *folder)
     return NULL;
 }
 
-void flow_hint_moved(struct flow *flow, const struct config_folder *folder, const char *place,
-                     struct act_error *err)
+void flow_hint_moved(struct flow *flow, const struct config_folder *folder, const char *place, struct act_error *err)
 {
     ACT_AUTOFREE char *own = act_path_dirname(place);
     ACT_AUTOFREE char *store = act_path_dirname(own);
@@ -61,11 +60,10 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
     for (size_t i = 0; i < rows.n && !left; i++) { /* the newest first */
         left = left_by(rows.v[i].project, store, act_path_basename(place));
         if (left)
-            act_error_hint(
-                err,
-                "'%s' is no longer there and has a folder '%s' in the store; if it was this project: "
-                "mkdir -p '%s' && mv '%s' '%s'",
-                rows.v[i].project, folder->name, own, left, own);
+            act_error_hint(err,
+                           "'%s' is no longer there and has a folder '%s' in the store; if it was this project: "
+                           "mkdir -p '%s' && mv '%s' '%s'",
+                           rows.v[i].project, folder->name, own, left, own);
     }
     free(left);
 }

@@ -16,8 +16,7 @@ static char *place_of(const struct config *config, const struct config_folder *f
 {
     struct config_account a;
 
-    if (!folder->account_file || !folder->path || config_is_share(folder) ||
-        !config_account_peek(config, folder, &a))
+    if (!folder->account_file || !folder->path || config_is_share(folder) || !config_account_peek(config, folder, &a))
         return NULL;
     ACT_AUTOFREE char *store =
         a.folder ? act_strdup(a.folder) : act_path_join(a.endpoint, a.container_name ? a.container_name : "");
@@ -52,12 +51,11 @@ static const char *find_in(const struct config *config, const struct config_fold
     if (!code->path)
         return NULL;
     ACT_AUTOFREE char *packages = flow_code_base(config);
-    return lies_in(config, code, code->path, place) || lies_in(config, code, packages, place) ? "code_path"
-                                                                                              : NULL;
+    return lies_in(config, code, code->path, place) || lies_in(config, code, packages, place) ? "code_path" : NULL;
 }
 
-int flow_check_alone(const struct config *config, const struct config_folder *folder, const char *key,
-                     const char *path, struct act_error *err)
+int flow_check_alone(const struct config *config, const struct config_folder *folder, const char *key, const char *path,
+                     struct act_error *err)
 {
     ACT_AUTOFREE char *place = place_of(config, folder, key);
     const char *other = place ? find_in(config, folder, place) : NULL;
@@ -77,7 +75,7 @@ void flow_warn_overlaps(const struct config *config)
         ACT_AUTOFREE char *place = place_of(config, folder, folder->path);
         const char *other = place ? find_in(config, folder, place) : NULL;
         if (other)
-            act_warn("in the store '%s' lies in '%s': nothing is deleted in '%s' as a whole", other,
-                     folder->name, folder->name);
+            act_warn("in the store '%s' lies in '%s': nothing is deleted in '%s' as a whole", other, folder->name,
+                     folder->name);
     }
 }

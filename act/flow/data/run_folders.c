@@ -18,8 +18,7 @@
 /* ---- here: what they get */
 
 /* For its container only, and for as long as a run can wait and work. Permissions in the documented order. */
-static int make_sas(const struct config_account *a, enum run_folder_mode mode, char **out,
-                    struct act_error *err)
+static int make_sas(const struct config_account *a, enum run_folder_mode mode, char **out, struct act_error *err)
 {
     enum { LIFE_S = 30 * 24 * 3600 };
     struct auth *auth;
@@ -34,8 +33,8 @@ static int make_sas(const struct config_account *a, enum run_folder_mode mode, c
 }
 
 /* A login does not reach the nodes; a URL of the container that is signed with it does. */
-static int sign_with_login(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode,
-                           char **out, struct act_error *err)
+static int sign_with_login(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, char **out,
+                           struct act_error *err)
 {
     enum { LIFE_S = 7 * 24 * 3600 }; /* the maximum */
     struct store *store = NULL;
@@ -75,8 +74,8 @@ static int check_store(struct flow *flow, const struct config_folder *f, struct 
     return rc;
 }
 
-static int describe_store(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode,
-                          json_t *folders, struct act_error *err)
+static int describe_store(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, json_t *folders,
+                          struct act_error *err)
 {
     struct config_account a;
     ACT_AUTOFREE char *sas = NULL;
@@ -90,8 +89,8 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
     if (rc == 0)
         rc = json_object_set_new(folders, f->name,
                                  json_pack("{s:s, s:s, s:s, s:s, s:s?}", "path", f->path, "account_name",
-                                           a.account_name, "container_name", a.container_name, "endpoint",
-                                           a.endpoint, "sas_token", sas));
+                                           a.account_name, "container_name", a.container_name, "endpoint", a.endpoint,
+                                           "sas_token", sas));
     config_account_release(&a);
     if (sas)
         explicit_bzero(sas, strlen(sas));
@@ -181,17 +180,14 @@ static int open_of_project(const char *run_dir, const char *name, struct place *
     return flow_store(&p->flow, f, &p->store, err);
 }
 
-int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
-                         struct act_error *err)
+int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download, struct act_error *err)
 {
     ACT_AUTOFREE char *given = act_path_join(run_dir, RUN_FILE_STORES);
     struct place p = {0};
-    int rc = access(given, F_OK) == 0 ? open_given(given, folder, &p, err)
-                                      : open_of_project(run_dir, folder, &p, err);
+    int rc = access(given, F_OK) == 0 ? open_given(given, folder, &p, err) : open_of_project(run_dir, folder, &p, err);
 
     if (rc == 0)
-        rc = (download ? flow_fetch_run_folder : flow_send_run_folder)(&p.flow, p.store, p.path, folder, dir,
-                                                                       err);
+        rc = (download ? flow_fetch_run_folder : flow_send_run_folder)(&p.flow, p.store, p.path, folder, dir, err);
     store_free(p.store);
     free(p.path);
     flow_close(&p.flow);

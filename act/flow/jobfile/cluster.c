@@ -37,9 +37,8 @@ static void apply_registry(struct flow_job_file *job, struct config *config)
 
     if (!platform_find(config->platform)->logs_in_to_registry) {
         if (job->password)
-            note(job,
-                 "containerSettings.imageSourceRegistry.credentials are not used: the nodes log in to the "
-                 "registry as their own set-up says");
+            note(job, "containerSettings.imageSourceRegistry.credentials are not used: the nodes log in to the "
+                      "registry as their own set-up says");
         return;
     }
     if (job->password || !act_streq(registry, job->registry)) {
@@ -54,13 +53,12 @@ static void apply_image(struct flow_job_file *job, struct config *config)
     if (!job->image)
         return;
     if (!runs_images(config)) {
-        act_strv_pushf(&job->notes, "the image '%s' is not used: cluster '%s' runs commands without one",
-                       job->image, config->cluster);
+        act_strv_pushf(&job->notes, "the image '%s' is not used: cluster '%s' runs commands without one", job->image,
+                       config->cluster);
         return;
     }
     if (!config_is_image(job->image)) {
-        act_strv_pushf(&job->notes, "the image '%s' is not used: that is not the name of an image",
-                       job->image);
+        act_strv_pushf(&job->notes, "the image '%s' is not used: that is not the name of an image", job->image);
         return;
     }
     apply_registry(job, config);

@@ -28,22 +28,18 @@ struct member {
 
 static const struct member id_members[] = {{"id", TEXT, true, NULL}, {0}};
 static const struct member pair_members[] = {{"name", TEXT, true, NULL}, {"value", TEXT, true, NULL}, {0}};
-static const struct member secret_members[] = {{"name", TEXT, true, NULL},
-                                               {"value", TEXT, false, NULL},
-                                               {"valueSecretReference", ANYTHING, false, NULL},
-                                               {0}};
+static const struct member secret_members[] = {
+    {"name", TEXT, true, NULL}, {"value", TEXT, false, NULL}, {"valueSecretReference", ANYTHING, false, NULL}, {0}};
 static const struct member input_members[] = {{"id", TEXT, true, NULL}, {"path", TEXT, true, NULL}, {0}};
-static const struct member output_members[] = {
-    {"id", TEXT, true, NULL},        {"pathPrefix", TEXT, true, NULL},   {"pathSuffix", TEXT, false, NULL},
-    {"type", ANYTHING, false, NULL}, {"createNew", YES_NO, false, NULL}, {0}};
+static const struct member output_members[] = {{"id", TEXT, true, NULL},           {"pathPrefix", TEXT, true, NULL},
+                                               {"pathSuffix", TEXT, false, NULL},  {"type", ANYTHING, false, NULL},
+                                               {"createNew", YES_NO, false, NULL}, {0}};
 static const struct member login_members[] = {{"username", TEXT, false, NULL},
                                               {"password", TEXT, false, NULL},
                                               {"passwordSecretReference", ANYTHING, false, NULL},
                                               {0}};
-static const struct member registry_members[] = {{"serverUrl", TEXT, false, NULL},
-                                                 {"image", TEXT, true, NULL},
-                                                 {"credentials", OBJECT, false, login_members},
-                                                 {0}};
+static const struct member registry_members[] = {
+    {"serverUrl", TEXT, false, NULL}, {"image", TEXT, true, NULL}, {"credentials", OBJECT, false, login_members}, {0}};
 static const struct member container_members[] = {
     {"imageSourceRegistry", OBJECT, true, registry_members}, {"shmSize", TEXT, false, NULL}, {0}};
 static const struct member preparation_members[] = {{"commandLine", TEXT, true, NULL}, {0}};
@@ -76,14 +72,14 @@ static const struct member volume_members[] = {{"azureFileShares", LIST, false, 
 static const struct member toolkit_members[] = {{"commandLine", TEXT, true, NULL}, {0}};
 static const struct member mpi_members[] = {
     {"commandLine", TEXT, true, NULL}, {"processCount", COUNT, false, NULL}, {0}};
-#define SCRIPT_MEMBERS(required)                                                                             \
-    {"pythonScriptFilePath", TEXT, required, NULL}, {"pythonInterpreterPath", TEXT, false, NULL},            \
-    {                                                                                                        \
-        "commandLineArgs", TEXT, false, NULL                                                                 \
+#define SCRIPT_MEMBERS(required)                                                                                       \
+    {"pythonScriptFilePath", TEXT, required, NULL}, {"pythonInterpreterPath", TEXT, false, NULL},                      \
+    {                                                                                                                  \
+        "commandLineArgs", TEXT, false, NULL                                                                           \
     }
-#define PROCESSES                                                                                            \
-    {                                                                                                        \
-        "processCount", COUNT, false, NULL                                                                   \
+#define PROCESSES                                                                                                      \
+    {                                                                                                                  \
+        "processCount", COUNT, false, NULL                                                                             \
     }
 static const struct member script_members[] = {SCRIPT_MEMBERS(true), {0}};
 static const struct member python_members[] = {SCRIPT_MEMBERS(true), PROCESSES, {0}};
@@ -91,11 +87,8 @@ static const struct member pytorch_members[] = {
     SCRIPT_MEMBERS(true), PROCESSES, {"communicationBackend", TEXT, false, NULL}, {0}};
 static const struct member caffe_members[] = {
     SCRIPT_MEMBERS(false), PROCESSES, {"configFilePath", TEXT, false, NULL}, {0}};
-static const struct member cntk_members[] = {SCRIPT_MEMBERS(false),
-                                             PROCESSES,
-                                             {"configFilePath", TEXT, false, NULL},
-                                             {"languageType", TEXT, false, NULL},
-                                             {0}};
+static const struct member cntk_members[] = {
+    SCRIPT_MEMBERS(false), PROCESSES, {"configFilePath", TEXT, false, NULL}, {"languageType", TEXT, false, NULL}, {0}};
 static const struct member tensorflow_members[] = {{"pythonScriptFilePath", TEXT, true, NULL},
                                                    {"pythonInterpreterPath", TEXT, false, NULL},
                                                    {"masterCommandLineArgs", TEXT, false, NULL},
@@ -140,11 +133,10 @@ static const struct member job_members[] = {
     {"executionInfo", ANYTHING, false, NULL},
     {0},
 };
-static const struct member file_members[] = {
-    {"$schema", TEXT, false, NULL},  {"properties", OBJECT, true, job_members},
-    {"location", TEXT, false, NULL}, {"id", ANYTHING, false, NULL},
-    {"name", ANYTHING, false, NULL}, {"type", ANYTHING, false, NULL},
-    {"tags", ANYTHING, false, NULL}, {0}};
+static const struct member file_members[] = {{"$schema", TEXT, false, NULL},  {"properties", OBJECT, true, job_members},
+                                             {"location", TEXT, false, NULL}, {"id", ANYTHING, false, NULL},
+                                             {"name", ANYTHING, false, NULL}, {"type", ANYTHING, false, NULL},
+                                             {"tags", ANYTHING, false, NULL}, {0}};
 
 /* ---- whether a file has that format ---- */
 
@@ -175,9 +167,8 @@ static int unknown(const struct check *c, const char *place, const char *name, c
     if (members == file_members && find_member(job_members, name))
         return act_error_set(c->err, ACT_CONFIG, "%s: '%s' must be a member of 'properties'", c->file, name);
     const char *near = act_nearest(name, names);
-    return act_error_set(c->err, ACT_CONFIG, "%s: '%s%s%s' is nothing that a job file has%s%s%s", c->file,
-                         place, *place ? "." : "", name, near ? "; did you mean '" : "", near ? near : "",
-                         near ? "'?" : "");
+    return act_error_set(c->err, ACT_CONFIG, "%s: '%s%s%s' is nothing that a job file has%s%s%s", c->file, place,
+                         *place ? "." : "", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 /* The same as the Python SDK writes it: "process_count" for "processCount". New string. */
@@ -203,19 +194,16 @@ static void rename_members(json_t *object, const struct member *members)
         ACT_AUTOFREE char *camel = as_member(name);
         if (act_starts_with(name, "$comment")) {
             json_object_del(object, name);
-        } else if (!find_member(members, name) && find_member(members, camel) &&
-                   !json_object_get(object, camel)) {
+        } else if (!find_member(members, name) && find_member(members, camel) && !json_object_get(object, camel)) {
             json_object_set(object, camel, value);
             json_object_del(object, name);
         }
     }
 }
 
-static int check_object(const struct check *c, const char *place, json_t *object,
-                        const struct member *members);
+static int check_object(const struct check *c, const char *place, json_t *object, const struct member *members);
 
-static int check_list(const struct check *c, const char *place, const json_t *list,
-                      const struct member *members)
+static int check_list(const struct check *c, const char *place, const json_t *list, const struct member *members)
 {
     size_t i;
     json_t *item;
@@ -239,8 +227,7 @@ static int check_value(const struct check *c, const char *place, json_t *value, 
     case TEXT:
         return json_is_string(value) ? 0 : wrong(c, place, "a text");
     case COUNT:
-        if (json_is_integer(value) && json_integer_value(value) >= 1 &&
-            json_integer_value(value) <= COUNT_MAX)
+        if (json_is_integer(value) && json_integer_value(value) >= 1 && json_integer_value(value) <= COUNT_MAX)
             return 0;
         return wrong(c, place, "a whole number from 1 to 65536");
     case YES_NO:
@@ -254,8 +241,7 @@ static int check_value(const struct check *c, const char *place, json_t *value, 
 }
 
 /* A member that is null is none: so the service's tools write what was not given. */
-static int check_object(const struct check *c, const char *place, json_t *object,
-                        const struct member *members)
+static int check_object(const struct check *c, const char *place, json_t *object, const struct member *members)
 {
     const char *name;
     json_t *value;
@@ -276,8 +262,8 @@ static int check_object(const struct check *c, const char *place, json_t *object
     for (const struct member *m = members; m->name; m++) {
         value = json_object_get(object, m->name);
         if (m->required && (!value || json_is_null(value)))
-            return act_error_set(c->err, ACT_CONFIG, "%s: '%s%s%s' is missing", c->file, place,
-                                 *place ? "." : "", m->name);
+            return act_error_set(c->err, ACT_CONFIG, "%s: '%s%s%s' is missing", c->file, place, *place ? "." : "",
+                                 m->name);
     }
     return 0;
 }

@@ -35,8 +35,8 @@ static int check_id(const struct job_build *b, const char *list, const char *id)
     if (*id && strspn(id, letters) == strlen(id))
         return 0;
     return act_error_set(b->err, ACT_CONFIG,
-                         "%s: 'properties.%s' has the id '%s', which cannot be part of a variable's name",
-                         b->file, list, id);
+                         "%s: 'properties.%s' has the id '%s', which cannot be part of a variable's name", b->file,
+                         list, id);
 }
 
 /* Sets a variable to a path; one that is relative begins at the code root. */
@@ -91,8 +91,7 @@ static int add_outputs(struct job_build *b)
 
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
-        const char *id = job_text(item, "id"), *prefix = job_text(item, "pathPrefix"),
-                   *rel = mounted_part(prefix);
+        const char *id = job_text(item, "id"), *prefix = job_text(item, "pathPrefix"), *rel = mounted_part(prefix);
         bool is_new = !json_is_false(json_object_get(item, "createNew"));
         ACT_AUTOFREE char *path = output_path(item, is_new);
         int rc = check_id(b, list, id);
@@ -102,8 +101,8 @@ static int add_outputs(struct job_build *b)
         if (is_new)
             act_buf_addf(&b->line, "mkdir -p \"$AZ_BATCHAI_OUTPUT_%s\" || exit\n", id);
         if (!rel || !job_is_mapped(b, rel))
-            job_note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node",
-                     id, prefix);
+            job_note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node", id,
+                     prefix);
     }
     return 0;
 }
@@ -116,8 +115,8 @@ static int check_name(const struct job_build *b, const char *list, size_t i, con
 
     if (*name && strspn(name, letters) == strlen(name) && (*name < '0' || *name > '9'))
         return 0;
-    return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s[%zu].name' is '%s', no name of a variable",
-                         b->file, list, i, name);
+    return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s[%zu].name' is '%s', no name of a variable", b->file,
+                         list, i, name);
 }
 
 /* NULL, with a note: it is in a key vault. */
@@ -130,16 +129,14 @@ static int value_of(struct job_build *b, const char *list, size_t i, const json_
     if (rc < 0 || *out)
         return rc;
     if (!json_is_object(json_object_get(item, "valueSecretReference")))
-        return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s[%zu].value' is missing", b->file, list,
-                             i);
+        return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s[%zu].value' is missing", b->file, list, i);
     job_note(b, "%s: '%s' is in a key vault, which is not asked: the variable is not set", list, name);
     return 0;
 }
 
 /* Adds the variables of a list to out, and to expanded the names of those whose values refer to variables of Batch
  * AI. */
-static int add_variables(struct job_build *b, const char *list, struct act_strv *out,
-                         struct act_strv *expanded)
+static int add_variables(struct job_build *b, const char *list, struct act_strv *out, struct act_strv *expanded)
 {
     const char *value;
     size_t i;
@@ -226,11 +223,10 @@ static int take_credentials(struct job_build *b, const json_t *credentials)
     if (!credentials || (!username && !password))
         return 0;
     if (username && !password && json_is_object(json_object_get(credentials, "passwordSecretReference"))) {
-        job_note(
-            b,
-            "%s: the password is in a key vault, which is not asked; docker.username and docker.password "
-            "of the cluster file are used when they are for the same registry",
-            place);
+        job_note(b,
+                 "%s: the password is in a key vault, which is not asked; docker.username and docker.password "
+                 "of the cluster file are used when they are for the same registry",
+                 place);
         return 0;
     }
     if (!username || !password)
@@ -251,10 +247,9 @@ static int take_shm_size(struct job_build *b, const char *text)
     if (!text)
         return 0;
     if (!job_bytes(text, &bytes))
-        return act_error_set(
-            b->err, ACT_CONFIG,
-            "%s: 'properties.containerSettings.shmSize' is '%s': it must be a size such as 16g", b->file,
-            text);
+        return act_error_set(b->err, ACT_CONFIG,
+                             "%s: 'properties.containerSettings.shmSize' is '%s': it must be a size such as 16g",
+                             b->file, text);
     for (; unit + 1 < sizeof(units) && bytes % 1024 == 0; unit++)
         bytes /= 1024;
     b->out->shm_size = act_sprintf("%llu%c", (unsigned long long)bytes, units[unit]);
@@ -333,8 +328,8 @@ static int build(struct job_build *b)
     return 0;
 }
 
-int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
-                        struct flow_job_file *out, struct act_error *err)
+int flow_job_file_parse(json_t *json, const char *name, const struct config *config, struct flow_job_file *out,
+                        struct act_error *err)
 {
     struct job_build b = {
         .file = name, .config = config, .job = json_object_get(json, "properties"), .out = out, .err = err};
@@ -362,14 +357,13 @@ static void note_secrets(const char *path, const struct config *config, struct f
     for (size_t i = 0; i < job->n_volumes; i++)
         act_str_replace(&job->volumes[i].account_file, file);
     if (job->has_secrets && *rel == '/' && !act_starts_with(rel + 1, apart))
-        act_strv_pushf(&job->notes, "'%s' holds secrets and lies in the project: in '%s' no package has it",
-                       path, apart);
+        act_strv_pushf(&job->notes, "'%s' holds secrets and lies in the project: in '%s' no package has it", path,
+                       apart);
 }
 
 static const char byte_order_mark[] = "\xef\xbb\xbf"; /* as editors on Windows write one */
 
-int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out,
-                       struct act_error *err)
+int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *json = NULL;
     ACT_AUTOFREE char *text = NULL;
@@ -381,11 +375,10 @@ int flow_job_file_read(const char *path, const struct config *config, struct flo
         return rc;
     size_t mark = act_starts_with(text, byte_order_mark) ? strlen(byte_order_mark) : 0;
     if (text[mark + strspn(text + mark, " \t\r\n")] != '{')
-        return act_error_set(
-            err, ACT_CONFIG,
-            "'%s' is not a job file, which is JSON and begins with '{'; a program of the project runs "
-            "by its command: a submit python3 train.py",
-            path);
+        return act_error_set(err, ACT_CONFIG,
+                             "'%s' is not a job file, which is JSON and begins with '{'; a program of the project runs "
+                             "by its command: a submit python3 train.py",
+                             path);
     if (codec_json_parse(text + mark, len - mark, path, &json, err) < 0) {
         err->code = ACT_CONFIG;
         return -ACT_CONFIG;

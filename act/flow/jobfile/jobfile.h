@@ -38,8 +38,8 @@ struct flow_job_file {
 int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out,
                        struct act_error *err) ACT_NODISCARD;
 /* Likewise from parsed JSON; name is for messages. */
-int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
-                        struct flow_job_file *out, struct act_error *err) ACT_NODISCARD;
+int flow_job_file_parse(json_t *json, const char *name, const struct config *config, struct flow_job_file *out,
+                        struct act_error *err) ACT_NODISCARD;
 /* Checks that it is a valid job file (format.c). Renames members from the Python SDK's spelling and removes
  * comments. */
 int flow_job_file_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
@@ -49,8 +49,7 @@ int flow_job_file_check(json_t *json, const char *name, struct act_error *err) A
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
 /* Refuses (-ACT_CONFIG) a job file's run, known by its title, that needs a shared folder which its nodes do not
  * have. */
-int flow_check_shared_temp(struct platform *platform, const struct run_spec *spec,
-                           struct act_error *err) ACT_NODISCARD;
+int flow_check_shared_temp(struct platform *platform, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 void flow_job_file_release(struct flow_job_file *job);
 
 #endif

@@ -27,22 +27,19 @@ bool job_is_distributed(const struct job_build *b, const json_t *settings)
 
 static int count_tasks(const struct job_build *b, const json_t *settings, struct tasks *out)
 {
-    int64_t nodes = codec_json_int(b->job, "nodeCount", 1),
-            workers = codec_json_int(settings, "workerCount", nodes),
+    int64_t nodes = codec_json_int(b->job, "nodeCount", 1), workers = codec_json_int(settings, "workerCount", nodes),
             servers = codec_json_int(settings, "parameterServerCount", 1), tasks = workers + servers;
 
     if (servers > nodes)
-        return act_error_set(
-            b->err, ACT_CONFIG,
-            "%s: 'properties.tensorFlowSettings.parameterServerCount' is %lld, but a node has "
-            "at most one, and 'nodeCount' is %lld",
-            b->file, (long long)servers, (long long)nodes);
+        return act_error_set(b->err, ACT_CONFIG,
+                             "%s: 'properties.tensorFlowSettings.parameterServerCount' is %lld, but a node has "
+                             "at most one, and 'nodeCount' is %lld",
+                             b->file, (long long)servers, (long long)nodes);
     if (tasks > TASKS_MAX)
-        return act_error_set(
-            b->err, ACT_CONFIG,
-            "%s: 'properties.tensorFlowSettings' asks for %lld workers and parameter servers; "
-            "there can be %d",
-            b->file, (long long)tasks, TASKS_MAX);
+        return act_error_set(b->err, ACT_CONFIG,
+                             "%s: 'properties.tensorFlowSettings' asks for %lld workers and parameter servers; "
+                             "there can be %d",
+                             b->file, (long long)tasks, TASKS_MAX);
     *out = (struct tasks){.nodes = (int)nodes,
                           .workers = (int)workers,
                           .servers = (int)servers,
@@ -115,8 +112,7 @@ static void add_server(struct act_buf *line, const json_t *settings)
 {
     act_buf_adds(line, "if [ $tf_role = ps ]; then\n");
     job_add_interpreter(line, settings);
-    act_buf_addf(line, " -c '%s' $((tf_keepers + AZ_BATCHAI_TASK_INDEX)) $tf_workers \"$ACT_RUN_ID\" &\n",
-                 keeper);
+    act_buf_addf(line, " -c '%s' $((tf_keepers + AZ_BATCHAI_TASK_INDEX)) $tf_workers \"$ACT_RUN_ID\" &\n", keeper);
     act_buf_adds(line, "tf_keeper=$!\n");
     job_add_script(line, settings, "parameterServerCommandLineArgs");
     act_buf_addf(line, " &\n%sfi\n", attend);
@@ -145,10 +141,9 @@ int job_add_distributed(struct job_build *b, const json_t *settings)
     b->out->fixed_size = true;
     act_buf_addf(line, "tf_workers=%d tf_servers=%d tf_slots=%d\n", t.workers, t.servers, t.slots);
     add_guard(line, &t);
-    act_buf_adds(line, t.nodes == 1
-                           ? "tf_hosts=(127.0.0.1)\n"
-                           : "IFS=, read -r -a tf_hosts <<<\"${AZ_BATCH_HOST_LIST:?says no addresses "
-                             "of the nodes}\"\n");
+    act_buf_adds(line, t.nodes == 1 ? "tf_hosts=(127.0.0.1)\n"
+                                    : "IFS=, read -r -a tf_hosts <<<\"${AZ_BATCH_HOST_LIST:?says no addresses "
+                                      "of the nodes}\"\n");
     act_buf_adds(line, addresses);
     act_buf_adds(line, role);
     add_server(line, settings);

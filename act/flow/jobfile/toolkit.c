@@ -33,11 +33,9 @@ static int run_custom(struct job_build *b, const json_t *settings)
 {
     act_buf_adds(&b->line, alone);
     if (b->out->nodes > 1)
-        job_note(
-            b,
-            "customToolkitSettings: the command runs on the first node only, as it did there; an mpirun of its "
-            "own reaches the others by $AZ_BATCHAI_MPI_HOST_FILE, where the nodes let each other in; "
-            "customMpiSettings runs it on all");
+        job_note(b, "customToolkitSettings: the command runs on the first node only, as it did there; an mpirun of its "
+                    "own reaches the others by $AZ_BATCHAI_MPI_HOST_FILE, where the nodes let each other in; "
+                    "customMpiSettings runs it on all");
     act_buf_adds(&b->line, job_text(settings, "commandLine"));
     return 0;
 }
@@ -72,16 +70,14 @@ static int run_tensorflow(struct job_build *b, const json_t *settings)
 }
 
 /* A program that reads a configuration file, or a script. */
-static int run_configured(struct job_build *b, const json_t *settings, const char *toolkit,
-                          const char *program)
+static int run_configured(struct job_build *b, const json_t *settings, const char *toolkit, const char *program)
 {
-    const char *config = job_text(settings, "configFilePath"),
-               *arguments = job_text(settings, "commandLineArgs");
+    const char *config = job_text(settings, "configFilePath"), *arguments = job_text(settings, "commandLineArgs");
 
     if (!config == !job_text(settings, "pythonScriptFilePath"))
         return act_error_set(b->err, ACT_CONFIG,
-                             "%s: 'properties.%s' needs either 'configFilePath' or 'pythonScriptFilePath'",
-                             b->file, toolkit);
+                             "%s: 'properties.%s' needs either 'configFilePath' or 'pythonScriptFilePath'", b->file,
+                             toolkit);
     if (!config)
         return run_python(b, settings);
     act_buf_adds(&b->line, program);
@@ -113,13 +109,12 @@ static const struct {
 /* processCount is that of all nodes together. */
 static int take_size(struct job_build *b, const char *toolkit, const json_t *settings)
 {
-    int64_t nodes = codec_json_int(b->job, "nodeCount", 1),
-            n = codec_json_int(settings, "processCount", nodes);
+    int64_t nodes = codec_json_int(b->job, "nodeCount", 1), n = codec_json_int(settings, "processCount", nodes);
 
     if (n % nodes != 0)
         return act_error_set(b->err, ACT_CONFIG,
-                             "%s: 'properties.%s.processCount' is %lld, which %lld nodes cannot share evenly",
-                             b->file, toolkit, (long long)n, (long long)nodes);
+                             "%s: 'properties.%s.processCount' is %lld, which %lld nodes cannot share evenly", b->file,
+                             toolkit, (long long)n, (long long)nodes);
     b->out->nodes = (int)nodes;
     b->out->procs_per_node = (int)(n / nodes);
     return 0;
@@ -134,18 +129,16 @@ static int find_toolkit(struct job_build *b, size_t *out)
         if (!json_is_object(json_object_get(b->job, toolkits[i].name)))
             continue;
         if (found < N)
-            return act_error_set(b->err, ACT_CONFIG,
-                                 "%s: 'properties' has both '%s' and '%s': a job has one of them", b->file,
-                                 toolkits[found].name, toolkits[i].name);
+            return act_error_set(b->err, ACT_CONFIG, "%s: 'properties' has both '%s' and '%s': a job has one of them",
+                                 b->file, toolkits[found].name, toolkits[i].name);
         found = i;
     }
     *out = found;
-    return found < N
-               ? 0
-               : act_error_set(b->err, ACT_CONFIG,
-                               "%s: 'properties' says nothing to run, such as 'customToolkitSettings' or "
-                               "'pyTorchSettings'",
-                               b->file);
+    return found < N ? 0
+                     : act_error_set(b->err, ACT_CONFIG,
+                                     "%s: 'properties' says nothing to run, such as 'customToolkitSettings' or "
+                                     "'pyTorchSettings'",
+                                     b->file);
 }
 
 /* The toolkit, and what the user himself wrote: the line has much around it. */

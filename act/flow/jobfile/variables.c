@@ -11,9 +11,9 @@
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 /* What the agent or every line sets. */
-static const char *const always[] = {
-    "MOUNT_ROOT",    "JOB_MOUNT_ROOT", "JOB_TEMP", "JOB_TEMP_DIR",      "SHARED_JOB_TEMP",    "STDOUTERR_DIR",
-    "MPI_HOST_FILE", "TASK_INDEX",     "NUM_GPUS", "NUM_GPUS_PER_NODE", "JOB_MASTER_NODE_IP", NULL};
+static const char *const always[] = {"MOUNT_ROOT",      "JOB_MOUNT_ROOT",    "JOB_TEMP",           "JOB_TEMP_DIR",
+                                     "SHARED_JOB_TEMP", "STDOUTERR_DIR",     "MPI_HOST_FILE",      "TASK_INDEX",
+                                     "NUM_GPUS",        "NUM_GPUS_PER_NODE", "JOB_MASTER_NODE_IP", NULL};
 
 /* The next "$AZ_BATCHAI_NAME" or "${AZ_BATCHAI_NAME" from text on: its name, with the length; NULL: none. */
 static const char *next_variable(const char *text, size_t *out_len)
@@ -73,8 +73,7 @@ static bool is_set(const struct job_build *b, const char *name)
     if (act_starts_with(rest, output) &&
         has_named(json_object_get(b->job, "outputDirectories"), "id", rest + strlen(output)))
         return true;
-    return is_set_by_toolkit(b, rest) ||
-           has_named(json_object_get(b->job, "environmentVariables"), "name", name) ||
+    return is_set_by_toolkit(b, rest) || has_named(json_object_get(b->job, "environmentVariables"), "name", name) ||
            has_named(json_object_get(b->job, "secrets"), "name", name);
 }
 
@@ -127,8 +126,7 @@ static bool uses(const char *text, const char *variable)
     bool found = false;
     size_t len;
 
-    for (const char *at = text ? first_variable(text, &len) : NULL; at && !found;
-         at = next_variable(at + len, &len))
+    for (const char *at = text ? first_variable(text, &len) : NULL; at && !found; at = next_variable(at + len, &len))
         found = strlen(variable) == len && strncmp(at, variable, len) == 0;
     return found;
 }
@@ -149,8 +147,7 @@ int flow_check_shared_temp(struct platform *platform, const struct run_spec *spe
 {
     static const char shared[] = PREFIX "SHARED_JOB_TEMP";
 
-    if (!spec->title || spec->nodes == 1 || platform_row(platform)->nodes_share_folder ||
-        !run_uses(spec, shared))
+    if (!spec->title || spec->nodes == 1 || platform_row(platform)->nodes_share_folder || !run_uses(spec, shared))
         return 0;
     return act_error_set(
         err, ACT_CONFIG,

@@ -26,8 +26,7 @@ static const struct kind kinds[] = {
     {"azureFileShares", "azureFileUrl",
      "map the share in the cluster file, as a folder of that name, or put what is there into the "
      "code"},
-    {"azureBlobFileSystems", "containerName",
-     "map the container in the cluster file, as a folder of that name"},
+    {"azureBlobFileSystems", "containerName", "map the container in the cluster file, as a folder of that name"},
     {"fileServers", NULL,
      "file servers of Batch AI are no more: put what was there into the code, or into a mapped "
      "folder of that name"},
@@ -59,8 +58,7 @@ static bool is_at(const struct config_folder *folders, size_t n_folders, const c
 
 bool job_is_mapped(const struct job_build *b, const char *rel)
 {
-    return is_at(b->config->folders, b->config->n_folders, rel) ||
-           is_at(b->out->volumes, b->out->n_volumes, rel);
+    return is_at(b->config->folders, b->config->n_folders, rel) || is_at(b->out->volumes, b->out->n_volumes, rel);
 }
 
 bool job_is_in_code(const struct config *config, const char *rel)
@@ -74,11 +72,10 @@ bool job_is_in_code(const struct config *config, const char *rel)
 
 static int bad_url(const struct job_build *b, const struct volume *v, const char *account)
 {
-    return act_error_set(
-        b->err, ACT_CONFIG,
-        "%s: 'properties.mountVolumes.%s[%zu].azureFileUrl' must be that of a share of its account, "
-        "such as https://%s.file.core.windows.net/SHARE",
-        b->file, v->kind->list, v->i, account);
+    return act_error_set(b->err, ACT_CONFIG,
+                         "%s: 'properties.mountVolumes.%s[%zu].azureFileUrl' must be that of a share of its account, "
+                         "such as https://%s.file.core.windows.net/SHARE",
+                         b->file, v->kind->list, v->i, account);
 }
 
 /* The service sends the key to the host that the URL names. */
@@ -93,8 +90,7 @@ static int check_host(const struct job_build *b, const struct volume *v, const c
 
 /* "https://acct.file.core.windows.net/share/a/b": share, path in it, and the account's endpoint, which is named by Blob
  * Storage wherever ACT keeps one. */
-static int read_url(const struct job_build *b, const struct volume *v, const char *url,
-                    struct config_folder *out)
+static int read_url(const struct job_build *b, const struct volume *v, const char *url, struct config_folder *out)
 {
     const char *account = out->account->account_name, *scheme = strstr(url, "://");
     ACT_AUTOFREE char *begin = act_sprintf("%s.file.", account);
@@ -123,8 +119,8 @@ static void note_options(struct job_build *b, const struct volume *v)
 
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
         if (job_text(v->item, members[i]))
-            job_note(b, "mountVolumes.%s: %s of the volume at '%s' is not used: the service has its own",
-                     v->kind->list, members[i], v->path);
+            job_note(b, "mountVolumes.%s: %s of the volume at '%s' is not used: the service has its own", v->kind->list,
+                     members[i], v->path);
 }
 
 static int mount_volume(struct job_build *b, const struct volume *v)
@@ -143,11 +139,9 @@ static int mount_volume(struct job_build *b, const struct volume *v)
                                      .mode = act_strdup("rw_mount"),
                                      .account = act_calloc(1, sizeof(*folder->account))};
     folder->account->account_name = act_strdup(job_text(v->item, "accountName"));
-    folder->account->account_key =
-        act_strdup(job_text(json_object_get(v->item, "credentials"), "accountKey"));
+    folder->account->account_key = act_strdup(job_text(json_object_get(v->item, "credentials"), "accountKey"));
     if (job_is_in_code(b->config, v->path))
-        job_note(b, "mountVolumes.%s: the volume is mounted in place of the code's '%s'", v->kind->list,
-                 v->path);
+        job_note(b, "mountVolumes.%s: the volume is mounted in place of the code's '%s'", v->kind->list, v->path);
     note_options(b, v);
     if (is_share)
         return read_url(b, v, place, folder);
@@ -177,15 +171,14 @@ static int take_volume(struct job_build *b, const struct volume *v)
 
     b->out->has_secrets |= job_text(json_object_get(v->item, "credentials"), "accountKey") != NULL;
     if (job_is_mapped(b, v->path))
-        job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", v->kind->list,
-                 v->path);
+        job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", v->kind->list, v->path);
     else if (!reason)
         return mount_volume(b, v);
     else if (job_is_in_code(b->config, v->path))
         job_note(b, "mountVolumes.%s: the code's '%s' stands for the volume", v->kind->list, v->path);
     else
-        job_note(b, "mountVolumes.%s: the volume at '%s' is not mounted%s; %s", v->kind->list, v->path,
-                 reason, v->kind->instead);
+        job_note(b, "mountVolumes.%s: the volume at '%s' is not mounted%s; %s", v->kind->list, v->path, reason,
+                 v->kind->instead);
     return 0;
 }
 

@@ -71,8 +71,8 @@ static bool is_open(struct flow *flow, const char *id)
     struct ledger *ledger;
     struct act_error ignored;
 
-    return flow_ledger(flow, &ledger, &ignored) == 0 && ledger_find(ledger, id, &rows, &ignored) == 0 &&
-           rows.n == 1 && run_state_from_name(rows.v[0].state) == RUN_QUEUED;
+    return flow_ledger(flow, &ledger, &ignored) == 0 && ledger_find(ledger, id, &rows, &ignored) == 0 && rows.n == 1 &&
+           run_state_from_name(rows.v[0].state) == RUN_QUEUED;
 }
 
 static bool take_id(struct flow *flow, int fd, struct run_spec *spec)
@@ -103,11 +103,9 @@ bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_agai
     bool taken = take_id(flow, out->fd, spec);
     ACT_AUTOFREE char *line =
         act_sprintf("{\"id\": \"%s\", \"created\": %lld}\n", spec->id, (long long)spec->created_unix_s);
-    if (ftruncate(out->fd, 0) < 0 || lseek(out->fd, 0, SEEK_SET) < 0 ||
-        act_write_all(out->fd, line, strlen(line)) < 0)
-        act_warn(
-            "cannot write '%s': should this be interrupted, look with 'a q' before it is submitted again",
-            out->path);
+    if (ftruncate(out->fd, 0) < 0 || lseek(out->fd, 0, SEEK_SET) < 0 || act_write_all(out->fd, line, strlen(line)) < 0)
+        act_warn("cannot write '%s': should this be interrupted, look with 'a q' before it is submitted again",
+                 out->path);
     return taken;
 }
 

@@ -37,8 +37,7 @@ char *flow_batch_param(const struct act_strv *argv)
     ACT_AUTOFREE char *word = command.len > 0 ? encoded(command.data) : NULL;
     act_buf_release(&command);
     ACT_AUTOFREE char *bytes = word ? (char *)act_base64_decode(word, &len) : NULL;
-    bool good =
-        bytes && yaml_parse(bytes, len, "-bp", &tree, NULL) == 0 && tree->kind == YAML_MAP && tree->n > 0;
+    bool good = bytes && yaml_parse(bytes, len, "-bp", &tree, NULL) == 0 && tree->kind == YAML_MAP && tree->n > 0;
     yaml_tree_free(tree);
     while (good && len > 0 && bytes[len - 1] == '\n')
         len--;

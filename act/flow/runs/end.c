@@ -26,9 +26,8 @@ int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, st
     if (*out_was_final)
         return 0;
     if (tells)
-        return act_error_set(err, ACT_USAGE,
-                             "cannot forget '%s': its cluster answers, and 'a abort %s' ends it", run->row.id,
-                             run->row.id);
+        return act_error_set(err, ACT_USAGE, "cannot forget '%s': its cluster answers, and 'a abort %s' ends it",
+                             run->row.id, run->row.id);
     run->status.state = RUN_CANCELED;
     run->status.aborted = run->changed = true;
     snprintf(run->status.reason, sizeof(run->status.reason), "forgotten here; its cluster does not answer");
@@ -96,8 +95,8 @@ static bool is_over(const struct limit *limit)
     return limit->end_ms && act_now_monotonic_ms() >= limit->end_ms;
 }
 
-static int find_patiently(struct flow *flow, const char *piece, const struct limit *limit,
-                          struct flow_run *out, struct act_error *err)
+static int find_patiently(struct flow *flow, const char *piece, const struct limit *limit, struct flow_run *out,
+                          struct act_error *err)
 {
     struct flow_watch watch = {0};
 

@@ -36,8 +36,7 @@ static void take_line(struct flow_error_scan *s)
         s->line.data[s->line.len] = '\0';
     }
     if (s->line.len > 0 && s->shown < SHOWN && strstr(s->line.data, "Error") && !is_harmless(s->line.data)) {
-        ACT_PUSH(out->errors, out->n_errors,
-                 (struct flow_error_line){act_strdup(s->log), act_strdup(s->line.data)});
+        ACT_PUSH(out->errors, out->n_errors, (struct flow_error_line){act_strdup(s->log), act_strdup(s->line.data)});
         s->shown++;
     }
     s->line.len = 0;

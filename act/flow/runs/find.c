@@ -54,8 +54,7 @@ static int complete_row(struct flow *flow, struct flow_run *run, struct act_erro
     int rc = flow_load_spec(run, err);
 
     if (rc == 0)
-        rc = run_state_is_final(run->status.state) ? flow_ask_ranks(flow, run, err)
-                                                   : refresh_row(flow, run, err);
+        rc = run_state_is_final(run->status.state) ? flow_ask_ranks(flow, run, err) : refresh_row(flow, run, err);
     if (rc < 0)
         flow_run_release(run);
     return rc;
@@ -96,8 +95,8 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
     return rc;
 }
 
-static int adopt_if_there(struct flow *flow, struct platform *platform, const char *id,
-                          const struct config *found_in, struct act_error *err)
+static int adopt_if_there(struct flow *flow, struct platform *platform, const char *id, const struct config *found_in,
+                          struct act_error *err)
 {
     int rc = adopt(flow, platform, id, found_in, err);
 
@@ -145,8 +144,7 @@ static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_
 
     if (rc < 0)
         return flow->cluster ? rc : 0; /* without a cluster there is none to look on */
-    struct ledger_run row = {
-        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    struct ledger_run row = {.platform = config.platform, .cluster = config.cluster, .project = config.project_root};
     if (!platform_find(config.platform)->is_here && strlen(q->piece) >= PIECE_MIN) {
         rc = flow_platform_of(flow, &row, &platform, err);
         if (rc == 0)
@@ -185,9 +183,9 @@ static int adopt_unknown(struct flow *flow, struct platform *platform, const str
         ledger_runs_release(&q.rows);
     }
     act_note("%zu run%s of cluster '%s' came into the ledger", n, n == 1 ? "" : "s", config->cluster);
-    return n_failed ? act_error_set(err, ACT_PARTIAL, "%zu of %zu runs could not be taken into the ledger",
-                                    n_failed, ids->n)
-                    : 0;
+    return n_failed
+               ? act_error_set(err, ACT_PARTIAL, "%zu of %zu runs could not be taken into the ledger", n_failed, ids->n)
+               : 0;
 }
 
 int flow_rebuild(struct flow *flow, struct act_error *err)
@@ -200,8 +198,7 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
 
     if (rc < 0)
         return rc;
-    struct ledger_run row = {
-        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    struct ledger_run row = {.platform = config.platform, .cluster = config.cluster, .project = config.project_root};
     rc = flow_platform_of(flow, &row, &platform, err);
     if (rc == 0 && !platform_row(platform)->keeps_list) {
         rc = platform_list(platform, &ids, err);
@@ -213,8 +210,8 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
 
 static int find_rows(struct flow *flow, struct question *q, struct act_error *err)
 {
-    static int (*const adopters[])(struct flow *, struct question *,
-                                   struct act_error *) = {adopt_here, adopt_from_cluster};
+    static int (*const adopters[])(struct flow *, struct question *, struct act_error *) = {adopt_here,
+                                                                                            adopt_from_cluster};
     int rc = flow_with_ledger(flow, find_piece, q, err);
 
     for (size_t i = 0; rc == 0 && q->rows.n == 0 && i < sizeof(adopters) / sizeof(adopters[0]); i++) {
@@ -226,8 +223,7 @@ static int find_rows(struct flow *flow, struct question *q, struct act_error *er
 }
 
 /* The one run that piece means, as out->row alone; asked: it may be taken into the ledger from elsewhere. */
-static int find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out,
-                    struct act_error *err)
+static int find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out, struct act_error *err)
 {
     ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
     struct question q = {.piece = wanted_piece};

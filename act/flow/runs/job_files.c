@@ -21,8 +21,7 @@
 #include "transfer/transfer.h"
 
 /* Uploads a local file unless the key exists: the name is a hash of the content. */
-static int put_file(struct flow *flow, struct store *store, const char *file, const char *key,
-                    struct act_error *err)
+static int put_file(struct flow *flow, struct store *store, const char *file, const char *key, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(file);
     ACT_AUTOFREE char *name = act_strdup(act_path_basename(file));

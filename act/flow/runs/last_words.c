@@ -19,8 +19,8 @@ static bool read_line(const char *line, int rank, struct flow_last_words *out)
     int said, n = 0;
 
     *out = (struct flow_last_words){.rank = rank};
-    if (sscanf(line, "act: rank %d on node %64s %n", &said, out->node, &n) != 2 || n == 0 || said != rank ||
-        !at || !act_time_from_iso_ns(at + 1, &out->unix_ns))
+    if (sscanf(line, "act: rank %d on node %64s %n", &said, out->node, &n) != 2 || n == 0 || said != rank || !at ||
+        !act_time_from_iso_ns(at + 1, &out->unix_ns))
         return false;
     if (sscanf(line + n, "exited with status %d at ", &out->exit_status) == 1)
         return out->exit_status > 0 && out->exit_status < 256;
@@ -42,8 +42,7 @@ static void take_last_words(int rank, const struct act_strv *lines, struct flow_
         i--;
     if (i == 0 || (first->rank >= 0 && words.unix_ns >= first->unix_ns))
         return;
-    if (i > 1 && act_starts_with(lines->v[i - 2], agent) &&
-        !act_starts_with(lines->v[i - 2], RUN_LOG_METRICS))
+    if (i > 1 && act_starts_with(lines->v[i - 2], agent) && !act_starts_with(lines->v[i - 2], RUN_LOG_METRICS))
         words.reason = act_strdup(lines->v[i - 2] + strlen(agent));
     free(first->reason);
     *first = words;
@@ -75,10 +74,10 @@ static void add_reason(const struct flow_last_words *words, struct run_status *s
 {
     ACT_AUTOFREE char *service = act_strdup(status->reason);
     const char *signal = words->signal ? sigdescr_np(words->signal) : NULL;
-    ACT_AUTOFREE char *ending =
-        words->signal ? act_sprintf("rank %d was killed by signal %d (%s)", words->rank, words->signal,
-                                    signal ? signal : "unknown")
-                      : act_sprintf("rank %d exited with status %d", words->rank, words->exit_status);
+    ACT_AUTOFREE char *ending = words->signal
+                                    ? act_sprintf("rank %d was killed by signal %d (%s)", words->rank, words->signal,
+                                                  signal ? signal : "unknown")
+                                    : act_sprintf("rank %d exited with status %d", words->rank, words->exit_status);
 
     snprintf(status->reason, sizeof(status->reason), "%s%s%s", words->reason ? words->reason : ending,
              *service ? "; " : "", service);

@@ -14,9 +14,8 @@ static int find_tool(const char *image, const char **out, struct act_error *err)
 
     if (flow_find_docker(out, &why) == 0)
         return 0;
-    return act_error_set(err, ACT_CONFIG,
-                         "cannot run in the image '%s': %s; --no-container runs the command directly", image,
-                         act_error_text(&why));
+    return act_error_set(err, ACT_CONFIG, "cannot run in the image '%s': %s; --no-container runs the command directly",
+                         image, act_error_text(&why));
 }
 
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err)

@@ -66,8 +66,8 @@ static char *complete_text(const char *root, const char *folder, size_t *out_len
 }
 
 /* The names, sizes and ages of the copies, and when they were whole; false: they are not all there. */
-static bool read_complete(const struct flow_run *run, const char *root, const char *folder,
-                          struct store_page *out, int64_t *out_whole_ns)
+static bool read_complete(const struct flow_run *run, const char *root, const char *folder, struct store_page *out,
+                          int64_t *out_whole_ns)
 {
     size_t len = 0;
     int64_t whole_ns = 0;
@@ -91,9 +91,8 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
         int64_t size = codec_json_int(log, "size", -1);
         good = good && act_path_is_safe(name, strlen(name)) && size >= 0 &&
                is_copy(root, folder, name, (uint64_t)size, whole_ns);
-        *store_page_add(out) = (struct store_entry){.key = act_strdup(name),
-                                                    .size = (uint64_t)size,
-                                                    .last_modified_s = codec_json_int(log, "changed", 0)};
+        *store_page_add(out) = (struct store_entry){
+            .key = act_strdup(name), .size = (uint64_t)size, .last_modified_s = codec_json_int(log, "changed", 0)};
     }
     if (!good)
         store_page_release(out);
@@ -164,11 +163,10 @@ int flow_log_source_list(const struct flow_log_source *s, struct store_page *out
     return rc;
 }
 
-int flow_log_source_read(const struct flow_log_source *s, const char *name, uint64_t offset, void *data,
-                         size_t len, size_t *out_got, struct act_error *err)
+int flow_log_source_read(const struct flow_log_source *s, const char *name, uint64_t offset, void *data, size_t len,
+                         size_t *out_got, struct act_error *err)
 {
-    struct store_call call = {
-        .op = STORE_GET, .key = name, .get = {.offset = offset, .sink = data, .sink_cap = len}};
+    struct store_call call = {.op = STORE_GET, .key = name, .get = {.offset = offset, .sink = data, .sink_cap = len}};
     int rc = store_do(s->store, &call, err);
 
     *out_got = call.get.got;
@@ -190,14 +188,12 @@ int flow_forget_complete(const struct flow_run *run, struct act_error *err)
     return rc;
 }
 
-static bool are_whole(const struct flow_run *run, const struct store_page *listed,
-                      const struct flow_logs *logs)
+static bool are_whole(const struct flow_run *run, const struct store_page *listed, const struct flow_logs *logs)
 {
     bool whole = logs->n > 0 && run_state_is_final(run->status.state);
 
     for (size_t i = 0; i < logs->n && whole; i++)
-        whole = !listed->v[i].grows &&
-                is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size, INT64_MAX);
+        whole = !listed->v[i].grows && is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size, INT64_MAX);
     return whole;
 }
 
@@ -232,13 +228,12 @@ static int sync_copies(const struct flow_logs *logs, struct act_error *err)
 }
 
 int flow_log_source_complete(const struct flow_log_source *s, const struct flow_run *run,
-                             const struct store_page *listed, const struct flow_logs *logs,
-                             struct act_error *err)
+                             const struct store_page *listed, const struct flow_logs *logs, struct act_error *err)
 {
     json_t *list = json_array();
-    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:s, s:I, s:o}", "version", COMPLETE_VERSION, "state",
-                                            run_state_name(run->status.state), "ended",
-                                            (json_int_t)run->status.ended_unix_s, "logs", list);
+    CODEC_AUTOJSON json_t *json =
+        json_pack("{s:i, s:s, s:I, s:o}", "version", COMPLETE_VERSION, "state", run_state_name(run->status.state),
+                  "ended", (json_int_t)run->status.ended_unix_s, "logs", list);
 
     if (s->copies.n > 0 || !s->platform)
         return 0;
@@ -248,10 +243,9 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < logs->n; i++) {
-        json_array_append_new(list,
-                              json_pack("{s:o, s:I, s:I}", "name", codec_json_bytes_new(logs->v[i].name),
-                                        "size", (json_int_t)logs->v[i].size, "changed",
-                                        (json_int_t)listed->v[i].last_modified_s));
+        json_array_append_new(list, json_pack("{s:o, s:I, s:I}", "name", codec_json_bytes_new(logs->v[i].name), "size",
+                                              (json_int_t)logs->v[i].size, "changed",
+                                              (json_int_t)listed->v[i].last_modified_s));
     }
     int fd = act_folder_below(logs->root, logs->folder, false, err);
     if (fd < 0)
@@ -281,8 +275,8 @@ const struct store_entry *flow_find_rank_log(const struct store_page *logs, cons
 
 /* ---- ends of logs */
 
-int flow_log_tail(const struct flow_log_source *s, const struct store_entry *log, size_t max,
-                  struct act_buf *out, struct act_error *err)
+int flow_log_tail(const struct flow_log_source *s, const struct store_entry *log, size_t max, struct act_buf *out,
+                  struct act_error *err)
 {
     uint64_t from = log && log->size > max ? log->size - max : 0;
     size_t got;

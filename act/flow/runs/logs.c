@@ -135,8 +135,7 @@ static int fetch_all(struct flow *flow, const struct flow_log_source *from, cons
             .name = act_strdup(name), .path = act_path_join(out->folder, name), .size = logs->v[out->n].size};
         copies[n] = (struct flow_copy){.path = log->path, .root = out->root};
         rc = act_path_is_safe(name, strlen(name))
-                 ? flow_begin_copy(&copies[n], log->name, log->size, what->refresh ? 0 : from->whole_ns,
-                                   stretch, err)
+                 ? flow_begin_copy(&copies[n], log->name, log->size, what->refresh ? 0 : from->whole_ns, stretch, err)
                  : act_error_set(err, ACT_FAIL, "'%s' is not a safe name for a log", name);
         if (what->max_bytes && stretch->end - stretch->offset > what->max_bytes)
             stretch->end = stretch->offset + what->max_bytes;
@@ -219,8 +218,8 @@ static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, 
     return rc;
 }
 
-int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what,
-                    struct flow_logs *out, struct act_error *err)
+int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
+                    struct act_error *err)
 {
     struct flow_log_source from = {0};
 
@@ -253,8 +252,8 @@ static size_t tail_start(const char *text, size_t len, int64_t n, int64_t *found
 }
 
 /* Where the last n lines of the first end bytes of a log begin. Looks backwards, chunk by chunk. */
-static int find_tail(const struct flow_log_source *from, const char *name, int64_t n, uint64_t end,
-                     uint64_t *out, struct act_error *err)
+static int find_tail(const struct flow_log_source *from, const char *name, int64_t n, uint64_t end, uint64_t *out,
+                     struct act_error *err)
 {
     ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
     int64_t found = -1;
@@ -336,8 +335,7 @@ static int give_line(const struct follower *f, struct stream *s, struct act_erro
     return rc;
 }
 
-static int give_lines(const struct follower *f, struct stream *s, const char *text, size_t len,
-                      struct act_error *err)
+static int give_lines(const struct follower *f, struct stream *s, const char *text, size_t len, struct act_error *err)
 {
     enum { LINE_MAX_BYTES = 64 << 10 };
     int rc = 0;
@@ -369,8 +367,7 @@ static int give(void *arg, uint64_t at, const void *data, size_t len, struct act
     const struct flow_follow *what = d->f->what;
 
     d->s->offset = at + len;
-    return what->all ? give_lines(d->f, d->s, data, len, err)
-                     : what->sink.write(what->sink.arg, data, len, err);
+    return what->all ? give_lines(d->f, d->s, data, len, err) : what->sink.write(what->sink.arg, data, len, err);
 }
 
 /* Gives what the log has between the stream's offset and end. A log that is gone was moved by a new attempt, which the
@@ -378,11 +375,9 @@ static int give(void *arg, uint64_t at, const void *data, size_t len, struct act
 static int drain(struct follower *f, struct stream *s, const char *name, uint64_t end, struct act_error *err)
 {
     struct draining draining = {.f = f, .s = s};
-    struct transfer_stretch stretch = {
-        .key = name, .offset = s->offset, .end = end, .write = give, .arg = &draining};
-    int rc = s->offset < end
-                 ? transfer_stretches(flow_engine(f->flow), f->from.store, &stretch, 1, NULL, NULL, err)
-                 : 0;
+    struct transfer_stretch stretch = {.key = name, .offset = s->offset, .end = end, .write = give, .arg = &draining};
+    int rc =
+        s->offset < end ? transfer_stretches(flow_engine(f->flow), f->from.store, &stretch, 1, NULL, NULL, err) : 0;
 
     f->moved = f->moved || stretch.got > 0;
     return rc;
@@ -415,8 +410,7 @@ static int notice_restart(const struct follower *f, struct stream *s, const stru
 /* A round over all streams, as the logs of an attempt stand. */
 static int drain_attempt(struct follower *f, int attempt, int last, bool from_tail, struct act_error *err)
 {
-    ACT_AUTOFREE char *prefix =
-        attempt < last ? act_sprintf(RUN_DIR_ATTEMPTS "/%d/", attempt) : act_strdup("");
+    ACT_AUTOFREE char *prefix = attempt < last ? act_sprintf(RUN_DIR_ATTEMPTS "/%d/", attempt) : act_strdup("");
     int rc = 0;
 
     if (f->what->all)
@@ -472,8 +466,8 @@ static bool is_over(const struct follower *f)
 static int choose_attempt(struct follower *f, int last, struct act_error *err)
 {
     if (f->what->attempt > last)
-        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has had %d attempt%s, not %d", f->run->row.id,
-                             last, last == 1 ? "" : "s", f->what->attempt);
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has had %d attempt%s, not %d", f->run->row.id, last,
+                             last == 1 ? "" : "s", f->what->attempt);
     f->attempt = f->what->attempt > 0 ? f->what->attempt : last;
     return drain_attempt(f, f->attempt, last, f->what->tail >= 0, err);
 }
@@ -555,9 +549,8 @@ static int check_seen(const struct follower *f, struct act_error *err)
                  f->v[0].name);
         return 0;
     }
-    return act_error_set(err, ACT_NOT_FOUND,
-                         "run '%s' is %s and has no log '%s'; 'a q %s' lists those it has", run->row.id,
-                         run_state_name(run->status.state), f->v[0].name, run->row.id);
+    return act_error_set(err, ACT_NOT_FOUND, "run '%s' is %s and has no log '%s'; 'a q %s' lists those it has",
+                         run->row.id, run_state_name(run->status.state), f->v[0].name, run->row.id);
 }
 
 static void release_follower(struct follower *f)
@@ -571,8 +564,7 @@ static void release_follower(struct follower *f)
     flow_log_source_close(&f->from);
 }
 
-int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
-                    struct act_error *err)
+int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what, struct act_error *err)
 {
     ACT_AUTOFREE char *rank_log = run_rank_log(what->rank);
     struct follower f = {.flow = flow, .run = run, .what = what};

@@ -34,8 +34,8 @@ struct flow_fetch {
     void (*progress)(void *arg, const struct transfer_progress *now); /* a few times a second; may be NULL */
     void *arg;
 };
-int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what,
-                    struct flow_logs *out, struct act_error *err) ACT_NODISCARD;
+int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
+                    struct act_error *err) ACT_NODISCARD;
 
 /* Writes a log to the sink, from its last tail lines (negative: from the start); with follow until the run ends, or
  * *interrupted (may be NULL) becomes true. Continues across new attempts, and while the platform cannot be reached. */

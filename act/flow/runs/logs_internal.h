@@ -54,8 +54,8 @@ int flow_forget_complete(const struct flow_run *run, struct act_error *err) ACT_
 char *flow_assets(const struct flow_run *run);
 /* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing if there is no such
  * log. */
-int flow_log_tail(const struct flow_log_source *source, const struct store_entry *log, size_t max,
-                  struct act_buf *out, struct act_error *err) ACT_NODISCARD;
+int flow_log_tail(const struct flow_log_source *source, const struct store_entry *log, size_t max, struct act_buf *out,
+                  struct act_error *err) ACT_NODISCARD;
 /* Appends the last n lines that are not blank, cleaned, to out. */
 void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out);
 /* The log of a rank among those whose names begin with prefix, whatever its name on the platform; NULL: there is
@@ -90,9 +90,9 @@ void flow_error_lines_feed(struct flow_error_scan *s, const char *text, size_t l
 void flow_error_lines_end(struct flow_error_scan *s);
 /* The last lines of the ranks in one attempt, until ended_unix_s (0: now). out (may be {0}) is replaced; release it in
  * every case. */
-int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run,
-                         const struct store_page *logs, const char *prefix, int64_t ended_unix_s,
-                         struct flow_rank_lines *out, struct act_error *err) ACT_NODISCARD;
+int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run, const struct store_page *logs,
+                         const char *prefix, int64_t ended_unix_s, struct flow_rank_lines *out,
+                         struct act_error *err) ACT_NODISCARD;
 void flow_rank_lines_release(struct flow_rank_lines *lines);
 /* The rules for the logs of a run. */
 int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;

@@ -78,8 +78,7 @@ static int list_logs(const struct parse *p, const char *sub, struct act_strv *ou
     if (fd >= 0 && !d)
         close(fd);
     for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(st.st_mode))
+        if (e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
             act_strv_take(out, *sub ? act_path_join(sub, e->d_name) : act_strdup(e->d_name));
     if (d)
         closedir(d);
@@ -178,8 +177,7 @@ int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_er
 
 int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_error *err)
 {
-    struct parse p = {
-        .root = folder, .folder = folder, .failed_rank = -1, .unnamed = DIAGNOSE_OTHER_RANK, .out = out};
+    struct parse p = {.root = folder, .folder = folder, .failed_rank = -1, .unnamed = DIAGNOSE_OTHER_RANK, .out = out};
     struct act_strv logs = {0};
 
     *out = (struct flow_codes){0};

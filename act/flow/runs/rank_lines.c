@@ -28,8 +28,7 @@ struct end {
 };
 
 /* The log of each rank, in one pass. New; *n is how many ranks there are. */
-static struct end *find_logs(const struct flow_run *run, const struct store_page *logs, const char *prefix,
-                             size_t *n)
+static struct end *find_logs(const struct flow_run *run, const struct store_page *logs, const char *prefix, size_t *n)
 {
     int64_t world = (int64_t)run->spec.nodes * run->spec.procs_per_node;
     int choice;
@@ -106,8 +105,7 @@ static void take_end(struct end *end, const struct act_strv *lines, int64_t unti
     end->said.line = act_strdup(i > 0 ? lines->v[i - 1] : "");
 }
 
-static int ask_log_end(const struct flow_log_source *from, struct end *end, int64_t until_unix_s,
-                       struct act_error *err)
+static int ask_log_end(const struct flow_log_source *from, struct end *end, int64_t until_unix_s, struct act_error *err)
 {
     ACT_AUTO(act_buf) text = {0};
     ACT_AUTO(act_strv) lines = {0};
@@ -159,9 +157,8 @@ static int to_be_shown_first(const void *a, const void *b)
     return x->said.rank - y->said.rank;
 }
 
-int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run,
-                         const struct store_page *logs, const char *prefix, int64_t ended_unix_s,
-                         struct flow_rank_lines *out, struct act_error *err)
+int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run, const struct store_page *logs,
+                         const char *prefix, int64_t ended_unix_s, struct flow_rank_lines *out, struct act_error *err)
 {
     int64_t until_unix_s = ended_unix_s > 0 ? ended_unix_s : act_now_unix_s();
     int rc = 0;

@@ -60,16 +60,15 @@ static bool is_of_job_file(const struct run_spec *old, const struct run_env *env
 
 static int lost_secret(const struct run_env *env, struct act_error *err)
 {
-    return act_error_set(
-        err, ACT_CONFIG,
-        "the value of its environment variable '%s' is a secret and not known any more: give "
-        "it again in the cluster file, or with -p 'env: {%s: ...}'",
-        env->name, env->name);
+    return act_error_set(err, ACT_CONFIG,
+                         "the value of its environment variable '%s' is a secret and not known any more: give "
+                         "it again in the cluster file, or with -p 'env: {%s: ...}'",
+                         env->name, env->name);
 }
 
 /* today: what the cluster file says now. */
-static int repeat_variable(const struct config *config, const struct run_env *env,
-                           const struct run_env *today, struct run_spec *spec, struct act_error *err)
+static int repeat_variable(const struct config *config, const struct run_env *env, const struct run_env *today,
+                           struct run_spec *spec, struct act_error *err)
 {
     const char *value = env->value;
 
@@ -115,12 +114,10 @@ static void repeat_image(struct config *config, const struct run_spec *old, bool
     struct config_docker *docker = &config->docker;
     ACT_AUTOFREE char *today = docker->image ? config_docker_image(docker) : NULL;
 
-    if (!is_image_wanted(config, old, moved) || act_streq(docker->image, old->image) ||
-        act_streq(today, old->image))
+    if (!is_image_wanted(config, old, moved) || act_streq(docker->image, old->image) || act_streq(today, old->image))
         return;
-    act_note(
-        "the image is that of the first run, '%s', and not '%s'; -p 'docker: {image: ...}' names another",
-        old->image, docker->image ? docker->image : "none");
+    act_note("the image is that of the first run, '%s', and not '%s'; -p 'docker: {image: ...}' names another",
+             old->image, docker->image ? docker->image : "none");
     act_str_replace(&docker->image, old->image);
     ACT_AUTOFREE char *with_registry = config_docker_image(docker);
     if (strcmp(with_registry, old->image) == 0)
@@ -170,8 +167,7 @@ static void repeat_folder(const struct config *config, const struct run_folder *
     ACT_AUTOFREE char *mode = act_sprintf("config_param.%s_folder.mode", f->name);
 
     if (strcmp(f->store, old->store) != 0) {
-        act_note("the folder '%s' is in '%s' now, the first run had it in '%s'", f->name, f->store,
-                 old->store);
+        act_note("the folder '%s' is in '%s' now, the first run had it in '%s'", f->name, f->store, old->store);
         return;
     }
     if (!config_is_said(config, mode))
@@ -207,8 +203,8 @@ static int repeat_folders(const struct config *config, const struct run_spec *ol
     return 0;
 }
 
-int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved,
-                         struct run_spec *spec, struct act_error *err)
+int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved, struct run_spec *spec,
+                         struct act_error *err)
 {
     int rc = repeat_environment(config, old, moved, spec, err);
 

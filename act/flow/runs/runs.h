@@ -36,14 +36,11 @@ void flow_runs_release(struct flow_runs *runs);
 /* Finds the one run that piece identifies, with a fresh status from its platform. A run missing from the ledger
  * (because the ledger was lost or never written, or is another machine's) is added from this machine or the cluster.
  * Ambiguous: -ACT_USAGE with the candidates. */
-int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out,
-                  struct act_error *err) ACT_NODISCARD;
+int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise, as recorded in the ledger, without asking the platform and without spec. */
-int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out,
-                      struct act_error *err) ACT_NODISCARD;
+int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise for watching it: if the platform cannot be reached, the user is told and this succeeds anyway. */
-int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out,
-                      struct act_error *err) ACT_NODISCARD;
+int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 
 struct flow_table {
     const char *cluster;  /* NULL: all */
@@ -76,12 +73,10 @@ struct flow_waiting {
 int flow_wait_for(struct flow *flow, const char *piece, const struct flow_waiting *how, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
 /* Cancels the run. *out_was_final: it had already ended. */
-int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,
-               struct act_error *err) ACT_NODISCARD;
+int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
 /* For a cluster that does not answer: records the run as Canceled here; if the cluster answers, that is an error.
  * Otherwise like flow_abort(). */
-int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final,
-                struct act_error *err) ACT_NODISCARD;
+int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
 /* The parameters of a command "python src/....py -bp BASE64", decoded: YAML. New string; NULL: not such a command. */
 char *flow_batch_param(const struct act_strv *argv);
 /* The run's exit status, as from a shell: 0, the exit status of the first failing rank, 143 if cancelled. */

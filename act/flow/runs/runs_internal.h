@@ -18,8 +18,7 @@ void flow_status_of_row(const struct ledger_run *row, struct run_status *out);
 /* Takes over a status just received. If the platform no longer knows the run, the known status is kept. */
 void flow_take_status(struct flow_run *run, struct run_status *now);
 /* Writes the runs that changed to the ledger. */
-int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n,
-                       struct act_error *err) ACT_NODISCARD;
+int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err) ACT_NODISCARD;
 /* A table shows only what the service reports about a failed run. To look at a single run, its ranks are asked too. */
 int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* Fills in a run's specification from the ledger. */

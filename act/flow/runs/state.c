@@ -51,8 +51,7 @@ static void judge_unknown(const struct flow_run *run, struct run_status *now)
     now->state = RUN_FAILED;
     now->exit_status = -1;
     now->unsubmitted = true;
-    snprintf(now->reason, sizeof(now->reason),
-             "never submitted: 'a submit' was interrupted; submit it again");
+    snprintf(now->reason, sizeof(now->reason), "never submitted: 'a submit' was interrupted; submit it again");
 }
 
 /* A table asks the service only for its own word: what the ranks have said of the same end stays. */
@@ -113,8 +112,8 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
             continue;
         CODEC_AUTOJSON json_t *json = run_status_to_json(&runs[i].status);
         act_strv_take(&lines, codec_json_line(json));
-        updates[lines.n - 1] = (struct ledger_update){runs[i].row.id, run_state_name(runs[i].status.state),
-                                                      lines.v[lines.n - 1]};
+        updates[lines.n - 1] =
+            (struct ledger_update){runs[i].row.id, run_state_name(runs[i].status.state), lines.v[lines.n - 1]};
         runs[i].changed = false;
     }
     if (lines.n > 0)

@@ -53,10 +53,9 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
         if (rc < 0)
             return rc;
         if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT)
-            act_warn(
-                "'mode: %s' of the folder '%s' has no effect: its store is a folder, which runs read and write "
-                "themselves",
-                c->folders[i].mode, c->folders[i].name);
+            act_warn("'mode: %s' of the folder '%s' has no effect: its store is a folder, which runs read and write "
+                     "themselves",
+                     c->folders[i].mode, c->folders[i].name);
     }
     return 0;
 }
@@ -107,8 +106,7 @@ static void add_secrets(const struct act_strv *pairs, struct run_spec *spec)
 }
 
 /* Nodes and processes, from what the configuration says and the platform has. */
-static int shape(const struct config *c, struct platform *platform, struct run_spec *spec,
-                 struct act_error *err)
+static int shape(const struct config *c, struct platform *platform, struct run_spec *spec, struct act_error *err)
 {
     struct platform_limits limits;
     struct run_shape s = {0};
@@ -118,12 +116,10 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
         return rc;
     int64_t most = (int64_t)limits.gpu_per_node * limits.max_nodes; /* 0: unknown */
     if (most > 0 && c->num_gpu > most)
-        return act_error_set(err, ACT_NO_CAPACITY,
-                             "%lld %s asked for, but '%s' has %lld; use at most -n %lld",
-                             (long long)c->num_gpu, limits.has_gpus ? "GPUs are" : "processes are",
-                             c->cluster, (long long)most, (long long)most);
-    rc = run_shape_of(c->num_gpu >= 0 ? c->num_gpu : limits.num_gpu, limits.gpu_per_node, c->multi_process,
-                      &s, err);
+        return act_error_set(err, ACT_NO_CAPACITY, "%lld %s asked for, but '%s' has %lld; use at most -n %lld",
+                             (long long)c->num_gpu, limits.has_gpus ? "GPUs are" : "processes are", c->cluster,
+                             (long long)most, (long long)most);
+    rc = run_shape_of(c->num_gpu >= 0 ? c->num_gpu : limits.num_gpu, limits.gpu_per_node, c->multi_process, &s, err);
     if (rc < 0)
         return rc;
     spec->nodes = s.nodes;
@@ -144,9 +140,8 @@ static int shape_of_file(const struct config *c, struct platform *platform, cons
     if (rc < 0)
         return rc;
     if (limits.max_nodes && job->nodes > limits.max_nodes)
-        return act_error_set(err, ACT_NO_CAPACITY,
-                             "'%s' asks for %d nodes, but '%s' has %d; -n gives another size", file,
-                             job->nodes, c->cluster, limits.max_nodes);
+        return act_error_set(err, ACT_NO_CAPACITY, "'%s' asks for %d nodes, but '%s' has %d; -n gives another size",
+                             file, job->nodes, c->cluster, limits.max_nodes);
     spec->nodes = job->nodes;
     spec->procs_per_node = job->procs_per_node;
     spec->gpus_per_node = limits.has_gpus ? limits.gpu_per_node : job->procs_per_node;
@@ -191,8 +186,8 @@ static int take_last_package(struct flow *flow, struct flow_package *out, struct
 }
 
 /* The package that the run is pinned to: the files as they are now. A dry run has one when nothing changed. */
-static int pin_package(struct flow *flow, const struct flow_submit *io, bool own_folders,
-                       struct flow_package *out, struct act_error *err)
+static int pin_package(struct flow *flow, const struct flow_submit *io, bool own_folders, struct flow_package *out,
+                       struct act_error *err)
 {
     struct flow_init *code = io->code;
 
@@ -240,8 +235,7 @@ static void note_outcome(struct flow *flow, const char *id, const struct run_sta
 
 /* Records in the ledger what the platform said. unclear: the platform may have the run, so it stays Queued until the
  * next query. */
-static int note_submission(struct flow *flow, const struct run_spec *spec, int rc, bool unclear,
-                           struct act_error *err)
+static int note_submission(struct flow *flow, const struct run_spec *spec, int rc, bool unclear, struct act_error *err)
 {
     enum { LONG_S = 10 };
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
@@ -308,8 +302,7 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     return unclear ? act_error_hint(err, "the same command again is the same run") : rc;
 }
 
-static void describe_command(const struct flow_submit *io, const struct flow_describing *with,
-                             struct run_spec *spec)
+static void describe_command(const struct flow_submit *io, const struct flow_describing *with, struct run_spec *spec)
 {
     if (!io->job_file) {
         act_strv_copy(&spec->argv, io->argv->v, io->argv->n);
@@ -360,8 +353,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
 
 int flow_check_run(struct flow *flow, struct act_error *err)
 {
-    struct run_spec spec = {.nodes = 1,
-                            .procs_per_node = 1}; /* how many there are is a matter of the machine */
+    struct run_spec spec = {.nodes = 1, .procs_per_node = 1}; /* how many there are is a matter of the machine */
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
@@ -446,9 +438,8 @@ static void repeat_volumes(const struct config *config, struct platform *platfor
         if (!f->datastore || flow_find_folder(spec, f->name))
             continue;
         if (!platform_row(platform)->datastore) {
-            act_note(
-                "the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
-                f->name, f->store, config->cluster);
+            act_note("the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
+                     f->name, f->store, config->cluster);
             continue;
         }
         ACT_PUSH(spec->folders, spec->n_folders,
@@ -461,8 +452,8 @@ static void repeat_volumes(const struct config *config, struct platform *platfor
 }
 
 /* What the first run says, and where it will run, to a new specification. */
-static int repeat_spec(struct flow *to, const struct run_spec *old, struct platform *platform,
-                       struct run_spec *spec, struct act_error *err)
+static int repeat_spec(struct flow *to, const struct run_spec *old, struct platform *platform, struct run_spec *spec,
+                       struct act_error *err)
 {
     bool moved = strcmp(old->cluster, to->config.cluster) != 0;
 

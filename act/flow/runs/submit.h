@@ -18,7 +18,7 @@ struct flow_submit {
     const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
     bool own_size;               /* nodes and processes come from the configuration, not from the job file */
     bool dry_run;                /* only fill spec */
-    struct flow_init *code; /* how to pack the code first, and the result; NULL: the package stored last */
+    struct flow_init *code;      /* how to pack the code first, and the result; NULL: the package stored last */
     const char *resubmit_of;
     struct run_spec spec; /* out; release with run_spec_release() */
 };

@@ -33,8 +33,7 @@ int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 int flow_form_starter(struct platform *platform, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 /* The id (new string) of the run whose name at the service is or contains piece, among the newest of the experiment. If
  * there is none, piece itself if it could be a whole name, else NULL. Several: -ACT_USAGE, which lists them. */
-int flow_find_named(struct platform *platform, const char *piece, char **out_id,
-                    struct act_error *err) ACT_NODISCARD;
+int flow_find_named(struct platform *platform, const char *piece, char **out_id, struct act_error *err) ACT_NODISCARD;
 
 /* Stores the files that a run's nodes fetch from the store; package is a local file or NULL. Sets spec's package_key to
  * its key there. */
@@ -52,8 +51,8 @@ void flow_job_files_release(struct flow_job_files *files);
  * file had set. The image, and other settings that platforms read there, go into the configuration. -ACT_CONFIG: a
  * folder is no longer mapped, or the value of a secret is no longer known. */
 void flow_repeat_config(struct config *config, const struct run_spec *old, bool moved);
-int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved,
-                         struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved, struct run_spec *spec,
+                         struct act_error *err) ACT_NODISCARD;
 
 /* A submission to a service in progress. */
 struct flow_again {

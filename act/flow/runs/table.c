@@ -146,8 +146,8 @@ static void load_specs(struct flow_runs *runs)
     for (size_t i = 0; i < runs->n; i++) {
         if (flow_load_spec(&runs->v[i], &err) == 0)
             continue;
-        act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s",
-                 runs->v[i].row.id, act_error_text(&err));
+        act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", runs->v[i].row.id,
+                 act_error_text(&err));
         run_spec_release(&runs->v[i].spec);
         runs->v[i].spec = (struct run_spec){0};
     }
@@ -158,8 +158,8 @@ static void take_rows(struct ledger_runs *rows, const char *platform, struct flo
 {
     for (size_t i = 0; i < rows->n; i++) {
         if (!*rows->v[i].id || !*rows->v[i].platform) {
-            act_warn("a row of the ledger is damaged, and is not shown: id '%s', platform '%s'",
-                     rows->v[i].id, rows->v[i].platform);
+            act_warn("a row of the ledger is damaged, and is not shown: id '%s', platform '%s'", rows->v[i].id,
+                     rows->v[i].platform);
             ledger_run_release(&rows->v[i]);
             continue;
         }
@@ -217,9 +217,7 @@ static int newest_first(const void *a, const void *b)
 {
     const struct flow_run *x = a, *y = b;
 
-    return x->row.created_unix_s < y->row.created_unix_s   ? 1
-           : x->row.created_unix_s > y->row.created_unix_s ? -1
-                                                           : 0;
+    return x->row.created_unix_s < y->row.created_unix_s ? 1 : x->row.created_unix_s > y->row.created_unix_s ? -1 : 0;
 }
 
 struct known_id {
@@ -295,10 +293,8 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
 
     if (config_load(&request, &config, &err) < 0)
         return; /* there is no cluster to ask; 'a config check' reports a broken one */
-    struct ledger_run row = {
-        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
-    if (!platform_find(config.platform)->is_here &&
-        (!table->platform || act_streq(table->platform, config.platform))) {
+    struct ledger_run row = {.platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    if (!platform_find(config.platform)->is_here && (!table->platform || act_streq(table->platform, config.platform))) {
         int rc = flow_platform_of(flow, &row, &platform, &err);
         if (rc == 0)
             rc = platform_recent(platform, table->state ? &state : NULL, (size_t)table->max, &recent, &err);
@@ -332,8 +328,7 @@ static struct question question_of(const struct flow_table *table)
                                        .max = all_count ? (size_t)table->max : 0}};
 }
 
-int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
-                   struct act_error *err)
+int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out, struct act_error *err)
 {
     struct question q = question_of(table);
     int rc = flow_with_ledger(flow, list_rows, &q, err);

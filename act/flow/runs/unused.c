@@ -31,18 +31,15 @@ static const struct {
     const char *text;
 } rows[] = {
     {is_elastic_elsewhere, "elastic_num_gpu is not used: only runs of the platform itp change their size"},
-    {has_idle_image,
-     "docker.image is not used: the platform local runs commands directly; 'a local' runs one in the "
-     "image"},
-    {wants_no_custom_image,
-     "'use_custom_docker: false' is not used: the run is in the image of docker.image"},
+    {has_idle_image, "docker.image is not used: the platform local runs commands directly; 'a local' runs one in the "
+                     "image"},
+    {wants_no_custom_image, "'use_custom_docker: false' is not used: the run is in the image of docker.image"},
 };
 
 void flow_mention_unused(const struct config *config, bool here, bool in_image)
 {
-    const struct use use = {.config = config,
-                            .platform = here ? platform_here() : platform_find(config->platform),
-                            .in_image = in_image};
+    const struct use use = {
+        .config = config, .platform = here ? platform_here() : platform_find(config->platform), .in_image = in_image};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].applies(&use))

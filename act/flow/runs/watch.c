@@ -56,8 +56,7 @@ int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err)
     if (!flow_may_pass(rc))
         return rc;
     if (w->trial_ms == 0)
-        act_warn("%s (this goes on until it answers; Ctrl-C ends the watch, not the run)",
-                 act_error_text(err));
+        act_warn("%s (this goes on until it answers; Ctrl-C ends the watch, not the run)", act_error_text(err));
     w->trial_ms = w->trial_ms ? at_most(w->trial_ms * 2, LONGEST_TRIAL_MS) : FIRST_TRIAL_MS;
     return 0;
 }

@@ -84,8 +84,7 @@ static int read_tail(const struct asking *a, const struct store_entry *log, size
 
 /* ---- what is found */
 
-static void consider(struct asking *a, enum quality quality, const struct diagnose_hit *hit, const char *log,
-                     int rank)
+static void consider(struct asking *a, enum quality quality, const struct diagnose_hit *hit, const char *log, int rank)
 {
     struct flow_why *out = a->out;
 
@@ -133,8 +132,7 @@ static bool says_effect(const struct diagnose_hits *hits)
 }
 
 /* What a text explains whose place in it does not matter. */
-static void judge_text(struct asking *a, enum diagnose_where where, const char *text, size_t len,
-                       const char *log)
+static void judge_text(struct asking *a, enum diagnose_where where, const char *text, size_t len, const char *log)
 {
     static const enum quality qualities[] = {
         [DIAGNOSE_CAUSE] = CAUSE, [DIAGNOSE_EFFECT] = EFFECT, [DIAGNOSE_LAST_RESORT] = ENDING};
@@ -159,8 +157,7 @@ static void judge_failed_rank(struct asking *a, const struct act_buf *text, cons
         bool is_near = hits.lines - hits.v[i].line_no < NEAR_LINES;
         enum quality quality = near[hits.v[i].rule->kind];
         if (is_near)
-            consider(a, is_ending(hits.v[i].rule) ? ending_quality(a, quality) : quality, &hits.v[i], log,
-                     rank);
+            consider(a, is_ending(hits.v[i].rule) ? ending_quality(a, quality) : quality, &hits.v[i], log, rank);
         else if (hits.v[i].rule->kind == DIAGNOSE_CAUSE)
             consider(a, FAR_CAUSE, &hits.v[i], log, rank);
     }
@@ -565,8 +562,7 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
     struct asking a = {.run = run, .prefix = "", .out = out, .quality = NOTHING};
 
     a.status = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1};
-    *out = (struct flow_why){
-        .attempt = status->unsubmitted ? 0 : failed_attempt(status), .rank = -1, .cause_rank = -1};
+    *out = (struct flow_why){.attempt = status->unsubmitted ? 0 : failed_attempt(status), .rank = -1, .cause_rank = -1};
     bool asks_platform = status->state == RUN_RUNNING || out->attempt > 0;
     if (!asks_platform && !status->unsubmitted && status->state != RUN_CANCELED)
         return 0; /* the status says all */

@@ -49,8 +49,7 @@ struct flow_why {
 };
 /* Reads the ends of a limited number of logs, whatever their size. The rules are the built-in ones and those of
  * aux_data/diagnosis.yaml in the run's project. */
-int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out,
-             struct act_error *err) ACT_NODISCARD;
+int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out, struct act_error *err) ACT_NODISCARD;
 void flow_why_release(struct flow_why *why);
 
 /* The rules that match in the complete fetched logs of a run; each code once, in the order of the rules. Last-resort

@@ -126,8 +126,8 @@ static int check_workspace(const struct config *c, struct act_error *err)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (!rows[i].value || !*rows[i].value)
-            return act_error_set(err, ACT_CONFIG, "the platform '%s' needs '%s' in the cluster file '%s'",
-                                 c->platform, rows[i].name, c->file ? c->file : c->cluster);
+            return act_error_set(err, ACT_CONFIG, "the platform '%s' needs '%s' in the cluster file '%s'", c->platform,
+                                 rows[i].name, c->file ? c->file : c->cluster);
     return 0;
 }
 
@@ -196,8 +196,7 @@ static void azureml_set_shm_size(struct config *config, const char *size)
     act_str_replace(&config->azureml.shm_size, size);
 }
 
-static void azureml_describe(const struct config *config, const struct platform_asked *asked,
-                             struct run_spec *spec)
+static void azureml_describe(const struct config *config, const struct platform_asked *asked, struct run_spec *spec)
 {
     if (config->docker.image)
         spec->image = config_docker_image(&config->docker);
@@ -218,18 +217,17 @@ static void azureml_repeat(struct config *config, const struct run_spec *old)
 /* ---- the rows ---- */
 
 const struct platform_row platform_azureml[] = {
-#define ROW(...)                                                                                             \
-    {                                                                                                        \
-        .answers_by_request = true, .keeps_list = true, .nodes_fetch = true, .nodes_have_addresses = true,   \
-        .refuses_late = true, .logs_in_to_registry = true, .runs_images = azureml_runs_images,               \
-        .reach = azureml_reach, .datastore = azureml_datastore_name,                                         \
-        .set_time_limit = azureml_set_time_limit, .set_shm_size = azureml_set_shm_size,                      \
-        .describe = azureml_describe, .repeat = azureml_repeat, .open = azureml_open,                        \
-        .limits = azureml_limits, .check = azureml_check, .submit = azureml_submit,                          \
-        .status = azureml_status, .abort = azureml_abort, .open_logs = azureml_open_logs,                    \
-        .page = azureml_page, .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent,          \
-        .nodes = azureml_nodes, .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,    \
-        .examine = azureml_examine, .close = azureml_close, __VA_ARGS__                                      \
+#define ROW(...)                                                                                                       \
+    {                                                                                                                  \
+        .answers_by_request = true, .keeps_list = true, .nodes_fetch = true, .nodes_have_addresses = true,             \
+        .refuses_late = true, .logs_in_to_registry = true, .runs_images = azureml_runs_images, .reach = azureml_reach, \
+        .datastore = azureml_datastore_name, .set_time_limit = azureml_set_time_limit,                                 \
+        .set_shm_size = azureml_set_shm_size, .describe = azureml_describe, .repeat = azureml_repeat,                  \
+        .open = azureml_open, .limits = azureml_limits, .check = azureml_check, .submit = azureml_submit,              \
+        .status = azureml_status, .abort = azureml_abort, .open_logs = azureml_open_logs, .page = azureml_page,        \
+        .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent, .nodes = azureml_nodes,                  \
+        .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs, .examine = azureml_examine,          \
+        .close = azureml_close, __VA_ARGS__                                                                            \
     }
     [AZUREML_MANAGED] = ROW(.name = "aml", .clusters = &azureml_clusters),
     [AZUREML_ITP] = ROW(.name = "itp", .is_elastic = true),

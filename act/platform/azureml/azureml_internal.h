@@ -101,13 +101,11 @@ struct azureml_job_places {
 
 /* Whether the run can become a job. -ACT_CONFIG for invalid settings, and for folders and environment variables that a
  * job cannot have. */
-int azureml_job_check(const struct azureml *a, const struct run_spec *spec,
-                      struct act_error *err) ACT_NODISCARD;
+int azureml_job_check(const struct azureml *a, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 /* The body of PUT .../jobs/<run id>. A new reference; errors as from azureml_job_check(). */
-int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
-                     const struct azureml_job_places *places, json_t **out,
-                     struct act_error *err) ACT_NODISCARD;
+int azureml_job_body(const struct azureml *a, const struct run_spec *spec, const struct azureml_job_places *places,
+                     json_t **out, struct act_error *err) ACT_NODISCARD;
 
 /* The variables that every job gets by default. A new reference. */
 json_t *azureml_own_environment(const struct azureml *a, const struct run_spec *spec);
@@ -164,8 +162,8 @@ json_t *azureml_log_files(const json_t *details);
 /* ---- prepare.c */
 
 /* Makes sure that the workspace has what a run needs, and returns its names there. */
-int azureml_prepare(struct azureml *a, const struct platform_submission *submission,
-                    struct azureml_job_places *out, struct act_error *err) ACT_NODISCARD;
+int azureml_prepare(struct azureml *a, const struct platform_submission *submission, struct azureml_job_places *out,
+                    struct act_error *err) ACT_NODISCARD;
 char *azureml_compute_id(const struct azureml *a); /* NULL: serverless. New string */
 void azureml_places_release(struct azureml_job_places *places, size_t n_folders);
 
@@ -193,8 +191,7 @@ int azureml_check_image(const struct azureml *a, struct act_error *err) ACT_NODI
 /* Find or create the connection to the registry, if there is a user for it, and the environment of the image. Each is
  * named by its content and created once. */
 int azureml_connect_registry(struct azureml *a, struct act_error *err) ACT_NODISCARD;
-int azureml_find_environment(struct azureml *a, struct azureml_job_places *out,
-                             struct act_error *err) ACT_NODISCARD;
+int azureml_find_environment(struct azureml *a, struct azureml_job_places *out, struct act_error *err) ACT_NODISCARD;
 /* Pure parts of it: the id of an environment that docker.image names instead of an image, else NULL, -ACT_CONFIG if it
  * is malformed; the URL of the registry. New strings. */
 int azureml_environment_id(const struct azureml *a, char **out, struct act_error *err) ACT_NODISCARD;
@@ -212,13 +209,11 @@ extern const struct platform_clusters_ops azureml_clusters;
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
-int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
-                   struct act_error *err);
+int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err);
 int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
 /* Calls each() with the run history's entry for each of these runs that it knows, 100 per request. */
-int azureml_each_of(struct azureml *a, const char *const *ids, size_t n,
-                    void (*each)(void *arg, const json_t *run), void *arg,
-                    struct act_error *err) ACT_NODISCARD;
+int azureml_each_of(struct azureml *a, const char *const *ids, size_t n, void (*each)(void *arg, const json_t *run),
+                    void *arg, struct act_error *err) ACT_NODISCARD;
 int azureml_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                    struct act_error *err);
 int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);

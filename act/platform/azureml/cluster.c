@@ -31,8 +31,7 @@ int azureml_compute(struct azureml *a, json_t **out, struct act_error *err)
                            a->config->cluster);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *what =
-        act_sprintf("look at the compute '%s'", act_path_basename(a->config->compute_target));
+    ACT_AUTOFREE char *what = act_sprintf("look at the compute '%s'", act_path_basename(a->config->compute_target));
     return arm_get(arm, url, a->api_version, what, out, err);
 }
 
@@ -71,8 +70,7 @@ static void count_nodes(const json_t *cluster, int per_node, struct platform_poo
 
     out->nodes = or_none(count(json_object_get(cluster, "scaleSettings"), "maxNodeCount"));
     out->nodes_down = or_none(count(counts, "unusableNodeCount"));
-    out->nodes_busy =
-        or_none(count(counts, "runningNodeCount")) + or_none(count(counts, "preparingNodeCount"));
+    out->nodes_busy = or_none(count(counts, "runningNodeCount")) + or_none(count(counts, "preparingNodeCount"));
     int idle = out->nodes - out->nodes_down - out->nodes_busy;
     out->nodes_idle = or_none(idle); /* a cluster that was made smaller has more than its maximum */
     out->gpus = out->nodes * per_node;
@@ -169,12 +167,10 @@ static int summarize_virtual(struct azureml *a, struct platform_summary *out, st
     int rc = azureml_arm(a, &arm, err);
 
     if (rc == 0 && !url)
-        rc = act_error_set(err, ACT_CONFIG,
-                           "the cluster '%s' has no compute_target: the name of a virtual cluster",
+        rc = act_error_set(err, ACT_CONFIG, "the cluster '%s' has no compute_target: the name of a virtual cluster",
                            a->config->cluster);
     if (rc == 0)
-        rc =
-            arm_get(arm, url, AZUREML_VIRTUAL_CLUSTER_VERSION, "look at the virtual cluster", &response, err);
+        rc = arm_get(arm, url, AZUREML_VIRTUAL_CLUSTER_VERSION, "look at the virtual cluster", &response, err);
     if (rc < 0)
         return rc;
     const json_t *managed = json_object_get(json_object_get(response, "properties"), "managed");
@@ -242,21 +238,19 @@ static void take_run(struct queue *q, const json_t *run)
     if (!count_job(q, codec_json_str(run, "status", "")))
         return;
     struct platform_job *job =
-        new_job(q, codec_json_str(run, "runId", ""),
-                codec_json_str(json_object_get(run, "createdBy"), "userName", ""),
+        new_job(q, codec_json_str(run, "runId", ""), codec_json_str(json_object_get(run, "createdBy"), "userName", ""),
                 codec_json_str(run, "displayName", ""), q->compute, azureml_time(run, "startTimeUtc"));
     job->nodes = count(given, "instanceCount");
     job->gpus = count(given, "gpuCount");
-    if (act_int_from_text(codec_json_str(json_object_get(run, "properties"), "act.num_gpu", ""), &gpus) &&
-        gpus >= 0 && gpus < COUNT_MAX)
+    if (act_int_from_text(codec_json_str(json_object_get(run, "properties"), "act.num_gpu", ""), &gpus) && gpus >= 0 &&
+        gpus < COUNT_MAX)
         job->gpus = (int)gpus;
 }
 
 static char *runs_url(struct azureml *a, const char *compute, const char *continuation)
 {
-    static const char *const words[] = {"Running",    "Finalizing", "CancelRequested", "NotResponding",
-                                        "NotStarted", "Starting",   "Provisioning",    "Preparing",
-                                        "Queued",     "Paused"};
+    static const char *const words[] = {"Running",  "Finalizing",   "CancelRequested", "NotResponding", "NotStarted",
+                                        "Starting", "Provisioning", "Preparing",       "Queued",        "Paused"};
     ACT_AUTOFREE char *name = http_encode(compute, false);
     ACT_AUTOFREE char *from = http_encode(continuation, false);
     ACT_AUTO(act_buf) filter = {0};
@@ -278,9 +272,8 @@ static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
         q->cut = page == PAGES_MAX;
         if (q->cut)
             break;
-        struct arm_call call = {.method = "GET",
-                                .what = "list the runs on the compute",
-                                .url = runs_url(a, q->compute, continuation)};
+        struct arm_call call = {
+            .method = "GET", .what = "list the runs on the compute", .url = runs_url(a, q->compute, continuation)};
         size_t i;
         json_t *run;
         rc = azureml_ask_history(a, &call, err);
@@ -316,8 +309,7 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
     if (q->cut)
         return 1;
     q->n++;
-    if ((q->compute && strcasecmp(compute, q->compute) != 0) ||
-        !count_job(q, codec_json_str(properties, "status", "")))
+    if ((q->compute && strcasecmp(compute, q->compute) != 0) || !count_job(q, codec_json_str(properties, "status", "")))
         return 0;
     const char *experiment = codec_json_str(properties, "experimentName", NULL);
     struct platform_job *one = find_job(q->jobs, id);
@@ -326,8 +318,8 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
         one->experiment = act_strdup(experiment);
         return 0;
     }
-    one = new_job(q, id, codec_json_str(data, "createdBy", ""), codec_json_str(properties, "displayName", ""),
-                  compute, azureml_time(data, "createdAt"));
+    one = new_job(q, id, codec_json_str(data, "createdBy", ""), codec_json_str(properties, "displayName", ""), compute,
+                  azureml_time(data, "createdAt"));
     one->experiment = act_strdup(experiment);
     one->nodes = count(resources, "instanceCount");
     int ranks = count(json_object_get(properties, "distribution"), "processCountPerInstance");
@@ -342,8 +334,7 @@ static int read_jobs(struct azureml *a, struct queue *q, struct act_error *err)
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
-    return rc < 0 ? rc
-                  : arm_each(arm, url, a->api_version, false, "value", "list the jobs", take_job, q, err);
+    return rc < 0 ? rc : arm_each(arm, url, a->api_version, false, "value", "list the jobs", take_job, q, err);
 }
 
 /* A virtual cluster and serverless compute are no computes of the workspace: the history has no list for them. */

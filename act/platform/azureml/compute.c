@@ -66,10 +66,8 @@ static char *first_error(const json_t *errors)
 
 static struct platform_cluster read_cluster(const json_t *item)
 {
-    const json_t *resource = json_object_get(item, "properties"),
-                 *own = json_object_get(resource, "properties"),
-                 *scale = json_object_get(own, "scaleSettings"),
-                 *counts = json_object_get(own, "nodeStateCounts");
+    const json_t *resource = json_object_get(item, "properties"), *own = json_object_get(resource, "properties"),
+                 *scale = json_object_get(own, "scaleSettings"), *counts = json_object_get(own, "nodeStateCounts");
     struct platform_cluster c = {
         .name = act_strdup(codec_json_str(item, "name", "")),
         .type = copy(resource, "computeType"),
@@ -125,8 +123,8 @@ static int list_clusters(struct platform *p, struct platform_clusters *out, stru
 }
 
 /* The resource; with missing_is_fine *out is NULL when there is none. */
-static int get_resource(const struct azureml *a, struct arm *arm, const char *name, bool missing_is_fine,
-                        json_t **out, struct act_error *err)
+static int get_resource(const struct azureml *a, struct arm *arm, const char *name, bool missing_is_fine, json_t **out,
+                        struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look at the cluster '%s'", name);
     struct arm_call call = {.method = "GET",
@@ -143,8 +141,7 @@ static int get_resource(const struct azureml *a, struct arm *arm, const char *na
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
 }
 
-static int get_cluster(struct platform *p, const char *name, struct platform_cluster *out,
-                       struct act_error *err)
+static int get_cluster(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *resource = NULL;
     struct azureml *a = azureml_of(p);
@@ -160,8 +157,8 @@ static int get_cluster(struct platform *p, const char *name, struct platform_clu
 }
 
 /* Only managed clusters can be changed. */
-static int get_managed(const struct azureml *a, struct arm *arm, const char *name,
-                       struct platform_cluster *out, struct act_error *err)
+static int get_managed(const struct azureml *a, struct arm *arm, const char *name, struct platform_cluster *out,
+                       struct act_error *err)
 {
     CODEC_AUTOJSON json_t *resource = NULL;
     int rc = get_resource(a, arm, name, false, &resource, err);
@@ -172,8 +169,8 @@ static int get_managed(const struct azureml *a, struct arm *arm, const char *nam
     *out = read_cluster(resource);
     if (out->is_managed)
         return 0;
-    rc = act_error_set(err, ACT_CONFIG, "'%s' is of type '%s', not a managed cluster: ACT does not change it",
-                       name, out->type ? out->type : "unknown");
+    rc = act_error_set(err, ACT_CONFIG, "'%s' is of type '%s', not a managed cluster: ACT does not change it", name,
+                       out->type ? out->type : "unknown");
     platform_cluster_release(out);
     return rc;
 }
@@ -184,8 +181,7 @@ static int get_managed(const struct azureml *a, struct arm *arm, const char *nam
 static int change(const struct azureml *a, struct arm *arm, const char *method, const char *what, char *url,
                   json_t *body, const struct platform_follow *follow, struct act_error *err)
 {
-    struct arm_call call = {
-        .method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
+    struct arm_call call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
     int rc = arm_do(arm, &call, err);
 
     if (rc == 0 && !follow->no_wait && follow->progress)
@@ -211,18 +207,18 @@ static json_t *scale_json(const struct platform_scale *scale)
 static int check_scale(const char *name, const struct platform_scale *scale, struct act_error *err)
 {
     if (scale->min_nodes > scale->max_nodes)
-        return act_error_set(
-            err, ACT_USAGE, "cluster '%s' cannot have at least %lld and at most %lld nodes; see --min, --max",
-            name, (long long)scale->min_nodes, (long long)scale->max_nodes);
+        return act_error_set(err, ACT_USAGE,
+                             "cluster '%s' cannot have at least %lld and at most %lld nodes; see --min, --max", name,
+                             (long long)scale->min_nodes, (long long)scale->max_nodes);
     return 0;
 }
 
 static json_t *new_cluster_json(const struct platform_new_cluster *c, const char *location,
                                 const struct platform_scale *scale)
 {
-    json_t *own = json_pack("{s:s, s:s, s:s, s:o}", "vmSize", c->vm_size, "vmPriority",
-                            c->low_priority ? "LowPriority" : "Dedicated", "osType", "Linux", "scaleSettings",
-                            scale_json(scale));
+    json_t *own =
+        json_pack("{s:s, s:s, s:s, s:o}", "vmSize", c->vm_size, "vmPriority",
+                  c->low_priority ? "LowPriority" : "Dedicated", "osType", "Linux", "scaleSettings", scale_json(scale));
 
     if (c->ssh_key) {
         json_object_set_new(
@@ -241,15 +237,12 @@ static int check_free(const struct azureml *a, struct arm *arm, const char *name
 
     if (rc < 0 || !there)
         return rc;
-    const char *state =
-        codec_json_str(json_object_get(there, "properties"), "provisioningState", "Succeeded");
+    const char *state = codec_json_str(json_object_get(there, "properties"), "provisioningState", "Succeeded");
     if (strcmp(state, "Failed") == 0)
-        return act_error_set(err, ACT_FAIL,
-                             "cluster '%s' is there already, and '%s'; 'a cluster delete %s' removes it",
+        return act_error_set(err, ACT_FAIL, "cluster '%s' is there already, and '%s'; 'a cluster delete %s' removes it",
                              name, state, name);
-    return act_error_set(err, ACT_FAIL,
-                         "cluster '%s' is there already; 'a cluster autoscale %s' changes its size", name,
-                         name);
+    return act_error_set(err, ACT_FAIL, "cluster '%s' is there already; 'a cluster autoscale %s' changes its size",
+                         name, name);
 }
 
 static int create_cluster(struct platform *p, const struct platform_new_cluster *c,
@@ -273,8 +266,7 @@ static int create_cluster(struct platform *p, const struct platform_new_cluster 
         return rc;
     const char *location = c->location ? c->location : codec_json_str(workspace, "location", "");
     ACT_AUTOFREE char *what = act_sprintf("create the cluster '%s'", c->name);
-    return change(a, arm, "PUT", what, cluster_url(a, c->name, ""), new_cluster_json(c, location, &scale),
-                  follow, err);
+    return change(a, arm, "PUT", what, cluster_url(a, c->name, ""), new_cluster_json(c, location, &scale), follow, err);
 }
 
 /* How a cluster that is there already is scaled. */
@@ -315,8 +307,8 @@ static int scale_cluster(struct platform *p, const char *name, const struct plat
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("scale the cluster '%s'", name);
     return change(a, arm, "PATCH", what, cluster_url(a, name, ""),
-                  json_pack("{s:{s:{s:o}}}", "properties", "properties", "scaleSettings", scale_json(&scale)),
-                  follow, err);
+                  json_pack("{s:{s:{s:o}}}", "properties", "properties", "scaleSettings", scale_json(&scale)), follow,
+                  err);
 }
 
 static int delete_cluster(struct platform *p, const char *name, const struct platform_follow *follow,
@@ -330,8 +322,7 @@ static int delete_cluster(struct platform *p, const char *name, const struct pla
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("delete the cluster '%s'", name);
-    return change(a, arm, "DELETE", what, cluster_url(a, name, "?underlyingResourceAction=Delete"), NULL,
-                  follow, err);
+    return change(a, arm, "DELETE", what, cluster_url(a, name, "?underlyingResourceAction=Delete"), NULL, follow, err);
 }
 
 /* ---- nodes ---- */
@@ -351,8 +342,7 @@ static int take_node(void *arg, const json_t *item, struct act_error *err)
     return 0;
 }
 
-static int list_nodes(struct platform *p, const char *name, struct platform_cluster_nodes *out,
-                      struct act_error *err)
+static int list_nodes(struct platform *p, const char *name, struct platform_cluster_nodes *out, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
     struct arm *arm;

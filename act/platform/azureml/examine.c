@@ -25,8 +25,8 @@ static bool examine_login(struct azureml *a, struct platform_findings *findings)
     const char *name = who.name ? who.name : who.app_id ? who.app_id : who.object_id;
     act_time_to_local(who.expires_s, until);
     platform_findings_add(findings, true, what, "%s, tenant %s, by %s, until %s",
-                          name ? name : "somebody the token does not name",
-                          who.tenant ? who.tenant : "unknown", who.source, until);
+                          name ? name : "somebody the token does not name", who.tenant ? who.tenant : "unknown",
+                          who.source, until);
     return true;
 }
 
@@ -63,23 +63,21 @@ static void judge_compute(const struct azureml *a, const json_t *compute, struct
     static const char *const types[] = {[AZUREML_MANAGED] = "AmlCompute", [AZUREML_ITP] = "Kubernetes"};
     static const char what[] = "compute";
     const char *target = a->config->compute_target, *wanted = types[a->kind];
-    const json_t *properties = json_object_get(compute, "properties"),
-                 *own = json_object_get(properties, "properties"),
+    const json_t *properties = json_object_get(compute, "properties"), *own = json_object_get(properties, "properties"),
                  *scale = json_object_get(own, "scaleSettings");
     const char *type = codec_json_str(properties, "computeType", "unknown"),
                *state = codec_json_str(properties, "provisioningState", "Succeeded");
 
     if (strcmp(type, wanted) != 0)
-        platform_findings_add(findings, false, what, "'%s' is of type '%s'; platform '%s' needs '%s'", target,
-                              type, a->base.row->name, wanted);
+        platform_findings_add(findings, false, what, "'%s' is of type '%s'; platform '%s' needs '%s'", target, type,
+                              a->base.row->name, wanted);
     else if (strcasecmp(state, "Succeeded") != 0 && strcasecmp(state, "Updating") != 0)
         platform_findings_add(findings, false, what, "'%s' is '%s': no run begins there", target, state);
     else if (a->kind == AZUREML_ITP)
         platform_findings_add(findings, true, what, "'%s' is there", target);
     else if (codec_json_int(scale, "maxNodeCount", 1) == 0)
         platform_findings_add(findings, false, what,
-                              "'%s' may have no nodes; 'a cluster autoscale %s --max N' changes that", target,
-                              target);
+                              "'%s' may have no nodes; 'a cluster autoscale %s --max N' changes that", target, target);
     else
         platform_findings_add(findings, true, what, "'%s' is there: %s, at most %lld nodes", target,
                               codec_json_str(own, "vmSize", "unknown size"),
@@ -103,13 +101,11 @@ static void examine_compute(struct azureml *a, struct platform_findings *finding
         return;
     }
     ACT_AUTOFREE char *doing = act_sprintf("look at the compute '%s'", act_path_basename(target));
-    int rc = arm_get(a->arm, id, is_virtual ? AZUREML_VIRTUAL_CLUSTER_VERSION : a->api_version, doing,
-                     &compute, &err);
+    int rc = arm_get(a->arm, id, is_virtual ? AZUREML_VIRTUAL_CLUSTER_VERSION : a->api_version, doing, &compute, &err);
     if (rc < 0)
         platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else if (is_virtual)
-        platform_findings_add(findings, true, what, "the virtual cluster '%s' is there",
-                              act_path_basename(target));
+        platform_findings_add(findings, true, what, "the virtual cluster '%s' is there", act_path_basename(target));
     else
         judge_compute(a, compute, findings);
 }

@@ -65,11 +65,8 @@ static char *ask_discovery(const struct azureml *a, const char *url)
 {
     enum { RESPONSE_MAX = 1 << 20 };
     bool finished = false;
-    struct http_call call = {.method = "GET",
-                             .url = act_strdup(url),
-                             .max_body = RESPONSE_MAX,
-                             .done = set_flag,
-                             .arg = &finished};
+    struct http_call call = {
+        .method = "GET", .url = act_strdup(url), .max_body = RESPONSE_MAX, .done = set_flag, .arg = &finished};
     CODEC_AUTOJSON json_t *response = NULL;
 
     http_start(services_http(a->base.services), &call);
@@ -148,11 +145,9 @@ static void remember_history(const struct azureml *a)
 {
     ACT_AUTOFREE char *path = memory_path(a);
     ACT_AUTOFREE char *dir = act_cache_dir();
-    const char *tenant =
-        codec_json_str(json_object_get(a->workspace_response, "properties"), "tenantId", NULL);
-    CODEC_AUTOJSON json_t *memory =
-        json_pack("{s:s, s:s, s:I, s:s*}", "workspace", a->workspace, "history", a->history, "read",
-                  (json_int_t)act_now_unix_s(), "tenant", tenant);
+    const char *tenant = codec_json_str(json_object_get(a->workspace_response, "properties"), "tenantId", NULL);
+    CODEC_AUTOJSON json_t *memory = json_pack("{s:s, s:s, s:I, s:s*}", "workspace", a->workspace, "history", a->history,
+                                              "read", (json_int_t)act_now_unix_s(), "tenant", tenant);
     struct act_error err;
 
     if (act_mkdir_all(dir, 0700, &err) < 0 || codec_json_write(path, memory, 0600, &err) < 0)

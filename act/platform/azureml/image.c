@@ -57,8 +57,8 @@ int azureml_check_image(const struct azureml *a, struct act_error *err)
         missing = "address"; /* the environment determines the image, which is unknown here */
     if (!is_given(d->username) && is_given(d->password)) /* as in the original */
         act_warn("'docker.password' is not used without a 'docker.username'");
-    return missing ? act_error_set(err, ACT_CONFIG, "a private registry needs 'docker.%s' too in '%s'",
-                                   missing, a->config->file)
+    return missing ? act_error_set(err, ACT_CONFIG, "a private registry needs 'docker.%s' too in '%s'", missing,
+                                   a->config->file)
                    : 0;
 }
 
@@ -68,28 +68,25 @@ static int judge_connection(const json_t *have, const char *name, const char *ta
     static const char category[] = "ContainerRegistry";
     const json_t *is = json_object_get(have, "properties");
     const char *kind = codec_json_str(is, "category", category), *to = codec_json_str(is, "target", target);
-    const char *scheme = strstr(to, "://"), *host = scheme ? scheme + 3 : to,
-               *wanted = strstr(target, "://") + 3;
+    const char *scheme = strstr(to, "://"), *host = scheme ? scheme + 3 : to, *wanted = strstr(target, "://") + 3;
     size_t n = strcspn(wanted, "/");
 
     if (strcmp(kind, category) == 0 && strncasecmp(host, wanted, n) == 0 && (!host[n] || host[n] == '/'))
         return 0;
-    return act_error_set(
-        err, ACT_CONFIG,
-        "the connection '%s' of the workspace is a %s to '%s', not what ACT made for the registry "
-        "'%s'; delete it, it is made again",
-        name, kind, to, target);
+    return act_error_set(err, ACT_CONFIG,
+                         "the connection '%s' of the workspace is a %s to '%s', not what ACT made for the registry "
+                         "'%s'; delete it, it is made again",
+                         name, kind, to, target);
 }
 
 static void hint_registry(const struct arm_call *call, const char *action, struct act_error *err)
 {
     if (call->status == 403)
-        act_error_hint(
-            err,
-            "it takes the action 'Microsoft.MachineLearningServices/workspaces/connections/%s'; or leave "
-            "docker.username and docker.password out and give the identity of the compute the role "
-            "AcrPull on the registry",
-            action);
+        act_error_hint(err,
+                       "it takes the action 'Microsoft.MachineLearningServices/workspaces/connections/%s'; or leave "
+                       "docker.username and docker.password out and give the identity of the compute the role "
+                       "AcrPull on the registry",
+                       action);
 }
 
 static int put_connection(struct azureml *a, const char *what, const char *url, const char *target,
@@ -101,9 +98,8 @@ static int put_connection(struct azureml *a, const char *what, const char *url, 
                            .url = act_strdup(url),
                            .api_version = a->api_version,
                            .body = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:s}}}", "properties", "authType",
-                                             "UsernamePassword", "category", "ContainerRegistry", "target",
-                                             target, "credentials", "username", d->username, "password",
-                                             d->password)};
+                                             "UsernamePassword", "category", "ContainerRegistry", "target", target,
+                                             "credentials", "username", d->username, "password", d->password)};
     int rc = arm_do(a->arm, &put, err);
 
     if (rc < 0 && put.status == 409) /* somebody else made it a moment ago */
@@ -179,12 +175,11 @@ int azureml_environment_id(const struct azureml *a, char **out, struct act_error
              consists_of(colon + 1, strlen(colon + 1), "-_."))
         *out = azureml_url(a, "/environments/%.*s/versions/%s", (int)(colon - rest), rest, colon + 1);
     return *out ? 0
-                : act_error_set(
-                      err, ACT_CONFIG,
-                      "docker.image is '%s': an environment that is there is azureml:NAME:VERSION, "
-                      "azureml://registries/REGISTRY/environments/NAME/versions/VERSION, or an id of that "
-                      "form which begins with /subscriptions/",
-                      image);
+                : act_error_set(err, ACT_CONFIG,
+                                "docker.image is '%s': an environment that is there is azureml:NAME:VERSION, "
+                                "azureml://registries/REGISTRY/environments/NAME/versions/VERSION, or an id of that "
+                                "form which begins with /subscriptions/",
+                                image);
 }
 
 /* An environment of this workspace can be checked; for others the service will report errors. Archived ones can be
@@ -192,8 +187,7 @@ int azureml_environment_id(const struct azureml *a, char **out, struct act_error
 static int look_at_environment(struct azureml *a, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look for the environment '%s'", a->config->docker.image);
-    struct arm_call get = {
-        .method = "GET", .what = what, .api_version = a->api_version, .missing_is_fine = true};
+    struct arm_call get = {.method = "GET", .what = what, .api_version = a->api_version, .missing_is_fine = true};
 
     if (!act_starts_with(id, a->workspace) || id[strlen(a->workspace)] != '/')
         return 0;
@@ -215,9 +209,9 @@ static int put_environment(struct azureml *a, const char *what, const char *id, 
                            .what = what,
                            .url = act_strdup(id),
                            .api_version = a->api_version,
-                           .body = json_pack("{s:{s:s, s:s, s:b, s:s, s:{s:s}}}", "properties", "image",
-                                             image, "osType", "Linux", "isAnonymous", 1, "description",
-                                             "created by act", "tags", "act", "1")};
+                           .body = json_pack("{s:{s:s, s:s, s:b, s:s, s:{s:s}}}", "properties", "image", image,
+                                             "osType", "Linux", "isAnonymous", 1, "description", "created by act",
+                                             "tags", "act", "1")};
     int rc = arm_do(a->arm, &put, err);
 
     if (rc < 0 && put.status == 409) /* somebody else made it a moment ago */
@@ -234,11 +228,8 @@ static int make_environment(struct azureml *a, char **out_id, struct act_error *
     azureml_mark(image, mark);
     ACT_AUTOFREE char *id = azureml_url(a, "/environments/act-%s/versions/1", mark);
     ACT_AUTOFREE char *what = act_sprintf("make the environment of the image '%s'", image);
-    struct arm_call get = {.method = "GET",
-                           .what = what,
-                           .url = act_strdup(id),
-                           .api_version = a->api_version,
-                           .missing_is_fine = true};
+    struct arm_call get = {
+        .method = "GET", .what = what, .url = act_strdup(id), .api_version = a->api_version, .missing_is_fine = true};
     int rc = arm_do(a->arm, &get, err);
 
     if (rc == 0 && get.status == 404)

@@ -23,9 +23,8 @@ char *azureml_job_command(const struct run_spec *spec)
 {
     struct act_buf b = {0};
 
-    act_buf_adds(
-        &b, "a=$(mktemp /tmp/act-node.XXXXXX) && cp \"${{inputs.act_agent}}\" \"$a\" && chmod 755 \"$a\" && "
-            "exec \"$a\" job --spec \"${{inputs.act_run}}\"");
+    act_buf_adds(&b, "a=$(mktemp /tmp/act-node.XXXXXX) && cp \"${{inputs.act_agent}}\" \"$a\" && chmod 755 \"$a\" && "
+                     "exec \"$a\" job --spec \"${{inputs.act_run}}\"");
     if (spec->package_sha256[0])
         act_buf_adds(&b, " --package \"${{inputs.act_code}}\"");
     for (size_t i = 0; i < spec->n_folders; i++)
@@ -48,8 +47,8 @@ static json_t *file_input(const struct azureml_place *place)
     return json_pack("{s:s, s:s, s:s}", "jobInputType", "uri_file", "mode", "Download", "uri", place->uri);
 }
 
-static void add_folder(const struct run_folder *folder, size_t i, const struct azureml_place *place,
-                       json_t *inputs, json_t *outputs)
+static void add_folder(const struct run_folder *folder, size_t i, const struct azureml_place *place, json_t *inputs,
+                       json_t *outputs)
 {
     static const char *const modes[] = {[RUN_FOLDER_RW_MOUNT] = "ReadWriteMount",
                                         [RUN_FOLDER_RO_MOUNT] = "ReadOnlyMount",
@@ -59,8 +58,8 @@ static void add_folder(const struct run_folder *folder, size_t i, const struct a
     ACT_AUTOFREE char *name = act_sprintf("act_folder_%zu", i);
 
     json_object_set_new(output ? outputs : inputs, name,
-                        json_pack("{s:s, s:s, s:s}", output ? "jobOutputType" : "jobInputType", "uri_folder",
-                                  "mode", modes[folder->mode], "uri", place->uri));
+                        json_pack("{s:s, s:s, s:s}", output ? "jobOutputType" : "jobInputType", "uri_folder", "mode",
+                                  modes[folder->mode], "uri", place->uri));
 }
 
 static void add_data(const struct run_spec *spec, const struct azureml_job_places *places, json_t *job)
@@ -85,22 +84,20 @@ static int check_folders(const struct run_spec *spec, struct act_error *err)
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
         if (f->link)
-            return act_error_set(
-                err, ACT_CONFIG,
-                "folder '%s' is in a folder store, which no node of Azure can reach: put it into "
-                "Blob Storage",
-                f->name);
+            return act_error_set(err, ACT_CONFIG,
+                                 "folder '%s' is in a folder store, which no node of Azure can reach: put it into "
+                                 "Blob Storage",
+                                 f->name);
         if (strstr(f->path, "${{"))
             return act_error_set(err, ACT_CONFIG,
                                  "folder '%s' has the path '%s': Azure Machine Learning takes '${{' for an "
                                  "expression, choose another path",
                                  f->name, f->path);
         if (!act_utf8_valid(f->path, strlen(f->path)))
-            return act_error_set(
-                err, ACT_CONFIG,
-                "the path of folder '%s' is not UTF-8, which a job of Azure Machine Learning "
-                "cannot have",
-                f->name);
+            return act_error_set(err, ACT_CONFIG,
+                                 "the path of folder '%s' is not UTF-8, which a job of Azure Machine Learning "
+                                 "cannot have",
+                                 f->name);
     }
     return 0;
 }
@@ -118,11 +115,10 @@ static int check_environment(const struct run_spec *spec, struct act_error *err)
                                  "Machine Learning cannot have",
                                  i + 1);
         if (!act_utf8_valid(value, strlen(value)))
-            return act_error_set(
-                err, ACT_CONFIG,
-                "the value of the environment variable '%s' is not UTF-8, which a job of Azure "
-                "Machine Learning cannot have; encode it, for example as base64",
-                name);
+            return act_error_set(err, ACT_CONFIG,
+                                 "the value of the environment variable '%s' is not UTF-8, which a job of Azure "
+                                 "Machine Learning cannot have; encode it, for example as base64",
+                                 name);
     }
     return 0;
 }
@@ -227,8 +223,7 @@ static int64_t priority_of(const struct azureml *a)
 
 static int check_priority(const struct azureml *a, struct act_error *err)
 {
-    int64_t given = a->config->azureml.priority, least = priorities[a->kind].least,
-            most = priorities[a->kind].most;
+    int64_t given = a->config->azureml.priority, least = priorities[a->kind].least, most = priorities[a->kind].most;
 
     if (given < 0 || (given >= least && given <= most))
         return 0;
@@ -249,19 +244,17 @@ static int check_elastic(const struct azureml *a, const struct run_spec *spec, s
         return act_error_set(err, ACT_CONFIG, "elastic_num_gpu needs 'preemption_allowed: true'");
     for (size_t i = 0; i < counts->n; i++) {
         int64_t gpus;
-        if (!act_int_from_text(counts->v[i], &gpus) || spec->gpus_per_node <= 0 ||
-            gpus < spec->gpus_per_node || gpus % spec->gpus_per_node)
-            return act_error_set(
-                err, ACT_CONFIG,
-                "elastic_num_gpu has '%s': it must be a multiple of the %d GPUs that the run "
-                "has on each node",
-                counts->v[i], spec->gpus_per_node);
+        if (!act_int_from_text(counts->v[i], &gpus) || spec->gpus_per_node <= 0 || gpus < spec->gpus_per_node ||
+            gpus % spec->gpus_per_node)
+            return act_error_set(err, ACT_CONFIG,
+                                 "elastic_num_gpu has '%s': it must be a multiple of the %d GPUs that the run "
+                                 "has on each node",
+                                 counts->v[i], spec->gpus_per_node);
         if (i == 0 && gpus != (int64_t)spec->nodes * spec->gpus_per_node)
-            return act_error_set(
-                err, ACT_CONFIG,
-                "elastic_num_gpu begins with %s, the number of GPUs that a run starts with, and this "
-                "run has %d",
-                counts->v[i], spec->nodes * spec->gpus_per_node);
+            return act_error_set(err, ACT_CONFIG,
+                                 "elastic_num_gpu begins with %s, the number of GPUs that a run starts with, and this "
+                                 "run has %d",
+                                 counts->v[i], spec->nodes * spec->gpus_per_node);
     }
     return 0;
 }
@@ -301,8 +294,8 @@ static json_t *singularity_properties(const struct azureml *a, const struct run_
 
     return json_pack("{s:{s:b, s:s, s:s, s:{s:i, s:i, s:i}}}", "AISuperComputer", "interactive", 0, "slaTier",
                      a->config->singularity_sla_tier, "priority", words[priority_of(a) - 1], "scalePolicy",
-                     "autoScaleIntervalInSec", 36000, "maxInstanceTypeCount", spec->nodes,
-                     "minInstanceTypeCount", spec->nodes);
+                     "autoScaleIntervalInSec", 36000, "maxInstanceTypeCount", spec->nodes, "minInstanceTypeCount",
+                     spec->nodes);
 }
 
 /* Nodes of the service, which it takes back when they may be preempted; a cluster has its own word on that. */
@@ -319,16 +312,15 @@ static int check_shm_size(const struct azureml *a, struct act_error *err)
 
     if (!text || (digits && text[digits] && strchr("bBkKmMgG", text[digits]) && !text[digits + 1]))
         return 0;
-    return act_error_set(err, ACT_CONFIG,
-                         "azureml.shm_size is '%s': it must be a number and b, k, m or g, such as 64g", text);
+    return act_error_set(err, ACT_CONFIG, "azureml.shm_size is '%s': it must be a number and b, k, m or g, such as 64g",
+                         text);
 }
 
 static int check_docker_args(const struct azureml *a, struct act_error *err)
 {
     if (!a->config->azureml.docker_args || a->kind == AZUREML_MANAGED)
         return 0;
-    return act_error_set(err, ACT_CONFIG,
-                         "azureml.docker_args is for managed clusters, not for the platform '%s'",
+    return act_error_set(err, ACT_CONFIG, "azureml.docker_args is for managed clusters, not for the platform '%s'",
                          a->config->platform);
 }
 
@@ -343,16 +335,14 @@ static json_t *singularity_queue(const struct azureml *a)
     return queue;
 }
 
-static void add_resources(const struct azureml *a, const struct run_spec *spec, const char *ssh_key,
-                          json_t *job)
+static void add_resources(const struct azureml *a, const struct run_spec *spec, const char *ssh_key, json_t *job)
 {
     const struct config *c = a->config;
     json_t *r = json_pack("{s:i}", "instanceCount", spec->nodes);
 
     set(r, "shmSize", c->azureml.shm_size);
     set(r, "dockerArgs", c->azureml.docker_args);
-    set(r, "instanceType",
-        a->kind == AZUREML_SINGULARITY ? c->singularity_instance_type : c->azureml.instance_type);
+    set(r, "instanceType", a->kind == AZUREML_SINGULARITY ? c->singularity_instance_type : c->azureml.instance_type);
     if (a->kind == AZUREML_ITP)
         json_object_set_new(r, "properties", itp_properties(a, spec, ssh_key));
     if (a->kind == AZUREML_SINGULARITY) {
@@ -369,9 +359,8 @@ static void add_services(const struct azureml *a, const char *ssh_key, json_t *j
 {
     if (ssh_key && a->kind == AZUREML_MANAGED)
         json_object_set_new(job, "services",
-                            json_pack("{s:{s:s, s:{s:s}, s:{s:s}}}", "act_ssh", "jobServiceType", "SSH",
-                                      "properties", "sshPublicKeys", ssh_key, "nodes", "nodesValueType",
-                                      "All"));
+                            json_pack("{s:{s:s, s:{s:s}, s:{s:s}}}", "act_ssh", "jobServiceType", "SSH", "properties",
+                                      "sshPublicKeys", ssh_key, "nodes", "nodesValueType", "All"));
 }
 
 static int check_ssh(const struct azureml *a, struct act_error *err)
@@ -386,9 +375,9 @@ static int check_ssh(const struct azureml *a, struct act_error *err)
 static void add_distribution(const struct run_spec *spec, json_t *job)
 {
     if (has_mpirun(spec))
-        json_object_set_new(job, "distribution",
-                            json_pack("{s:s, s:i}", "distributionType", "Mpi", "processCountPerInstance",
-                                      spec->procs_per_node));
+        json_object_set_new(
+            job, "distribution",
+            json_pack("{s:s, s:i}", "distributionType", "Mpi", "processCountPerInstance", spec->procs_per_node));
 }
 
 /* ---- limits and identity ---- */
@@ -430,8 +419,7 @@ static void add_limits(const struct azureml *a, json_t *job)
     ACT_AUTOFREE char *iso = text ? azureml_iso_duration(text) : NULL;
 
     if (iso)
-        json_object_set_new(job, "limits",
-                            json_pack("{s:s, s:s}", "jobLimitsType", "Command", "timeout", iso));
+        json_object_set_new(job, "limits", json_pack("{s:s, s:s}", "jobLimitsType", "Command", "timeout", iso));
 }
 
 /* The job accesses storage as its submitter: the service wants a second token for that. */
@@ -446,11 +434,10 @@ static int check_identity(const struct azureml *a, struct act_error *err)
 
     if (!who || runs_as_user(a) || strcmp(who, "managed") == 0 || act_is_uuid(who) || *who == '/')
         return 0;
-    return act_error_set(
-        err, ACT_CONFIG,
-        "azureml.identity is '%s': it must be managed, user, or the client id (a UUID) or the "
-        "resource id (/subscriptions/...) of a managed identity",
-        who);
+    return act_error_set(err, ACT_CONFIG,
+                         "azureml.identity is '%s': it must be managed, user, or the client id (a UUID) or the "
+                         "resource id (/subscriptions/...) of a managed identity",
+                         who);
 }
 
 static void add_identity(const struct azureml *a, json_t *job)
@@ -474,10 +461,9 @@ static int check_timeout(const struct azureml *a, struct act_error *err)
     const char *text = a->config->azureml.timeout;
     ACT_AUTOFREE char *iso = text ? azureml_iso_duration(text) : NULL;
 
-    return !text || iso
-               ? 0
-               : act_error_set(err, ACT_CONFIG,
-                               "azureml.timeout is '%s': it must be a time such as 90m, 24h or 7d", text);
+    return !text || iso ? 0
+                        : act_error_set(err, ACT_CONFIG,
+                                        "azureml.timeout is '%s': it must be a time such as 90m, 24h or 7d", text);
 }
 
 int azureml_job_check(const struct azureml *a, const struct run_spec *spec, struct act_error *err)
@@ -501,8 +487,8 @@ static void set_id(json_t *job, const char *key, const char *url)
     set(job, key, id);
 }
 
-int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
-                     const struct azureml_job_places *places, json_t **out, struct act_error *err)
+int azureml_job_body(const struct azureml *a, const struct run_spec *spec, const struct azureml_job_places *places,
+                     json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *command = azureml_job_command(spec);
     int rc = azureml_job_check(a, spec, err);

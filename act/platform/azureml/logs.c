@@ -78,10 +78,10 @@ json_t *azureml_log_files(const json_t *details)
     json_object_foreach(files, name, url)
     {
         int retry = retry_of(name, &rest);
-        ACT_AUTOFREE char *shown =
-            retry < 0       ? act_strdup(name)
-            : retry == last ? act_sprintf(RUN_DIR_USER "/%s", rest)
-                            : act_sprintf(RUN_DIR_ATTEMPTS "/%d/" RUN_DIR_USER "/%s", retry + 1, rest);
+        ACT_AUTOFREE char *shown = retry < 0 ? act_strdup(name)
+                                   : retry == last
+                                       ? act_sprintf(RUN_DIR_USER "/%s", rest)
+                                       : act_sprintf(RUN_DIR_ATTEMPTS "/%d/" RUN_DIR_USER "/%s", retry + 1, rest);
         json_object_set(named, shown, url);
     }
     return named;
@@ -117,8 +117,7 @@ struct store *azureml_open_logs(struct platform *p, const char *id, bool ended)
     struct azureml *a = azureml_of(p);
 
     (void)ended; /* the service tells when */
-    return store_urls_open(
-        services_http(a->base.services),
-        &(struct store_urls_options){
-            .id = id, .ask = ask_urls, .arg = a, .settle_s = a->config->azureml.settle_seconds});
+    return store_urls_open(services_http(a->base.services),
+                           &(struct store_urls_options){
+                               .id = id, .ask = ask_urls, .arg = a, .settle_s = a->config->azureml.settle_seconds});
 }

@@ -21,8 +21,8 @@ static bool lists_nodes(const struct azureml *a)
     return a->kind == AZUREML_MANAGED && a->config->compute_target;
 }
 
-static int each_node(struct azureml *a, int (*each)(void *arg, const json_t *item, struct act_error *err),
-                     void *arg, struct act_error *err)
+static int each_node(struct azureml *a, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
+                     struct act_error *err)
 {
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
@@ -164,12 +164,10 @@ static int find_wanted(struct azureml *a, struct wanted *w, struct act_error *er
         return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node%s%s now; 'a nodes' lists them", w->id,
                              w->node ? " " : "", w->node ? w->node : "");
     return lists_nodes(a)
-               ? act_error_set(
-                     err, ACT_NOT_FOUND,
-                     "cluster '%s' has no node with the address %s now; 'a cluster nodes' lists them",
-                     a->config->cluster, w->node)
-               : act_error_set(err, ACT_NOT_FOUND,
-                               "platform '%s' does not tell the addresses of its nodes: name a run",
+               ? act_error_set(err, ACT_NOT_FOUND,
+                               "cluster '%s' has no node with the address %s now; 'a cluster nodes' lists them",
+                               a->config->cluster, w->node)
+               : act_error_set(err, ACT_NOT_FOUND, "platform '%s' does not tell the addresses of its nodes: name a run",
                                a->base.row->name);
 }
 
@@ -244,20 +242,20 @@ static int refer_to_az(const struct azureml *a, const struct wanted *w, struct a
                          "program; run: az ml job connect-ssh --name %s --node-index %d "
                          "--private-key-file-path ~/.ssh/id_rsa --workspace-name %s --resource-group %s "
                          "--subscription %s",
-                         w->number, w->run, w->run, w->number, c->workspace.workspace_name,
-                         c->workspace.resource_group, c->workspace.subscription_id);
+                         w->number, w->run, w->run, w->number, c->workspace.workspace_name, c->workspace.resource_group,
+                         c->workspace.subscription_id);
 }
 
-static int read_service(const struct azureml *a, const struct wanted *w, const json_t *service,
-                        struct login *out, struct act_error *err)
+static int read_service(const struct azureml *a, const struct wanted *w, const json_t *service, struct login *out,
+                        struct act_error *err)
 {
     const char *status = codec_json_str(service, "status", "Running"),
                *endpoint = codec_json_str(service, "endpoint", ""),
                *proxy = codec_json_str(json_object_get(service, "properties"), "ProxyEndpoint", "");
 
     if (strcasecmp(status, "Running") != 0)
-        return act_error_set(err, ACT_TEMPORARY, "the ssh service of node %d of run '%s' is '%s'", w->number,
-                             w->run, status);
+        return act_error_set(err, ACT_TEMPORARY, "the ssh service of node %d of run '%s' is '%s'", w->number, w->run,
+                             status);
     parse_login(endpoint, out);
     return !out->host && (*proxy || act_starts_with(endpoint, "ws")) ? refer_to_az(a, w, err) : 0;
 }
@@ -287,8 +285,7 @@ static int ask_services(struct azureml *a, const struct wanted *w, struct login 
 }
 
 /* As the cluster's administrator, whose key the cluster was created with. */
-static int log_in_as_admin(struct azureml *a, const char *host, int64_t port, struct login *out,
-                           struct act_error *err)
+static int log_in_as_admin(struct azureml *a, const char *host, int64_t port, struct login *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *compute = NULL;
     int rc = azureml_compute(a, &compute, err);
@@ -301,8 +298,8 @@ static int log_in_as_admin(struct azureml *a, const char *host, int64_t port, st
                           .host = act_strdup(host),
                           .port = port};
     return is_usable(out) ? 0
-                          : act_error_set(err, ACT_FAIL, "the node has no address that ssh can use: '%s@%s'",
-                                          out->user, out->host);
+                          : act_error_set(err, ACT_FAIL, "the node has no address that ssh can use: '%s@%s'", out->user,
+                                          out->host);
 }
 
 static int find_login(struct azureml *a, const struct wanted *w, struct login *out, struct act_error *err)
@@ -316,16 +313,14 @@ static int find_login(struct azureml *a, const struct wanted *w, struct login *o
     if (rc == 0 && w->run && !out->host)
         rc = ask_services(a, w, out, err);
     if (rc == 0 && !out->host && w->private_host) {
-        act_note("the node has no public address: %s is reached only from the network of the cluster",
-                 w->private_host);
+        act_note("the node has no public address: %s is reached only from the network of the cluster", w->private_host);
         return log_in_as_admin(a, w->private_host, 0, out, err);
     }
     if (rc == 0 && !out->host)
         rc = act_error_set(
             err, ACT_FAIL, "nobody can log in to node %d of run '%s': %s", w->number, w->run ? w->run : "-",
-            a->kind == AZUREML_ITP
-                ? "it has no tag 'ssh', and its job has no ssh service on that node; see azureml.ssh"
-                : "its job has no ssh service on that node; see azureml.ssh");
+            a->kind == AZUREML_ITP ? "it has no tag 'ssh', and its job has no ssh service on that node; see azureml.ssh"
+                                   : "its job has no ssh service on that node; see azureml.ssh");
     return rc;
 }
 
@@ -335,9 +330,8 @@ static void push_command(const struct wanted *w, const struct act_strv *command,
 {
     act_strv_push(out, "sh");
     act_strv_push(out, "-c");
-    act_strv_push(out,
-                  "for d in \"${TMPDIR:-/tmp}/act-$(id -u)/$0/$1\"-*/code; do cd \"$d\" 2>/dev/null; done; "
-                  "shift; [ $# -gt 0 ] || set -- \"${SHELL:-sh}\" -l; exec \"$@\"");
+    act_strv_push(out, "for d in \"${TMPDIR:-/tmp}/act-$(id -u)/$0/$1\"-*/code; do cd \"$d\" 2>/dev/null; done; "
+                       "shift; [ $# -gt 0 ] || set -- \"${SHELL:-sh}\" -l; exec \"$@\"");
     act_strv_push(out, w->run ? w->run : "-");
     act_strv_pushf(out, "%d", w->number);
     act_strv_copy(out, command->v, command->n);

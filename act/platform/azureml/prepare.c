@@ -21,8 +21,8 @@ char *azureml_compute_id(const struct azureml *a)
 
 /* ---- all of it ---- */
 
-int azureml_prepare(struct azureml *a, const struct platform_submission *submission,
-                    struct azureml_job_places *out, struct act_error *err)
+int azureml_prepare(struct azureml *a, const struct platform_submission *submission, struct azureml_job_places *out,
+                    struct act_error *err)
 {
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);

@@ -58,8 +58,7 @@ static void drop_own_tags(json_t *job)
 /* Its size, where this command asks for another; without the properties that responses have when none were sent. */
 static void resize(json_t *job, const struct run_spec *spec)
 {
-    json_t *resources = json_object_get(job, "resources"),
-           *distribution = json_object_get(job, "distribution");
+    json_t *resources = json_object_get(job, "resources"), *distribution = json_object_get(job, "distribution");
 
     if (json_object_size(json_object_get(resources, "properties")) == 0)
         json_object_del(resources, "properties");

@@ -58,8 +58,7 @@ struct pages {
 
 /* Passes on the runs of a response. If a page begins with the same run as an earlier one, the service is not
  * advancing. */
-static int read_page(const struct pages *p, const json_t *response, struct act_strv *first,
-                     struct act_error *err)
+static int read_page(const struct pages *p, const json_t *response, struct act_strv *first, struct act_error *err)
 {
     const json_t *runs = json_object_get(response, "value");
     const char *id = codec_json_str(json_array_get(runs, 0), "runId", "");
@@ -118,8 +117,8 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
 
 /* ---- the jobs of the workspace ---- */
 
-static int each_job(struct azureml *a, int (*each)(void *arg, const json_t *job, struct act_error *err),
-                    void *arg, struct act_error *err)
+static int each_job(struct azureml *a, int (*each)(void *arg, const json_t *job, struct act_error *err), void *arg,
+                    struct act_error *err)
 {
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
@@ -127,8 +126,7 @@ static int each_job(struct azureml *a, int (*each)(void *arg, const json_t *job,
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *url = azureml_url(a, "/jobs?jobType=Command&tag=act");
-    return arm_each(arm, url, a->api_version, false, "value", "list the jobs of the workspace", each, arg,
-                    err);
+    return arm_each(arm, url, a->api_version, false, "value", "list the jobs of the workspace", each, arg, err);
 }
 
 static int take_id(void *arg, const json_t *job, struct act_error *err)
@@ -179,15 +177,13 @@ static void take_status(struct lookup *l, size_t i, const json_t *run)
 }
 
 /* What the history says of up to PAGE runs. Release call in every case. */
-static int post_batch(struct azureml *a, const char *const *ids, size_t n, struct arm_call *call,
-                      struct act_error *err)
+static int post_batch(struct azureml *a, const char *const *ids, size_t n, struct arm_call *call, struct act_error *err)
 {
     json_t *requests = json_object();
 
     for (size_t i = 0; i < n; i++)
         if (run_name_valid(ids[i]))
-            json_object_set_new(requests, ids[i],
-                                json_pack("{s:s, s:b}", "runId", ids[i], "selectRunMetadata", 1));
+            json_object_set_new(requests, ids[i], json_pack("{s:s, s:b}", "runId", ids[i], "selectRunMetadata", 1));
     *call = (struct arm_call){.method = "POST",
                               .what = "tell the states of the runs",
                               .url = azureml_history_url(a, "/batchrundata"),
@@ -195,8 +191,8 @@ static int post_batch(struct azureml *a, const char *const *ids, size_t n, struc
     return azureml_ask_history(a, call, err);
 }
 
-int azureml_each_of(struct azureml *a, const char *const *ids, size_t n,
-                    void (*each)(void *arg, const json_t *run), void *arg, struct act_error *err)
+int azureml_each_of(struct azureml *a, const char *const *ids, size_t n, void (*each)(void *arg, const json_t *run),
+                    void *arg, struct act_error *err)
 {
     int rc = 0;
 
@@ -342,8 +338,7 @@ static bool leave_open(struct run_status *status, const struct act_error *why)
         return false;
     *status = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
     snprintf(status->reason, sizeof(status->reason),
-             "the job is %s, and the run history does not say how it ended: %.300s", state,
-             act_error_text(why));
+             "the job is %s, and the run history does not say how it ended: %.300s", state, act_error_text(why));
     return true;
 }
 
@@ -376,8 +371,7 @@ static int look_up(struct azureml *a, struct lookup *l, struct act_error *err)
     if (rc == -ACT_DENIED)
         return rc;
     if (rc < 0 || (refused && l->left > FEW)) {
-        act_trace("azureml", "the jobs are asked, as the run history does not answer: %s",
-                  act_error_text(err));
+        act_trace("azureml", "the jobs are asked, as the run history does not answer: %s", act_error_text(err));
         rc = search_jobs(a, l, err);
     }
     return rc < 0 ? rc : ask_each(a, l, err);
@@ -398,8 +392,7 @@ static int status_of_many(struct azureml *a, const char *const *ids, size_t n, s
     return rc;
 }
 
-int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
-                   struct act_error *err)
+int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
     int rc = 0;
@@ -431,8 +424,7 @@ static bool has_enough(const struct recent *r)
 static char *cluster_of(const struct azureml *a, const json_t *own, const char *compute)
 {
     const char *said = codec_json_str(own, "act.cluster", "");
-    bool is_ours =
-        !*compute || strcasecmp(compute, a->config->compute_target ? a->config->compute_target : "") == 0;
+    bool is_ours = !*compute || strcasecmp(compute, a->config->compute_target ? a->config->compute_target : "") == 0;
 
     return act_strdup(*said ? said : is_ours ? a->config->cluster : compute);
 }
@@ -462,8 +454,7 @@ static void add_run(struct recent *r, const struct told *told, const struct plat
     if (*text && codec_json_parse(text, strlen(text), "act.cmd", &argv, NULL) == 0 &&
         !codec_json_strv_get(argv, &run->argv))
         act_strv_release(&run->argv);
-    if (act_int_from_text(codec_json_str(told->own, "act.num_gpu", ""), &gpus) && gpus > 0 &&
-        gpus <= GPUS_MAX)
+    if (act_int_from_text(codec_json_str(told->own, "act.num_gpu", ""), &gpus) && gpus > 0 && gpus <= GPUS_MAX)
         run->num_gpu = (int)gpus;
 }
 
@@ -499,10 +490,9 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
 {
     struct recent *r = arg;
     const json_t *properties = json_object_get(job, "properties");
-    const char *id = codec_json_str(job, "name", ""),
-               *experiment = codec_json_str(properties, "experimentName", "");
-    struct platform_run found = {
-        .created_unix_s = azureml_time(json_object_get(job, "systemData"), "createdAt"), .is_partial = true};
+    const char *id = codec_json_str(job, "name", ""), *experiment = codec_json_str(properties, "experimentName", "");
+    struct platform_run found = {.created_unix_s = azureml_time(json_object_get(job, "systemData"), "createdAt"),
+                                 .is_partial = true};
 
     (void)err;
     azureml_read_run(properties, &found.status);

@@ -59,8 +59,7 @@ static void set_state(const char *word, struct run_status *out)
 /* Attached Kubernetes clusters correct some words later, see correct(). */
 static bool may_be(const struct azureml *a, enum run_state told, enum run_state state)
 {
-    bool corrected =
-        (told == RUN_QUEUED && state == RUN_RUNNING) || (told == RUN_CANCELED && state == RUN_FAILED);
+    bool corrected = (told == RUN_QUEUED && state == RUN_RUNNING) || (told == RUN_CANCELED && state == RUN_FAILED);
 
     return told == state || (a->kind == AZUREML_ITP && corrected);
 }
@@ -91,8 +90,7 @@ static void correct(const json_t *tags, struct run_status *out)
     if (out->state == RUN_QUEUED && strcasecmp(real, "running") == 0) {
         out->state = RUN_RUNNING;
         out->reason[0] = '\0';
-    } else if (out->state == RUN_CANCELED &&
-               (strcasecmp(real, "killing") == 0 || strcasecmp(real, "failed") == 0)) {
+    } else if (out->state == RUN_CANCELED && (strcasecmp(real, "killing") == 0 || strcasecmp(real, "failed") == 0)) {
         out->state = RUN_FAILED;
         snprintf(out->reason, sizeof(out->reason), "the cluster ended it (%s)", real);
     }
@@ -122,9 +120,8 @@ static void add_allocation(const json_t *tags, struct run_status *out)
 {
     static const struct {
         const char *key, *text;
-    } rows[] = {{"CurrentNodeCount", "in the cluster"},
-                {"RunningNodeCount", "running"},
-                {"PreparingNodeCount", "starting"}};
+    } rows[] = {
+        {"CurrentNodeCount", "in the cluster"}, {"RunningNodeCount", "running"}, {"PreparingNodeCount", "starting"}};
     const char *text = codec_json_str(tags, "_aml_system_ComputeTargetStatus", "");
     const char *between = "; nodes: ";
     CODEC_AUTOJSON json_t *json = NULL;
@@ -172,10 +169,8 @@ static int exit_status_of(const char *reason, const char *code)
     int64_t status;
 
     if (at)
-        snprintf(digits, sizeof(digits), "%.*s", (int)strspn(at + strlen(before), "0123456789"),
-                 at + strlen(before));
-    return act_int_from_text(digits, &status) && status > 0 && status < 256 ? (int)status
-                                                                            : (int)arm_meaning(code);
+        snprintf(digits, sizeof(digits), "%.*s", (int)strspn(at + strlen(before), "0123456789"), at + strlen(before));
+    return act_int_from_text(digits, &status) && status > 0 && status < 256 ? (int)status : (int)arm_meaning(code);
 }
 
 void azureml_read_run(const json_t *run, struct run_status *out)
@@ -221,10 +216,8 @@ int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("tell the state of '%s'", id);
-    struct arm_call call = {.method = "GET",
-                            .what = what,
-                            .url = azureml_history_url(a, "/runs/%s/details", id),
-                            .missing_is_fine = true};
+    struct arm_call call = {
+        .method = "GET", .what = what, .url = azureml_history_url(a, "/runs/%s/details", id), .missing_is_fine = true};
     rc = azureml_ask_history(a, &call, err);
     if (rc == 0 && call.status != 404)
         *out = json_incref(call.response);
@@ -337,8 +330,7 @@ static int gpus_of(const json_t *own, const struct run_spec *spec)
 {
     int64_t gpus;
 
-    if (act_int_from_text(codec_json_str(own, "act.num_gpu", ""), &gpus) && gpus >= 0 &&
-        gpus <= GPU_RANKS_MAX)
+    if (act_int_from_text(codec_json_str(own, "act.num_gpu", ""), &gpus) && gpus >= 0 && gpus <= GPU_RANKS_MAX)
         return (int)gpus / spec->nodes;
     return spec->procs_per_node; /* of another tool: as the original counted them */
 }
@@ -369,8 +361,7 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *res
         .foreign = !json_object_get(own, "act.cmd"),
     };
     out->gpus_per_node = gpus_of(own, out);
-    const char *key = codec_json_str(own, "act.package_key", ""),
-               *sha = codec_json_str(own, "act.package_sha256", "");
+    const char *key = codec_json_str(own, "act.package_key", ""), *sha = codec_json_str(own, "act.package_sha256", "");
     if (*key && strlen(sha) == ACT_SHA256_HEX - 1) {
         out->package_key = act_strdup(key);
         snprintf(out->package_sha256, sizeof(out->package_sha256), "%s", sha);

@@ -46,12 +46,11 @@ static const char *place_of(const struct config_folder *row, const struct config
 static void datastore_mark(const struct config_folder *row, const struct config_account *account,
                            char out[AZUREML_MARK])
 {
-    const char *secrets[] = {[CREDENTIAL_NONE] = "",
-                             [CREDENTIAL_KEY] = account->account_key,
-                             [CREDENTIAL_SAS] = account->sas_token};
-    ACT_AUTOFREE char *all = act_sprintf("%s\n%s\n%s%s\n%s", account->endpoint, account->account_name,
-                                         config_is_share(row) ? "share:" : "", place_of(row, account),
-                                         secrets[credential_of(account)]);
+    const char *secrets[] = {
+        [CREDENTIAL_NONE] = "", [CREDENTIAL_KEY] = account->account_key, [CREDENTIAL_SAS] = account->sas_token};
+    ACT_AUTOFREE char *all =
+        act_sprintf("%s\n%s\n%s%s\n%s", account->endpoint, account->account_name, config_is_share(row) ? "share:" : "",
+                    place_of(row, account), secrets[credential_of(account)]);
 
     azureml_mark(all, out);
     explicit_bzero(all, strlen(all));
@@ -66,8 +65,8 @@ char *azureml_datastore_name(const struct config_folder *row, const struct confi
     if (row->datastore_name)
         return act_strdup(row->datastore_name);
     datastore_mark(row, account, mark);
-    char *name = act_sprintf("%s%.*s_%.*s_%s", config_is_share(row) ? "file_" : "", PART_SHOWN,
-                             account->account_name, PART_SHOWN, place_of(row, account), mark);
+    char *name = act_sprintf("%s%.*s_%.*s_%s", config_is_share(row) ? "file_" : "", PART_SHOWN, account->account_name,
+                             PART_SHOWN, place_of(row, account), mark);
     make_name(name);
     return name;
 }
@@ -80,8 +79,7 @@ static void split_endpoint(const struct config_account *account, char **out_prot
     ACT_AUTOFREE char *blob = act_sprintf("%s.blob.", account->account_name);
     size_t skip = act_starts_with(host, blob) ? strlen(blob) : 0;
 
-    *out_protocol =
-        at ? act_strndup(account->endpoint, (size_t)(at - account->endpoint)) : act_strdup("https");
+    *out_protocol = at ? act_strndup(account->endpoint, (size_t)(at - account->endpoint)) : act_strdup("https");
     *out_suffix = act_strndup(host + skip, strcspn(host + skip, "/"));
 }
 
@@ -89,11 +87,11 @@ static json_t *credentials(const struct config_account *account)
 {
     switch (credential_of(account)) {
     case CREDENTIAL_SAS:
-        return json_pack("{s:s, s:{s:s, s:s+}}", "credentialsType", "Sas", "secrets", "secretsType", "Sas",
-                         "sasToken", "?", account->sas_token); /* with '?', as all examples have it */
+        return json_pack("{s:s, s:{s:s, s:s+}}", "credentialsType", "Sas", "secrets", "secretsType", "Sas", "sasToken",
+                         "?", account->sas_token); /* with '?', as all examples have it */
     case CREDENTIAL_KEY:
-        return json_pack("{s:s, s:{s:s, s:s}}", "credentialsType", "AccountKey", "secrets", "secretsType",
-                         "AccountKey", "key", account->account_key);
+        return json_pack("{s:s, s:{s:s, s:s}}", "credentialsType", "AccountKey", "secrets", "secretsType", "AccountKey",
+                         "key", account->account_key);
     default:
         return json_pack("{s:s}", "credentialsType", "None");
     }
@@ -110,9 +108,9 @@ json_t *azureml_datastore_body(const struct config_folder *row, const struct con
     datastore_mark(row, account, mark);
     return json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:{s:s}}}", "properties", "datastoreType",
                      is_share ? "AzureFile" : "AzureBlob", "description", "created by act", "accountName",
-                     account->account_name, is_share ? "fileShareName" : "containerName",
-                     place_of(row, account), "endpoint", suffix, "protocol", protocol, "credentials",
-                     credentials(account), "tags", MARK_TAG, mark);
+                     account->account_name, is_share ? "fileShareName" : "containerName", place_of(row, account),
+                     "endpoint", suffix, "protocol", protocol, "credentials", credentials(account), "tags", MARK_TAG,
+                     mark);
 }
 
 /* A row of the configuration as a datastore of the workspace. */
@@ -154,8 +152,7 @@ static char *place_text(const json_t *properties)
 
 /* An existing datastore must lead to the place in the configuration. *out_put: ACT made it, with another credential
  * than the current one; those of others are left alone, and a login never replaces a credential. */
-static int judge_datastore(const struct datastore *d, const json_t *have, bool *out_put,
-                           struct act_error *err)
+static int judge_datastore(const struct datastore *d, const json_t *have, bool *out_put, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *body = azureml_datastore_body(d->row, d->account);
     const json_t *is = json_object_get(have, "properties"), *wanted = json_object_get(body, "properties");
@@ -165,17 +162,15 @@ static int judge_datastore(const struct datastore *d, const json_t *have, bool *
     const char *own = codec_json_str(json_object_get(wanted, "tags"), MARK_TAG, "");
 
     if (strcmp(there, here) != 0)
-        return act_error_set(
-            err, ACT_CONFIG,
-            "the datastore '%s' of the workspace is %s, but for '%s' '%s' has %s; give it another "
-            "datastore_name, or none",
-            d->name, there, d->row->name, d->account->file, here);
+        return act_error_set(err, ACT_CONFIG,
+                             "the datastore '%s' of the workspace is %s, but for '%s' '%s' has %s; give it another "
+                             "datastore_name, or none",
+                             d->name, there, d->row->name, d->account->file, here);
     *out_put = mark && strcmp(mark, own) != 0 && credential_of(d->account) != CREDENTIAL_NONE;
     return 0;
 }
 
-static int look_at_datastore(struct azureml *a, const struct datastore *d, bool *out_put,
-                             struct act_error *err)
+static int look_at_datastore(struct azureml *a, const struct datastore *d, bool *out_put, struct act_error *err)
 {
     struct arm_call get = {.method = "GET",
                            .what = d->what,
@@ -191,8 +186,7 @@ static int look_at_datastore(struct azureml *a, const struct datastore *d, bool 
     return rc;
 }
 
-static int put_datastore(struct azureml *a, const struct datastore *d, bool *out_conflict,
-                         struct act_error *err)
+static int put_datastore(struct azureml *a, const struct datastore *d, bool *out_conflict, struct act_error *err)
 {
     struct arm_call put = {.method = "PUT",
                            .what = d->what,
@@ -244,8 +238,8 @@ static int check_address(const struct config_account *account, struct act_error 
 }
 
 /* The URI of a path in the store of a row of the configuration, registered where the workspace does not know it. */
-static int find_place(struct azureml *a, const struct config_folder *row, const char *path,
-                      struct azureml_place *out, struct act_error *err)
+static int find_place(struct azureml *a, const struct config_folder *row, const char *path, struct azureml_place *out,
+                      struct act_error *err)
 {
     ACT_AUTO(config_account) account = {0};
     int rc = config_account(a->config, row, &account, err);
@@ -273,11 +267,10 @@ static int check_datastore_name(const struct config_folder *row, struct act_erro
 
     if (!name || (good && !name[good] && good <= LONGEST && *name != '_' && *name != '-'))
         return 0;
-    return act_error_set(
-        err, ACT_CONFIG,
-        "the datastore_name of '%s' is '%s': it must consist of letters, digits and '_', at most %d, "
-        "and begin with a letter or a digit",
-        row->name, name, LONGEST);
+    return act_error_set(err, ACT_CONFIG,
+                         "the datastore_name of '%s' is '%s': it must consist of letters, digits and '_', at most %d, "
+                         "and begin with a letter or a digit",
+                         row->name, name, LONGEST);
 }
 
 /* A share is mounted by its key or a SAS; no identity does for it. */
@@ -289,11 +282,10 @@ static int check_share(const struct config *config, const struct config_folder *
     if (rc < 0)
         return rc;
     if (credential_of(&account) == CREDENTIAL_NONE)
-        rc = act_error_set(
-            err, ACT_CONFIG,
-            "'%s' is in a share of Azure Files, which is mounted with 'account_key' or 'sas_token': "
-            "'%s' has neither",
-            row->name, account.file);
+        rc = act_error_set(err, ACT_CONFIG,
+                           "'%s' is in a share of Azure Files, which is mounted with 'account_key' or 'sas_token': "
+                           "'%s' has neither",
+                           row->name, account.file);
     return rc;
 }
 
@@ -308,17 +300,15 @@ static int check_code(const struct config *config, struct act_error *err)
     if (rc < 0)
         return rc;
     if (account.folder)
-        rc = act_error_set(
-            err, ACT_CONFIG,
-            "'%s' is a folder store, which no node of Azure can reach: '%s' must be in Blob Storage",
-            account.file, code->name);
+        rc = act_error_set(err, ACT_CONFIG,
+                           "'%s' is a folder store, which no node of Azure can reach: '%s' must be in Blob Storage",
+                           account.file, code->name);
     else if (code->submit_with_url &&
              (credential_of(&account) == CREDENTIAL_SAS || act_streq(account.auth, "anonymous")))
-        rc = act_error_set(
-            err, ACT_CONFIG,
-            "'submit_with_url' of 'code_path' needs an 'account_key' in '%s', or a login, to sign URLs "
-            "that read one file; without 'submit_with_url' a sas_token will do",
-            account.file);
+        rc = act_error_set(err, ACT_CONFIG,
+                           "'submit_with_url' of 'code_path' needs an 'account_key' in '%s', or a login, to sign URLs "
+                           "that read one file; without 'submit_with_url' a sas_token will do",
+                           account.file);
     return rc;
 }
 
@@ -351,14 +341,13 @@ static char *store_of(const json_t *properties)
 {
     bool is_share = strcmp(codec_json_str(properties, "datastoreType", ""), "AzureFile") == 0;
 
-    return act_sprintf("%s%s/%s",
-                       is_share ? RUN_SHARE : "blob:", codec_json_str(properties, "accountName", ""),
+    return act_sprintf("%s%s/%s", is_share ? RUN_SHARE : "blob:", codec_json_str(properties, "accountName", ""),
                        codec_json_str(properties, is_share ? "fileShareName" : "containerName", ""));
 }
 
 /* For a repeated run, whose key is gone: the datastore is used if it still exists and leads to the same place. */
-static int find_volume(struct azureml *a, const struct run_folder *folder, const char *path,
-                       struct azureml_place *out, struct act_error *err)
+static int find_volume(struct azureml *a, const struct run_folder *folder, const char *path, struct azureml_place *out,
+                       struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look for the datastore '%s'", folder->datastore);
     struct datastore d = {.name = folder->datastore};
@@ -371,11 +360,10 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
     ACT_AUTOFREE char *store = store_of(json_object_get(get.response, "properties"));
 
     if (rc == 0 && (get.status == 404 || strcmp(store, folder->store) != 0))
-        rc = act_error_set(
-            err, ACT_CONFIG,
-            "the workspace '%s' has no datastore '%s' for '%s', which the job file of the first run "
-            "mounted as '%s' by its key; submit the job file again",
-            a->config->workspace.workspace_name, folder->datastore, folder->store, folder->name);
+        rc = act_error_set(err, ACT_CONFIG,
+                           "the workspace '%s' has no datastore '%s' for '%s', which the job file of the first run "
+                           "mounted as '%s' by its key; submit the job file again",
+                           a->config->workspace.workspace_name, folder->datastore, folder->store, folder->name);
     if (rc == 0)
         out->uri = act_sprintf("azureml://datastores/%s/paths/%s", folder->datastore, path);
     arm_call_release(&get);
@@ -392,8 +380,7 @@ static int find_folder(struct azureml *a, const struct run_folder *folder, struc
         return find_place(a, row, path, out, err);
     if (folder->datastore)
         return find_volume(a, folder, path, out, err);
-    return act_error_set(err, ACT_CONFIG, "the cluster '%s' has no folder '%s'", a->config->cluster,
-                         folder->name);
+    return act_error_set(err, ACT_CONFIG, "the cluster '%s' has no folder '%s'", a->config->cluster, folder->name);
 }
 
 /* What has no effect on folders, once. With submit_with_url the original linked to a URL, which is no folder; one of a
@@ -411,8 +398,7 @@ static void warn_of_settings(const struct config *config)
     if (with_url)
         act_warn("'submit_with_url' is for 'code_path' only: '%s' is mounted", with_url);
     if (cached)
-        act_warn("'blob_cache_timeout' of '%s' has no effect: datastores have no such setting any more",
-                 cached);
+        act_warn("'blob_cache_timeout' of '%s' has no effect: datastores have no such setting any more", cached);
 }
 
 int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct azureml_job_places *out,

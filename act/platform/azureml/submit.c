@@ -68,15 +68,13 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
     if (spec->argv.n == 0)
         return act_error_set(err, ACT_USAGE, "there is no command to run");
     if (!c->docker.image)
-        return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'docker.image' in '%s'", c->platform,
-                             c->file);
+        return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'docker.image' in '%s'", c->platform, c->file);
     if (!c->compute_target && a->kind != AZUREML_MANAGED)
-        return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'compute_target' in '%s'", c->platform,
-                             c->file);
+        return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'compute_target' in '%s'", c->platform, c->file);
     if (!c->compute_target && !c->azureml.instance_type)
-        return act_error_set(
-            err, ACT_CONFIG,
-            "'%s' has no compute_target; without one, azureml.instance_type must name a VM size", c->file);
+        return act_error_set(err, ACT_CONFIG,
+                             "'%s' has no compute_target; without one, azureml.instance_type must name a VM size",
+                             c->file);
     int rc = azureml_check_image(a, err);
     if (rc == 0)
         rc = azureml_check_stores(a, err);
@@ -129,10 +127,9 @@ static int look_again(struct azureml *a, const char *id, const json_t *body, con
 static int put_job(struct azureml *a, const struct run_spec *spec, const json_t *body, const char *token,
                    struct act_error *err)
 {
-    ACT_AUTOFREE char *what =
-        act_sprintf("submit '%s' to '%s' of the workspace '%s'", spec->id,
-                    a->config->compute_target ? a->config->compute_target : "serverless compute",
-                    a->config->workspace.workspace_name);
+    ACT_AUTOFREE char *what = act_sprintf("submit '%s' to '%s' of the workspace '%s'", spec->id,
+                                          a->config->compute_target ? a->config->compute_target : "serverless compute",
+                                          a->config->workspace.workspace_name);
     struct arm_call put = {.method = "PUT",
                            .what = what,
                            .url = job_url(a, spec->id),
@@ -141,8 +138,7 @@ static int put_job(struct azureml *a, const struct run_spec *spec, const json_t 
                            .body = json_deep_copy(body)};
     struct act_error said;
     int rc = arm_do(a->arm, &put, &said);
-    bool may_be_there =
-        rc < 0 && (put.status == 0 || put.status == 409 || put.status == 400 || put.status >= 500);
+    bool may_be_there = rc < 0 && (put.status == 0 || put.status == 409 || put.status == 400 || put.status >= 500);
 
     arm_call_release(&put);
     if (rc < 0 && may_be_there)
@@ -156,10 +152,9 @@ static int put_job(struct azureml *a, const struct run_spec *spec, const json_t 
 static void say_what_is_not_used(const struct config *c)
 {
     if (c->aks_compute_global_dispatch)
-        act_note(
-            "aks_compute_global_dispatch is not used, for jobs have no such member: the run waits for '%s' "
-            "alone",
-            c->compute_target);
+        act_note("aks_compute_global_dispatch is not used, for jobs have no such member: the run waits for '%s' "
+                 "alone",
+                 c->compute_target);
 }
 
 /* The token that a job needs to be its user, and the job itself. */
@@ -174,8 +169,7 @@ static int put_body(struct azureml *a, const struct run_spec *spec, const json_t
     return rc < 0 ? rc : put_job(a, spec, body, token, err);
 }
 
-static int submit_foreign(struct azureml *a, const struct platform_submission *submission,
-                          struct act_error *err)
+static int submit_foreign(struct azureml *a, const struct platform_submission *submission, struct act_error *err)
 {
     const struct run_spec *spec = submission->spec;
     CODEC_AUTOJSON json_t *response = NULL;
@@ -185,8 +179,7 @@ static int submit_foreign(struct azureml *a, const struct platform_submission *s
     if (rc < 0)
         return rc;
     if (!response)
-        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace any more",
-                             spec->resubmit_of);
+        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace any more", spec->resubmit_of);
     body = azureml_repeated_body(response, spec);
     *submission->asked = true;
     return put_body(a, spec, body, err);
@@ -228,10 +221,8 @@ static int cancel_job(struct azureml *a, const char *id, struct act_error *err)
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("cancel '%s'", id);
-    struct arm_call cancel = {.method = "POST",
-                              .what = what,
-                              .url = azureml_url(a, "/jobs/%s/cancel", id),
-                              .api_version = a->api_version};
+    struct arm_call cancel = {
+        .method = "POST", .what = what, .url = azureml_url(a, "/jobs/%s/cancel", id), .api_version = a->api_version};
     rc = arm_do(arm, &cancel, err);
     arm_call_release(&cancel);
     return rc;
@@ -250,7 +241,7 @@ int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struc
         return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
     rc = cancel_job(azureml_of(p), id, err);
     /* what has ended meanwhile is no longer cancelled: the service says 400 */
-    *out_was_final = rc == -ACT_FAIL && platform_status(p, &id, 1, &status, &ignored) == 0 &&
-                     run_state_is_final(status.state);
+    *out_was_final =
+        rc == -ACT_FAIL && platform_status(p, &id, 1, &status, &ignored) == 0 && run_state_is_final(status.state);
     return *out_was_final ? 0 : rc;
 }

@@ -80,8 +80,7 @@ static int local_limits(struct platform *p, struct platform_limits *out, struct 
         return act_error_set(err, ACT_NO_CAPACITY,
                              "gpu_per_node is %lld, and this machine has %d %s; set gpu_per_node to at most "
                              "%d, or leave it out",
-                             (long long)l->wanted_gpu_per_node, l->machine.slots, slot_word(l),
-                             l->machine.slots);
+                             (long long)l->wanted_gpu_per_node, l->machine.slots, slot_word(l), l->machine.slots);
     if (l->wanted_gpu_per_node > 0)
         per_node = (int)l->wanted_gpu_per_node;
     *out = (struct platform_limits){
@@ -101,8 +100,7 @@ static int check_mpirun(const struct run_spec *spec, struct act_error *err)
 
     if (spec->procs_per_node == 1 || mpirun)
         return 0;
-    return act_error_set(err, ACT_NOT_FOUND,
-                         "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
+    return act_error_set(err, ACT_NOT_FOUND, "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
 }
 
 static int local_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
@@ -112,12 +110,10 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
     if (spec->argv.n == 0)
         return act_error_set(err, ACT_USAGE, "there is no command to run");
     if (spec->nodes > 1)
-        return act_error_set(err, ACT_NO_CAPACITY,
-                             "the run needs %d nodes, and this machine is one; use at most -n %d",
+        return act_error_set(err, ACT_NO_CAPACITY, "the run needs %d nodes, and this machine is one; use at most -n %d",
                              spec->nodes, l->machine.slots);
     if (spec->gpus_per_node > l->machine.slots)
-        return act_error_set(err, ACT_NO_CAPACITY,
-                             "the run needs %d %s, and this machine has %d; use at most -n %d",
+        return act_error_set(err, ACT_NO_CAPACITY, "the run needs %d %s, and this machine has %d; use at most -n %d",
                              spec->gpus_per_node, slot_word(l), l->machine.slots, l->machine.slots);
     int rc = platform_check_mounts(spec, "this machine", err);
     return rc < 0 ? rc : check_mpirun(spec, err);
@@ -171,8 +167,7 @@ static int submit_again(const struct local *l, const char *dir, struct act_error
 }
 
 /* From now on the run exists; if its supervisor cannot be started, it is undone. */
-static int start_new(const struct local *l, const char *id, const char *dir, int lock_fd,
-                     struct act_error *err)
+static int start_new(const struct local *l, const char *id, const char *dir, int lock_fd, struct act_error *err)
 {
     struct act_error more;
     int rc = start_supervisor(l, dir, lock_fd, err);
@@ -182,8 +177,7 @@ static int start_new(const struct local *l, const char *id, const char *dir, int
     return rc;
 }
 
-static int local_submit(struct platform *p, const struct platform_submission *submission,
-                        struct act_error *err)
+static int local_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     const struct local *l = local_of(p);
     const char *id = submission->spec->id;
@@ -235,8 +229,8 @@ static bool supervises(pid_t pid, const char *dir)
     ACT_AUTOFREE char *words = words_of(pid, &len);
 
     return words && len > n && memcmp(words + len - n, dir, n) == 0 && words[len - n - 1] == '\0' &&
-           strcmp(act_path_basename(words), "act-node") == 0 &&
-           act_streq(words + strlen(words) + 1, "supervise") && kill(pid, 0) == 0;
+           strcmp(act_path_basename(words), "act-node") == 0 && act_streq(words + strlen(words) + 1, "supervise") &&
+           kill(pid, 0) == 0;
 }
 
 /* A pidfd of the supervisor of a run whose folder may be gone; -1: there is none. */

@@ -73,8 +73,8 @@ int local_machine_find(struct local_machine *out, struct act_error *err)
     if (!text || !*text)
         return 0;
     if (!act_int_from_text(text, &slots) || slots < 1 || slots > SLOTS_MAX)
-        return act_error_set(err, ACT_CONFIG, "ACT_LOCAL_SLOTS is '%s': it must be a number from 1 to %d",
-                             text, SLOTS_MAX);
+        return act_error_set(err, ACT_CONFIG, "ACT_LOCAL_SLOTS is '%s': it must be a number from 1 to %d", text,
+                             SLOTS_MAX);
     out->slots = (int)slots;
     return 0;
 }
@@ -198,8 +198,7 @@ static bool find_rank0(const char *id, struct environment *out)
     for (struct dirent *e; d && !found && (e = readdir(d));) {
         if (e->d_name[0] < '1' || e->d_name[0] > '9' || !read_environment(e->d_name, out))
             continue;
-        found =
-            act_streq(environment_get(out, "ACT_RUN_ID"), id) && act_streq(environment_get(out, "RANK"), "0");
+        found = act_streq(environment_get(out, "ACT_RUN_ID"), id) && act_streq(environment_get(out, "RANK"), "0");
         if (!found)
             free(out->text);
     }
@@ -303,8 +302,7 @@ int local_summary(struct platform *p, struct platform_summary *out, struct act_e
         return rc;
     out->has_gpus = machine->has_gpus;
     out->has_load = getloadavg(&out->load, 1) == 1;
-    *pool = (struct platform_pool){
-        .name = machine_name(), .is_default = true, .nodes = 1, .gpus = machine->slots};
+    *pool = (struct platform_pool){.name = machine_name(), .is_default = true, .nodes = 1, .gpus = machine->slots};
     for (size_t i = 0; i < runs.n; i++)
         count_run(&runs.v[i], pool);
     /* ACT_LOCAL_SLOTS may be lower than when they started */
@@ -407,8 +405,7 @@ static void examine_runs(struct platform *p, struct platform_findings *findings)
     struct act_error err;
 
     if (act_can_write_in(runs, &err) < 0)
-        platform_findings_add(findings, false, what, "%s; ACT_HOME names another place",
-                              act_error_text(&err));
+        platform_findings_add(findings, false, what, "%s; ACT_HOME names another place", act_error_text(&err));
     else
         platform_findings_add(findings, true, what, "'%s'%s", runs,
                               access(runs, F_OK) == 0 ? "" : ", made with the first run");

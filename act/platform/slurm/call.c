@@ -5,8 +5,7 @@
 
 int slurm_site(struct slurm *s, struct site **out, struct act_error *err)
 {
-    const struct site_options options = {
-        .login = s->config.login, .root = s->config.root, .only_look = s->only_look};
+    const struct site_options options = {.login = s->config.login, .root = s->config.root, .only_look = s->only_look};
     int rc = s->site ? 0 : site_open(&options, &s->site, err);
 
     *out = s->site;
@@ -23,8 +22,7 @@ static const struct {
     {"Socket timed out", ACT_TEMPORARY, true, NULL},
     {"Zero Bytes were transmitted", ACT_TEMPORARY, true, NULL},
     {"Unexpected message received", ACT_TEMPORARY, true, NULL},
-    {"Unable to contact slurm controller", ACT_TEMPORARY, false,
-     "the cluster's controller does not answer; try again"},
+    {"Unable to contact slurm controller", ACT_TEMPORARY, false, "the cluster's controller does not answer; try again"},
     {"standby mode", ACT_TEMPORARY, false, "the cluster's controller does not answer; try again"},
     {"temporarily unable to accept job", ACT_TEMPORARY, false, NULL},
     {"Resource temporarily unavailable", ACT_TEMPORARY, false, NULL},
@@ -35,8 +33,7 @@ static const struct {
     {"process configuration file", ACT_CONFIG, false, "see $SLURM_CONF"},
     {"nvalid partition", ACT_CONFIG, false, NULL},
     {"nvalid account", ACT_CONFIG, false, "set slurm.account; 'sacctmgr show assoc user=$USER' lists yours"},
-    {"nvalid qos", ACT_CONFIG, false,
-     "set slurm.qos; 'sacctmgr show assoc user=$USER format=account,qos' lists yours"},
+    {"nvalid qos", ACT_CONFIG, false, "set slurm.qos; 'sacctmgr show assoc user=$USER format=account,qos' lists yours"},
     {"nvalid feature", ACT_CONFIG, false, "'sinfo -o \"%N %f\"' lists what slurm.constraint may name"},
     {"nvalid generic resource", ACT_CONFIG, false, "'sinfo -o \"%N %G\"' lists what slurm.gres may name"},
     {"nvalid node name", ACT_CONFIG, false, "see slurm.nodelist and slurm.exclude"},
@@ -94,12 +91,11 @@ int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char
     if (rc == -ACT_NOT_FOUND)
         rc = s->config.login
                  ? act_error_set(err, ACT_NOT_FOUND,
-                                 "%s is not on '%s': slurm.login must be a login node of the cluster",
-                                 argv[0], s->config.login)
-                 : act_error_set(
-                       err, ACT_NOT_FOUND,
-                       "%s is not on this machine: run on a login node, or set slurm.login: user@host",
-                       argv[0]);
+                                 "%s is not on '%s': slurm.login must be a login node of the cluster", argv[0],
+                                 s->config.login)
+                 : act_error_set(err, ACT_NOT_FOUND,
+                                 "%s is not on this machine: run on a login node, or set slurm.login: user@host",
+                                 argv[0]);
     *out_unclear = rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
     if (rc == 0 && result.status != 0) {
         ACT_AUTOFREE char *complaint = slurm_complaint(result.err);

@@ -16,11 +16,10 @@ static void add_node(struct platform_nodes *nodes, const char *name, int procs_p
 {
     int rank = (int)nodes->n;
 
-    ACT_PUSH(nodes->v, nodes->n,
-             (struct platform_node){.name = act_strdup(name),
-                                    .rank = rank,
-                                    .first_rank = rank * procs_per_node,
-                                    .n_ranks = procs_per_node});
+    ACT_PUSH(
+        nodes->v, nodes->n,
+        (struct platform_node){
+            .name = act_strdup(name), .rank = rank, .first_rank = rank * procs_per_node, .n_ranks = procs_per_node});
 }
 
 static struct platform_node *find_node(const struct platform_nodes *nodes, const char *name)
@@ -74,8 +73,7 @@ static void read_resources(const char *line, struct platform_node *const *by_nam
         return;
     slurm_hosts(list, &names);
     for (size_t i = 0; i < names.n; i++) {
-        struct platform_node **found =
-            bsearch(names.v[i], by_name, n, sizeof(struct platform_node *), against_name);
+        struct platform_node **found = bsearch(names.v[i], by_name, n, sizeof(struct platform_node *), against_name);
         if (!found)
             continue;
         struct platform_node *node = *found;
@@ -110,8 +108,8 @@ static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struc
 
     for (size_t i = 0; i < nodes->n; i++)
         act_buf_addf(&list, "%s%s", i ? "," : "", nodes->v[i].name);
-    const char *const argv[] = {
-        "sinfo", "--noheader", "-N", "-n", list.data, "-O", FIELD("NodeList") LAST("StateLong"), NULL};
+    const char *const argv[] = {"sinfo", "--noheader", "-N", "-n", list.data, "-O", FIELD("NodeList") LAST("StateLong"),
+                                NULL};
     ACT_AUTOFREE char *text = NULL;
     int rc = slurm_run(s, argv, &text, err);
     for (char *at = text; rc == 0 && slurm_next_row(&at, f, 2);) {
@@ -127,8 +125,7 @@ static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struc
 
 /* If Slurm has forgotten the job, or, while it ends, the nodes already released: the node list that it gave the
  * agent. */
-static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_node,
-                                struct platform_nodes *out)
+static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_node, struct platform_nodes *out)
 {
     struct platform_nodes all = {0};
     ACT_AUTOFREE char *text = NULL;
@@ -196,14 +193,12 @@ static int find_shell_node(const char *id, const char *name, const struct platfo
     *out = name ? find_node(nodes, name) : nodes->v;
     for (size_t i = 0; !*out && i < nodes->n; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", nodes->v[i].name);
-    return *out ? 0
-                : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %s", id, name,
-                                names.data);
+    return *out ? 0 : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %s", id, name, names.data);
 }
 
 /* The agent's scratch folder is named after the user's uid, which only the node knows. */
-static void push_code_root(const struct slurm *s, const struct run_spec *spec,
-                           const struct platform_node *node, struct act_strv *out)
+static void push_code_root(const struct slurm *s, const struct run_spec *spec, const struct platform_node *node,
+                           struct act_strv *out)
 {
     ACT_AUTOFREE char *run = site_run_dir(s->site, spec->id);
 
@@ -220,8 +215,7 @@ static void push_code_root(const struct slurm *s, const struct run_spec *spec,
 }
 
 static void shell_words(const struct slurm *s, const struct run_spec *spec, int64_t job,
-                        const struct platform_node *node, const struct act_strv *command,
-                        struct act_strv *out)
+                        const struct platform_node *node, const struct act_strv *command, struct act_strv *out)
 {
     act_strv_push(out, "srun");
     act_strv_pushf(out, "--jobid=%lld", (long long)job);
@@ -229,8 +223,7 @@ static void shell_words(const struct slurm *s, const struct run_spec *spec, int6
     act_strv_push(out, "--nodes=1");
     act_strv_push(out, "--ntasks=1");
     act_strv_pushf(out, "--nodelist=%s", node->name);
-    if (isatty(STDIN_FILENO) &&
-        isatty(STDOUT_FILENO)) /* else redirected output would get a terminal's line ends */
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else redirected output would get a terminal's line ends */
         act_strv_push(out, "--pty");
     push_code_root(s, spec, node, out);
     act_strv_push(out, "env");
@@ -245,8 +238,8 @@ static void shell_words(const struct slurm *s, const struct run_spec *spec, int6
     }
 }
 
-static int shell_of(struct slurm *s, const struct run_spec *spec, const char *node,
-                    const struct act_strv *command, struct act_strv *out_argv, struct act_error *err)
+static int shell_of(struct slurm *s, const struct run_spec *spec, const char *node, const struct act_strv *command,
+                    struct act_strv *out_argv, struct act_error *err)
 {
     const struct platform_node *where = NULL;
     ACT_AUTO(platform_nodes) nodes = {0};
@@ -369,8 +362,7 @@ static struct platform_pool *pool_of(struct platform_summary *summary, const cha
         return pool;
     ACT_GROW(summary->pools, summary->n_pools);
     pool = &summary->pools[summary->n_pools++];
-    *pool =
-        (struct platform_pool){.name = act_strndup(partition, len - is_default), .is_default = is_default};
+    *pool = (struct platform_pool){.name = act_strndup(partition, len - is_default), .is_default = is_default};
     return pool;
 }
 
@@ -404,8 +396,7 @@ static int job_gpus(const char *nodes, const char *per_node, const char *per_job
 
     if (counted)
         return counted;
-    return on_each ? slurm_count(on_each * (int64_t)slurm_count(strtol(nodes, NULL, 10)))
-                   : slurm_gpus(per_job);
+    return on_each ? slurm_count(on_each * (int64_t)slurm_count(strtol(nodes, NULL, 10))) : slurm_gpus(per_job);
 }
 
 static void count_job(bool runs, int gpus, struct platform_pool *pool)
@@ -466,9 +457,8 @@ int slurm_summary(struct platform *p, struct platform_summary *out, struct act_e
 /* ---- jobs ---- */
 
 enum { J_ID, J_USER, J_LIST, J_USED, J_LIMIT, J_NODES, J_PER_NODE, J_PER_JOB, J_ALLOCATED, J_NAME, J_COUNT };
-const char slurm_running_fields[] =
-    FIELD("JobArrayID") FIELD("UserName") FIELD("NodeList") FIELD("TimeUsed") FIELD("TimeLimit")
-        FIELD("NumNodes") FIELD("tres-per-node") FIELD("tres-per-job") FIELD("tres-alloc") LAST("Name");
+const char slurm_running_fields[] = FIELD("JobArrayID") FIELD("UserName") FIELD("NodeList") FIELD("TimeUsed")
+    FIELD("TimeLimit") FIELD("NumNodes") FIELD("tres-per-node") FIELD("tres-per-job") FIELD("tres-alloc") LAST("Name");
 
 static int longest_first(const void *a, const void *b)
 {

@@ -70,8 +70,8 @@ static void examine_partition(struct slurm *s, char *text, struct platform_findi
 
     if (!find_partition(text, wanted, found, &names))
         platform_findings_add(findings, false, what, "%s%s%s; set slurm.partition to one of: %s",
-                              wanted ? "there is none called '" : "none is the cluster's default",
-                              wanted ? wanted : "", wanted ? "'" : "", names.data ? names.data : "none");
+                              wanted ? "there is none called '" : "none is the cluster's default", wanted ? wanted : "",
+                              wanted ? "'" : "", names.data ? names.data : "none");
     else if (strcmp(found[P_UP], "up") != 0)
         platform_findings_add(findings, false, what, "'%s' is %s: runs wait until an administrator opens it",
                               found[P_NAME], found[P_UP]);
@@ -132,8 +132,7 @@ static void examine_agent(struct slurm *s, struct platform_findings *findings)
     if (site_find_agent(s->site, &path, &there, &err) < 0)
         platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else
-        platform_findings_add(findings, true, what, there ? "'%s'" : "copied to '%s' at the first submit",
-                              path);
+        platform_findings_add(findings, true, what, there ? "'%s'" : "copied to '%s' at the first submit", path);
 }
 
 static void examine_launcher(struct slurm *s, struct platform_findings *findings)

@@ -12,8 +12,7 @@ void slurm_views_release(struct slurm_view *views, size_t n)
         free(views[i].nodes);
 }
 
-int slurm_write_status(struct slurm *s, const char *id, const struct run_status *status,
-                       struct act_error *err)
+int slurm_write_status(struct slurm *s, const char *id, const struct run_status *status, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *json = run_status_to_json(status);
     ACT_AUTOFREE char *line = codec_json_line(json);
@@ -39,8 +38,7 @@ static void release_answer(struct answer *a)
 
 static int ask_queue(struct slurm *s, struct answer *out, struct act_error *err)
 {
-    const char *const argv[] = {"squeue", "--noheader", "--states=all", "--me", "-O", slurm_squeue_fields,
-                                NULL};
+    const char *const argv[] = {"squeue", "--noheader", "--states=all", "--me", "-O", slurm_squeue_fields, NULL};
     int rc = slurm_run(s, argv, &out->text, err);
 
     if (rc == 0) {
@@ -54,8 +52,7 @@ static int ask_queue(struct slurm *s, struct answer *out, struct act_error *err)
 static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
 {
     static const char delimiter[] = "--delimiter=" SLURM_SEPARATOR;
-    const char *const argv[] = {
-        "sacct", "-n", "-X", "-P", delimiter, "-j", job_list, "-o", slurm_sacct_fields, NULL};
+    const char *const argv[] = {"sacct", "-n", "-X", "-P", delimiter, "-j", job_list, "-o", slurm_sacct_fields, NULL};
     struct act_error err;
 
     if (s->no_accounting)
@@ -100,8 +97,7 @@ static bool is_array_text(const char *job)
 static bool needs_queue(const struct look *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (l->states[i].there &&
-            (!run_state_is_final(l->states[i].status.state) || is_array_text(l->states[i].job)))
+        if (l->states[i].there && (!run_state_is_final(l->states[i].status.state) || is_array_text(l->states[i].job)))
             return true;
     return false;
 }
@@ -224,8 +220,7 @@ static void fill_view(struct look *l, size_t i, struct slurm_view *out)
         keep(l, i, &out->status);
 }
 
-int slurm_look(struct slurm *s, const char *const *ids, size_t n, struct slurm_view *out,
-               struct act_error *err)
+int slurm_look(struct slurm *s, const char *const *ids, size_t n, struct slurm_view *out, struct act_error *err)
 {
     struct look l = {.s = s,
                      .ids = act_calloc(n, sizeof(*l.ids)),

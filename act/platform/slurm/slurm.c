@@ -89,8 +89,7 @@ static enum method choose(const struct slurm_view *view, bool at_once, int64_t w
     return waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
 }
 
-static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_view *view,
-                   struct act_error *err)
+static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_view *view, struct act_error *err)
 {
     enum { KILL_MS = 60000, STEP_MIN_MS = 20, STEP_MAX_MS = 1000 }; /* Slurm's KillWait is 30 s */
     int64_t start = act_now_monotonic_ms(), waited = 0;
@@ -101,8 +100,8 @@ static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_v
     while (rc == 0 && !run_state_is_final(view->status.state)) {
         enum method how = choose(view, at_once, waited);
         if (waited > run_abort_wait_ms() + KILL_MS)
-            return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)",
-                                 id, (long long)view->job);
+            return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)", id,
+                                 (long long)view->job);
         if (how > told)
             rc = tell(s, view, how, &told, err);
         if (rc < 0)
@@ -140,8 +139,8 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
         bool no_file = rc < 0 && rc != -ACT_TEMPORARY; /* disk full: Slurm can end the job all the same */
         if (view.job && (rc == 0 || no_file))
             rc = end_job(s, id, no_file, &view, err);
-        if (rc == 0 && (view.by_slurm ||
-                        !view.job)) /* without a job: the submitting client, or the agent, sees the file */
+        if (rc == 0 &&
+            (view.by_slurm || !view.job)) /* without a job: the submitting client, or the agent, sees the file */
             rc = note_abort(s, id, &view, err);
     }
     slurm_views_release(&view, 1);
@@ -183,8 +182,7 @@ static int slurm_list(struct platform *p, struct act_strv *out_ids, struct act_e
 /* Prints one digit per path: whether it is a folder. */
 #define ARE_FOLDERS "for path; do [ -d \"$path\" ] && printf 1 || printf 0; done"
 
-static int ask_for_folders(struct site *site, const struct act_strv *paths, bool *out_there,
-                           struct act_error *err)
+static int ask_for_folders(struct site *site, const struct act_strv *paths, bool *out_there, struct act_error *err)
 {
     static const char *const words[] = {"sh", "-c", ARE_FOLDERS, "sh"};
     ACT_AUTO(act_strv) argv = {0};
@@ -201,8 +199,8 @@ static int ask_for_folders(struct site *site, const struct act_strv *paths, bool
 }
 
 /* Without a login node, the store at the root is like any other: this machine sees it. */
-static int slurm_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there,
-                             char **out_store, struct act_error *err)
+static int slurm_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
+                             struct act_error *err)
 {
     struct slurm *s = slurm_of(p);
     struct act_strv places = {0};
@@ -350,8 +348,7 @@ static void slurm_set_time_limit(struct config *config, int64_t s)
 }
 
 /* How the nodes start the processes, and in which image. */
-static void slurm_describe(const struct config *config, const struct platform_asked *asked,
-                           struct run_spec *spec)
+static void slurm_describe(const struct config *config, const struct platform_asked *asked, struct run_spec *spec)
 {
     const struct config_slurm *c = &config->slurm;
 

@@ -58,8 +58,7 @@ int slurm_look(struct slurm *s, const char *const *ids, size_t n, struct slurm_v
                struct act_error *err) ACT_NODISCARD;
 void slurm_views_release(struct slurm_view *views, size_t n);
 /* One run, which must exist. */
-int slurm_look_one(struct slurm *s, const char *id, struct slurm_view *out,
-                   struct act_error *err) ACT_NODISCARD;
+int slurm_look_one(struct slurm *s, const char *id, struct slurm_view *out, struct act_error *err) ACT_NODISCARD;
 int slurm_write_status(struct slurm *s, const char *id, const struct run_status *status,
                        struct act_error *err) ACT_NODISCARD;
 int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
@@ -67,11 +66,9 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
 /* ---- submit.c */
 
 int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-int slurm_submit(struct platform *p, const struct platform_submission *submission,
-                 struct act_error *err) ACT_NODISCARD;
+int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err) ACT_NODISCARD;
 /* The arguments for sbatch, and the script it is given. */
-void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir,
-                        struct act_strv *out);
+void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out);
 char *slurm_job_script(const char *agent, const char *run_dir); /* new string */
 /* "5", for an array "5_[0-3]", a new string; and the inverse. */
 char *slurm_job_text(const struct slurm *s, int64_t job);
@@ -83,8 +80,7 @@ void slurm_examine(struct platform *p, struct platform_findings *findings);
 
 /* ---- cluster.c */
 
-int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out,
-                struct act_error *err) ACT_NODISCARD;
+int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
 int slurm_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
 int slurm_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;

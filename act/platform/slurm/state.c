@@ -30,8 +30,7 @@ static const struct state {
     {"REQUEUE_FED", RUN_QUEUED, 0, "Slurm queues it again"},
     {"REQUEUE_HOLD", RUN_QUEUED, 0, "queued again and held: it waits for 'scontrol release'"},
     {"RESV_DEL_HOLD", RUN_QUEUED, 0, "held, its reservation was deleted: it waits for 'scontrol release'"},
-    {"SPECIAL_EXIT", RUN_QUEUED, 0,
-     "queued again and held after a special exit: it waits for 'scontrol release'"},
+    {"SPECIAL_EXIT", RUN_QUEUED, 0, "queued again and held after a special exit: it waits for 'scontrol release'"},
     {"SUSPENDED", RUN_QUEUED, 0, "Slurm has suspended it"},
     {"STOPPED", RUN_QUEUED, 0, "its processes were stopped by a signal"},
     {"RUNNING", RUN_RUNNING, 0, ""},
@@ -72,22 +71,19 @@ static const struct reason {
     {"Cleaning", "waits for the end of its last attempt"},
     {"JobArrayTaskLimit", "waits for other tasks of its array"},
     {"PartitionNodeLimit",
-     "will not start: the partition does not have, or does not give, so many nodes; " ABORT_AND
-     "a smaller -n"},
-    {"PartitionTimeLimit",
-     "will not start: slurm.time is more than the partition allows; " ABORT_AND "a shorter one"},
-    {"PartitionConfig", "will not start: the partition cannot give what it asks for; " ABORT_AND
-                        "less, or in another slurm.partition"},
+     "will not start: the partition does not have, or does not give, so many nodes; " ABORT_AND "a smaller -n"},
+    {"PartitionTimeLimit", "will not start: slurm.time is more than the partition allows; " ABORT_AND "a shorter one"},
+    {"PartitionConfig",
+     "will not start: the partition cannot give what it asks for; " ABORT_AND "less, or in another slurm.partition"},
     {"PartitionDown", "waits: its partition is down"},
     {"PartitionInactive", "waits: its partition takes no jobs"},
-    {"BadConstraints", "will not start: no node is as it asks; " ABORT_AND
-                       "another slurm.constraint, or fewer GPUs on each node"},
+    {"BadConstraints",
+     "will not start: no node is as it asks; " ABORT_AND "another slurm.constraint, or fewer GPUs on each node"},
     {"NodeDown", "waits: a node it needs is down"},
     {"ReqNodeNotAvail*", "waits: nodes it needs are down, drained or reserved"},
     {"Nodes required for job are *", "waits: nodes it needs are down, drained or reserved"},
     {"Reservation", "waits for its reservation to begin"},
-    {"ReservationDeleted",
-     "will not start: its reservation was deleted; " ABORT_AND "another slurm.reservation"},
+    {"ReservationDeleted", "will not start: its reservation was deleted; " ABORT_AND "another slurm.reservation"},
     {"InvalidAccount", "will not start: its account is not valid; " ABORT_AND "another slurm.account"},
     {"InvalidQOS", "will not start: its QOS is not valid; " ABORT_AND "another slurm.qos"},
     {"AccountNotAllowed", "will not start: the partition does not take its account; " ABORT_AND "another"},
@@ -98,8 +94,7 @@ static const struct reason {
     {"AssocMaxWallDurationPerJobLimit",
      "will not start: slurm.time is more than its account allows; " ABORT_AND "a shorter one"},
     {"QOSMax*PerJob*", "will not start: it asks for more than its QOS allows one job; " ABORT_AND "less"},
-    {"QOSMin*",
-     "will not start: it asks for less than its QOS is for; " ABORT_AND "more, or another slurm.qos"},
+    {"QOSMin*", "will not start: it asks for less than its QOS is for; " ABORT_AND "more, or another slurm.qos"},
     {"QOSGrp*", "waits: all runs of its QOS together are at their limit"},
     {"QOSMax*", "waits: your runs in this QOS are at their limit"},
     {"QOSUsageThreshold", "waits: the usage threshold of its QOS is reached"},
@@ -108,13 +103,11 @@ static const struct reason {
     {"QOSTimeLimit", "will not start: slurm.time is more than its QOS allows; " ABORT_AND "a shorter one"},
     {"AssocGrp*Minutes*", "waits: its account has used up its time; ask who manages the account"},
     {"AssocGrp*", "waits: all runs of its account together are at their limit"},
-    {"AssocMax*PerJob*",
-     "will not start: it asks for more than its account allows one job; " ABORT_AND "less"},
+    {"AssocMax*PerJob*", "will not start: it asks for more than its account allows one job; " ABORT_AND "less"},
     {"AssocMax*", "waits: your runs in this account are at their limit"},
     {"AssociationJobLimit", "waits: its account has as many jobs as it may"},
     {"AssociationResourceLimit", "waits: a limit of its account is reached"},
-    {"AssociationTimeLimit",
-     "will not start: slurm.time is more than its account allows; " ABORT_AND "a shorter one"},
+    {"AssociationTimeLimit", "will not start: slurm.time is more than its account allows; " ABORT_AND "a shorter one"},
     {"MaxGRESPerAccount", "waits: all runs of its account together have as many GPUs as they may"},
     {"Max*PerAccount", "waits: all runs of its account together are at their limit"},
     {"Licenses", "waits for licences"},
@@ -182,8 +175,8 @@ static void explain_waiting(const struct slurm_job *job, char *out, size_t size)
 
 static void explain_failure(const struct slurm_job *job, struct run_status *out)
 {
-    bool not_launched = job->exit_signal == NO_SUCH_OUTPUT || (!job->exit_signal && !job->exit_status &&
-                                                               strcmp(job->reason, "JobLaunchFailure") == 0);
+    bool not_launched = job->exit_signal == NO_SUCH_OUTPUT ||
+                        (!job->exit_signal && !job->exit_status && strcmp(job->reason, "JobLaunchFailure") == 0);
 
     if (job->exit_signal == SIGUSR2) { /* sent by 'a abort' to an agent that was not up yet */
         out->state = RUN_CANCELED;
@@ -206,12 +199,11 @@ static void explain_failure(const struct slurm_job *job, struct run_status *out)
                  "a task of its array ended with status %d: see system_logs/slurm.txt", out->exit_status);
     else if (job->exit_signal)
         snprintf(out->reason, sizeof(out->reason),
-                 "its agent was killed by signal %d (%s) before it could say how the run ended",
-                 job->exit_signal, strsignal(job->exit_signal));
+                 "its agent was killed by signal %d (%s) before it could say how the run ended", job->exit_signal,
+                 strsignal(job->exit_signal));
     else
         snprintf(out->reason, sizeof(out->reason),
-                 "ended with status %d, and its agent has not said why: see system_logs/slurm.txt",
-                 job->exit_status);
+                 "ended with status %d, and its agent has not said why: see system_logs/slurm.txt", job->exit_status);
 }
 
 static void explain_cancelling(const struct slurm_job *job, struct run_status *out)
@@ -235,8 +227,8 @@ void slurm_status_of(const struct slurm_job *job, struct run_status *out)
     if (!s)
         snprintf(out->reason, sizeof(out->reason), "Slurm calls it '%.100s'", job->state);
     else if (s->text)
-        snprintf(out->reason, sizeof(out->reason), s->text[0] && s->state != RUN_RUNNING ? "%s (%s)" : "%s",
-                 s->text, s->word);
+        snprintf(out->reason, sizeof(out->reason), s->text[0] && s->state != RUN_RUNNING ? "%s (%s)" : "%s", s->text,
+                 s->word);
     else if (s->state == RUN_QUEUED)
         explain_waiting(job, out->reason, sizeof(out->reason));
     else if (s->state == RUN_FAILED)
@@ -356,8 +348,7 @@ bool slurm_needs_past(const struct slurm_known *known)
 {
     if (!known->job || record_stands(known->said, known->queue))
         return false;
-    return !known->queue ||
-           slurm_state_of(known->queue->state) == RUN_CANCELED; /* only sacct knows by whom */
+    return !known->queue || slurm_state_of(known->queue->state) == RUN_CANCELED; /* only sacct knows by whom */
 }
 
 bool slurm_needs_record(const struct slurm_known *known)
@@ -372,16 +363,15 @@ static bool may_still_say(const struct slurm_known *k, const struct slurm_job *j
 {
     int64_t age = k->now_unix_s - job->end_unix_s;
 
-    return !job->in_array && has_begun(k->said) && is_current(k->said, job) && job->end_unix_s &&
-           age >= -ALIVE_S && age < LAST_WORD_S;
+    return !job->in_array && has_begun(k->said) && is_current(k->said, job) && job->end_unix_s && age >= -ALIVE_S &&
+           age < LAST_WORD_S;
 }
 
 static void say_ending(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)
 {
     *out = *k->said;
     out->state = RUN_RUNNING;
-    snprintf(out->reason, sizeof(out->reason), "it has ended (%.40s); its agent's last word is awaited",
-             job->state);
+    snprintf(out->reason, sizeof(out->reason), "it has ended (%.40s); its agent's last word is awaited", job->state);
 }
 
 /* Slurm takes minutes to notice a lost node; its agent's heartbeat stops at once. */
@@ -392,8 +382,7 @@ static void note_silence(const struct slurm_known *k, struct run_status *out)
     if (*out->reason || !k->said->heartbeat_unix_s || k->now_unix_s - k->said->heartbeat_unix_s <= ALIVE_S)
         return;
     act_time_to_iso(k->said->heartbeat_unix_s, iso);
-    snprintf(out->reason, sizeof(out->reason), "its agent was last heard of at %.10s %.8s UTC", iso,
-             iso + 11);
+    snprintf(out->reason, sizeof(out->reason), "its agent was last heard of at %.10s %.8s UTC", iso, iso + 11);
 }
 
 /* Slurm runs it: the agent's record is more precise, if it is about this attempt. */
@@ -410,8 +399,7 @@ static void merge_active(const struct slurm_known *k, const struct slurm_job *jo
         out->started_unix_s = k->said->started_unix_s;
     out->heartbeat_unix_s = k->said->heartbeat_unix_s;
     if (!*out->reason)
-        snprintf(out->reason, sizeof(out->reason), "%s",
-                 k->said->state == RUN_RUNNING ? k->said->reason : "");
+        snprintf(out->reason, sizeof(out->reason), "%s", k->said->state == RUN_RUNNING ? k->said->reason : "");
     note_silence(k, out);
 }
 
@@ -436,8 +424,7 @@ static void merge_forgotten(const struct slurm_known *k, struct run_status *out)
                  "lost: it was never handed to Slurm (the submission was interrupted)");
     else if (has_begun(k->said))
         snprintf(out->reason, sizeof(out->reason),
-                 "lost: Slurm no longer knows job %lld and its agent has not said how it ended",
-                 (long long)k->job);
+                 "lost: Slurm no longer knows job %lld and its agent has not said how it ended", (long long)k->job);
     else
         snprintf(out->reason, sizeof(out->reason),
                  "lost: Slurm no longer knows job %lld, and its agent has never begun", (long long)k->job);

@@ -20,10 +20,10 @@
 #include "platform/slurm/slurm_internal.h"
 
 enum {
-    CALL_S = 120,     /* no sbatch is started later than this after the claim, and one takes 60 s at most */
-    CLAIM_S = 200,    /* after that another client may go on */
-    HANDOVER_S = 600, /* all in all */
-    WAIT_MS = 100,    /* between looks for another client's job */
+    CALL_S = 120,         /* no sbatch is started later than this after the claim, and one takes 60 s at most */
+    CLAIM_S = 200,        /* after that another client may go on */
+    HANDOVER_S = 600,     /* all in all */
+    WAIT_MS = 100,        /* between looks for another client's job */
     SIGNAL_MAX_S = 65535, /* sbatch(1), --signal */
     CLAIM_NAME = 32
 };
@@ -31,10 +31,10 @@ enum {
 /* ---- the arguments ---- */
 
 /* Options that would break what ACT relies on. */
-static const char *const own_options[] = {
-    "--job-name",  "-J",       "--output",      "-o",          "--chdir",    "-D",
-    "--comment",   "--wrap",   "--wait",        "--test-only", "--parsable", "-W",
-    "--open-mode", "--signal", "--export-file", "--nodes",     "-N",         "--ntasks-per-node"};
+static const char *const own_options[] = {"--job-name", "-J",        "--output",         "-o",       "--chdir",
+                                          "-D",         "--comment", "--wrap",           "--wait",   "--test-only",
+                                          "--parsable", "-W",        "--open-mode",      "--signal", "--export-file",
+                                          "--nodes",    "-N",        "--ntasks-per-node"};
 
 static bool is_option(const char *word, const char *option)
 {
@@ -67,13 +67,11 @@ static int check_container(const struct slurm *s, struct act_error *err)
             "pyxis or none",
             s->image);
     if (act_streq(container, "pyxis") && s->image && !act_streq(s->config.launcher, "srun"))
-        return act_error_set(
-            err, ACT_CONFIG,
-            "slurm.container is pyxis, which is a part of srun: set slurm.launcher to srun, or use "
-            "apptainer");
-    if (container && !act_streq(container, "none") && !s->image)
         return act_error_set(err, ACT_CONFIG,
-                             "slurm.container is '%s', and there is no docker.image for it to run",
+                             "slurm.container is pyxis, which is a part of srun: set slurm.launcher to srun, or use "
+                             "apptainer");
+    if (container && !act_streq(container, "none") && !s->image)
+        return act_error_set(err, ACT_CONFIG, "slurm.container is '%s', and there is no docker.image for it to run",
                              container);
     return 0;
 }
@@ -125,8 +123,7 @@ static void push_output(const char *run_dir, struct act_strv *out)
     act_strv_take(out, act_buf_steal(&b));
 }
 
-void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir,
-                        struct act_strv *out)
+void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out)
 {
     const struct config_slurm *c = &s->config;
 
@@ -245,9 +242,8 @@ static char *new_claim(const char *id)
 {
     ACT_AUTOFREE char *world = process_world();
     ACT_AUTOFREE char *nonce = run_id_new("claim", act_now_unix_s());
-    CODEC_AUTOJSON json_t *json =
-        json_pack("{s:s, s:s, s:s, s:I, s:I}", "run", id, "nonce", nonce, "world", world, "pid",
-                  (json_int_t)getpid(), "start", (json_int_t)process_start(getpid()));
+    CODEC_AUTOJSON json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:I}", "run", id, "nonce", nonce, "world", world,
+                                            "pid", (json_int_t)getpid(), "start", (json_int_t)process_start(getpid()));
     return codec_json_line(json);
 }
 
@@ -337,9 +333,8 @@ static void hint_gpus(struct handover *h, struct act_error *err)
         act_error_hint(err, "the nodes have no GPUs, and the run asks for %d on each: set slurm.gres to none",
                        h->spec->gpus_per_node);
     else if (most > 0 && most < h->spec->gpus_per_node)
-        act_error_hint(err,
-                       "a node has at most %d GPUs, and the run asks for %d on each: set gpu_per_node to %d",
-                       most, h->spec->gpus_per_node, most);
+        act_error_hint(err, "a node has at most %d GPUs, and the run asks for %d on each: set gpu_per_node to %d", most,
+                       h->spec->gpus_per_node, most);
 }
 
 static void hint_partitions(struct handover *h, struct act_error *err)

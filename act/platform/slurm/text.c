@@ -141,8 +141,7 @@ static int64_t id_line(const char *line, size_t len)
 
     while (digits < len && isdigit((unsigned char)line[digits]))
         digits++;
-    return digits && digits <= DIGITS_MAX && (digits == len || line[digits] == ';') ? leading_number(line)
-                                                                                    : 0;
+    return digits && digits <= DIGITS_MAX && (digits == len || line[digits] == ';') ? leading_number(line) : 0;
 }
 
 int64_t slurm_id_from_sbatch(const char *text)
@@ -198,8 +197,8 @@ int64_t slurm_time(const char *text)
     struct tm tm = {0};
     int end = 0;
 
-    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-               &tm.tm_min, &tm.tm_sec, &end) != 6 ||
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+               &tm.tm_sec, &end) != 6 ||
         text[end])
         return 0;
     tm.tm_year -= 1900;
@@ -332,8 +331,8 @@ char *slurm_node_state(const char *text)
 static void add_hosts(const char *before, const char *pattern, size_t len, int depth, struct act_strv *out);
 
 /* One range of a bracket, "07-09" or "5"; the text before and after the bracket goes with every number. */
-static void add_range(const char *before, const char *range, size_t len, const char *rest, size_t rest_len,
-                      int depth, struct act_strv *out)
+static void add_range(const char *before, const char *range, size_t len, const char *rest, size_t rest_len, int depth,
+                      struct act_strv *out)
 {
     const char *dash = memchr(range, '-', len);
     size_t digits = dash ? (size_t)(dash - range) : len;
