@@ -43,9 +43,10 @@ char *act_strdup(const char *s)
 
 void act_str_replace(char **text, const char *by)
 {
-    ACT_AUTOFREE char *old = *text;
+    char *old = *text;
 
     *text = act_strdup(by);
+    free(old);
 }
 
 char *act_strndup(const char *s, size_t len)
