@@ -42,11 +42,18 @@ struct work {
     void (*run)(void *arg);
     void (*done)(void *arg);
     void *arg;
+    struct engine_lane *lane; /* or NULL */
     struct work *next;
 };
 
 struct work_list {
     struct work *first, **end;
+};
+
+/* Guarded by the lock of the pool. */
+struct engine_lane {
+    struct work_list waiting;
+    bool busy; /* one of its items is in the pool */
 };
 
 struct transfer {
@@ -150,6 +157,18 @@ struct engine *engine_new(const struct engine_options *options)
     return e;
 }
 
+struct engine_lane *engine_lane_new(void)
+{
+    return act_calloc(1, sizeof(struct engine_lane));
+}
+
+void engine_lane_free(struct engine_lane *lane)
+{
+    if (lane)
+        free_works(lane->waiting.first);
+    free(lane);
+}
+
 int engine_workers(const struct engine *e)
 {
     return e->options.workers;
@@ -207,6 +226,40 @@ static bool should_wake_worker(struct pool *p)
     return true;
 }
 
+/* Has the pool run the work, now or after what is before it in its lane. With the lock held, as the next two. */
+static void queue_work(struct pool *p, struct work *w)
+{
+    if (w->lane && w->lane->busy) {
+        list_add(&w->lane->waiting, w);
+        return;
+    }
+    if (w->lane)
+        w->lane->busy = true;
+    list_add(&p->todo, w);
+    p->todo_n++;
+}
+
+static struct work *take_work(struct pool *p)
+{
+    struct work *w = list_take(&p->todo);
+
+    if (w)
+        p->todo_n--;
+    return w;
+}
+
+/* The next in the lane comes behind what the pool has to do already: a long lane does not hold up others. */
+static void finish_work(struct pool *p, struct work *w)
+{
+    list_add(&p->finished, w);
+    if (!w->lane)
+        return;
+    w->lane->busy = false;
+    struct work *next = list_take(&w->lane->waiting);
+    if (next)
+        queue_work(p, next);
+}
+
 static void *worker(void *arg)
 {
     struct pool *p = arg;
@@ -221,15 +274,14 @@ static void *worker(void *arg)
         }
         if (p->quit)
             break;
-        struct work *w = list_take(&p->todo);
-        p->todo_n--;
+        struct work *w = take_work(p);
         bool wake = should_wake_worker(p);
         pthread_mutex_unlock(&p->lock);
         if (wake)
             pthread_cond_signal(&p->more);
         w->run(w->arg);
         pthread_mutex_lock(&p->lock);
-        list_add(&p->finished, w);
+        finish_work(p, w);
         if (p->loop_waits) {
             p->loop_waits = false;
             pthread_mutex_unlock(&p->lock);
@@ -412,14 +464,20 @@ static void add_worker(struct engine *e)
 
 void engine_work(struct engine *e, void (*run)(void *arg), void (*done)(void *arg), void *arg)
 {
+    engine_work_in(e, NULL, run, done, arg);
+}
+
+void engine_work_in(struct engine *e, struct engine_lane *lane, void (*run)(void *arg), void (*done)(void *arg),
+                    void *arg)
+{
     struct work *w = act_alloc(sizeof(*w));
     struct pool *p = &e->pool;
 
-    *w = (struct work){.run = run, .done = done, .arg = arg};
+    *w = (struct work){.run = run, .done = done, .arg = arg, .lane = lane};
     e->works++;
     pthread_mutex_lock(&p->lock);
-    list_add(&p->todo, w);
-    bool more = ++p->todo_n > p->idle;
+    queue_work(p, w);
+    bool more = p->todo_n > p->idle;
     bool wake = should_wake_worker(p);
     pthread_mutex_unlock(&p->lock);
     if (wake)
@@ -508,10 +566,9 @@ static void work_here(struct engine *e)
 {
     struct work *w;
 
-    while (e->threads_n == 0 && (w = list_take(&e->pool.todo))) {
-        e->pool.todo_n--;
+    while (e->threads_n == 0 && (w = take_work(&e->pool))) {
         w->run(w->arg);
-        list_add(&e->pool.finished, w);
+        finish_work(&e->pool, w);
     }
 }
 

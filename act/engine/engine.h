@@ -14,6 +14,7 @@
 #include "base/error.h"
 
 struct engine;
+struct engine_lane;
 
 struct engine_options {
     int workers;         /* threads; 0: as many as processors, at least 4; never more than 64 */
@@ -37,6 +38,16 @@ int engine_workers(const struct engine *engine);
 
 /* work(arg) on a worker, then done(arg) on the loop. */
 void engine_work(struct engine *engine, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+
+/* A lane is for work that gains nothing from running at the same time, as writes into one file do not: of what is
+ * started in a lane one item runs at a time, in the order of starting. When one has run, the next is the pool's at once,
+ * however busy the loop is. */
+struct engine_lane *engine_lane_new(void);
+/* Nothing of the lane may be under way. NULL is fine. */
+void engine_lane_free(struct engine_lane *lane);
+/* engine_work(), in a lane; NULL: in none. All work of one lane is the same engine's. */
+void engine_work_in(struct engine *engine, struct engine_lane *lane, void (*work)(void *arg), void (*done)(void *arg),
+                    void *arg);
 
 /* fire(arg) on the loop after delay_ms (0: with the next turn). Those of one moment fire in the order they
  * were started. */

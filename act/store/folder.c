@@ -303,20 +303,10 @@ void folder_job_end(struct folder_job *job)
     store_finish(call, call->rc);
 }
 
-static void folder_work_done(void *arg);
-
-static void begin_work(struct folder_job *job)
-{
-    engine_work(http_engine(job->folder->store.http), folder_work, folder_work_done, job);
-}
-
 static void folder_work_done(void *arg)
 {
     struct folder_job *job = arg;
-    struct folder_job *next = folder_upload_next(job);
 
-    if (next)
-        begin_work(next);
     if (job->waits)
         folder_wait(job);
     else
@@ -336,8 +326,7 @@ static void folder_start(struct store *store, struct store_call *call)
     }
     folder_upload_attach(job);
     folder->landings.hurry = false;
-    if (!folder_upload_waits(job))
-        begin_work(job);
+    engine_work_in(http_engine(store->http), folder_upload_lane(job), folder_work, folder_work_done, job);
 }
 
 /* Each worker has the next call waiting when it has done one. */

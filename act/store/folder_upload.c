@@ -21,6 +21,7 @@
 #include "base/crc64.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "store/folder.h"
 
 #define MAP ".map" /* the map's name is that of the part file and this */
@@ -42,7 +43,7 @@ struct folder_upload {
     bool resumed;                 /* it has blocks of another process */
     atomic_bool holes;            /* some of it was not written, as it is zeros */
     int calls;                    /* under way */
-    struct folder_job *writes;    /* the BLOCK that is being written, and those that wait for it */
+    struct engine_lane *writes;   /* of blocks */
     bool over;                    /* committed or dropped */
     struct folder_upload *next;
 };
@@ -84,6 +85,7 @@ static void free_upload(struct folder_upload *u)
     if (!u)
         return;
     close_files(u);
+    engine_lane_free(u->writes);
     free(u->blocks);
     free(u->key);
     free(u);
@@ -169,34 +171,9 @@ void folder_upload_attach(struct folder_job *job)
         forget(job->upload, call->block.index);
 }
 
-/* The upload into which the call writes a block, or NULL. */
-static struct folder_upload *written_upload(const struct folder_job *job)
+struct engine_lane *folder_upload_lane(const struct folder_job *job)
 {
-    return job->call->op == STORE_BLOCK ? job->upload : NULL;
-}
-
-bool folder_upload_waits(struct folder_job *job)
-{
-    struct folder_upload *u = written_upload(job);
-
-    if (!u)
-        return false;
-    struct folder_job **at = &u->writes;
-    while (*at)
-        at = &(*at)->next;
-    *at = job;
-    return u->writes != job;
-}
-
-struct folder_job *folder_upload_next(struct folder_job *job)
-{
-    struct folder_upload *u = written_upload(job);
-
-    if (!u)
-        return NULL;
-    u->writes = job->next;
-    job->next = NULL;
-    return u->writes;
+    return job->call->op == STORE_BLOCK && job->upload ? job->upload->writes : NULL;
 }
 
 static void unlink_upload(struct folder *folder, struct folder_upload *u)
@@ -481,6 +458,7 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
                                 .fd = -1,
                                 .map_fd = -1,
                                 .total = call->blocks.total,
+                                .writes = engine_lane_new(),
                                 .calls = 1};
     place->dir = NULL; /* it is the upload's now */
     folder_part_name(call->key, &u->id, u->part);
