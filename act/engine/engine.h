@@ -39,9 +39,9 @@ int engine_workers(const struct engine *engine);
 /* work(arg) on a worker, then done(arg) on the loop. */
 void engine_work(struct engine *engine, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
-/* A lane is for work that gains nothing from running at the same time, as writes into one file do not: of what is
- * started in a lane one item runs at a time, in the order of starting. When one has run, the next is the pool's at once,
- * however busy the loop is. */
+/* A lane is for work that gains nothing from running at the same time, such as writes into one file: its items run one
+ * at a time, in the order in which they were started. When one has run, the next is the pool's at once, however busy
+ * the loop is. */
 struct engine_lane *engine_lane_new(void);
 /* Nothing of the lane may be under way. NULL is fine. */
 void engine_lane_free(struct engine_lane *lane);

@@ -240,9 +240,9 @@ int folder_name_part(struct folder_job *job, struct folder_place *place, struct 
  * set already), detach records what the call did. */
 void folder_upload_attach(struct folder_job *job);
 void folder_upload_detach(struct folder_job *job);
-/* On the loop, after attach: where the job's work waits for its turn, NULL: nowhere. Blocks of one upload are written one
- * at a time: the kernel lets one write into a file at a time, and workers that wait for its lock only use up processor
- * time. */
+/* On the loop, after attach: where the job's work waits for its turn, NULL: nowhere. Blocks of one upload are written
+ * one at a time: the kernel lets one write into a file at a time, and workers that wait for its lock only use up
+ * processor time. */
 struct engine_lane *folder_upload_lane(const struct folder_job *job);
 /* On a worker: runs a call of job->upload. */
 int folder_upload_run(struct folder_job *job, struct act_error *err);
