@@ -1250,7 +1250,7 @@ static int copy_parts(struct reader *r, struct part *parts, size_t n, uint64_t *
     for (size_t i = 0; i < n; i++)
         stretches[i] = parts[i].stretch;
     *moved = 0;
-    int rc = transfer_stretches(services_engine(&services), store, stretches, n, add_moved, moved, e);
+    int rc = transfer_stretches(services_engine(&services), store, stretches, n, 0, add_moved, moved, e);
     for (size_t i = 0; i < n; i++)
         parts[i].stretch = stretches[i];
     return rc;
