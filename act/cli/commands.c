@@ -9,9 +9,10 @@
     "cluster param dry-run delete max-delete yes include exclude filter-from checksum overwrite json "                 \
     "transfers bwlimit memory part-size no-sync"
 
+/* For verbs with run_options. */
 #define RUN_PATHS                                                                                                      \
-    "RUN:PATH is for the logs of a run, and what else its platform lists with them. They are only read. Where\n"       \
-    "a file is named so, './a:b' is meant."
+    "RUN:PATH is a log of a run, or a folder of logs, as its platform lists them. RUN is any unique\n"                 \
+    "piece of the run's id, 'RUN:' is all of them. A file of such a name is './a:b'."
 
 const struct cli_command cli_commands[] = {
     {.name = "init",
@@ -344,14 +345,14 @@ const struct cli_command cli_commands[] = {
     {.name = "download",
      .aliases = "d",
      .synopsis = "PATH|RUN:[PATH]...",
-     .summary = "from the cluster's store to the mapped local folder; the logs of a run",
+     .summary = "from the cluster's store, or the logs of a run, to here",
      .examples = "a d output/model.npz\n"
                  "a d data/coco\n"
                  "a -c eu d output\n"
                  "a d --include '*.npz' --bwlimit 20M output\n"
                  "a d --delete data/coco           the local folder becomes what the store has\n"
                  "a d 60ce2fc7:                    the logs of a run, to assets/<run id>/\n"
-                 "a d --include '*.log' 60ce2fc7:outputs\n",
+                 "a d --include 'std_log*' 60ce2fc7:user_logs\n",
      .details =
          "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
          "modification time match are skipped. After an interruption the same command continues where it\n"
@@ -379,7 +380,7 @@ const struct cli_command cli_commands[] = {
                  "a ls -r data/voc20               everything below\n"
                  "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
                  "a ls --leftovers data            what interrupted transfers left, in the store and here\n"
-                 "a ls -r 60ce2fc7:                the logs of a run; 60ce2fc7: any unique piece of its id\n",
+                 "a ls -r 60ce2fc7:                the logs of a run\n",
      .details = "Names are sorted; control characters in them are shown as '?'. With --json each object is a line of\n"
                 "its own: version (1), path, name, kind (file, symlink, folder, leftover), size, mtime, mode, md5;\n"
                 "null: not known; of a leftover also place (store, here). The counts go to stderr.\n" RUN_PATHS,
