@@ -78,6 +78,8 @@ def test_slurm(lab):
     run = lab.shell(SCRIPT, n=2)
     lab.wait(run, "Completed", status=0)
     check(lab.act, run)
+    (lab.act.home / "ledger.db").unlink()
+    assert lab.act.run("-c", "lab", "cat", f"{run[-8:]}:{LOG}").out == "one\ntwo\nrank 0\n", "found on the cluster"
 
 
 def test_azureml(act, azureml):
@@ -155,6 +157,12 @@ def test_only_read(act):
     for verb in ("rm", "upload", "verify", "url"):
         act.fail(verb, f"{run}:user_logs", status=2, match=f"are only read: .*, not by 'a {verb}'")
     assert names(act, f"{run}:user_logs") == ["std_log_process_0.txt"]
+
+
+def test_limits_without_requests(act):
+    run = act.finish("true", before=("-n", 1))
+    for verb in ("cat", "d"):
+        assert "--bwlimit is not used" in act.run(verb, "--bwlimit", "1M", f"{run}:{LOG}").err
 
 
 @pytest.mark.parametrize("verb, option", [

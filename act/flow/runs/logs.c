@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "filter/filter.h"
+#include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/runs_internal.h"
@@ -315,6 +316,8 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
         rc = flow_forget_complete(run, err);
     if (rc == 0)
         rc = flow_log_source_open(flow, run, &from, err);
+    if (rc == 0 && from.store)
+        flow_mention_limits(flow, from.store, NULL);
     if (rc == 0)
         rc = fetch_attempt(flow, &from, run, what, out, err);
     flow_log_source_close(&from);
