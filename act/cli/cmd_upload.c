@@ -193,6 +193,9 @@ static int fetch_logs(struct moving *moving, struct act_error *err)
     if (rc == 0)
         rc = flow_fetch_logs(flow, &run, &what, &logs, err);
     moving->io.report.total = logs.total;
+    cli_progress_clear(&moving->progress);
+    if (rc == 0 && !o->dry_run)
+        act_note("the logs of '%s' are in '%s'", run.row.id, logs.folder);
     flow_run_release(&run);
     return rc;
 }

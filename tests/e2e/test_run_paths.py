@@ -62,7 +62,8 @@ def check_fetching(act, run, piece):
     rest = act.run("d", "--json", f"{run}:").json
     assert rest["objects"] < len(listed) == rest["objects"] + rest["same"]
     assert copies(act, run) == listed
-    assert act.run("d", "--json", f"{run}:").json["same"] == len(listed)
+    again = act.run("d", "--json", f"{run}:")
+    assert again.json["same"] == len(listed) and f"assets/{run}'" in again.err
     act.fail("d", f"{run}:nothing", status=3, match="has no log 'nothing'")
 
 

@@ -18,13 +18,10 @@ static char *piece_of(const char *word)
     return n > 0 && word[n] == ':' ? act_strndup(word, n) : NULL;
 }
 
-/* The error of a word that names neither; what each lookup said is in err. */
-static int explain_neither(const char *word, const char *piece, const struct act_error *no_path, struct act_error *err)
+static int explain_neither(const char *piece, const struct act_error *no_path, struct act_error *err)
 {
-    return act_error_set(err, ACT_NOT_FOUND,
-                         "'%s' is neither of a run nor a path: no run '%s', 'a q' lists the runs; "
-                         "%s",
-                         word, piece, act_error_text(no_path));
+    return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' ('a q' lists the runs), and no such path: %s", piece,
+                         act_error_text(no_path));
 }
 
 int flow_names_run(struct flow *flow, const char *word, struct act_error *err)
@@ -43,7 +40,7 @@ int flow_names_run(struct flow *flow, const char *word, struct act_error *err)
         return rc;
     }
     rc = known == -ACT_NOT_FOUND ? flow_knows_run(flow, piece, true, err) : known;
-    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND ? explain_neither(word, piece, &no_path, err) : rc;
+    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND ? explain_neither(piece, &no_path, err) : rc;
 }
 
 int flow_find_named_run(struct flow *flow, const char *word, struct flow_run *out, char **out_path,
