@@ -75,6 +75,7 @@ struct cli_command {
     const char *examples;     /* shown first by --help */
     const char *details;      /* may be NULL */
     const char *options;      /* long names of all options that it uses, separated by spaces, or NULL */
+    const char *run_options;  /* of these, those it uses where a path is RUN:PATH; NULL: it does not take one */
     int min_words, max_words; /* max -1: any number */
     enum cli_complete complete;
     bool takes_command; /* from the first word on, everything is the user's command */
@@ -117,6 +118,8 @@ extern const struct cli_option cli_option_table[]; /* ends with a row without na
 bool cli_names(const char *list, const char *name);
 /* Whether the verb takes the option; command NULL: whether the option may be given before a verb. */
 bool cli_takes(const struct cli_command *command, const struct cli_option *option);
+/* Whether the option was given, also by the environment. */
+bool cli_is_given(const struct cli_options *options, const struct cli_option *option);
 /* The next option after last (NULL: the first) that help shows for the verb at this place; NULL: no more. */
 const struct cli_option *cli_next_option(const struct cli_command *command, enum cli_place place,
                                          const struct cli_option *last);
@@ -191,6 +194,8 @@ void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UN
 /* The path, as the user would type it, of an object at or below what, which was typed as word: "data/voc/a". New
  * string. */
 char *cli_path_of(const char *word, const struct transfer_path *what, const char *key);
+/* Likewise of rel, relative to what: below "data/voc" and "a" that is "data/voc/a", below "RUN:" it is "RUN:a". */
+char *cli_path_below(const char *word, const struct transfer_path *what, const char *rel);
 /* with_reason: adds a column that says why each waits or failed. */
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
@@ -313,6 +318,11 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a, con
 
 /* The transfer options from the command line; cli owns the filter. Invalid sizes or patterns: -ACT_USAGE. */
 int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err) ACT_NODISCARD;
+/* Whether a path of the command line is RUN:PATH: 1 or 0. -ACT_USAGE if the verb, or an option that was given, is not for
+ * the logs of runs. */
+int cli_names_run(struct cli *cli, const char *word, struct act_error *err) ACT_NODISCARD;
+/* Opens the path of a word, in the store or of a run. */
+int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 /* Opens the place that a path of the command line refers to, and with --leftovers both places where interrupted
  * transfers leave files: uploads in the store, downloads here. each() releases the path. */
 typedef int cli_place_fn(void *arg, const char *word, enum flow_place place, struct flow_path *path,

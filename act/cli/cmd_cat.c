@@ -14,7 +14,7 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
     const struct cli_options *o = &cli->options;
     const struct transfer_range range = {.first = o->first, .last = o->last};
     ACT_AUTO(flow_path) p = {0};
-    int rc = flow_open_path(&cli->flow, word, &p, err);
+    int rc = cli_open_path(cli, word, &p, err);
 
     if (rc < 0)
         return rc;

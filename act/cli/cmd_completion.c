@@ -102,7 +102,8 @@ static void offer_clusters(const char *typed)
         offer(names.v[i], typed);
 }
 
-static void offer_runs(struct cli *cli, const char *typed)
+/* after: what follows the id. */
+static void offer_runs(struct cli *cli, const char *after, const char *typed)
 {
     struct flow_table table = {.max = 50, .as_known = true}; /* completion must not wait for a cluster */
     ACT_AUTO(flow_runs) runs = {0};
@@ -110,8 +111,10 @@ static void offer_runs(struct cli *cli, const char *typed)
 
     if (flow_list_runs(&cli->flow, &table, &runs, &ignored) < 0)
         return;
-    for (size_t i = 0; i < runs.n; i++)
-        offer(runs.v[i].row.id, typed);
+    for (size_t i = 0; i < runs.n; i++) {
+        ACT_AUTOFREE char *candidate = act_sprintf("%s%s", runs.v[i].row.id, after);
+        offer(candidate, typed);
+    }
 }
 
 static void offer_folders(const char *cluster, const char *typed)
@@ -126,6 +129,14 @@ static void offer_folders(const char *cluster, const char *typed)
         ACT_AUTOFREE char *name = act_sprintf("%s/", config.folders[i].name);
         offer(name, typed);
     }
+}
+
+/* Runs only where something was typed of one: there may be many. */
+static void offer_paths(struct cli *cli, const struct cli_command *command, const char *cluster, const char *typed)
+{
+    offer_folders(cluster, typed);
+    if (*typed && command->run_options)
+        offer_runs(cli, ":", typed);
 }
 
 /* The option before the verb that the word is, if its value is in the next word; or NULL. */
@@ -178,8 +189,8 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     else if (command->complete == CLI_CHOICE && act_streq(w->v[w->n - 2], command->name))
         offer_choices(command->synopsis, typed);
     else if (command->complete == CLI_RUNS)
-        offer_runs(cli, typed);
+        offer_runs(cli, "", typed);
     else if (command->complete == CLI_PATHS)
-        offer_folders(cluster, typed);
+        offer_paths(cli, command, cluster, typed);
     return 0;
 }

@@ -34,7 +34,7 @@ struct usage {
 static void print_sum(const struct usage *u, const struct sum *sum)
 {
     ACT_AUTOFREE char *rel = act_strndup(u->at.data ? u->at.data : "", sum->len ? sum->len - 1 : 0);
-    ACT_AUTOFREE char *path = sum->len ? act_path_join(u->word, rel) : act_strdup(u->word);
+    ACT_AUTOFREE char *path = sum->len ? cli_path_below(u->word, u->what, rel) : act_strdup(u->word);
     char size[ACT_UNIT_TEXT];
 
     if (u->options->json) {
@@ -91,10 +91,11 @@ static int measure(struct cli *cli, const char *word, struct act_error *err)
     size_t depth = asked < MAX_DEPTH ? (size_t)asked : MAX_DEPTH;
     struct usage u = {.options = &cli->options, .word = word, .depth = depth, .n_open = 1};
     ACT_AUTO(flow_path) p = {0};
-    int rc = flow_open_path(&cli->flow, word, &p, err);
+    int rc = cli_open_path(cli, word, &p, err);
 
     if (rc < 0)
         return rc;
+    u.what = &p.path;
     u.open = act_calloc(depth + 1, sizeof(*u.open));
     rc = transfer_list(services_engine(&cli->services), &p.path, TRANSFER_TREE, count_object, &u, err);
     while (rc == 0 && u.n_open > 0)

@@ -30,23 +30,38 @@ static const char *const actions[] = {
 
 /* ---- callbacks */
 
+static void print_planned(const struct moving *moving, enum transfer_action action, uint64_t bytes, const char *path,
+                          const char *reason)
+{
+    char size[ACT_UNIT_TEXT];
+
+    if (moving->cli->options.json) {
+        cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o,s:s}", "version", 1, "action", actions[action], "size",
+                                      (json_int_t)bytes, "path", codec_json_bytes_new(path), "reason", reason));
+        return;
+    }
+    act_size_to_text(bytes, size);
+    printf("%-6s %10s  ", actions[action], size);
+    cli_put_path(path);
+    printf("  (%s)\n", reason);
+}
+
 static void print_step(void *arg, const struct transfer_step *step)
 {
     struct moving *moving = arg;
     ACT_AUTOFREE char *path = flow_step_path(&moving->io, step);
-    char size[ACT_UNIT_TEXT];
 
     moving->to_delete += step->action == TRANSFER_DELETE;
-    if (moving->cli->options.json) {
-        cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o,s:s}", "version", 1, "action", actions[step->action], "size",
-                                      (json_int_t)step->entry->size, "path", codec_json_bytes_new(path), "reason",
-                                      step->reason));
-        return;
-    }
-    act_size_to_text(step->entry->size, size);
-    printf("%-6s %10s  ", actions[step->action], size);
-    cli_put_path(path);
-    printf("  (%s)\n", step->reason);
+    print_planned(moving, step->action, step->entry->size, path, step->reason);
+}
+
+/* What a log has more than its copy. */
+static void print_log(void *arg, const char *name, uint64_t bytes, bool is_new)
+{
+    const struct moving *moving = arg;
+    ACT_AUTOFREE char *path = act_sprintf("%.*s:%s", (int)strcspn(moving->path, ":"), moving->path, name);
+
+    print_planned(moving, TRANSFER_COPY, bytes, path, is_new ? "new" : "size");
 }
 
 static void note_left(void *arg, const struct transfer_step *step)
@@ -159,15 +174,49 @@ static void warn_kept(struct moving *moving)
 
 /* ---- all of it */
 
-static void transfer(struct moving *moving, const char *path)
+/* The logs of a run go where 'a q' puts them too, and only what is new of each. */
+static int fetch_logs(struct moving *moving, struct act_error *err)
+{
+    const struct transfer_options *o = &moving->options;
+    struct flow *flow = &moving->cli->flow;
+    ACT_AUTO(flow_logs) logs = {0};
+    struct flow_run run = {0};
+    ACT_AUTOFREE char *path = NULL;
+    int rc = flow_find_named_run(flow, moving->path, &run, &path, err);
+    const struct flow_fetch what = {.path = path,
+                                    .filter = o->filter,
+                                    .memory = o->memory,
+                                    .progress = o->progress,
+                                    .plan = o->dry_run ? print_log : NULL,
+                                    .arg = o->arg};
+
+    if (rc == 0)
+        rc = flow_fetch_logs(flow, &run, &what, &logs, err);
+    moving->io.report.total = logs.total;
+    cli_progress_clear(&moving->progress);
+    if (rc == 0 && !o->dry_run)
+        act_note("the logs of '%s' are in '%s'", run.row.id, logs.folder);
+    flow_run_release(&run);
+    return rc;
+}
+
+static int transfer_data(struct moving *moving, struct act_error *err)
 {
     struct flow *to = &moving->cli->flow;
+
+    return moving->up ? flow_upload(to, moving->from, moving->path, &moving->io, err)
+                      : flow_download(to, moving->path, &moving->io, err);
+}
+
+static void transfer(struct moving *moving, const char *path)
+{
     struct act_error err = {0};
 
     moving->path = path;
     moving->io = (struct flow_data){.options = moving->options, .follow = moving->cli->options.follow_links};
-    int rc = moving->up ? flow_upload(to, moving->from, path, &moving->io, &err)
-                        : flow_download(to, path, &moving->io, &err);
+    int rc = cli_names_run(moving->cli, path, &err);
+    if (rc >= 0)
+        rc = (rc > 0 ? fetch_logs : transfer_data)(moving, &err);
     cli_outcome_add(&moving->outcome, rc, &err);
     warn_kept(moving);
     cli_progress_add(&moving->progress, &moving->sum, &moving->io.report);
@@ -181,7 +230,9 @@ static bool check_words(struct moving *moving)
 
     for (size_t i = 0; i < words->n; i++) {
         struct act_error err = {0};
-        int rc = flow_check_path(&moving->cli->flow, words->v[i], &err);
+        int rc = cli_names_run(moving->cli, words->v[i], &err);
+        if (rc == 0)
+            rc = flow_check_path(&moving->cli->flow, words->v[i], &err);
         if (rc == 0 && moving->from)
             rc = flow_check_path(moving->from, words->v[i], &err);
         if (rc < 0)

@@ -6,8 +6,10 @@
 static int make_url(struct cli *cli, const char *path, struct act_error *err)
 {
     struct flow_url io = {.life_s = cli->options.expires_s, .share_sas = cli->options.share_sas};
-    int rc = flow_url(&cli->flow, path, &io, err);
+    int rc = cli_names_run(cli, path, err);
 
+    if (rc == 0)
+        rc = flow_url(&cli->flow, path, &io, err);
     if (rc == 0 && cli->options.json)
         cli_print_json_line(json_pack("{s:i,s:o,s:o}", "version", 1, "path", codec_json_bytes_new(path), "url",
                                       codec_json_bytes_new(io.url)));

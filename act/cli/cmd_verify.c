@@ -76,7 +76,9 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
     cli_progress_start(&c.progress, "verifying", cli->options.quiet, &c.io.options);
     for (size_t i = 0; i < cli->words.n; i++) {
         struct act_error failed = {0};
-        rc = flow_verify(&cli->flow, from, cli->words.v[i], &c.io, &failed);
+        rc = cli_names_run(cli, cli->words.v[i], &failed);
+        if (rc == 0)
+            rc = flow_verify(&cli->flow, from, cli->words.v[i], &c.io, &failed);
         cli_outcome_add(&outcome, rc, &failed);
         cli_progress_add(&c.progress, &sum, &c.io.report);
     }

@@ -9,6 +9,11 @@
     "cluster param dry-run delete max-delete yes include exclude filter-from checksum overwrite json "                 \
     "transfers bwlimit memory part-size no-sync"
 
+/* For verbs with run_options. */
+#define RUN_PATHS                                                                                                      \
+    "RUN:PATH is a log of a run, or a folder of logs, as its platform lists them. RUN is any unique\n"                 \
+    "piece of the run's id, 'RUN:' is all of them. A file of such a name is './a:b'."
+
 const struct cli_command cli_commands[] = {
     {.name = "init",
      .aliases = "initi",
@@ -339,41 +344,48 @@ const struct cli_command cli_commands[] = {
      .run = cmd_upload},
     {.name = "download",
      .aliases = "d",
-     .synopsis = "PATH...",
-     .summary = "from the cluster's store to the mapped local folder",
+     .synopsis = "PATH|RUN:[PATH]...",
+     .summary = "from the cluster's store, or the logs of a run, to here",
      .examples = "a d output/model.npz\n"
                  "a d data/coco\n"
                  "a -c eu d output\n"
                  "a d --include '*.npz' --bwlimit 20M output\n"
-                 "a d --delete data/coco           the local folder becomes what the store has\n",
-     .details = "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
-                "modification time match are skipped. After an interruption the same command continues where it\n"
-                "stopped. Files that are newer here, and different, are left and named unless --overwrite is given.\n"
-                "Nothing is deleted without --delete, which counts and asks first. With several paths, a failure of\n"
-                "one does not stop the others; the exit status is then 8.\n"
-                "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
-                "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-                "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
-                "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
-                "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
-                "(copy, delete, leave), size, path and reason.",
+                 "a d --delete data/coco           the local folder becomes what the store has\n"
+                 "a d 60ce2fc7:                    the logs of a run, to assets/<run id>/\n"
+                 "a d --include 'std_log*' 60ce2fc7:user_logs\n",
+     .details =
+         "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
+         "modification time match are skipped. After an interruption the same command continues where it\n"
+         "stopped. Files that are newer here, and different, are left and named unless --overwrite is given.\n"
+         "Nothing is deleted without --delete, which counts and asks first. With several paths, a failure of\n"
+         "one does not stop the others; the exit status is then 8.\n"
+         "Of the logs of a run, what is new goes to assets/<run id>/ of its project, as with 'a q'.\n" RUN_PATHS "\n"
+         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
+         "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
+         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
+         "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
+         "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
+         "(copy, delete, leave), size, path and reason.",
      .options = TRANSFER_OPTIONS,
+     .run_options = "cluster dry-run yes include exclude filter-from json transfers bwlimit memory",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
      .run = cmd_download},
     {.name = "ls",
-     .synopsis = "[-r] [-l] PATH...",
-     .summary = "list a mapped path in the cluster's store",
+     .synopsis = "[-r] [-l] PATH|RUN:[PATH]...",
+     .summary = "list a mapped path in the cluster's store, or the logs of a run",
      .examples = "a ls data                        names, one level; folders end in /\n"
                  "a ls -l data                     mode, size and time too\n"
                  "a ls -r data/voc20               everything below\n"
                  "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
-                 "a ls --leftovers data            what interrupted transfers left, in the store and here\n",
+                 "a ls --leftovers data            what interrupted transfers left, in the store and here\n"
+                 "a ls -r 60ce2fc7:                the logs of a run\n",
      .details = "Names are sorted; control characters in them are shown as '?'. With --json each object is a line of\n"
                 "its own: version (1), path, name, kind (file, symlink, folder, leftover), size, mtime, mode, md5;\n"
-                "null: not known; of a leftover also place (store, here). The counts go to stderr.",
+                "null: not known; of a leftover also place (store, here). The counts go to stderr.\n" RUN_PATHS,
      .options = "cluster param recursive long bytes leftovers json transfers",
+     .run_options = "cluster recursive long bytes json transfers",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -397,27 +409,32 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_PATHS,
      .run = cmd_rm},
     {.name = "du",
-     .synopsis = "[-d N] PATH...",
-     .summary = "how much a path of the cluster's store holds",
+     .synopsis = "[-d N] PATH|RUN:[PATH]...",
+     .summary = "how much a path of the cluster's store holds, or the logs of a run",
      .examples = "a du data                        size, objects\n"
                  "a du -d 1 data                   for each folder in it too\n"
-                 "a du --json -d 2 output | jq -s 'sort_by(-.bytes)[:10]'\n",
+                 "a du --json -d 2 output | jq -s 'sort_by(-.bytes)[:10]'\n"
+                 "a du 60ce2fc7:                   of the logs of a run\n",
      .details = "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
-                "(1), path, objects, bytes.",
+                "(1), path, objects, bytes.\n" RUN_PATHS,
      .options = "cluster param depth bytes json transfers",
+     .run_options = "cluster depth bytes json transfers",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
      .run = cmd_du},
     {.name = "cat",
-     .synopsis = "PATH...",
-     .summary = "print files of the cluster's store",
+     .synopsis = "PATH|RUN:PATH...",
+     .summary = "print files of the cluster's store, or logs of a run",
      .examples = "a cat output/result.json | jq .accuracy\n"
                  "a cat --last 10k output/log.txt  the end of a log\n"
-                 "a cat --first 1M data/big.csv | head\n",
-     .details = "A whole file is verified at its end: if it does not match the store's checksum, the exit status is 1\n"
-                "and the output must not be trusted. A growing log is printed up to its length at the start.",
+                 "a cat --first 1M data/big.csv | head\n"
+                 "a cat 60ce2fc7:user_logs/std_log_process_3.txt\n",
+     .details =
+         "A whole file is verified at its end: if it does not match the store's checksum, the exit status is 1\n"
+         "and the output must not be trusted. A growing log is printed up to its length at the start.\n" RUN_PATHS,
      .options = "cluster param first last memory transfers bwlimit",
+     .run_options = "cluster first last memory transfers bwlimit",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,

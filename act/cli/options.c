@@ -130,6 +130,33 @@ bool cli_names(const char *list, const char *name)
     return false;
 }
 
+/* Whether two values of an option are the same, which need not be so for texts: none was given by default. */
+static bool same_value(const struct cli_option *o, const void *a, const void *b)
+{
+    switch (o->type) {
+    case CLI_FLAG:
+        return *(const bool *)a == *(const bool *)b;
+    case CLI_STRING:
+        return *(char *const *)a == *(char *const *)b;
+    case CLI_STRINGS:
+        return ((const struct act_strv *)a)->n == ((const struct act_strv *)b)->n;
+    case CLI_INT:
+    case CLI_DURATION:
+        return *(const int64_t *)a == *(const int64_t *)b;
+    case CLI_SIZE:
+        return *(const uint64_t *)a == *(const uint64_t *)b;
+    }
+    return true;
+}
+
+bool cli_is_given(const struct cli_options *options, const struct cli_option *o)
+{
+    struct cli_options none;
+
+    cli_options_init(&none);
+    return !same_value(o, (const char *)options + o->offset, (const char *)&none + o->offset);
+}
+
 bool cli_takes(const struct cli_command *command, const struct cli_option *option)
 {
     if (option->place == CLI_EVERYWHERE)

@@ -322,7 +322,14 @@ char *cli_path_of(const char *word, const struct transfer_path *what, const char
 {
     size_t n = strlen(what->path);
 
-    return key[n] == '\0' || !what->is_folder ? act_strdup(word) : act_path_join(word, key + n + (n > 0));
+    return key[n] == '\0' || !what->is_folder ? act_strdup(word) : cli_path_below(word, what, key + n + (n > 0));
+}
+
+char *cli_path_below(const char *word, const struct transfer_path *what, const char *rel)
+{
+    bool is_run = !*what->path && act_ends_with(word, ":");
+
+    return is_run ? act_sprintf("%s%s", word, rel) : act_path_join(word, rel);
 }
 
 void cli_buffer_stdout(void)

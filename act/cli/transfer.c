@@ -106,15 +106,53 @@ void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struc
     transfer_report_release(part);
 }
 
+/* An option of the verb that was given and does nothing for the logs of runs; NULL: none. */
+static const struct cli_option *idle_for_runs(const struct cli *cli)
+{
+    const struct cli_command *c = cli->command;
+
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
+        if (o->place != CLI_EVERYWHERE && cli_takes(c, o) && !cli_names(c->run_options, o->long_name) &&
+            cli_is_given(&cli->options, o))
+            return o;
+    return NULL;
+}
+
+int cli_names_run(struct cli *cli, const char *word, struct act_error *err)
+{
+    const char *verb = cli->command->name;
+    int rc = flow_names_run(&cli->flow, word, err);
+    const struct cli_option *idle = rc > 0 ? idle_for_runs(cli) : NULL;
+
+    if (rc > 0 && !cli->command->run_options)
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' names the logs of a run, which are only read: by 'a ls', 'a cat', "
+                             "'a du' and 'a d', not by 'a %s' ('./%s' is a file of that name)",
+                             word, verb, word);
+    if (idle)
+        return act_error_set(err, ACT_USAGE, "'a %s' takes no '--%s' for '%s', the logs of a run", verb,
+                             idle->long_name, word);
+    return rc;
+}
+
+int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err)
+{
+    int rc = cli_names_run(cli, word, err);
+
+    *out = (struct flow_path){0};
+    return rc < 0 ? rc : (rc > 0 ? flow_open_run_path : flow_open_path)(&cli->flow, word, out, err);
+}
+
 int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg, struct act_error *err)
 {
     struct flow_path p;
     int rc = 0;
 
     if (!cli->options.leftovers) {
-        rc = flow_open_path(&cli->flow, word, &p, err);
+        rc = cli_open_path(cli, word, &p, err);
         return rc < 0 ? rc : each(arg, word, FLOW_STORE, &p, err);
     }
+    rc = cli_names_run(cli, word, err);
     for (enum flow_place place = FLOW_STORE; rc == 0 && place < FLOW_PLACES; place++) {
         rc = flow_open_place(&cli->flow, word, place, &p, err);
         if (rc == 0)

@@ -19,7 +19,7 @@ int flow_open(const struct config_request *request, struct flow *out, struct act
 
 int flow_open_to_look(const struct config_request *request, struct flow *out, struct act_error *err)
 {
-    *out = (struct flow){0};
+    *out = (struct flow){.cluster = request->cluster};
     return config_load(request, &out->config, err);
 }
 

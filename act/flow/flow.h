@@ -16,7 +16,7 @@
 /* What the use cases share; everything but the configuration is opened on first use. */
 struct flow {
     struct config config;
-    const char *cluster;       /* from flow_open_bare() */
+    const char *cluster;       /* that was asked for; NULL: none */
     struct services *services; /* shared by the whole command; set before first use; NULL: its own */
     struct services own;
     struct ledger *ledger;

@@ -15,7 +15,7 @@ struct site_store {
     struct store_site_options options;
 };
 
-static int list(const struct site_store *s, struct site *site, struct store_call *call)
+static int list(const struct site_store *s, struct site *site, struct store_call *call, struct store_page *out)
 {
     const struct store_site_options *o = &s->options;
     struct site_files files = {0};
@@ -26,7 +26,7 @@ static int list(const struct site_store *s, struct site *site, struct store_call
         const struct site_file *file = &files.v[i];
         if (!act_starts_with(file->name, call->key))
             continue;
-        struct store_entry *entry = store_page_add(&call->list.page);
+        struct store_entry *entry = store_page_add(out);
         entry->key = act_strdup(file->name);
         entry->size = file->size;
         entry->last_modified_s = file->idle_s < 0 ? 0 : now - file->idle_s;
@@ -64,7 +64,7 @@ static int get(const struct site_store *s, struct site *site, struct store_call 
 }
 
 struct site_call {
-    const struct site_store *s;
+    struct site_store *s;
     struct store_call *call;
 };
 
@@ -72,13 +72,18 @@ static void carry_out(void *arg)
 {
     struct site_call own = *(struct site_call *)arg;
     const struct store_site_options *o = &own.s->options;
+    struct store_page page = {0};
     struct site *site;
     int rc = o->site(o->arg, &site, &own.call->error);
 
     free(arg);
+    if (own.call->op == STORE_GET) {
+        store_finish(own.call, rc < 0 ? rc : get(own.s, site, own.call));
+        return;
+    }
     if (rc == 0)
-        rc = own.call->op == STORE_LIST ? list(own.s, site, own.call) : get(own.s, site, own.call);
-    store_finish(own.call, rc);
+        rc = list(own.s, site, own.call, &page);
+    store_finish_listed(&own.s->store, own.call, rc, &page);
 }
 
 static void start(struct store *store, struct store_call *call)
@@ -95,15 +100,16 @@ static void close_site(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_GET] = start, [STORE_LIST] = start},
+    .start = {[STORE_HEAD] = start, [STORE_GET] = start, [STORE_LIST] = start},
     .close = close_site,
+    .real_folders = true,
 };
 
 struct store *store_site_open(struct http *http, const struct store_site_options *options)
 {
     struct site_store *s = act_calloc(1, sizeof(*s));
 
-    s->store = (struct store){.ops = &ops, .http = http, .name = act_sprintf("logs:%s", options->id)};
     s->options = *options;
+    s->store = (struct store){.ops = &ops, .http = http, .name = store_logs_name(options->id, &s->options.id)};
     return &s->store;
 }

@@ -140,6 +140,62 @@ void store_finish(struct store_call *call, int rc)
     call->done(call);
 }
 
+char *store_logs_name(const char *id, const char **out_id)
+{
+    char *name = act_sprintf("logs:%s", id);
+
+    *out_id = strchr(name, ':') + 1;
+    return name;
+}
+
+/* Leaves one level of it: what lies deeper becomes the folder that it is in. */
+static void fold(struct store_page *page, size_t prefix_len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < page->n; i++) {
+        struct store_entry *entry = &page->v[i];
+        const char *slash = strchr(entry->key + prefix_len, '/');
+        ACT_AUTOFREE char *folder = slash ? act_strndup(entry->key, (size_t)(slash - entry->key) + 1) : NULL;
+        bool again = folder && n > 0 && strcmp(page->v[n - 1].key, folder) == 0;
+        if (folder) {
+            store_entry_release(entry);
+            *entry = (struct store_entry){.key = act_strdup(folder), .kind = STORE_PREFIX, .mode = -1};
+        }
+        if (again)
+            store_entry_release(entry);
+        else
+            page->v[n++] = *entry;
+    }
+    page->n = n;
+}
+
+/* The entry of the key itself. */
+static int take_entry(struct store *store, struct store_call *call, struct store_page *page)
+{
+    for (size_t i = 0; i < page->n; i++)
+        if (strcmp(page->v[i].key, call->key) == 0) {
+            call->entry = page->v[i];
+            page->v[i] = (struct store_entry){.mode = -1};
+            return 0;
+        }
+    return act_error_set(&call->error, ACT_NOT_FOUND, "there is no '%s' in '%s'", call->key, store->name);
+}
+
+void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page)
+{
+    if (rc == 0 && call->op == STORE_HEAD)
+        rc = take_entry(store, call, page);
+    if (rc == 0 && call->op == STORE_LIST && !call->list.leftovers) {
+        if (call->list.delimiter)
+            fold(page, strlen(call->key));
+        call->list.page = *page;
+        *page = (struct store_page){0};
+    }
+    store_page_release(page);
+    store_finish(call, rc);
+}
+
 static void finish_with_error(void *arg)
 {
     struct store_call *call = arg;

@@ -2,7 +2,7 @@
  *
  * Objects have a key (UTF-8, segments separated by '/', no leading slash), bytes and a few attributes. Every operation
  * is a struct store_call: fill in the inputs, start it, read the outputs once done was called. Every store passes
- * tests/conformance/store_test.c, except those that are only read. To add a store: one file with a struct store_ops,
+ * tests/conformance/store_test.c, or logs_test.c if it is only read. To add a store: one file with a struct store_ops,
  * and its function to open it below.
  *
  * The user's local folder is a folder store, too, so an upload, a download and a copy between two clusters are the
@@ -410,8 +410,9 @@ struct store_azure_options {
 int store_azure_open(struct http *http, const struct store_azure_options *options, struct store **out,
                      struct act_error *err) ACT_NODISCARD;
 
-/* ---- stores of a run's logs: only GET, and LIST in one page. last_modified_s is by this machine's clock. Objects
- * without `grows` get no more bytes. What the options point at outlives the store. */
+/* ---- stores of a run's logs: only HEAD, GET, and LIST in one page. last_modified_s is by this machine's clock. Objects
+ * without `grows` get no more bytes. What the options point at outlives the store, but for the id. They pass
+ * tests/conformance/logs_test.c. */
 
 /* Files of a run's folder on a site. Calls block the loop, as calls of a site do. */
 struct store_site_options {

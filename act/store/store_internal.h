@@ -33,6 +33,13 @@ struct store {
 /* Sets call->rc (the error is in call->error already) and calls call->done. */
 void store_finish(struct store_call *call, int rc);
 
+/* The name of a store of a run's logs, new, and the run's id in it. */
+char *store_logs_name(const char *id, const char **out_id);
+
+/* Ends a LIST or HEAD of a store that lists everything at once: takes over what the page has (if rc is 0), sorted by
+ * key, of all that begins with the key of the call, and makes of it what the call asks for. */
+void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page);
+
 /* The bytes of a PUT or BLOCK; NULL for any other operation. */
 const struct store_data *store_data_of(const struct store_call *call);
 

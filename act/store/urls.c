@@ -54,7 +54,7 @@ static int renew(struct urls_store *s, struct act_error *err)
     return 0;
 }
 
-/* ---- LIST: what there is, and the sizes, all at once ---- */
+/* ---- LIST, HEAD: what there is, and the sizes, all at once ---- */
 
 struct url_head {
     struct http_call http;
@@ -65,6 +65,7 @@ struct url_head {
 struct url_listing {
     struct urls_store *s;
     struct store_call *call;
+    struct store_page page;
     struct url_head *v;
     size_t n, left;
 };
@@ -119,16 +120,18 @@ static void end_listing(struct url_listing *l, int rc)
     bool grow = !are_settled(l);
 
     for (size_t i = 0; i < l->n; i++) {
-        struct store_entry *entry = &call->list.page.v[i];
+        struct store_entry *entry = &l->page.v[i];
         if (rc == 0)
             rc = check_head(l->s, &l->v[i], entry->key, &call->error);
         fill_entry(&l->v[i], entry);
         entry->grows = grow;
         http_call_release(&l->v[i].http);
     }
+    struct urls_store *s = l->s;
+    struct store_page page = l->page;
     free(l->v);
     free(l);
-    store_finish(call, rc);
+    store_finish_listed(&s->store, call, rc, &page);
 }
 
 static void head_done(struct http_call *http)
@@ -141,15 +144,20 @@ static void head_done(struct http_call *http)
         end_listing(h->of, 0);
 }
 
+static bool is_wanted(const struct store_call *call, const char *key)
+{
+    return call->op == STORE_HEAD ? strcmp(key, call->key) == 0 : act_starts_with(key, call->key);
+}
+
 static void ask_heads(struct url_listing *l)
 {
     const struct store_urls *urls = &l->s->urls;
 
     l->v = act_calloc(urls->n, sizeof(*l->v));
     for (size_t i = 0; i < urls->n && l->n < OBJECTS_MAX; i++) {
-        if (!act_starts_with(urls->v[i].key, l->call->key))
+        if (!is_wanted(l->call, urls->v[i].key))
             continue;
-        store_page_add(&l->call->list.page)->key = act_strdup(urls->v[i].key);
+        store_page_add(&l->page)->key = act_strdup(urls->v[i].key);
         l->v[l->n++] = (struct url_head){
             .of = l,
             .http = {.method = "HEAD", .what = "look at a log", .url = act_strdup(urls->v[i].url), .done = head_done}};
@@ -334,7 +342,7 @@ static void close_urls(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_GET] = start_get, [STORE_LIST] = start_list},
+    .start = {[STORE_HEAD] = start_list, [STORE_GET] = start_get, [STORE_LIST] = start_list},
     .window = window,
     .close = close_urls,
 };
@@ -343,7 +351,7 @@ struct store *store_urls_open(struct http *http, const struct store_urls_options
 {
     struct urls_store *s = act_calloc(1, sizeof(*s));
 
-    s->store = (struct store){.ops = &ops, .http = http, .name = act_sprintf("logs:%s", options->id)};
     s->options = *options;
+    s->store = (struct store){.ops = &ops, .http = http, .name = store_logs_name(options->id, &s->options.id)};
     return &s->store;
 }

@@ -214,7 +214,8 @@ static int check_sum(struct reading *r)
                          store_name(r->store), r->entry.md5);
 }
 
-/* An append blob is read without its ETag, so it must still be one, and must not have become shorter. */
+/* What grows is read without its ETag, so it must not have become shorter; an append blob must still be one. A log, which
+ * has no ETag, may have stopped growing. */
 static int check_grown(struct reading *r)
 {
     struct store_call head = {.op = STORE_HEAD, .key = r->key};
@@ -222,7 +223,7 @@ static int check_grown(struct reading *r)
     if (!r->entry.grows)
         return 0;
     int rc = store_do(r->store, &head, r->err);
-    if (rc == 0 && (!head.entry.grows || head.entry.size < r->entry.size))
+    if (rc == 0 && ((!head.entry.grows && head.entry.etag[0]) || head.entry.size < r->entry.size))
         rc = act_error_set(r->err, ACT_TEMPORARY,
                            "'%s' was replaced while it was read: do not trust what came; read it again", r->key);
     store_call_release(&head);

@@ -14,7 +14,7 @@
 #include "store/store.h"
 #include "transfer/transfer.h"
 
-enum { SLICE = 4 << 20, MEMORY = 64 << 20 };
+enum { SLICE = 4 << 20 };
 
 struct slice {
     struct store_call call;
@@ -45,6 +45,7 @@ struct stretches {
     size_t n, at;     /* nothing of those before at is left to start */
     size_t n_slices;  /* that there are */
     size_t memory;    /* in their buffers */
+    uint64_t limit;   /* of it */
     size_t under_way; /* calls */
     void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes);
     void *arg;
@@ -164,7 +165,9 @@ static size_t next_len(const struct stretching *s)
 {
     uint64_t left = s->stretch->end - s->stretch->offset - s->started, len = left + next_before(s);
 
-    return left == 0 ? 0 : len < SLICE ? (size_t)len : SLICE;
+    uint64_t most = s->all->limit < SLICE ? next_before(s) + s->all->limit : SLICE;
+
+    return left == 0 ? 0 : (size_t)(len < most ? len : most);
 }
 
 static void start_slice(struct stretching *s)
@@ -195,7 +198,7 @@ static void start_slice(struct stretching *s)
 static bool has_room(const struct stretches *all, const struct stretching *s)
 {
     return all->n_slices == 0 ||
-           (all->memory + next_len(s) <= MEMORY && all->under_way < (size_t)store_window(all->store));
+           (all->memory + next_len(s) <= all->limit && all->under_way < (size_t)store_window(all->store));
 }
 
 /* Object after object, so that most of them are whole when this is interrupted. */
@@ -214,11 +217,12 @@ static void go_on(struct stretches *all)
 }
 
 int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches, size_t n,
-                       void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes), void *arg,
-                       struct act_error *err)
+                       uint64_t memory, void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes),
+                       void *arg, struct act_error *err)
 {
     struct stretches all = {.engine = engine, .store = store, .n = n, .moved = moved, .arg = arg, .err = err};
 
+    all.limit = memory ? memory : TRANSFER_MEMORY;
     all.v = act_calloc(n + 1, sizeof(*all.v));
     for (size_t i = 0; i < n; i++) {
         struct stretching *s = &all.v[i];

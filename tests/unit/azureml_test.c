@@ -1242,6 +1242,8 @@ static void begin_part(struct part *part)
     assert_ok(flow_begin_copy(&part->copy, part->name, part->end, INT64_MAX, &part->stretch, &err), err);
 }
 
+static uint64_t memory; /* for copies; 0: the default */
+
 static int copy_parts(struct reader *r, struct part *parts, size_t n, uint64_t *moved, struct act_error *e)
 {
     struct transfer_stretch stretches[8];
@@ -1250,7 +1252,7 @@ static int copy_parts(struct reader *r, struct part *parts, size_t n, uint64_t *
     for (size_t i = 0; i < n; i++)
         stretches[i] = parts[i].stretch;
     *moved = 0;
-    int rc = transfer_stretches(services_engine(&services), store, stretches, n, add_moved, moved, e);
+    int rc = transfer_stretches(services_engine(&services), store, stretches, n, memory, add_moved, moved, e);
     for (size_t i = 0; i < n; i++)
         parts[i].stretch = stretches[i];
     return rc;
@@ -1282,6 +1284,21 @@ TEST(logs_into_files)
     assert_int_equal(service.details, 2); /* one of them may be new */
     assert_int_equal(service.asked_behind, 0);
     assert_ok(fetch_them(&r, NULL, 0, &moved, &err), err);
+    end_reader(&r);
+}
+
+TEST(logs_into_files_in_little_memory)
+{
+    struct reader r = reader_of(3 * MIB + 1);
+    struct part parts[] = {part_of(LOG, 0, 3 * MIB + 1), part_of(LOG, 2 * MIB, 3 * MIB + 1)};
+    uint64_t moved;
+
+    memory = MIB;
+    assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
+    memory = 0;
+    assert_beginning(&parts[0], 3 * MIB + 1);
+    assert_beginning(&parts[1], 3 * MIB + 1);
+    assert_int_equal(service.parts, 4 + 2);
     end_reader(&r);
 }
 

@@ -173,9 +173,8 @@ static bool is_empty_folder(struct store *store, const char *key)
     return store_do(store, &head, &ignored) == 0;
 }
 
-/* What a key in a store is; path is what the user typed for it. */
-static int resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
-                   struct act_error *err)
+int flow_resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
+                 struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_path_clean(key);
     int rc = transfer_resolve(store, key, out, err);
@@ -196,7 +195,7 @@ static int resolve(struct store *store, const char *key, const char *path, struc
 static int resolve_mapped(struct flow *flow, struct store *store, const struct mapping *m, const char *path,
                           struct transfer_path *out, struct act_error *err)
 {
-    int rc = resolve(store, m->key, path, out, err);
+    int rc = flow_resolve(store, m->key, path, out, err);
 
     if (rc == 0 && out->is_link && !*m->rest) {
         transfer_path_release(out);
@@ -209,7 +208,7 @@ static int resolve_mapped(struct flow *flow, struct store *store, const struct m
 }
 
 /* Folders are reached without requests, whose number and pace --transfers and --bwlimit limit. to may be NULL. */
-static void mention_limits(struct flow *flow, const struct store *from, const struct store *to)
+void flow_mention_limits(struct flow *flow, const struct store *from, const struct store *to)
 {
     const struct http_options *network = &flow_services(flow)->network;
     bool rate = network->bwlimit > 0, number = network->max_transfers > 0;
@@ -311,7 +310,7 @@ static int copy(struct flow *flow, const struct transfer_path *from, struct stor
         rc = check_kind(from, to, to_path, path, err);
     if (rc < 0)
         return rc;
-    mention_limits(flow, from->store, to);
+    flow_mention_limits(flow, from->store, to);
     struct flow_route route = {path, from, to_path};
     io->route = &route;
     rc = transfer_copy(flow_engine(flow), from, to, to_path, &io->options, &io->report, err);
@@ -337,7 +336,7 @@ static int open_other(struct flow *other, const char *path, struct transfer_path
     if (rc == 0)
         rc = flow_store(other, theirs.folder, &out->store, err);
     if (rc == 0)
-        rc = resolve(out->store, theirs.key, path, out, err);
+        rc = flow_resolve(out->store, theirs.key, path, out, err);
     return rc;
 }
 
@@ -455,7 +454,7 @@ static int verify(struct flow *flow, const struct transfer_path *from, const str
     if (rc == 0)
         rc = check_places(from, to, key, path, err);
     if (rc == 0)
-        mention_limits(flow, from->store, to);
+        flow_mention_limits(flow, from->store, to);
     io->route = &route;
     if (rc == 0)
         rc = transfer_verify(flow_engine(flow), from, to, key, &io->options, io->deep, io->each, &io->report, err);
@@ -492,7 +491,7 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
     if (rc == 0)
         rc = resolve_mapped(flow, out->store, &m, path, &out->path, err);
     if (rc == 0)
-        mention_limits(flow, out->store, NULL);
+        flow_mention_limits(flow, out->store, NULL);
     mapping_release(&m);
     if (rc < 0)
         flow_path_release(out);

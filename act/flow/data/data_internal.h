@@ -11,6 +11,7 @@
 
 struct platform;
 struct store;
+struct transfer_path;
 
 /* If the run sees the project, replaces the folder by the project's own of that name when that has content and the
  * store's has none, and tells the user. from: its row of the configuration. */
@@ -21,6 +22,11 @@ bool flow_may_use_own_folders(const struct config *config);
  * exist there, and tells the user. Asks the platform. */
 int flow_use_own_folders(const struct config *config, struct platform *platform, struct run_spec *spec,
                          struct act_error *err) ACT_NODISCARD;
+/* What a key in a store is; path is what the user typed for it. */
+int flow_resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
+                 struct act_error *err) ACT_NODISCARD;
+/* Says once that --transfers and --bwlimit, if given, limit nothing between these stores; to may be NULL. */
+void flow_mention_limits(struct flow *flow, const struct store *from, const struct store *to);
 /* Whether path is a folder that is not empty. */
 bool flow_has_content(const char *path);
 /* Adds to the error about something missing in the store where it is instead; local is its path in the project. */

@@ -33,6 +33,25 @@ static int write_copy(void *arg, uint64_t at, const void *data, size_t len, stru
     return rc;
 }
 
+/* How many bytes of its log a file of this state has. */
+static uint64_t copied(const struct stat *st, uint64_t size, int64_t whole_ns)
+{
+    bool is_another = (uint64_t)st->st_size > size || act_timespec_ns(st->st_mtim) > whole_ns;
+
+    return is_another ? 0 : (uint64_t)st->st_size;
+}
+
+uint64_t flow_copied(const char *root, const char *path, uint64_t size, int64_t whole_ns)
+{
+    int fd = act_open_below(root, path, O_PATH, NULL);
+    struct stat st;
+    bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+
+    if (fd >= 0)
+        close(fd);
+    return is_file ? copied(&st, size, whole_ns) : 0;
+}
+
 int flow_begin_copy(struct flow_copy *copy, const char *name, uint64_t size, int64_t whole_ns,
                     struct transfer_stretch *out, struct act_error *err)
 {
@@ -42,10 +61,9 @@ int flow_begin_copy(struct flow_copy *copy, const char *name, uint64_t size, int
     if (fd < 0)
         return fd;
     int rc = fstat(fd, &st);
-    bool anew = (uint64_t)st.st_size > size || act_timespec_ns(st.st_mtim) > whole_ns;
-    uint64_t have = anew ? 0 : (uint64_t)st.st_size;
+    uint64_t have = copied(&st, size, whole_ns);
     size_t before = have < sizeof(copy->before) ? (size_t)have : sizeof(copy->before);
-    if (rc < 0 || (anew && ftruncate(fd, 0) < 0) ||
+    if (rc < 0 || ((uint64_t)st.st_size > have && ftruncate(fd, 0) < 0) ||
         act_pread_all(fd, copy->before, before, (off_t)(have - before)) != (ssize_t)before)
         rc = act_error_errno(err, errno, "cannot write '%s'", copy->path);
     close(fd);

@@ -246,6 +246,15 @@ static int find_row(struct flow *flow, const char *piece, bool asked, struct flo
     return rc;
 }
 
+int flow_knows_run(struct flow *flow, const char *piece, bool asked, struct act_error *err)
+{
+    struct flow_run run = {0};
+    int rc = find_row(flow, piece, asked, &run, err);
+
+    flow_run_release(&run);
+    return rc;
+}
+
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     int rc = find_row(flow, piece, true, out, err);

@@ -15,6 +15,8 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "filter/filter.h"
+#include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/runs_internal.h"
@@ -66,10 +68,64 @@ static int last_attempt(const struct store_page *logs)
     return last + 1;
 }
 
+/* The logs of a run, of which some are wanted. */
+struct listed_logs {
+    struct store_page page;
+    int attempt; /* that writes */
+    bool all;    /* nothing was left out */
+};
+
+/* At or below the path that was asked for: what the filter knows it by; NULL: it lies elsewhere. */
+static const char *below_path(const struct flow_fetch *what, const char *name)
+{
+    const char *path = what->path ? what->path : "";
+    size_t len = strlen(path);
+
+    if (len == 0)
+        return name;
+    if (path[len - 1] == '/')
+        return act_starts_with(name, path) ? name + len : NULL;
+    if (strcmp(name, path) == 0)
+        return act_path_basename(name);
+    return act_path_is_within(name, path) ? name + len + 1 : NULL;
+}
+
+/* Drops the others. Returns how many lie below the path, whether the filter takes them or not. */
+static size_t keep_wanted(const struct flow_fetch *what, struct store_page *logs)
+{
+    size_t n = 0, below = 0;
+
+    for (size_t i = 0; i < logs->n; i++) {
+        const char *rel = below_path(what, logs->v[i].key);
+        below += rel != NULL;
+        if (rel && (!what->filter || filter_takes(what->filter, rel, false)))
+            logs->v[n++] = logs->v[i];
+        else
+            store_entry_release(&logs->v[i]);
+    }
+    logs->n = n;
+    return below;
+}
+
+static int list_wanted(const struct flow_log_source *from, const struct flow_run *run, const struct flow_fetch *what,
+                       struct listed_logs *out, struct act_error *err)
+{
+    store_page_release(&out->page);
+    int rc = flow_log_source_list(from, &out->page, err);
+    size_t n = out->page.n;
+
+    out->attempt = last_attempt(&out->page);
+    if (rc == 0 && keep_wanted(what, &out->page) == 0 && what->path && *what->path)
+        rc = act_error_set(err, ACT_NOT_FOUND, "it has no log '%s'; 'a ls -r %s:' lists those it has", what->path,
+                           run->row.id);
+    out->all = out->page.n == n;
+    return rc;
+}
+
 /* Tells how far it is, now and then. */
 struct teller {
     const struct flow_fetch *what;
-    struct transfer_progress now;
+    struct transfer_progress *now;
     int64_t next_ms;
 };
 
@@ -79,10 +135,10 @@ static void tell(void *arg, const struct transfer_stretch *stretch, size_t bytes
     struct teller *t = arg;
     int64_t ms = act_now_monotonic_ms();
 
-    t->now.done_bytes += bytes;
-    t->now.done_objects += stretch->offset + stretch->got == stretch->end;
+    t->now->done_bytes += bytes;
+    t->now->done_objects += stretch->offset + stretch->got == stretch->end;
     if (t->what->progress && ms >= t->next_ms) {
-        t->what->progress(t->what->arg, &t->now);
+        t->what->progress(t->what->arg, t->now);
         t->next_ms = ms + EVERY_MS;
     }
 }
@@ -106,13 +162,16 @@ static int forget_replaced(const struct transfer_stretch *stretches, size_t n, s
 }
 
 static int fetch_parts(struct flow *flow, const struct flow_log_source *from, const struct flow_fetch *what,
-                       struct transfer_stretch *stretches, size_t n, struct act_error *err)
+                       struct transfer_stretch *stretches, size_t n, struct transfer_progress *now,
+                       struct act_error *err)
 {
-    struct teller teller = {.what = what, .now = {.found_objects = n, .listing_done = true}};
+    struct teller teller = {.what = what, .now = now};
 
+    now->listing_done = true;
+    now->found_objects += n;
     for (size_t i = 0; i < n; i++)
-        teller.now.found_bytes += stretches[i].end - stretches[i].offset;
-    int rc = transfer_stretches(flow_engine(flow), from->store, stretches, n, tell, &teller, err);
+        now->found_bytes += stretches[i].end - stretches[i].offset;
+    int rc = transfer_stretches(flow_engine(flow), from->store, stretches, n, what->memory, tell, &teller, err);
     int replaced = forget_replaced(stretches, n, rc < 0 ? NULL : err); /* whatever became of the others */
     return rc < 0 ? rc : replaced;
 }
@@ -141,8 +200,9 @@ static int fetch_all(struct flow *flow, const struct flow_log_source *from, cons
             stretch->end = stretch->offset + what->max_bytes;
         n += rc == 0 && stretch->offset < stretch->end;
     }
+    out->total.same_objects = logs->n - n;
     if (rc == 0)
-        rc = fetch_parts(flow, from, what, stretches, n, err);
+        rc = fetch_parts(flow, from, what, stretches, n, &out->total, err);
     free(copies);
     free(stretches);
     return rc;
@@ -193,28 +253,55 @@ static int begin_anew(const struct flow_logs *logs, int attempt, struct act_erro
     return rc;
 }
 
+/* Says what would be fetched. */
+static int plan_all(const struct flow_log_source *from, const struct listed_logs *logs, const struct flow_fetch *what,
+                    struct flow_logs *out, struct act_error *err)
+{
+    struct transfer_progress *total = &out->total;
+    int folder = act_folder_below(out->root, out->folder, false, err);
+    bool any = folder >= 0 && copied_attempt(folder) == logs->attempt;
+
+    if (folder < 0 && folder != -ACT_NOT_FOUND)
+        return folder;
+    if (folder >= 0)
+        close(folder);
+    for (size_t i = 0; i < logs->page.n; i++) {
+        const struct store_entry *log = &logs->page.v[i];
+        ACT_AUTOFREE char *path = act_path_join(out->folder, log->key);
+        uint64_t have = any ? flow_copied(out->root, path, log->size, from->whole_ns) : 0;
+        total->same_objects += have == log->size;
+        if (have == log->size)
+            continue;
+        total->found_objects++;
+        total->found_bytes += log->size - have;
+        what->plan(what->arg, log->key, log->size - have, have == 0);
+    }
+    return 0;
+}
+
 /* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is
  * when another log has taken the place of one; where that happens again and again, it is left to the next time. */
 static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, const struct flow_run *run,
                          const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
-    struct store_page logs = {0};
-    int rc = flow_log_source_list(from, &logs, err), attempt = 0, replaced = 0, tries = 0;
+    struct listed_logs logs = {0};
+    int rc = list_wanted(from, run, what, &logs, err), attempt = 0, replaced = 0, tries = 0;
 
-    while (rc == 0 && (attempt != last_attempt(&logs) || (replaced > 0 && tries++ < REPLACED_TRIES))) {
+    if (rc == 0 && what->plan)
+        rc = plan_all(from, &logs, what, out, err);
+    while (rc == 0 && !what->plan && (attempt != logs.attempt || (replaced > 0 && tries++ < REPLACED_TRIES))) {
         forget_fetched(out);
-        attempt = last_attempt(&logs);
+        attempt = logs.attempt;
         rc = begin_anew(out, attempt, err);
         if (rc == 0)
-            rc = replaced = fetch_all(flow, from, &logs, what, out, err);
+            rc = replaced = fetch_all(flow, from, &logs.page, what, out, err);
         if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))
             break;
-        store_page_release(&logs);
-        rc = flow_log_source_list(from, &logs, err);
+        rc = list_wanted(from, run, what, &logs, err);
     }
-    if (rc == 0)
-        rc = flow_log_source_complete(from, run, &logs, out, err);
-    store_page_release(&logs);
+    if (rc == 0 && logs.all && !what->plan)
+        rc = flow_log_source_complete(from, run, &logs.page, out, err);
+    store_page_release(&logs.page);
     return rc;
 }
 
@@ -229,6 +316,8 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
         rc = flow_forget_complete(run, err);
     if (rc == 0)
         rc = flow_log_source_open(flow, run, &from, err);
+    if (rc == 0 && from.store)
+        flow_mention_limits(flow, from.store, NULL);
     if (rc == 0)
         rc = fetch_attempt(flow, &from, run, what, out, err);
     flow_log_source_close(&from);
@@ -377,7 +466,7 @@ static int drain(struct follower *f, struct stream *s, const char *name, uint64_
     struct draining draining = {.f = f, .s = s};
     struct transfer_stretch stretch = {.key = name, .offset = s->offset, .end = end, .write = give, .arg = &draining};
     int rc =
-        s->offset < end ? transfer_stretches(flow_engine(f->flow), f->from.store, &stretch, 1, NULL, NULL, err) : 0;
+        s->offset < end ? transfer_stretches(flow_engine(f->flow), f->from.store, &stretch, 1, 0, NULL, NULL, err) : 0;
 
     f->moved = f->moved || stretch.got > 0;
     return rc;

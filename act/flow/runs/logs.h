@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "flow/data/data.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 #include "transfer/transfer.h"
@@ -23,19 +24,38 @@ struct flow_logs {
     char *root;   /* <project>/assets: no link below it is followed */
     struct flow_log *v;
     size_t n;
+    struct transfer_progress total; /* what was fetched; same: of what nothing is new */
 };
 void flow_logs_release(struct flow_logs *logs);
 
 /* Fetches the new part of every log into assets/<run id>/ of the run's project. At any moment, even after a crash, a
  * copy is a prefix of its log. */
 struct flow_fetch {
-    uint64_t max_bytes; /* maximum for each log; 0: all */
-    bool refresh;       /* fetch again from the start, even if all logs of an ended run are here */
+    const char *path;      /* only this log or folder of logs (-ACT_NOT_FOUND: there is none); NULL or "": all */
+    struct filter *filter; /* of what lies in it; NULL: everything */
+    uint64_t max_bytes;    /* maximum for each log; 0: all */
+    uint64_t memory;       /* as in the options of a transfer */
+    bool refresh;          /* fetch again from the start, even if all logs of an ended run are here */
     void (*progress)(void *arg, const struct transfer_progress *now); /* a few times a second; may be NULL */
+    /* Called instead of fetching, for each log with bytes that its copy lacks; is_new: it has none. NULL: fetch. */
+    void (*plan)(void *arg, const char *name, uint64_t bytes, bool is_new);
     void *arg;
 };
 int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
                     struct act_error *err) ACT_NODISCARD;
+
+/* ---- RUN:PATH: the logs of a run as a path, which is only read. RUN is a piece of a run's id, PATH a log or a folder
+ * of logs, "" for all. A word with a '/' before its first ':' is never one: "./a:b" is a file. */
+
+/* Whether the word is one: 1, or 0 for a path in a mapped folder. A run that is known here is meant before such a path,
+ * and the path before a run of the cluster that is not known here yet. Neither: -ACT_NOT_FOUND, which says both. */
+int flow_names_run(struct flow *flow, const char *word, struct act_error *err) ACT_NODISCARD;
+/* The run of such a word, as flow_find_run() finds it, and the path in it: new string, cleaned, with a '/' at its end
+ * if the word has one. */
+int flow_find_named_run(struct flow *flow, const char *word, struct flow_run *out, char **out_path,
+                        struct act_error *err) ACT_NODISCARD;
+/* Likewise, as flow_open_path() does: the logs as its platform has them. */
+int flow_open_run_path(struct flow *flow, const char *word, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 
 /* Writes a log to the sink, from its last tail lines (negative: from the start); with follow until the run ends, or
  * *interrupted (may be NULL) becomes true. Continues across new attempts, and while the platform cannot be reached. */

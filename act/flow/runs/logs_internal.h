@@ -44,6 +44,8 @@ struct flow_copy {
  * of another one, which began anew: so does the copy, and one that was changed after whole_ns. */
 int flow_begin_copy(struct flow_copy *copy, const char *name, uint64_t size, int64_t whole_ns,
                     struct transfer_stretch *out, struct act_error *err) ACT_NODISCARD;
+/* How many bytes of such a log its copy has, as above; 0 where there is none. Changes nothing. */
+uint64_t flow_copied(const char *root, const char *path, uint64_t size, int64_t whole_ns);
 /* Call it when the copies match the listed logs. If the run has ended and its logs are final, the platform is not asked
  * again until flow_forget_complete(). */
 int flow_log_source_complete(const struct flow_log_source *source, const struct flow_run *run,

@@ -11,6 +11,11 @@
 
 struct platform;
 
+/* ---- find.c */
+
+/* Whether piece means one run: 0, or why it does not. asked: it may be taken into the ledger from elsewhere. */
+int flow_knows_run(struct flow *flow, const char *piece, bool asked, struct act_error *err) ACT_NODISCARD;
+
 /* ---- state.c */
 
 /* The status of a run as recorded in the ledger. */

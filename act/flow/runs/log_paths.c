@@ -1,0 +1,93 @@
+/* log_paths.c - RUN:PATH, which names the logs of a run where a verb takes a path. */
+#include <string.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/logs_internal.h"
+#include "flow/runs/runs_internal.h"
+#include "platform/platform.h"
+#include "run/run.h"
+
+/* What stands before the ':' of such a word, new; NULL: it cannot be one. */
+static char *piece_of(const char *word)
+{
+    size_t n = strcspn(word, ":/");
+
+    return n > 0 && word[n] == ':' ? act_strndup(word, n) : NULL;
+}
+
+static int explain_neither(const char *piece, const struct act_error *no_path, struct act_error *err)
+{
+    return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' ('a q' lists the runs), and no such path: %s", piece,
+                         act_error_text(no_path));
+}
+
+int flow_names_run(struct flow *flow, const char *word, struct act_error *err)
+{
+    ACT_AUTOFREE char *piece = piece_of(word);
+    struct act_error no_path;
+
+    if (!piece)
+        return 0;
+    int known = flow_knows_run(flow, piece, false, err);
+    if (known == 0)
+        return 1;
+    int rc = flow_check_path(flow, word, &no_path);
+    if (rc != -ACT_NOT_FOUND && rc != -ACT_USAGE) {
+        *err = rc < 0 ? no_path : (struct act_error){0};
+        return rc;
+    }
+    rc = known == -ACT_NOT_FOUND ? flow_knows_run(flow, piece, true, err) : known;
+    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND ? explain_neither(piece, &no_path, err) : rc;
+}
+
+int flow_find_named_run(struct flow *flow, const char *word, struct flow_run *out, char **out_path,
+                        struct act_error *err)
+{
+    ACT_AUTOFREE char *piece = piece_of(word);
+    int rc = flow_find_run(flow, piece, out, err);
+
+    if (rc < 0)
+        return rc;
+    const char *path = word + strlen(piece) + 1;
+    ACT_AUTOFREE char *clean = act_path_clean(path + strspn(path, "/"));
+    bool all = strcmp(clean, ".") == 0;
+    *out_path = act_sprintf("%s%s", all ? "" : clean, !all && act_ends_with(path, "/") ? "/" : "");
+    return 0;
+}
+
+static int open_logs(struct flow *flow, const struct flow_run *run, struct store **out, struct act_error *err)
+{
+    struct platform *platform = NULL;
+
+    if (run->status.unsubmitted)
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' was never submitted and has no logs", run->row.id);
+    int rc = flow_platform_of(flow, &run->row, &platform, err);
+    if (rc == 0)
+        *out = platform_open_logs(platform, run->row.id, run_state_is_final(run->status.state));
+    return rc;
+}
+
+/* All logs are a folder, also while there are none. */
+int flow_open_run_path(struct flow *flow, const char *word, struct flow_path *out, struct act_error *err)
+{
+    struct flow_run run = {0};
+    ACT_AUTOFREE char *path = NULL;
+    int rc = flow_find_named_run(flow, word, &run, &path, err);
+
+    *out = (struct flow_path){0};
+    if (rc == 0)
+        rc = open_logs(flow, &run, &out->store, err);
+    if (rc == 0)
+        flow_mention_limits(flow, out->store, NULL);
+    if (rc == 0 && *path)
+        rc = flow_resolve(out->store, path, word, &out->path, err);
+    else if (rc == 0)
+        out->path = (struct transfer_path){.store = out->store, .path = act_strdup(""), .is_folder = true};
+    flow_run_release(&run);
+    if (rc < 0)
+        flow_path_release(out);
+    return rc;
+}
