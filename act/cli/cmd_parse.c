@@ -52,11 +52,10 @@ static int print(const struct cli *cli, const char *key, const char *name, struc
 
 static int parse(struct cli *cli, const struct flow_run *run, struct act_error *err)
 {
-    struct flow_logs logs = {0};
+    ACT_AUTO(flow_logs) logs = {0};
     struct flow_codes codes = {0};
     int rc = cli_fetch_logs(cli, run, &logs, err);
 
-    flow_logs_release(&logs);
     if (rc == 0)
         rc = flow_parse(run, &codes, err);
     return rc < 0 ? rc : print(cli, "run", run->row.id, &codes, err);

@@ -155,7 +155,7 @@ static int serve_run(struct request *r, struct act_error *err)
     const int64_t timeout_s = codec_json_int(r->frame.head, "timeout", 0),
                   max = codec_json_int(r->frame.head, "max", 0);
     ACT_AUTOFREE char *cwd = bytes_of(r, "cwd");
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
     ACT_AUTO(site_result) result = {0};
 
     if (timeout_s <= 0 || timeout_s > INT32_MAX || max <= 0)
@@ -173,7 +173,6 @@ static int serve_run(struct request *r, struct act_error *err)
                                          .timeout_s = (int)timeout_s,
                                          .max_bytes = (size_t)max},
                   &result, err);
-    act_strv_release(&argv);
     json_object_set_new(r->response, "status", json_integer(result.status));
     act_buf_add(&r->parts[0], result.out ? result.out : "", result.out_len);
     act_buf_add(&r->parts[1], result.err ? result.err : "", result.err_len);

@@ -307,11 +307,9 @@ static int choose(struct upload *u, const char *own_key, struct act_error *err)
 
 static int copy_committed(struct upload *u, const char *own_key, struct act_error *err)
 {
-    struct store_call copy = {.op = STORE_COPY, .copy = {.source = u->key, .source_match = u->etag}, .key = own_key};
-    int rc = store_do(u->store, &copy, err);
+    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy = {.source = u->key, .source_match = u->etag}, .key = own_key};
 
-    store_call_release(&copy);
-    return rc;
+    return store_do(u->store, &copy, err);
 }
 
 static int upload(struct upload *u, const char *own_key, char out_etag[STORE_ETAG], struct act_error *err)

@@ -181,14 +181,13 @@ static int get_managed(const struct azureml *a, struct arm *arm, const char *nam
 static int change(const struct azureml *a, struct arm *arm, const char *method, const char *what, char *url,
                   json_t *body, const struct platform_follow *follow, struct act_error *err)
 {
-    struct arm_call call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
+    ACT_AUTO(arm_call) call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
     int rc = arm_do(arm, &call, err);
 
     if (rc == 0 && !follow->no_wait && follow->progress)
         follow->progress(follow->arg, "Accepted", -1);
     if (rc == 0 && !follow->no_wait)
         rc = arm_follow(arm, &call, 0, follow->progress, follow->arg, NULL, err);
-    arm_call_release(&call);
     return rc;
 }
 

@@ -187,7 +187,7 @@ int azureml_environment_id(const struct azureml *a, char **out, struct act_error
 static int look_at_environment(struct azureml *a, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look for the environment '%s'", a->config->docker.image);
-    struct arm_call get = {.method = "GET", .what = what, .api_version = a->api_version, .missing_is_fine = true};
+    ACT_AUTO(arm_call) get = {.method = "GET", .what = what, .api_version = a->api_version, .missing_is_fine = true};
 
     if (!act_starts_with(id, a->workspace) || id[strlen(a->workspace)] != '/')
         return 0;
@@ -196,7 +196,6 @@ static int look_at_environment(struct azureml *a, const char *id, struct act_err
     if (rc == 0 && get.status == 404)
         rc = act_error_set(err, ACT_NOT_FOUND, "the workspace '%s' has no environment '%s' (docker.image)",
                            a->config->workspace.workspace_name, a->config->docker.image);
-    arm_call_release(&get);
     return rc;
 }
 

@@ -133,14 +133,13 @@ static void match_queue(struct look *l)
 
 static void match_past(struct look *l)
 {
-    struct act_buf list = {0};
+    ACT_AUTO(act_buf) list = {0};
 
     for (size_t i = 0; i < l->n; i++)
         if (l->states[i].there && slurm_needs_past(&l->known[i]))
             act_buf_addf(&list, "%s%lld", list.len ? "," : "", (long long)l->known[i].job);
     if (list.len)
         ask_past(l->s, list.data, &l->past);
-    act_buf_release(&list);
     for (size_t i = 0; i < l->n; i++)
         if (l->known[i].job)
             l->known[i].past = slurm_jobs_find(&l->past.jobs, l->known[i].job);

@@ -203,7 +203,7 @@ static int slurm_own_folders(struct platform *p, const char *const *paths, size_
                              struct act_error *err)
 {
     struct slurm *s = slurm_of(p);
-    struct act_strv places = {0};
+    ACT_AUTO(act_strv) places = {0};
     struct site *site;
 
     if (!s->config.login)
@@ -215,7 +215,6 @@ static int slurm_own_folders(struct platform *p, const char *const *paths, size_
     for (size_t i = 0; i < n; i++)
         act_strv_take(&places, act_path_join(store, paths[i]));
     rc = ask_for_folders(site, &places, out_there, err);
-    act_strv_release(&places);
     if (rc == 0)
         *out_store = store;
     else
