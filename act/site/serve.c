@@ -128,7 +128,7 @@ static int serve_states(struct request *r, struct act_error *err)
     ACT_AUTO(act_strv) ids = {0};
     json_t *list = json_array();
     int rc = strings_of(r, "ids", &ids, err);
-    struct site_state *states = act_calloc(ids.n + 1, sizeof(*states));
+    ACT_AUTOFREE struct site_state *states = act_calloc(ids.n + 1, sizeof(*states));
 
     if (rc == 0)
         rc = here_states(r->site, (const char *const *)ids.v, ids.n, states, err);
@@ -137,7 +137,6 @@ static int serve_states(struct request *r, struct act_error *err)
                                               run_status_to_json(&states[i].status), "job", states[i].job));
     json_object_set_new(r->response, "states", list);
     site_states_release(states, ids.n);
-    free(states);
     return rc;
 }
 
@@ -369,7 +368,7 @@ static int serve_one(struct site *site, struct channel *channel)
 
 int site_serve(int in_fd, int out_fd)
 {
-    struct channel *channel = act_calloc(1, sizeof(*channel));
+    ACT_AUTOFREE struct channel *channel = act_calloc(1, sizeof(*channel));
     struct site site = {0};
     struct act_error err;
 
@@ -380,6 +379,5 @@ int site_serve(int in_fd, int out_fd)
     while (rc == 0)
         rc = serve_one(&site, channel);
     free(site.root);
-    free(channel);
     return rc == -ACT_TEMPORARY ? 0 : -rc;
 }

@@ -157,14 +157,13 @@ static int read_again(struct look *l, struct act_error *err)
             index[n] = i;
             ids[n++] = l->ids[i];
         }
-    struct site_state *fresh = act_calloc(n, sizeof(*fresh));
+    ACT_AUTOFREE struct site_state *fresh = act_calloc(n, sizeof(*fresh));
     if (n)
         rc = site_states(l->site, ids, n, fresh, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         if (fresh[i].there)
             l->states[index[i]].status = fresh[i].status;
     site_states_release(fresh, n);
-    free(fresh);
     free(index);
     free(ids);
     return rc;

@@ -38,13 +38,12 @@ static int slurm_limits(struct platform *p, struct platform_limits *out, struct 
 static int slurm_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                         struct act_error *err)
 {
-    struct slurm_view *views = act_calloc(n, sizeof(*views));
+    ACT_AUTOFREE struct slurm_view *views = act_calloc(n, sizeof(*views));
     int rc = slurm_look(slurm_of(p), ids, n, views, err);
 
     for (size_t i = 0; rc == 0 && i < n; i++)
         out[i] = views[i].status;
     slurm_views_release(views, n);
-    free(views);
     return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", n == 1 ? ids[0] : "the runs") : 0;
 }
 
