@@ -143,12 +143,11 @@ static void expect(const json_t *body, const char *path, const char *wanted)
 
     for (char *save, *name = strtok_r(rest, "/", &save); name; name = strtok_r(NULL, "/", &save))
         at = json_object_get(at, name);
-    char *text = at ? json_dumps(at, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    ACT_AUTOFREE char *text = at ? json_dumps(at, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     for (char *c = want; c && *c; c++)
         *c = *c == '\'' ? '"' : *c;
     if (!act_streq(text, want))
         fail_msg("%s is %s, not %s", path, text ? text : "not there", want ? want : "absent");
-    free(text);
 }
 
 /* ---- bodies ---- */
@@ -764,13 +763,12 @@ static void answer_part(int fd, const char *request)
     }
     from += service.sends_others;
     size_t len = to - from - (service.short_at && from == service.short_at ? 1 : 0);
-    char *body = act_alloc(len);
+    ACT_AUTOFREE char *body = act_alloc(len);
     for (size_t i = 0; i < len; i++)
         body[i] = byte_at(from + i);
     ACT_AUTOFREE char *headers =
         act_sprintf("Content-Range: bytes %zu-%zu/%zu\r\n", from, from + len - 1, service.size);
     answer(fd, service.ignores_ranges ? 200 : 206, service.ignores_ranges ? "" : headers, body, len);
-    free(body);
 }
 
 static void answer_one(int fd, const char *request)

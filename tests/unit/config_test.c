@@ -628,7 +628,7 @@ TEST(refuses_workspace_files)
 TEST(unreadable_files)
 {
     struct config c;
-    struct act_buf huge = {0};
+    ACT_AUTO(act_buf) huge = {0};
     ACT_AUTOFREE char *path = put_mode("aux_data/aml/aml.yaml", "a: 1\n", 0);
 
     if (geteuid() != 0)
@@ -643,7 +643,6 @@ TEST(unreadable_files)
     put_cluster(huge.data);
     assert_true(load(project, NULL, &c) < 0);
     assert_contains(act_error_text(&err), "larger than");
-    act_buf_release(&huge);
 }
 
 TEST(unknown_keys_warn)
@@ -1099,14 +1098,13 @@ static size_t count_properties(const json_t *schema)
 
 static void compare_choices(const struct config_key *key, const json_t *property)
 {
-    struct act_buf choices = {0};
+    ACT_AUTO(act_buf) choices = {0};
     size_t i;
     json_t *choice;
 
     json_array_foreach(json_object_get(property, "enum"), i, choice) if (json_is_string(choice))
         act_buf_addf(&choices, "%s%s", i ? "|" : "", json_string_value(choice));
     assert_string_equal(choices.data ? choices.data : "", key->choices ? key->choices : "");
-    act_buf_release(&choices);
 }
 
 static void compare_default(const struct config_key *key, const json_t *property)

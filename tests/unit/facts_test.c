@@ -60,7 +60,7 @@ static void resubmit(int code)
                              .procs_per_node = 1,
                              .created_unix_s = act_now_unix_s()};
     struct run_spec second;
-    struct flow_run old = {.status = fake.status};
+    ACT_AUTO(flow_run) old = {.status = fake.status};
     struct platform *platform;
 
     fake.fail_submit = 0;
@@ -75,7 +75,6 @@ static void resubmit(int code)
     int rc = flow_resubmit(&flow, &old, &flow, &flow, false, &second, &err);
     assert_int_equal(rc, -code);
     run_spec_release(&second);
-    flow_run_release(&old);
 }
 
 TEST(what_may_be_refused_comes_first)

@@ -84,9 +84,8 @@ static void assert_ids(const struct ledger_runs *runs, const char *expected)
 
     for (size_t i = 0; i < runs->n; i++)
         act_buf_addf(&ids, "%s%s", i ? " " : "", runs->v[i].id);
-    char *text = act_buf_steal(&ids);
+    ACT_AUTOFREE char *text = act_buf_steal(&ids);
     assert_string_equal(text, expected);
-    free(text);
 }
 
 TEST(a_run_comes_back_as_it_went_in)
@@ -454,7 +453,7 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
     static const char text[] = "this is not a database, it is a shopping list that is longer than a header: "
                                "apples, pears, plums, cherries, quinces\n";
     struct ledger *ledger = (struct ledger *)&err;
-    char *content = NULL;
+    ACT_AUTOFREE char *content = NULL;
 
     put(path, text);
     assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
@@ -463,7 +462,6 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
     assert_contains(act_error_text(&err), "move the file away");
     assert_ok(act_file_read(path, 4096, &content, NULL, &err), err);
     assert_string_equal(content, text);
-    free(content);
 }
 
 TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
@@ -494,7 +492,7 @@ TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
 /* A ledger of so many rows whose last page is broken. */
 static void make_broken_ledger(size_t n)
 {
-    struct ledger_runs rows = {.v = act_calloc(n, sizeof(*rows.v)), .n = n};
+    ACT_AUTO(ledger_runs) rows = {.v = act_calloc(n, sizeof(*rows.v)), .n = n};
     struct ledger *ledger = open_ledger();
     char garbage[4096];
 
@@ -502,7 +500,6 @@ static void make_broken_ledger(size_t n)
         rows.v[i] =
             (struct ledger_run){.id = act_sprintf("r%zu", i), .command = act_sprintf("%0200zu", i), .num_gpu = 1};
     assert_ok(ledger_add_all(ledger, &rows, &err), err);
-    ledger_runs_release(&rows);
     ledger_close(ledger);
     memset(garbage, 0xa5, sizeof(garbage));
     int fd = open(path, O_WRONLY | O_CLOEXEC);

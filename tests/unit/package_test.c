@@ -39,14 +39,13 @@ static int run(const char *fmt, ...) ACT_PRINTF(1, 2);
 /* The exit status of a shell command. */
 static int run(const char *fmt, ...)
 {
-    char *command = NULL;
+    ACT_AUTOFREE char *command = NULL;
     va_list ap;
 
     va_start(ap, fmt);
     assert_true(vasprintf(&command, fmt, ap) > 0);
     va_end(ap);
     int status = system(command);
-    free(command);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -114,11 +113,10 @@ static void write_text(const char *name, const char *text)
 
 static void make_all(const char *names)
 {
-    struct act_strv words = words_of(names);
+    ACT_AUTO(act_strv) words = words_of(names);
 
     for (size_t i = 0; i < words.n; i++)
         make(words.v[i]);
-    act_strv_release(&words);
 }
 
 static struct package_options plain(void)
@@ -145,11 +143,10 @@ static int write_list(const struct package_list *list, struct package_summary *o
 
 static struct package_summary pack(void)
 {
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     struct package_summary summary;
 
     assert_ok(write_list(&list, &summary, &err), err);
-    package_list_release(&list);
     assert_int_equal(run("ln -f '%s/%s.zip' '%s'", out_dir, summary.sha256, zip), 0);
     free(summary.blocks);
     summary.blocks = NULL;
@@ -284,7 +281,7 @@ TEST(rules_table)
         {"data/x d/data/x", "", "!data", "d/ d/data/ d/data/x", "data/: the configuration's 'data'"},
         {"output", "", "", "", "output: the configuration's 'output'"},
     };
-    struct act_strv kept_out = words_of("data output/");
+    ACT_AUTO(act_strv) kept_out = words_of("data output/");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_list list;
@@ -305,7 +302,6 @@ TEST(rules_table)
         package_list_release(&list);
         act_strv_release(&options);
     }
-    act_strv_release(&kept_out);
 }
 
 /* Files of ignore lines, in folders of the tree, come first to last. */
@@ -391,7 +387,7 @@ TEST(only_own_gitignore_files_above_count)
 
 TEST(one_word_may_hold_option_and_patterns)
 {
-    struct act_strv options = {0};
+    ACT_AUTO(act_strv) options = {0};
     struct package_options with = {.root = project, .zip_options = &options};
     struct package_list list;
 
@@ -404,7 +400,6 @@ TEST(one_word_may_hold_option_and_patterns)
     ACT_AUTOFREE char *in = kept(&list);
     assert_string_equal(in, "c");
     package_list_release(&list);
-    act_strv_release(&options);
 }
 
 TEST(zip_options_that_cannot_be_used_are_named)
@@ -471,12 +466,11 @@ TEST(special_files_are_left_out_and_said)
     memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     close(fd);
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     ACT_AUTOFREE char *in = kept(&list);
     ACT_AUTOFREE char *out = left_out(&list);
     assert_string_equal(in, "a");
     assert_string_equal(out, "pipe: pipe; sock: socket");
-    package_list_release(&list);
 }
 
 TEST(bad_names_are_named_before_anything_is_written)
@@ -513,10 +507,9 @@ TEST(bad_names_that_are_left_out_do_not_matter)
     make("d/a\nb");
     make("good \"quoted\" 'name' \\ $x");
     write_text(".actignore", "d/*");
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     ACT_AUTOFREE char *in = kept(&list);
     assert_string_equal(in, "d/ good \"quoted\" 'name' \\ $x");
-    package_list_release(&list);
     pack();
     assert_good_zip("");
 }
@@ -731,10 +724,9 @@ TEST(three_hundred_files)
         snprintf(name, sizeof(name), "d%d/file_%d.txt", i % 7, i);
         make(name);
     }
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     assert_int_equal(list.n, 307);
     assert_true(list.bytes > 300 * strlen("d0/file_0.txt"));
-    package_list_release(&list);
     pack();
     assert_good_zip("n = [e.filename for e in z.infolist() if not e.is_dir()]\n"
                     "assert len(n) == 300 and all(z.read(x) == x.encode() for x in n)");
@@ -809,7 +801,7 @@ TEST(a_change_while_a_file_is_read_is_noticed)
     void *failed;
 
     assert_int_equal(run("truncate -s 256M '%s'", path), 0); /* takes long enough to compress */
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     assert_true(inotify_add_watch(fd, path, IN_ACCESS) >= 0);
     assert_int_equal(pthread_create(&thread, NULL, append_when_opened, &fd), 0);
     assert_int_equal(write_list(&list, &summary, &err), -ACT_TEMPORARY);
@@ -817,7 +809,6 @@ TEST(a_change_while_a_file_is_read_is_noticed)
     assert_null(failed);
     assert_contains(act_error_text(&err), "'big' changed");
     assert_nothing_written();
-    package_list_release(&list);
     close(fd);
 }
 
@@ -905,7 +896,7 @@ static char *index_of_project(void)
 static struct package_summary pack_aged(int64_t age_s)
 {
     struct package_options options = plain();
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     struct package_summary summary;
     ACT_AUTOFREE char *index = index_of_project();
 
@@ -914,7 +905,6 @@ static struct package_summary pack_aged(int64_t age_s)
                             &(struct package_output){.engine = engine, .folder = out_dir, .index = index}, &summary,
                             &err),
               err);
-    package_list_release(&list);
     return summary;
 }
 
@@ -942,7 +932,7 @@ static void assert_blocks_are_right(const struct package_summary *s)
 /* What was just made is what is made from nothing, byte for byte and block for block. */
 static void assert_same_as_from_nothing(const struct package_summary *again)
 {
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     struct package_summary fresh;
 
     assert_blocks_are_right(again);
@@ -954,7 +944,6 @@ static void assert_same_as_from_nothing(const struct package_summary *again)
         assert_memory_equal(again->blocks[i].id, fresh.blocks[i].id, PACKAGE_BLOCK_ID);
         assert_true(again->blocks[i].crc64 == fresh.blocks[i].crc64);
     }
-    package_list_release(&list);
     package_summary_release(&fresh);
 }
 
@@ -1150,8 +1139,8 @@ static void count_settled(void *arg, size_t i)
 TEST(sizes_beyond_four_gib)
 {
     const uint64_t begin = (uint64_t)5 << 30;
-    struct package_entry *entries = act_calloc(SMALL_FILES + 1, sizeof(*entries));
-    struct package_item *items = act_calloc(SMALL_FILES + 1, sizeof(*items));
+    ACT_AUTOFREE struct package_entry *entries = act_calloc(SMALL_FILES + 1, sizeof(*entries));
+    ACT_AUTOFREE struct package_item *items = act_calloc(SMALL_FILES + 1, sizeof(*items));
     struct zeros zeros = compressed_zeros(items);
     struct package_sink sink;
     char sum[ACT_SHA256_HEX];
@@ -1187,8 +1176,6 @@ TEST(sizes_beyond_four_gib)
                      0);
     for (int i = 0; i <= SMALL_FILES; i++)
         free(entries[i].path);
-    free(entries);
-    free(items);
     free(zeros.middle);
     free(zeros.last);
 }

@@ -282,7 +282,7 @@ static void write_text(const char *side, const char *name, const void *data, siz
 /* Small files in folders and one of many parts; every second one is at the destination already, and older. */
 static void make_trees(void)
 {
-    char *large = act_calloc(1, LARGE);
+    ACT_AUTOFREE char *large = act_calloc(1, LARGE);
 
     memset(large, 'x', LARGE);
     for (int i = 0; i < FILES; i++) {
@@ -293,7 +293,6 @@ static void make_trees(void)
     }
     write_text("from", "large", large, LARGE);
     write_text("to", "large", "old", 3);
-    free(large);
 }
 
 static void check_trees(void)
@@ -340,7 +339,7 @@ TEST(test_each_alone)
 {
     struct store_call put = {
         .op = STORE_PUT, .key = "a/b", .put = {.data.bytes = "text", .data.len = 4, .attr.mode = -1}};
-    struct store_call copy = {.op = STORE_COPY, .copy.source = "a/b", .key = "a/c"};
+    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy.source = "a/b", .key = "a/c"};
 
     forget_all();
     assert_ok(store_do(t.to, &put, &t.err), t.err);
@@ -351,7 +350,6 @@ TEST(test_each_alone)
     store_call_release(&put);
     assert_ok(store_do(t.to, &copy, &t.err), t.err);
     assert_in_order(3);
-    store_call_release(&copy);
 }
 
 TEST(test_blocks_alone)

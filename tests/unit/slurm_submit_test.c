@@ -206,7 +206,7 @@ static int end(void **state)
 
 TEST(test_one_job)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
 
     assert_ok(submit(&spec, &err), err);
     assert_jobs(&spec, "\"1\"");
@@ -218,12 +218,11 @@ TEST(test_one_job)
     ACT_AUTOFREE char *script = read_file("script");
     assert_contains(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '");
     assert_contains(script, spec.id);
-    run_spec_release(&spec);
 }
 
 TEST(test_at_once)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     pid_t children[6];
 
     write_file("mode", "slow", 0600);
@@ -238,7 +237,6 @@ TEST(test_at_once)
         assert_int_equal(status, 0);
     }
     assert_jobs(&spec, "\"1\"");
-    run_spec_release(&spec);
 }
 
 /* Before and after Slurm had the job; the next client goes on. */
@@ -262,7 +260,7 @@ TEST(test_killed)
 /* Nobody submits it again, but somebody looks. */
 TEST(test_killed_and_looked_at)
 {
-    struct run_spec spec = make_spec(), other = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec(), other = make_spec();
 
     write_file("mode", "die_after", 0600);
     assert_true(WIFSIGNALED(submit_in_child(&spec)));
@@ -273,8 +271,6 @@ TEST(test_killed_and_looked_at)
     struct run_status status = status_of(other.id);
     assert_int_equal(status.state, RUN_QUEUED);
     assert_contains(status.reason, "handed to Slurm");
-    run_spec_release(&spec);
-    run_spec_release(&other);
 }
 
 TEST(test_lost_answers)
@@ -347,7 +343,7 @@ TEST(test_refusals)
 /* Slurm has the job, and its number cannot be written down. */
 TEST(test_not_written)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
 
     write_file("mode", "full", 0600);
     assert_true(submit(&spec, &err) < 0);
@@ -356,12 +352,11 @@ TEST(test_not_written)
     ACT_AUTOFREE char *told = read_file("scancel");
     assert_string_equal(told, "1\n");
     assert_int_equal(status_of(spec.id).state, RUN_FAILED);
-    run_spec_release(&spec);
 }
 
 TEST(test_no_slurm)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
 
     setenv("PATH", agent_folder, 1);
@@ -369,12 +364,11 @@ TEST(test_no_slurm)
     setenv("PATH", old, 1);
     assert_contains(act_error_text(&err),
                     "sbatch is not on this machine: run on a login node, or set slurm.login: user@host");
-    run_spec_release(&spec);
 }
 
 TEST(test_controller_down)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     ACT_AUTOFREE char *down = file("down");
     struct run_status status;
     const char *id = spec.id;
@@ -385,12 +379,11 @@ TEST(test_controller_down)
                  "Unable to contact slurm controller");
     unlink(down);
     assert_int_equal(status_of(id).state, RUN_QUEUED);
-    run_spec_release(&spec);
 }
 
 TEST(test_abort_waiting)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -404,7 +397,6 @@ TEST(test_abort_waiting)
     assert_string_equal(status.reason, "aborted");
     assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
     assert_true(was_final);
-    run_spec_release(&spec);
 }
 
 /* ---- afterwards */
@@ -412,7 +404,7 @@ TEST(test_abort_waiting)
 /* The file "abort" cannot be written: nobody waits for the agent. */
 TEST(test_abort_full)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -423,13 +415,12 @@ TEST(test_abort_full)
     ACT_AUTOFREE char *told = read_file("scancel");
     assert_string_equal(told, "1\n");
     assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
-    run_spec_release(&spec);
 }
 
 /* It starts between the look and the word; and a job of somebody else. */
 TEST(test_abort_moves)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -442,13 +433,12 @@ TEST(test_abort_moves)
     ACT_AUTOFREE char *told = read_file("scancel");
     assert_string_equal(told, "--state=PENDING 1\n--batch --signal=USR2 1\n");
     assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
-    run_spec_release(&spec);
 }
 
 /* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
 TEST(test_accounting)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
 
     assert_ok(submit(&spec, &err), err);
     ACT_AUTOFREE char *past =
@@ -465,7 +455,6 @@ TEST(test_accounting)
     assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
     ACT_AUTOFREE char *again = read_file("asked");
     assert_string_equal(again, asked); /* nobody is asked about a run that has ended */
-    run_spec_release(&spec);
 }
 
 /* Quickly: nothing here has to survive a power cut. */
@@ -485,13 +474,12 @@ TEST(test_many)
     enum { RUNS = 1000, JOBS = 10000 };
     static char *ids[RUNS];
     static struct run_status status[RUNS];
-    struct act_buf queue = {0};
+    ACT_AUTO(act_buf) queue = {0};
     struct rusage before, after;
 
     for (int i = 0; i < JOBS; i++)
         act_buf_addf(&queue, "%d^%d^PENDING^Priority^N/A^N/A^0^0^^job%d^\n", i + 1, i + 1, i);
     write_rows("queue", queue.data);
-    act_buf_release(&queue);
     for (int i = 0; i < RUNS; i++) {
         ids[i] = act_sprintf("x_1795290000_%08x", i);
         ACT_AUTOFREE char *dir = act_sprintf("%s/root/runs/%s", home, ids[i]);

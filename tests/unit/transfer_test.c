@@ -339,6 +339,30 @@ static int do_from(struct memory *m, struct store_call *call)
     return 0;
 }
 
+static int do_get_with_sums(struct memory *m, struct store_call *call)
+{
+    int rc = call->get.upload ? get_from_upload(m, call) : do_get(m, call);
+
+    if (rc == 0 && call->get.sums)
+        store_sums_add(call->get.sums, call->get.sink, call->get.got);
+    return rc;
+}
+
+static int (*const operations[STORE_OPS])(struct memory *m, struct store_call *call) = {
+    [STORE_HEAD] = do_head,
+    [STORE_GET] = do_get_with_sums,
+    [STORE_BLOCKS] = do_blocks,
+    [STORE_DROP] = do_drop,
+    [STORE_PUT_FROM] = do_from,
+    [STORE_PUT] = do_put,
+    [STORE_BLOCK] = do_block,
+    [STORE_COMMIT] = do_commit,
+    [STORE_DELETE] = do_delete,
+    [STORE_DELETE_MANY] = do_delete_many,
+    [STORE_LIST] = do_list,
+    [STORE_URL] = do_url,
+};
+
 static int perform(struct memory *m, struct store_call *call)
 {
     m->calls[call->op]++;
@@ -346,39 +370,9 @@ static int perform(struct memory *m, struct store_call *call)
         call->error = m->fail_with;
         return -(int)m->fail_with.code;
     }
-    switch (call->op) {
-    case STORE_HEAD:
-        return do_head(m, call);
-    case STORE_GET: {
-        int rc = call->get.upload ? get_from_upload(m, call) : do_get(m, call);
-        if (rc == 0 && call->get.sums)
-            store_sums_add(call->get.sums, call->get.sink, call->get.got);
-        return rc;
-    }
-    case STORE_BLOCKS:
-        return do_blocks(m, call);
-    case STORE_DROP:
-        return do_drop(m, call);
-    case STORE_PUT_FROM:
-        return do_from(m, call);
-    case STORE_PUT:
-        return do_put(m, call);
-    case STORE_BLOCK:
-        return do_block(m, call);
-    case STORE_COMMIT:
-        return do_commit(m, call);
-    case STORE_DELETE:
-        return do_delete(m, call);
-    case STORE_DELETE_MANY:
-        return do_delete_many(m, call);
-    case STORE_LIST:
-        return do_list(m, call);
-    case STORE_URL:
-        return do_url(m, call);
-    default:
+    if (!operations[call->op])
         fail_msg("operation %d", call->op);
-        return 0;
-    }
+    return operations[call->op](m, call);
 }
 
 struct pending {
@@ -388,12 +382,11 @@ struct pending {
 
 static void fire(void *arg)
 {
-    struct pending *p = arg;
+    ACT_AUTOFREE struct pending *p = arg;
     struct store_call *call = p->call;
     int rc = perform(p->memory, call);
 
     p->memory->under_way--;
-    free(p);
     store_finish(call, rc);
 }
 
@@ -484,12 +477,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct pair *p = *state;
+    ACT_AUTOFREE struct pair *p = *state;
 
     transfer_report_release(&p->report);
     memory_release(&p->from);
     memory_release(&p->to);
-    free(p);
     return 0;
 }
 

@@ -216,7 +216,7 @@ static struct run_spec start_run(int code);
 TEST(first_question_is_as_patient)
 {
     static const useconds_t longer[] = {500000, 1000000, 2000000};
-    struct run_spec spec = start_run(0);
+    ACT_AUTO(run_spec) spec = start_run(0);
     struct flow_run found;
 
     fake.status.state = RUN_COMPLETED;
@@ -231,12 +231,11 @@ TEST(first_question_is_as_patient)
     assert_int_equal(n_pauses, COUNT(longer));
     assert_memory_equal(pauses, longer, sizeof(longer));
     flow_run_release(&found);
-    run_spec_release(&spec);
 }
 
 TEST(first_question_has_an_end)
 {
-    struct run_spec spec = start_run(0);
+    ACT_AUTO(run_spec) spec = start_run(0);
     struct flow_run found;
 
     fake.fail_status = INT_MAX;
@@ -250,7 +249,6 @@ TEST(first_question_has_an_end)
     assert_int_equal(flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err), -ACT_DENIED);
     assert_int_equal(flow_find_watched(&flow, spec.id, &found, &err), -ACT_DENIED);
     assert_int_equal(fake.n_status, 2);
-    run_spec_release(&spec);
 }
 
 static void finish_later(int call)
@@ -565,7 +563,7 @@ static struct run_spec start_run(int code)
 /* What the ledger says of a run that was handed over with this outcome. */
 static char *state_after(int code)
 {
-    struct run_spec spec = start_run(code);
+    ACT_AUTO(run_spec) spec = start_run(code);
     struct flow_table table = {.as_known = true};
     struct flow_runs runs;
 
@@ -575,7 +573,6 @@ static char *state_after(int code)
         if (strcmp(runs.v[i].row.id, spec.id) == 0)
             state = act_strdup(run_state_name(runs.v[i].status.state));
     flow_runs_release(&runs);
-    run_spec_release(&spec);
     return state;
 }
 
