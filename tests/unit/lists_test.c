@@ -8,7 +8,6 @@
 
 #include "base/crc64.h"
 #include "engine/engine.h"
-#include "filter/filter.h"
 #include "http/http.h"
 #include "store/store_internal.h"
 #include "transfer/transfer.h"
@@ -31,7 +30,7 @@ struct names {
     const char *content; /* of every object that is read */
     uint64_t size;       /* content is repeated up to here */
     int gets, fail_get;  /* the Nth GET fails; 0: none */
-    bool grows, wrong_sum;
+    bool wrong_sum;
 };
 
 struct pending {
@@ -112,7 +111,7 @@ static char byte_at(const struct names *s, uint64_t offset)
 /* The checksum that the store has of an object that is read. */
 static void add_sum(const struct names *s, struct store_entry *e)
 {
-    e->has_crc64 = !s->grows;
+    e->has_crc64 = true;
     for (uint64_t i = 0; i < s->size; i++) {
         char c = byte_at(s, i);
         e->crc64 = act_crc64(e->crc64, &c, 1);
@@ -128,7 +127,6 @@ static int head(const struct names *s, struct store_call *call)
     call->entry.kind = act_ends_with(call->key, "/") ? STORE_FOLDER : STORE_FILE;
     strcpy(call->entry.etag, "\"1\"");
     call->entry.size = s->size;
-    call->entry.grows = s->grows;
     if (s->content)
         add_sum(s, &call->entry);
     return 0;
@@ -165,7 +163,7 @@ static int get(struct names *s, struct store_call *call)
 
     if (++s->gets == s->fail_get)
         return act_error_set(&call->error, ACT_TEMPORARY, "told to fail");
-    assert_int_equal(call->get.if_match != NULL, !s->grows);
+    assert_non_null(call->get.if_match);
     for (; call->get.got < call->get.sink_cap && call->get.offset + call->get.got < s->size; call->get.got++)
         sink[call->get.got] = byte_at(s, call->get.offset + call->get.got);
     store_sums_add(call->get.sums, call->get.sink, call->get.got);
@@ -516,23 +514,6 @@ TEST(a_broken_page_ends_the_removal)
     transfer_report_release(&report);
 }
 
-TEST(a_filter_says_what_is_removed)
-{
-    struct names *s = *state;
-    struct transfer_options options = {0};
-    ACT_AUTO(act_strv) excludes = {0};
-    struct transfer_report report;
-
-    add_voc(s);
-    act_strv_push(&excludes, "001/");
-    act_strv_push(&excludes, "empty");
-    assert_ok(filter_new(&(struct filter_options){.excludes = &excludes}, &options.filter, &err), err);
-    assert_ok(remove_path(s, "d/voc2", true, &options, &report, &err), err);
-    assert_int_equal(report.total.done_objects, 600);
-    assert_int_equal(keys_left(s), 303);
-    filter_free(options.filter);
-}
-
 TEST(leftovers_of_a_path_are_cleared)
 {
     struct names *s = *state;
@@ -643,17 +624,6 @@ TEST(a_writer_may_stop_reading)
     assert_int_equal(transfer_read(engine, &what, NULL, 16, refuse, NULL, &err), -ACT_FAIL);
     assert_string_equal(act_error_text(&err), "the disk is full");
     assert_true(s->gets < 10);
-}
-
-TEST(a_log_is_read_without_its_etag)
-{
-    struct names *s = *state;
-    ACT_AUTO(act_buf) out = {0};
-
-    set_content(s, 100);
-    s->grows = true;
-    assert_ok(read_object(s, NULL, &out, &err), err);
-    assert_int_equal(out.len, 100);
 }
 
 static int open_engine(void **state)
