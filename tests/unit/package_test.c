@@ -12,9 +12,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -453,26 +451,6 @@ TEST(a_broken_ignore_file_is_an_error)
 
 /* The walk */
 
-TEST(special_files_are_left_out_and_said)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    ACT_AUTOFREE char *pipe_path = in_project("pipe");
-    ACT_AUTOFREE char *socket_path = in_project("sock");
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    make("a");
-    assert_int_equal(mkfifo(pipe_path, 0644), 0);
-    assert_true(strlen(socket_path) < sizeof(address.sun_path));
-    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    close(fd);
-    ACT_AUTO(package_list) list = scan();
-    ACT_AUTOFREE char *in = kept(&list);
-    ACT_AUTOFREE char *out = left_out(&list);
-    assert_string_equal(in, "a");
-    assert_string_equal(out, "pipe: pipe; sock: socket");
-}
-
 TEST(bad_names_are_named_before_anything_is_written)
 {
     static const struct {
@@ -502,18 +480,6 @@ TEST(bad_names_are_named_before_anything_is_written)
     }
 }
 
-TEST(bad_names_that_are_left_out_do_not_matter)
-{
-    make("d/a\nb");
-    make("good \"quoted\" 'name' \\ $x");
-    write_text(".actignore", "d/*");
-    ACT_AUTO(package_list) list = scan();
-    ACT_AUTOFREE char *in = kept(&list);
-    assert_string_equal(in, "d/ good \"quoted\" 'name' \\ $x");
-    pack();
-    assert_good_zip("");
-}
-
 /* Runs work() as an ordinary user; the result is its exit status. */
 static int run_as_nobody(int (*work)(void))
 {
@@ -525,41 +491,6 @@ static int run_as_nobody(int (*work)(void))
         _exit(getuid() == 0 && seteuid(NOBODY) < 0 ? 99 : work());
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
-}
-
-static int expect_unreadable(void)
-{
-    struct package_options options = plain();
-    struct package_list list;
-
-    err = (struct act_error){0};
-    if (package_scan(&options, &list, &err) != -ACT_DENIED)
-        return 1;
-    return strstr(act_error_text(&err), "'d' (Permission denied), 'f0' (Permission denied), 'f1' (Permission denied), "
-                                        "'f2' (Permission denied), 'f3' (Permission denied) and 3 more")
-               ? 0
-               : 2;
-}
-
-static int expect_success(void)
-{
-    struct package_options options = plain();
-    struct package_list list;
-
-    if (package_scan(&options, &list, &err) != 0)
-        return 1;
-    int rc = list.n == 1 && strcmp(list.v[0].path, "z") == 0 ? 0 : 2;
-    package_list_release(&list);
-    return rc;
-}
-
-TEST(unreadable_files_are_named_unless_left_out)
-{
-    make_all("f0 f1 f2 f3 f4 f5 f6 d/x z");
-    assert_int_equal(run("cd '%s' && chmod 000 f? && chmod 000 d", project), 0);
-    assert_int_equal(run_as_nobody(expect_unreadable), 0);
-    write_text(".actignore", "/d/\nf?\n");
-    assert_int_equal(run_as_nobody(expect_success), 0);
 }
 
 TEST(a_missing_project_is_not_found)
@@ -714,31 +645,6 @@ TEST(the_same_tree_gives_the_same_bytes)
     assert_int_equal(run("chmod +x '%s/a'", project), 0);
     summaries[2] = pack();
     assert_string_not_equal(summaries[2].sha256, summaries[0].sha256);
-}
-
-TEST(three_hundred_files)
-{
-    char name[64];
-
-    for (int i = 0; i < 300; i++) {
-        snprintf(name, sizeof(name), "d%d/file_%d.txt", i % 7, i);
-        make(name);
-    }
-    ACT_AUTO(package_list) list = scan();
-    assert_int_equal(list.n, 307);
-    assert_true(list.bytes > 300 * strlen("d0/file_0.txt"));
-    pack();
-    assert_good_zip("n = [e.filename for e in z.infolist() if not e.is_dir()]\n"
-                    "assert len(n) == 300 and all(z.read(x) == x.encode() for x in n)");
-}
-
-TEST(an_empty_project_is_a_package)
-{
-    make(".hidden");
-    struct package_summary first = pack();
-    assert_good_zip("assert z.namelist() == [\".act-empty\"]");
-    struct package_summary second = pack();
-    assert_string_equal(first.sha256, second.sha256);
 }
 
 /* Changes and faults */
