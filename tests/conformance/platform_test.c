@@ -138,11 +138,10 @@ static int hand_over(struct platform *to, const struct run_spec *spec, const cha
 
 static void submit(struct run_spec *spec, const char *package)
 {
-    struct flow_job_files files;
+    ACT_AUTO(flow_job_files) files = {0};
 
     store_files(spec, package, &files);
     assert_ok(hand_over(platform, spec, package, &files, &err), err);
-    flow_job_files_release(&files);
 }
 
 /* Which rank failed first is in the logs only, where a service started the ranks. */
@@ -240,13 +239,12 @@ static char *read_log(const char *id, const char *name)
 /* What the platform calls the log of a rank; NULL: it has none yet. New string. */
 static char *rank_log_name(const char *id, int rank)
 {
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
     int rc = list_logs(id, &call, &err);
 
     assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
     const struct store_entry *log = flow_find_rank_log(&call.list.page, "", rank);
     char *name = log ? act_strdup(log->key) : NULL;
-    store_call_release(&call);
     return name;
 }
 
@@ -533,7 +531,7 @@ static void assert_number(const char *log, const char *name, int value)
 /* Secrets are masked in the agent's own words. */
 static void assert_masked(const char *id)
 {
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
     bool seen = false;
 
     assert_ok(list_logs(id, &call, &err), err);
@@ -546,7 +544,6 @@ static void assert_masked(const char *id)
         seen = seen || strstr(text, "MY_TOKEN=***");
     }
     assert_true(seen || world->is_service); /* whose logs are not the agent's */
-    store_call_release(&call);
 }
 
 static void check_environment(const struct run_spec *spec, int rank, const char *log, const char *master)
@@ -728,7 +725,7 @@ TEST(test_same_id_twice)
     ACT_AUTOFREE char *count = temp_file("count");
     ACT_AUTOFREE char *script = act_sprintf("echo started >> %s", count);
     ACT_AUTO(run_spec) spec = shell_spec(1, script);
-    struct flow_job_files files;
+    ACT_AUTO(flow_job_files) files = {0};
     pid_t children[6];
 
     unlink(count);
@@ -741,7 +738,6 @@ TEST(test_same_id_twice)
             _exit(rc == 0 && hand_over(own, &spec, NULL, &files, &err) == 0 ? 0 : 1);
         }
     }
-    flow_job_files_release(&files);
     for (size_t i = 0; i < COUNT(children); i++) {
         int status;
         waitpid(children[i], &status, 0);

@@ -88,7 +88,7 @@ static int get_range(const char *key, uint64_t offset, void *sink, size_t cap, s
 
 static void assert_content(const char *key, const void *data, size_t len)
 {
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
     ACT_AUTOFREE char *sink = act_alloc(len + 10);
 
     assert_ok(get_range(key, 0, sink, len + 10, &call), t.err);
@@ -96,7 +96,6 @@ static void assert_content(const char *key, const void *data, size_t len)
     assert_int_equal(call.entry.size, len);
     if (len)
         assert_memory_equal(sink, data, len);
-    store_call_release(&call);
 }
 
 static int head(const char *key, struct store_call *call)
@@ -218,7 +217,7 @@ TEST(test_put_get)
 TEST(test_md5)
 {
     ACT_AUTO(store_call) call = call_of(STORE_PUT, "md5/x");
-    struct store_call seen;
+    ACT_AUTO(store_call) seen = {0};
     char md5[ACT_MD5_BASE64];
 
     md5_of("hello", 5, md5);
@@ -226,7 +225,6 @@ TEST(test_md5)
     assert_ok(put_call(&call, "hello", 5), t.err);
     assert_ok(head("md5/x", &seen), t.err);
     assert_string_equal(seen.entry.md5, t.azure ? md5 : "");
-    store_call_release(&seen);
     assert_int_not_equal(put_call(&call, "hellO", 5), 0);
     assert_content("md5/x", "hello", 5);
     call = call_of(STORE_BLOCK, "md5/b");
@@ -238,7 +236,7 @@ TEST(test_md5)
 TEST(test_crc64)
 {
     const uint64_t right = act_crc64(0, "hello", 5), wrong = right ^ 1;
-    struct store_call call = call_of(STORE_PUT, "crc/x");
+    ACT_AUTO(store_call) call = call_of(STORE_PUT, "crc/x");
 
     call.put.data.crc64 = &right;
     assert_ok(put_call(&call, "hello", 5), t.err);
@@ -250,7 +248,6 @@ TEST(test_crc64)
     call = call_of(STORE_BLOCK, "crc/x");
     call.block.data = (struct store_data){.bytes = "hello", .len = 5, .crc64 = &wrong};
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
-    store_call_release(&call);
     assert_content("crc/x", "hello", 5);
 }
 
@@ -307,7 +304,7 @@ TEST(test_sums)
 
 TEST(test_missing)
 {
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
     char sink[4];
 
     put_text("missing/file", "x");
@@ -326,7 +323,6 @@ TEST(test_missing)
     call = call_of(STORE_COPY, "missing/copy");
     call.copy.source = "missing/nothing";
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_NOT_FOUND, "missing/nothing");
-    store_call_release(&call);
 }
 
 TEST(test_delete)
@@ -981,7 +977,7 @@ TEST(test_conditions)
 TEST(test_commit_conditions)
 {
     struct store_upload_id id = new_id();
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
 
     put_text("ccond/x", "old");
     send_block("ccond/x", id, 0, "new", 3, 3);
@@ -994,7 +990,6 @@ TEST(test_commit_conditions)
     assert_content("ccond/x", "old", 3);
     call.commit.condition.if_match = NULL;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content("ccond/x", "new", 3);
 }
 
@@ -1439,7 +1434,7 @@ TEST(test_folder_changing)
 TEST(test_folder_part_length)
 {
     struct store_upload_id id = new_id();
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
 
     send_block("len/x", id, 1, "abcdefghij", 10, 5);
     send_block("len/x", id, 0, "abcdefghij", 10, 5);
@@ -1447,7 +1442,6 @@ TEST(test_folder_part_length)
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_TEMPORARY, "10 of 11 bytes");
     call.commit.total = 10;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content("len/x", "abcdefghij", 10);
 }
 

@@ -308,7 +308,7 @@ TEST(job_of_another_tool)
 {
     struct config config = config_of("aml");
     struct azureml *a = open_it(&config);
-    struct run_spec back;
+    struct run_spec back = {0};
     CODEC_AUTOJSON json_t *job =
         json_pack("{s:{s:s, s:s, s:n, s:{s:i}, s:{s:i}, s:n, s:{s:s}}}", "properties", "command", "python x.py | tee y",
                   "experimentName", "other", "properties", "resources", "instanceCount", 3, "distribution",

@@ -25,7 +25,7 @@ static struct diagnose *open_text(const char *text)
 static char *codes_of(const struct diagnose *d, enum diagnose_where where, const char *text, size_t len, size_t piece)
 {
     struct diagnose_scan *scan = diagnose_scan_new(d, where);
-    struct diagnose_hits hits;
+    ACT_AUTO(diagnose_hits) hits = {0};
     struct act_buf codes = {0};
 
     for (size_t i = 0; i < len; i += piece)
@@ -33,7 +33,6 @@ static char *codes_of(const struct diagnose *d, enum diagnose_where where, const
     diagnose_scan_end(scan, &hits);
     for (size_t i = 0; i < hits.n; i++)
         act_buf_addf(&codes, "%s%s", i ? " " : "", hits.v[i].rule->id);
-    diagnose_hits_release(&hits);
     return act_buf_steal(&codes);
 }
 

@@ -94,7 +94,7 @@ TEST(a_run_comes_back_as_it_went_in)
                          "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;"};
     struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],
                              values[6], values[7], INT64_MAX, -1,        values[8], NULL};
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(ledger_add(ledger, &run, &err), err);
@@ -109,7 +109,6 @@ TEST(a_run_comes_back_as_it_went_in)
         assert_string_equal(texts[i], values[i]);
     assert_true(got->created_unix_s == INT64_MAX);
     assert_int_equal(got->num_gpu, -1);
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -128,7 +127,7 @@ TEST(the_file_is_private_and_its_folder_is_made)
 
 TEST(adding_twice_changes_nothing)
 {
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(add(ledger, "a", "one", "Queued", 1, &err), err);
@@ -137,7 +136,6 @@ TEST(adding_twice_changes_nothing)
     assert_int_equal(runs.n, 1);
     assert_string_equal(runs.v[0].cluster, "one");
     assert_null(runs.v[0].status);
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -146,7 +144,7 @@ TEST(updates_store_state_and_status)
     const struct ledger_update first[] = {
         {"a", "Running", "{\"n\":1}"}, {"nobody", "Failed", NULL}, {"b", "Failed", NULL}};
     const struct ledger_update second[] = {{"a", "Completed", NULL}};
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(add(ledger, "a", "c", "Queued", 2, &err), err);
@@ -160,7 +158,6 @@ TEST(updates_store_state_and_status)
     assert_string_equal(runs.v[0].status, "{\"n\":1}");
     assert_string_equal(runs.v[1].state, "Failed");
     assert_null(runs.v[1].status);
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -290,7 +287,7 @@ TEST(find_table)
 
 TEST(a_thousand_runs_are_listed)
 {
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
     char id[32];
 
@@ -302,7 +299,6 @@ TEST(a_thousand_runs_are_listed)
     assert_int_equal(runs.n, 1000);
     assert_string_equal(runs.v[0].id, "exp_999");
     assert_string_equal(runs.v[999].id, "exp_0");
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -340,7 +336,7 @@ static void write_rows(int writer)
 
 TEST(two_writers_make_the_file_and_lose_nothing)
 {
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     pid_t pids[2];
     int status;
 
@@ -355,7 +351,6 @@ TEST(two_writers_make_the_file_and_lose_nothing)
     assert_int_equal(runs.n, 400);
     for (size_t i = 0; i < runs.n; i++)
         assert_string_equal(runs.v[i].state, "Running");
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -566,7 +561,7 @@ TEST(what_is_no_file_is_not_opened)
 TEST(a_locked_ledger_can_be_copied)
 {
     struct ledger *ledger = open_ledger(), *copy = NULL;
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     char *aside = NULL;
     int fds[2];
     char said;
@@ -581,7 +576,6 @@ TEST(a_locked_ledger_can_be_copied)
     assert_ok(add(copy, "b", "x", "Queued", 2, &err), err);
     assert_ok(ledger_list(copy, &(struct ledger_query){0}, &runs, &err), err);
     assert_int_equal(runs.n, 2);
-    ledger_runs_release(&runs);
     ledger_close(copy);
     assert_int_equal(ledger_set_aside(path, &aside, &err), -ACT_TEMPORARY);
     assert_null(aside);
@@ -639,7 +633,7 @@ TEST(a_newer_schema_is_refused)
 static void use_read_only_folder(int with_file)
 {
     struct ledger *ledger = NULL;
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
 
     err = (struct act_error){0};
     if (getuid() == 0 && seteuid(NOBODY) < 0)
@@ -649,7 +643,6 @@ static void use_read_only_folder(int with_file)
         _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) ? 0 : 11);
     if (rc < 0 || ledger_list(ledger, &(struct ledger_query){0}, &runs, &err) < 0 || runs.n != 1)
         _exit(12);
-    ledger_runs_release(&runs);
     rc = add(ledger, "b", "x", "Queued", 1, &err);
     _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) && strstr(act_error_text(&err), "writable") ? 0 : 13);
 }

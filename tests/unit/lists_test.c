@@ -488,7 +488,7 @@ TEST(removing_takes_exactly_the_folder)
 TEST(every_part_of_a_batch_is_checked)
 {
     struct names *s = *state;
-    struct transfer_report report;
+    ACT_AUTO(transfer_report) report = {0};
 
     add_voc(s);
     s->locked = "d/voc2/001/00077";
@@ -497,13 +497,12 @@ TEST(every_part_of_a_batch_is_checked)
     assert_int_equal(report.total.failed_objects, 1);
     assert_int_equal(keys_left(s), 3);
     assert_string_equal(act_error_text(&err), "cannot delete 'd/voc2/001/00077': it changed");
-    transfer_report_release(&report);
 }
 
 TEST(a_broken_page_ends_the_removal)
 {
     struct names *s = *state;
-    struct transfer_report report;
+    ACT_AUTO(transfer_report) report = {0};
 
     add_voc(s);
     s->fail_at = 12;
@@ -511,7 +510,6 @@ TEST(a_broken_page_ends_the_removal)
     assert_int_equal(report.total.failed_objects, 1);
     assert_contains(act_error_text(&err), "told to fail");
     assert_true(keys_left(s) > 3);
-    transfer_report_release(&report);
 }
 
 TEST(leftovers_of_a_path_are_cleared)

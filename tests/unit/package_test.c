@@ -387,7 +387,7 @@ TEST(one_word_may_hold_option_and_patterns)
 {
     ACT_AUTO(act_strv) options = {0};
     struct package_options with = {.root = project, .zip_options = &options};
-    struct package_list list;
+    ACT_AUTO(package_list) list = {0};
 
     make_all("a b c d");
     make("e f");
@@ -397,7 +397,6 @@ TEST(one_word_may_hold_option_and_patterns)
     assert_ok(package_scan(&with, &list, &err), err);
     ACT_AUTOFREE char *in = kept(&list);
     assert_string_equal(in, "c");
-    package_list_release(&list);
 }
 
 TEST(zip_options_that_cannot_be_used_are_named)
@@ -519,7 +518,7 @@ static void make_deep(int levels)
 TEST(deep_trees_are_packaged_up_to_what_a_path_holds)
 {
     struct package_options options = plain();
-    struct package_list list;
+    struct package_list list = {0};
 
     make_deep(1500);
     list = scan();
@@ -722,7 +721,7 @@ TEST(a_change_while_a_file_is_read_is_noticed)
 static int pack_on_small_disk(void)
 {
     struct package_options options = plain();
-    struct package_list list;
+    ACT_AUTO(package_list) list = {0};
     struct package_summary summary;
     const struct rlimit limit = {65536, 65536};
 
@@ -732,7 +731,6 @@ static int pack_on_small_disk(void)
     if (package_scan(&options, &list, &err) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0)
         return 1;
     int rc = write_list(&list, &summary, &err);
-    package_list_release(&list);
     return rc == -ACT_FAIL && strstr(act_error_text(&err), out_dir) && strstr(act_error_text(&err), strerror(EFBIG))
                ? 0
                : 2;
@@ -759,7 +757,7 @@ TEST(a_full_disk_leaves_the_old_package)
 static int pack_into_locked_folder(void)
 {
     struct package_options options = plain();
-    struct package_list list;
+    ACT_AUTO(package_list) list = {0};
     struct package_summary summary;
 
     err = (struct act_error){0};
@@ -767,13 +765,12 @@ static int pack_into_locked_folder(void)
     if (package_scan(&options, &list, &err) < 0)
         return 1;
     int rc = write_list(&list, &summary, &err);
-    package_list_release(&list);
     return rc == -ACT_DENIED && strstr(act_error_text(&err), out_dir) ? 0 : 2;
 }
 
 TEST(a_target_that_cannot_be_written_is_named)
 {
-    struct package_list list;
+    ACT_AUTO(package_list) list = {0};
     struct package_summary summary;
 
     make("a");
@@ -787,7 +784,6 @@ TEST(a_target_that_cannot_be_written_is_named)
     assert_true(write_list(&list, &summary, &err) < 0);
     assert_contains(act_error_text(&err), before.sha256);
     assert_int_equal(run("test \"$(ls -A '%s')\" = %s.zip", out_dir, before.sha256), 0);
-    package_list_release(&list);
 }
 
 /* Unchanged files come from the last package */
@@ -839,7 +835,7 @@ static void assert_blocks_are_right(const struct package_summary *s)
 static void assert_same_as_from_nothing(const struct package_summary *again)
 {
     ACT_AUTO(package_list) list = scan();
-    struct package_summary fresh;
+    ACT_AUTO(package_summary) fresh = {0};
 
     assert_blocks_are_right(again);
     assert_ok(write_list(&list, &fresh, &err), err);
@@ -850,7 +846,6 @@ static void assert_same_as_from_nothing(const struct package_summary *again)
         assert_memory_equal(again->blocks[i].id, fresh.blocks[i].id, PACKAGE_BLOCK_ID);
         assert_true(again->blocks[i].crc64 == fresh.blocks[i].crc64);
     }
-    package_summary_release(&fresh);
 }
 
 /* 150 files, text and noise, from nothing to 7 MiB, and links and folders. */

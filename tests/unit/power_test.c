@@ -310,13 +310,12 @@ static void copy_all(bool no_sync)
 {
     struct transfer_path from = {.store = t.from, .path = t.root, .is_folder = true};
     struct transfer_options options = {.part_size = PART, .no_sync = no_sync, .max_delete = -1};
-    struct transfer_report report;
+    ACT_AUTO(transfer_report) report = {0};
 
     make_trees();
     forget_all();
     assert_ok(transfer_copy(t.engine, &from, t.to, "", &options, &report, &t.err), t.err);
     assert_int_equal(report.total.done_objects, FILES + 1);
-    transfer_report_release(&report);
     check_trees();
 }
 

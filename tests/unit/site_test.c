@@ -582,7 +582,7 @@ BOTH(test_files)
     static const char *const folders[] = {"user_logs", "metrics", "none", "system_logs", "../..", "user_logs/out"};
     static const char *const wanted[] = {"system_logs/x", "user_logs/a", "user_logs/b/c/d", "user_logs/n\xff"};
     ACT_AUTOFREE char *id = make_run();
-    struct site_files files;
+    struct site_files files = {0};
 
     make_traps(id);
     for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -685,7 +685,7 @@ BOTH(test_run_much)
     enum { SIZE = 5 * 1000 * 1000 };
     static const char *const argv[] = {"sh", "-c", "tee /dev/stderr </dev/stdin", NULL};
     ACT_AUTOFREE char *input = act_alloc(SIZE);
-    struct site_result result;
+    ACT_AUTO(site_result) result = {0};
 
     for (size_t i = 0; i < SIZE; i++)
         input[i] = (char)(i * 31);
@@ -695,7 +695,6 @@ BOTH(test_run_much)
     assert_int_equal(result.err_len, SIZE);
     assert_memory_equal(result.out, input, SIZE);
     assert_memory_equal(result.err, input, SIZE);
-    site_result_release(&result);
 }
 
 /* Until a process of somebody else's is gone, or is one whose end nobody has taken note of. */
@@ -744,7 +743,7 @@ BOTH(test_agent)
 {
     ACT_AUTOFREE char *path = NULL;
     ACT_AUTOFREE char *again = NULL;
-    struct site_result result;
+    ACT_AUTO(site_result) result = {0};
 
     assert_ok(site_agent(site, &path, &err), err);
     assert_true(act_starts_with(path, root));
@@ -763,7 +762,6 @@ BOTH(test_agent)
     assert_ok(run_words(argv, &result, &err), err);
     assert_int_equal(result.status, 0);
     assert_true(act_starts_with(result.out, "act-node "));
-    site_result_release(&result);
 
     assert_int_equal(truncate(act, 100), 0); /* a copy that is damaged is made again */
     ACT_AUTOFREE char *third = NULL;
@@ -934,11 +932,9 @@ static int ask_states(struct site *liar, struct act_error *e)
 static int ask_files(struct site *liar, struct act_error *e)
 {
     static const char *const folders[] = {"user_logs"};
-    struct site_files files;
-    int rc = site_files(liar, "a_1_00000000", folders, 1, &files, e);
+    ACT_AUTO(site_files) files = {0};
 
-    site_files_release(&files);
-    return rc;
+    return site_files(liar, "a_1_00000000", folders, 1, &files, e);
 }
 
 static int ask_read(struct site *liar, struct act_error *e)

@@ -801,7 +801,7 @@ TEST(test_jobs_of_all)
                                  "5_0^eve^n2^1-00:00:03^UNLIMITED^1^N/A^gres:gpu:3^cpu=1^a \"b\" | c^\n"
                                  "7^bob^n3^2:00:00^5-00:00:00^1^N/A^N/A^cpu=1,gres/gpu=8^odd\nname^\n";
     ACT_AUTOFREE char *text = recorded(squeue);
-    struct platform_jobs jobs = {0};
+    ACT_AUTO(platform_jobs) jobs = {0};
 
     slurm_jobs_of_all(text, &jobs);
     assert_int_equal(jobs.n, 3);
@@ -815,7 +815,6 @@ TEST(test_jobs_of_all)
     assert_int_equal(jobs.v[1].limit_s, 432000);
     assert_int_equal(jobs.v[2].gpus, 4);
     assert_string_equal(jobs.v[2].nodes_text, "n[1-2]");
-    platform_jobs_release(&jobs);
 }
 
 /* ---- many */

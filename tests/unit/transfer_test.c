@@ -347,18 +347,12 @@ static int do_get_with_sums(struct memory *m, struct store_call *call)
 }
 
 static int (*const operations[STORE_OPS])(struct memory *m, struct store_call *call) = {
-    [STORE_HEAD] = do_head,
-    [STORE_GET] = do_get_with_sums,
-    [STORE_BLOCKS] = do_blocks,
-    [STORE_DROP] = do_drop,
-    [STORE_PUT_FROM] = do_from,
-    [STORE_PUT] = do_put,
-    [STORE_BLOCK] = do_block,
-    [STORE_COMMIT] = do_commit,
-    [STORE_DELETE] = do_delete,
-    [STORE_DELETE_MANY] = do_delete_many,
-    [STORE_LIST] = do_list,
-    [STORE_URL] = do_url,
+    [STORE_HEAD] = do_head,     [STORE_GET] = do_get_with_sums,
+    [STORE_BLOCKS] = do_blocks, [STORE_DROP] = do_drop,
+    [STORE_PUT_FROM] = do_from, [STORE_PUT] = do_put,
+    [STORE_BLOCK] = do_block,   [STORE_COMMIT] = do_commit,
+    [STORE_DELETE] = do_delete, [STORE_DELETE_MANY] = do_delete_many,
+    [STORE_LIST] = do_list,     [STORE_URL] = do_url,
 };
 
 static int perform(struct memory *m, struct store_call *call)
@@ -485,15 +479,13 @@ static int teardown(void **state)
 
 static int copy(struct pair *p, const char *from, const char *to, const struct transfer_options *options)
 {
-    struct transfer_path path;
+    ACT_AUTO(transfer_path) path = {0};
     int rc = transfer_resolve(&p->from.store, from, &path, &p->err);
 
     if (rc < 0)
         return rc;
     transfer_report_release(&p->report);
-    rc = transfer_copy(engine, &path, &p->to.store, to, options, &p->report, &p->err);
-    transfer_path_release(&path);
-    return rc;
+    return transfer_copy(engine, &path, &p->to.store, to, options, &p->report, &p->err);
 }
 
 static const struct transfer_options small_parts = {.part_size = 4, .memory = 16, .md5_max = 1};
