@@ -1,6 +1,5 @@
 /* token_internal.h - for the files of the token sources only. */
-#ifndef ACT_AUTH_TOKEN_INTERNAL_H
-#define ACT_AUTH_TOKEN_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -125,5 +124,3 @@ int token_device_start(struct http *http, const struct token_want *want, const c
 
 /* Milliseconds until the metadata service is asked again after this status, -1: not any more. tries: so far. */
 int64_t token_imds_delay_ms(int status, int tries);
-
-#endif

@@ -1,6 +1,5 @@
 /* clock.h - time, in and out. All text forms are UTC and independent of the locale. */
-#ifndef ACT_BASE_CLOCK_H
-#define ACT_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ static inline struct timespec act_ns_timespec(int64_t ns)
     }
     return (struct timespec){.tv_sec = s, .tv_nsec = rest};
 }
-
-#endif

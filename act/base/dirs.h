@@ -1,6 +1,5 @@
 /* dirs.h - where things of this user live. */
-#ifndef ACT_BASE_DIRS_H
-#define ACT_BASE_DIRS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -18,5 +17,3 @@ char *act_config_dir(void);
 /* Behind an error for want of permission (ACT_DENIED): what to do where ACT's own folders cannot be written, as in a
  * home that is read-only. Other errors stay as they are. */
 void act_hint_at_own_dirs(struct act_error *err);
-
-#endif

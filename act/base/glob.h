@@ -1,6 +1,5 @@
 /* glob.h - shell patterns: one name or path against one pattern. */
-#ifndef ACT_BASE_GLOB_H
-#define ACT_BASE_GLOB_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ enum act_glob_flags {
  *
  * fnmatch() does the same, but needs a locale for UTF-8, which a static program cannot bring along. */
 bool act_glob(const char *pattern, const char *text, enum act_glob_flags flags);
-
-#endif

@@ -4,8 +4,7 @@
  * To add a command, add a file cmd_<name>.c with one function, its declaration below, and a row in commands.c that
  * names every option it uses; new options are rows in options.c. Help, completion and "did you mean" use the same rows.
  */
-#ifndef ACT_CLI_CLI_H
-#define ACT_CLI_CLI_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -385,5 +384,3 @@ int cmd_trust(struct cli *cli, struct act_error *err);
 int cmd_verify(struct cli *cli, struct act_error *err);
 int cmd_wait(struct cli *cli, struct act_error *err);
 int cmd_why(struct cli *cli, struct act_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* diagnose_internal.h - for the files of diagnose/ only. */
-#ifndef ACT_DIAGNOSE_DIAGNOSE_INTERNAL_H
-#define ACT_DIAGNOSE_DIAGNOSE_INTERNAL_H
+#pragma once
 
 #include <regex.h>
 
@@ -50,5 +49,3 @@ char *pattern_literal(const char *regex);
 bool pattern_matches(const struct pattern *p, const char *line, size_t len);
 
 extern const char diagnose_builtin[], diagnose_builtin_end[];
-
-#endif

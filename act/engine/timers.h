@@ -3,8 +3,7 @@
  * Those without a delay are a list, in order; the others are a heap, soonest first, those of one moment in
  * the order they were added.
  */
-#ifndef ACT_ENGINE_TIMERS_H
-#define ACT_ENGINE_TIMERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void timer_queue_push(struct timer_queue *q, struct timer timer);
 bool timer_queue_pop(struct timer_queue *q, struct timer *out);
 void timer_queue_forget(struct timer_queue *q, const void *arg);
 void timer_queue_release(struct timer_queue *q);
-
-#endif

@@ -1,6 +1,5 @@
 /* flow_internal.h - for the files of flow/ only: what is opened once, and small objects in a store. */
-#ifndef ACT_FLOW_FLOW_INTERNAL_H
-#define ACT_FLOW_FLOW_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ char *flow_package_cache(const char *sha256);
 /* The folder into which the logs of a project's runs are fetched: <project>/assets, or AML_LOG_FOLDER, relative to the
  * project unless absolute. New string. */
 char *flow_log_folder(const char *project);
-
-#endif

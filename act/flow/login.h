@@ -1,6 +1,5 @@
 /* login.h - the user's identity in Azure. */
-#ifndef ACT_FLOW_LOGIN_H
-#define ACT_FLOW_LOGIN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, co
                struct act_error *err) ACT_NODISCARD;
 /* Deletes all tokens and logins that ACT keeps; with dry_run none. *out_had: there were some. */
 int flow_logout(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
-
-#endif

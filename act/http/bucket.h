@@ -4,8 +4,7 @@
  * burst. Taking more than there is (libcurl hands over data in pieces that cannot be cut) leaves a debt: over seconds
  * the rate is exact.
  */
-#ifndef ACT_HTTP_BUCKET_H
-#define ACT_HTTP_BUCKET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void bucket_take(struct bucket *bucket, double bytes);
 
 /* The largest piece that keeps the flow smooth: what a twentieth of a second gives, low <= piece <= high. */
 size_t bucket_piece(const struct bucket *bucket, size_t low, size_t high);
-
-#endif

@@ -4,8 +4,7 @@
  * All of it is best effort, without messages: a run works without it, too.
  *
  * Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12. */
-#ifndef ACT_NODE_CGROUP_H
-#define ACT_NODE_CGROUP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ char *cgroup_find(const char *mounts, const char *groups);
 /* Kills all processes in and below a cgroup one by one, for kernels that have no cgroup.kill (before Linux 5.14).
  * Those that are forked meanwhile survive. */
 void cgroup_kill_each(const char *path);
-
-#endif

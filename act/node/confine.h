@@ -1,7 +1,6 @@
 /* confine.h - a process that handles foreign bytes gives up for good what it does not need, so that there is nothing
  * to gain from taking it over. */
-#ifndef ACT_NODE_CONFINE_H
-#define ACT_NODE_CONFINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@
  *
  * Source: Documentation/userspace-api/landlock.rst of Linux 6.12. */
 bool confine_to(const char *folder, const char *file);
-
-#endif

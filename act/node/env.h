@@ -1,6 +1,5 @@
 /* env.h - the environment of every rank. */
-#ifndef ACT_NODE_ENV_H
-#define ACT_NODE_ENV_H
+#pragma once
 
 #include "node/node.h"
 
@@ -22,5 +21,3 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
 
 /* Inside a rank of another run: removes the variables that mark it as one, so that mpirun and srun start afresh. */
 void env_scrub(void);
-
-#endif

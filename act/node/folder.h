@@ -1,6 +1,5 @@
 /* folder.h - the mapped folders in the code root. */
-#ifndef ACT_NODE_FOLDER_H
-#define ACT_NODE_FOLDER_H
+#pragma once
 
 #include "node/node.h"
 
@@ -12,5 +11,3 @@ int folder_prepare_all(const struct node *node, struct act_error *err) ACT_NODIS
 bool folder_any_to_send(const struct node *node);
 /* Sends the contents of the folders of mode upload. For struct child. Returns an exit status. */
 int folder_send_all(void *node);
-
-#endif

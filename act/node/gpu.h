@@ -1,7 +1,6 @@
 /* gpu.h - what nvidia-smi reports about the GPUs of this node. A broken driver can make it hang forever, so it gets a
  * few seconds at most, and nothing waits for one that hangs. */
-#ifndef ACT_NODE_GPU_H
-#define ACT_NODE_GPU_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ json_t *gpu_ask(struct gpu_query *q);
 
 /* The array from its output; NULL when the output is something else. */
 json_t *gpu_parse(const char *text);
-
-#endif

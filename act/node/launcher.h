@@ -1,6 +1,5 @@
 /* launcher.h - how the ranks are started, by Open MPI's mpirun or Slurm's srun, and in which environment. */
-#ifndef ACT_NODE_LAUNCHER_H
-#define ACT_NODE_LAUNCHER_H
+#pragma once
 
 #include "node/node.h"
 
@@ -19,5 +18,3 @@ void launcher_set_environment(const char *master, int64_t grace_ms);
 
 /* The major version in the output of "mpirun --version"; 0: it is not Open MPI. */
 int launcher_mpirun_version(const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* link_internal.h - what the files of the link share. */
-#ifndef ACT_NODE_LINK_INTERNAL_H
-#define ACT_NODE_LINK_INTERNAL_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -45,5 +44,3 @@ void link_listeners_release(struct link_listeners *l);
  * the descriptor. */
 struct sockaddr_un;
 void link_unix_address(int dir_fd, struct sockaddr_un *out);
-
-#endif

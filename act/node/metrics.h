@@ -26,8 +26,7 @@
  * Sources: proc(5); kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband (data counters count 4 bytes);
  * nvidia-smi --help-query-gpu.
  */
-#ifndef ACT_NODE_METRICS_H
-#define ACT_NODE_METRICS_H
+#pragma once
 
 #include "node/node.h"
 
@@ -45,5 +44,3 @@ struct metrics *metrics_new(const struct node *node);
 char *metrics_line(struct metrics *m);
 char *metrics_text(struct metrics *m);
 void metrics_free(struct metrics *m);
-
-#endif

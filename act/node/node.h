@@ -11,8 +11,7 @@
  * every other process that is started here dies with its parent, and both adopt and end whatever their commands
  * leave behind. On "local" all but the supervisor are in a cgroup (cgroup.h), where the user may make one.
  */
-#ifndef ACT_NODE_NODE_H
-#define ACT_NODE_NODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ int node_supervise(int argc, char **argv);
 int node_rank(int argc, char **argv);
 int node_job(int argc, char **argv);
 int node_sweep(int argc, char **argv);
-
-#endif

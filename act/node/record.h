@@ -1,6 +1,5 @@
 /* record.h - what became of a rank, as its agent reports and the supervisor keeps it. */
-#ifndef ACT_NODE_RECORD_H
-#define ACT_NODE_RECORD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -41,5 +40,3 @@ static inline bool record_succeeded(const struct record *record)
 {
     return record->ended_unix_ns && record->exit_status == 0 && !record->stopped;
 }
-
-#endif

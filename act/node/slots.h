@@ -1,7 +1,6 @@
 /* slots.h - the GPUs (or processors) of this machine, shared among runs by file locks: one file each, locked
  * while a run holds it. Locks end with the process that holds them, however it ends. */
-#ifndef ACT_NODE_SLOTS_H
-#define ACT_NODE_SLOTS_H
+#pragma once
 
 #include "node/child.h"
 
@@ -19,5 +18,3 @@ void slots_release(struct slots *s);
 
 /* "0,3": the slots that are ours. New string. */
 char *slots_text(const struct slots *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* unzip.h - the package back to a tree. The zip is hostile until proved otherwise. */
-#ifndef ACT_NODE_UNZIP_H
-#define ACT_NODE_UNZIP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ int node_unzip(const char *zip, const char *sha256, const char *target, bool ove
  * children of the agent. */
 int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over,
                      struct act_error *err) ACT_NODISCARD;
-
-#endif

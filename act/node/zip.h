@@ -3,8 +3,7 @@
  *
  * Source: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3 (zip64).
  */
-#ifndef ACT_NODE_ZIP_H
-#define ACT_NODE_ZIP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_re
 
 /* -ACT_FAIL: "entry '<name>' <why>" */
 int zip_refuse(const struct zip_entry *entry, const char *why, struct act_error *err);
-
-#endif

@@ -20,8 +20,7 @@
  * them before anything is written. A package without files holds one empty file, ".act-empty", because unzip does
  * not accept an archive without entries.
  */
-#ifndef ACT_PACKAGE_PACKAGE_H
-#define ACT_PACKAGE_PACKAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -144,5 +143,3 @@ void package_forecast(const struct package_list *list, const char *folder, const
 
 /* Removes unfinished packages of processes that have ended. */
 void package_sweep(const char *folder);
-
-#endif

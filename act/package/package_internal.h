@@ -1,6 +1,5 @@
 /* package_internal.h - shared by the files of this module. */
-#ifndef ACT_PACKAGE_PACKAGE_INTERNAL_H
-#define ACT_PACKAGE_PACKAGE_INTERNAL_H
+#pragma once
 
 #include "package/package.h"
 
@@ -158,5 +157,3 @@ const struct package_known *package_index_find(const struct package_index *index
 /* Makes a file new-*.zip in the folder, 0600, that is locked for as long as it is open. Returns a descriptor and
  * its path, a new string; or -1 with errno. */
 int package_temp(const char *folder, char **out_path);
-
-#endif

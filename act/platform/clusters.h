@@ -3,8 +3,7 @@
  *
  * Other computes (attached Kubernetes, a machine of one user) are listed, but cannot be changed.
  */
-#ifndef ACT_PLATFORM_CLUSTERS_H
-#define ACT_PLATFORM_CLUSTERS_H
+#pragma once
 
 #include "platform/platform.h"
 
@@ -87,5 +86,3 @@ struct platform_clusters_ops {
     int (*remove)(struct platform *p, const char *name, const struct platform_follow *follow, struct act_error *err);
     int (*nodes)(struct platform *p, const char *name, struct platform_cluster_nodes *out, struct act_error *err);
 };
-
-#endif

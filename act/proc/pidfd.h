@@ -1,7 +1,6 @@
 /* pidfd.h - a descriptor for one process, never for another that reuses its number: a pidfd, and before Linux 5.3
  * the process's folder in /proc, which ends with it (proc(5)). */
-#ifndef ACT_PROC_PIDFD_H
-#define ACT_PROC_PIDFD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -15,5 +14,3 @@ bool proc_pidfd_is_pollable(int fd);
 bool proc_pidfd_wait(int fd, int timeout_ms);
 /* Signals the process, whose number is pid; does nothing if it has ended. */
 void proc_pidfd_signal(int fd, pid_t pid, int signal);
-
-#endif

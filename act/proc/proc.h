@@ -1,6 +1,5 @@
 /* proc.h - child processes. Arguments are vectors, never shell lines. */
-#ifndef ACT_PROC_PROC_H
-#define ACT_PROC_PROC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ int proc_find_sibling(const char *name, char **out, struct act_error *err) ACT_N
 
 /* The first program of this name in PATH, NULL when there is none. New string. */
 char *proc_find_in_path(const char *name);
-
-#endif

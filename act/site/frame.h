@@ -2,8 +2,7 @@
  * bytes follow:   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"} The other end is never
  * trusted: lines and parts are bounded.
  */
-#ifndef ACT_SITE_FRAME_H
-#define ACT_SITE_FRAME_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ struct frame {
 /* With at most max bytes in the parts. Release it in every case. */
 int frame_read(struct channel *c, size_t max, struct frame *out, struct act_error *err) ACT_NODISCARD;
 void frame_release(struct frame *frame);
-
-#endif

@@ -1,7 +1,6 @@
 /* site_internal.h - what the files of the site share. Every public function is here_...() on this machine and
  * wire_...() behind ssh, with the same meaning. */
-#ifndef ACT_SITE_SITE_INTERNAL_H
-#define ACT_SITE_SITE_INTERNAL_H
+#pragma once
 
 #include "site/site.h"
 
@@ -90,5 +89,3 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
 int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
                 struct act_error *err) ACT_NODISCARD;
 int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
-
-#endif

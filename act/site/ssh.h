@@ -1,6 +1,5 @@
 /* ssh.h - "act-node serve" behind OpenSSH, brought there if necessary. */
-#ifndef ACT_SITE_SSH_H
-#define ACT_SITE_SSH_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -53,5 +52,3 @@ void ssh_command_words(const struct ssh *ssh, const char *script, const char *la
  * as ssh is configured. */
 void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,
                      struct act_strv *out);
-
-#endif

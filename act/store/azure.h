@@ -3,8 +3,7 @@
  * A store_call becomes an azure_op: a sequence of requests. op->build makes each one; op->answer handles its response
  * and finishes the op, or sets the next pair and sends it.
  */
-#ifndef ACT_STORE_AZURE_H
-#define ACT_STORE_AZURE_H
+#pragma once
 
 #include "auth/auth.h"
 #include "engine/engine.h"
@@ -228,5 +227,3 @@ void azure_build_blocks(struct azure_op *op);
 void azure_answer_blocks(struct azure_op *op);
 void azure_clear(struct azure_op *op);
 void azure_batch(struct azure_op *op);
-
-#endif

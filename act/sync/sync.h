@@ -12,8 +12,7 @@
  *
  * One thread at a time.
  */
-#ifndef ACT_SYNC_SYNC_H
-#define ACT_SYNC_SYNC_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -115,5 +114,3 @@ void sync_item_release(struct sync_item *item);
 /* The next object, in order. False: more pages are needed, or this was the end (sync_finished). */
 bool sync_next(struct sync *sync, struct sync_item *out);
 bool sync_finished(const struct sync *sync);
-
-#endif

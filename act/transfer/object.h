@@ -4,8 +4,7 @@
  *   part.c    one part: read, hashed, written
  *   commit.c  the end: is it whole, may it replace what is there
  */
-#ifndef ACT_TRANSFER_OBJECT_H
-#define ACT_TRANSFER_OBJECT_H
+#pragma once
 
 #include "transfer/copy.h"
 
@@ -51,5 +50,3 @@ struct store_attributes object_attributes(const struct object *o);
  * secret, or NULL. */
 struct store_call object_url_call(const struct object *o);
 char *object_take_url(struct store_call *call);
-
-#endif

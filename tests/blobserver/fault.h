@@ -1,6 +1,5 @@
 /* fault.h - what goes wrong on command, and the log of what was asked for. All of it may be called by any thread. */
-#ifndef BLOBSERVER_FAULT_H
-#define BLOBSERVER_FAULT_H
+#pragma once
 
 #include "http.h"
 
@@ -64,5 +63,3 @@ void log_clear(void);
  *     POST /-/preload     makes blobs of the first account (blobs_preload)
  *     POST /-/clock       sets how many seconds the server's clock is ahead */
 void control(struct request *r, struct reply *reply);
-
-#endif

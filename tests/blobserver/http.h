@@ -1,6 +1,5 @@
 /* http.h - one request and its reply, taken apart and put together; no sockets here. */
-#ifndef BLOBSERVER_HTTP_H
-#define BLOBSERVER_HTTP_H
+#pragma once
 
 #include "blobs.h"
 
@@ -69,5 +68,3 @@ void reply_header(struct reply *r, const char *name, const char *value);
 /* Makes it an error with a body in XML. Returns status, to be returned on. */
 int reply_error(struct reply *r, int status, const char *code);
 const char *status_text(int status);
-
-#endif

@@ -1,6 +1,5 @@
 /* server.h - connections: receives requests, has them served, sends the replies. */
-#ifndef BLOBSERVER_SERVER_H
-#define BLOBSERVER_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ struct server_options {
 /* Listens on the loopback address and starts the threads, which run until the program ends. Returns the port, or -1
  * with errno. */
 int server_start(const struct server_options *options);
-
-#endif

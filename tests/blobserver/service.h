@@ -1,6 +1,5 @@
 /* service.h - the operations of the Blob service on what blobs.h holds. */
-#ifndef BLOBSERVER_SERVICE_H
-#define BLOBSERVER_SERVICE_H
+#pragma once
 
 #include "auth.h"
 
@@ -49,5 +48,3 @@ int give_delegation_key(struct request *r, struct reply *reply);
 
 /* The port that URLs of this server name; for the sources of copies. */
 void service_port(int port);
-
-#endif

@@ -1,7 +1,6 @@
 /* temp_dir.h - a folder for the tests of one program: dir, from make_dir() to remove_dir(), which are set-up and
  * tear-down. */
-#ifndef TESTS_UNIT_TEMP_DIR_H
-#define TESTS_UNIT_TEMP_DIR_H
+#pragma once
 
 #include "unit/test.h"
 
@@ -24,5 +23,3 @@ static int remove_dir(void **state)
     free(dir);
     return rc;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* test.h - cmocka with what it needs before it. */
-#ifndef TESTS_UNIT_TEST_H
-#define TESTS_UNIT_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,5 +107,3 @@ static inline struct act_strv words_of(const char *text)
     }
     return words;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* cluster.h - the cluster itself: its load, its nodes, and the clusters that its platform can create and change. */
-#ifndef ACT_FLOW_CLUSTER_CLUSTER_H
-#define ACT_FLOW_CLUSTER_CLUSTER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -42,5 +41,3 @@ int flow_delete_cluster(struct flow *flow, const char *name, const struct platfo
                         struct act_error *err) ACT_NODISCARD;
 int flow_cluster_nodes(struct flow *flow, const char *name, struct platform_cluster_nodes *out,
                        struct act_error *err) ACT_NODISCARD;
-
-#endif

@@ -1,6 +1,5 @@
 /* code_internal.h - for the files of flow/ only: packages and their contents. */
-#ifndef ACT_FLOW_CODE_CODE_INTERNAL_H
-#define ACT_FLOW_CODE_CODE_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ int flow_find_docker(const char **out, struct act_error *err) ACT_NODISCARD;
 
 /* Prefix of the folders, beside the packages, in which packages are compiled. */
 #define FLOW_COMPILES "compile-"
-
-#endif

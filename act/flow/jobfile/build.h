@@ -9,8 +9,7 @@
  *   variables.c   variables of Batch AI that a job file uses
  *   cluster.c     what it asks of the cluster, told to the configuration
  */
-#ifndef ACT_FLOW_JOB_BUILD_H
-#define ACT_FLOW_JOB_BUILD_H
+#pragma once
 
 #include "flow/jobfile/jobfile.h"
 
@@ -54,5 +53,3 @@ void job_add_script(struct act_buf *line, const json_t *settings, const char *ar
 void job_note_variables(struct job_build *b);
 /* Whether text refers to a variable of Batch AI. */
 bool job_has_variable(const char *text);
-
-#endif

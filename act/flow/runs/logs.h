@@ -1,6 +1,5 @@
 /* logs.h - the logs of a run, fetched or followed. */
-#ifndef ACT_FLOW_RUNS_LOGS_H
-#define ACT_FLOW_RUNS_LOGS_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ struct flow_follow {
 };
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
                     struct act_error *err) ACT_NODISCARD;
-
-#endif

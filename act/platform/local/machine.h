@@ -1,6 +1,5 @@
 /* machine.h - this machine, for the platform "local": its resources, and its runs. */
-#ifndef ACT_PLATFORM_LOCAL_MACHINE_H
-#define ACT_PLATFORM_LOCAL_MACHINE_H
+#pragma once
 
 #include "platform/platform.h"
 
@@ -23,5 +22,3 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
 int local_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 void local_examine(struct platform *p, struct platform_findings *findings);
-
-#endif
