@@ -317,6 +317,13 @@ def test_time_limit_and_memory(act, azureml):
     assert job["resources"]["shmSize"] == "16g" and job["resources"]["dockerArgs"] == "--ulimit memlock=-1"
 
 
+def test_run_that_takes_too_long(act, azureml):
+    azureml.cluster(azureml={"timeout": "1s"})
+    run = submit(act, "sleep", "300")
+    act.run("wait", run, status=None)
+    assert "limit of PT1S" in act.run("q", run).out
+
+
 @pytest.mark.parametrize("setting, match", [
     ({"timeout": "soon"}, "azureml.timeout is 'soon'"), ({"shm_size": "much"}, "azureml.shm_size is 'much'"),
     ({"identity": "Managed"}, "azureml.identity is 'Managed'"), ({"priority": 1}, "azureml.priority is for")])

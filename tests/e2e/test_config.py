@@ -13,10 +13,6 @@ def values(act, *words, **options):
     return whole["values"]
 
 
-def shown(act, key, *words, **options):
-    return values(act, *words, **options)[key]
-
-
 EVERYTHING = """\
 # every key, as files of the original have them
 azure_blob_config_file: null
