@@ -285,23 +285,6 @@ TEST(find_table)
     ledger_close(ledger);
 }
 
-TEST(a_thousand_runs_are_listed)
-{
-    ACT_AUTO(ledger_runs) runs = {0};
-    struct ledger *ledger = open_ledger();
-    char id[32];
-
-    for (int i = 0; i < 1000; i++) {
-        snprintf(id, sizeof(id), "exp_%d", i);
-        assert_ok(add(ledger, id, "x", "Completed", i, &err), err);
-    }
-    assert_ok(ledger_list(ledger, &(struct ledger_query){.without_spec = true}, &runs, &err), err);
-    assert_int_equal(runs.n, 1000);
-    assert_string_equal(runs.v[0].id, "exp_999");
-    assert_string_equal(runs.v[999].id, "exp_0");
-    ledger_close(ledger);
-}
-
 /* Runs write() in a child that leaves without the test's own clean-up. */
 static pid_t start_child(void (*work)(int), int argument)
 {
