@@ -18,7 +18,8 @@
  * (github.com/Azure/azure-sdk-for-python, sdk/ml/azure-ai-ml/tests/recordings): a body "null", 404 without a body, the
  * inner error in additionalInfo, operations that return "status" and "percentComplete" alone.
  */
-#pragma once
+#ifndef ACT_ARM_ARM_H
+#define ACT_ARM_ARM_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -108,3 +109,5 @@ int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
 char *arm_error_text(const json_t *body, char *code, size_t size);
 /* What such a code means without an HTTP status: ACT_NO_CAPACITY, else ACT_FAIL. */
 enum act_code arm_meaning(const char *code);
+
+#endif

@@ -1,5 +1,6 @@
 /* arm_internal.h - for the files of arm/ only. */
-#pragma once
+#ifndef ACT_ARM_ARM_INTERNAL_H
+#define ACT_ARM_ARM_INTERNAL_H
 
 #include "arm/arm.h"
 #include "auth/token.h"
@@ -25,3 +26,5 @@ int arm_describe(struct arm_call *call, const struct http_call *http, const json
                  const char *token);
 /* Adds which tenant to log in to. */
 void arm_hint_tenant(struct act_error *err, const char *tenant);
+
+#endif

@@ -3,7 +3,8 @@
  * Source: learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key, create-service-sas,
  * create-user-delegation-sas, authorize-with-azure-active-directory.
  */
-#pragma once
+#ifndef ACT_AUTH_AUTH_H
+#define ACT_AUTH_AUTH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,3 +69,5 @@ void auth_delegation_release(struct auth_delegation *delegation);
 char *auth_delegation_sas(const struct auth_delegation *delegation, const char *account, const char *container,
                           const char *blob, const char *permissions, int64_t start_s, int64_t expiry_s,
                           bool https_only);
+
+#endif

@@ -3,7 +3,8 @@
  * Source: learn.microsoft.com/azure/azure-government/compare-azure-government-global-azure, the tables of the Azure
  * CLI ("az cloud list"); for DNS zones azcopy's --trusted-microsoft-suffixes.
  */
-#pragma once
+#ifndef ACT_AUTH_CLOUD_H
+#define ACT_AUTH_CLOUD_H
 
 #include <stdbool.h>
 
@@ -38,3 +39,5 @@ int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act
 /* The authority, without a final slash: AZURE_AUTHORITY_HOST, else the cloud's. One that is neither https nor on
  * this machine, or belongs to another cloud, is -ACT_CONFIG. New string. */
 int auth_cloud_authority(const struct auth_cloud *cloud, char **out, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,7 +1,8 @@
 /* services.h - what all parts of one command share that speak to the network: one loop, one HTTP client, whose limits
  * then hold for the whole command, and one set of tokens. Each is opened when it is first asked for.
  */
-#pragma once
+#ifndef ACT_AUTH_SERVICES_H
+#define ACT_AUTH_SERVICES_H
 
 #include "http/http.h"
 
@@ -21,3 +22,5 @@ struct engine *services_engine(struct services *services);
 struct http *services_http(struct services *services);
 struct tokens *services_tokens(struct services *services);
 void services_close(struct services *services);
+
+#endif

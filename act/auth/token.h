@@ -22,7 +22,8 @@
  * Source: learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow, v2-oauth2-device-code (RFC
  * 8628), learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token.
  */
-#pragma once
+#ifndef ACT_AUTH_TOKEN_H
+#define ACT_AUTH_TOKEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,3 +102,5 @@ bool token_is_of_tenant(const char *text, const char *tenant);
 void token_challenge_release(struct token_challenge *challenge);
 /* The command that gives the proof: "az login --claims-challenge ... --scope ...". New string. */
 char *token_claims_command(const struct token_challenge *challenge, const struct token_want *want);
+
+#endif

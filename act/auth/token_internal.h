@@ -1,5 +1,6 @@
 /* token_internal.h - for the files of the token sources only. */
-#pragma once
+#ifndef ACT_AUTH_TOKEN_INTERNAL_H
+#define ACT_AUTH_TOKEN_INTERNAL_H
 
 #include <jansson.h>
 
@@ -124,3 +125,5 @@ int token_device_start(struct http *http, const struct token_want *want, const c
 
 /* Milliseconds until the metadata service is asked again after this status, -1: not any more. tries: so far. */
 int64_t token_imds_delay_ms(int status, int tries);
+
+#endif

@@ -5,7 +5,8 @@
  * no say, as a project may come from anybody. An entry is a name, an address (IPv6 in brackets), or "*.domain" for
  * all names below a domain.
  */
-#pragma once
+#ifndef ACT_AUTH_TRUSTED_H
+#define ACT_AUTH_TRUSTED_H
 
 #include "auth/cloud.h"
 #include "base/error.h"
@@ -32,3 +33,5 @@ int auth_check_address(const struct auth_address *address, struct act_error *err
 /* Whether a URL leads to one of Azure's hosts (of a cloud; NULL: of any) over https, to this machine, or to a host
  * that the user trusts: 1, 0, or negative if the list cannot be read. */
 int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,5 +1,6 @@
 /* clock.h - time, in and out. All text forms are UTC and independent of the locale. */
-#pragma once
+#ifndef ACT_BASE_CLOCK_H
+#define ACT_BASE_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,3 +46,5 @@ static inline struct timespec act_ns_timespec(int64_t ns)
     }
     return (struct timespec){.tv_sec = s, .tv_nsec = rest};
 }
+
+#endif

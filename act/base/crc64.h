@@ -7,7 +7,8 @@
  *
  * Any thread. Nothing here fails or keeps memory.
  */
-#pragma once
+#ifndef ACT_BASE_CRC64_H
+#define ACT_BASE_CRC64_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,3 +35,5 @@ bool act_crc64_from_base64(const char *text, uint64_t *out);
 /* The number as 16 lower-case hex digits; read back in either case. */
 void act_crc64_to_hex(uint64_t crc, char out[ACT_CRC64_HEX]);
 bool act_crc64_from_hex(const char *text, uint64_t *out);
+
+#endif

@@ -1,5 +1,6 @@
 /* dirs.h - where things of this user live. */
-#pragma once
+#ifndef ACT_BASE_DIRS_H
+#define ACT_BASE_DIRS_H
 
 #include "base/error.h"
 
@@ -17,3 +18,5 @@ char *act_config_dir(void);
 /* Behind an error for want of permission (ACT_DENIED): what to do where ACT's own folders cannot be written, as in a
  * home that is read-only. Other errors stay as they are. */
 void act_hint_at_own_dirs(struct act_error *err);
+
+#endif

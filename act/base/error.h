@@ -7,7 +7,8 @@
  * Form of a text: lower-case start, no full stop, what failed first, names in single quotes:
  *   cannot upload 'code.zip': block 7 of 'acct/cont/code.zip': HTTP 403 AuthenticationFailed
  */
-#pragma once
+#ifndef ACT_BASE_ERROR_H
+#define ACT_BASE_ERROR_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -77,3 +78,5 @@ int act_error_prefix(struct act_error *err, const char *fmt, ...) ACT_PRINTF(2, 
 
 /* Puts the formatted hint behind the text: "<text>; <hint>". Returns -err->code. */
 int act_error_hint(struct act_error *err, const char *fmt, ...) ACT_PRINTF(2, 3);
+
+#endif

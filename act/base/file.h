@@ -1,5 +1,6 @@
 /* file.h - files on the local disk: whole reads with a limit, atomic writes, folders, locks. Blocking. */
-#pragma once
+#ifndef ACT_BASE_FILE_H
+#define ACT_BASE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,3 +71,5 @@ int act_copy_content(int in, int out) ACT_NODISCARD;
  * Returns a descriptor >= 0; with wait false and the lock taken by somebody else -ACT_TEMPORARY. A wait that
  * is interrupted by a signal returns -ACT_INTERRUPTED. */
 int act_lock(const char *path, bool wait, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,5 +1,6 @@
 /* glob.h - shell patterns: one name or path against one pattern. */
-#pragma once
+#ifndef ACT_BASE_GLOB_H
+#define ACT_BASE_GLOB_H
 
 #include <stdbool.h>
 
@@ -14,3 +15,5 @@ enum act_glob_flags {
  *
  * fnmatch() does the same, but needs a locale for UTF-8, which a static program cannot bring along. */
 bool act_glob(const char *pattern, const char *text, enum act_glob_flags flags);
+
+#endif

@@ -1,5 +1,6 @@
 /* hash.h - digests (OpenSSL's): SHA-256 names packages, MD5 is what Blob Storage verifies. Also base64 and hex. */
-#pragma once
+#ifndef ACT_BASE_HASH_H
+#define ACT_BASE_HASH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,3 +53,5 @@ uint8_t *act_base64_decode(const char *text, size_t *out_len);
 
 /* len random bytes from the kernel. */
 void act_random(void *out, size_t len);
+
+#endif

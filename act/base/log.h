@@ -3,7 +3,8 @@
  * ACT_TRACE=http,sync (or "all") prints what those components do; never pass anything secret to these functions. May
  * be called from any thread: a line is one write.
  */
-#pragma once
+#ifndef ACT_BASE_LOG_H
+#define ACT_BASE_LOG_H
 
 #include <stdbool.h>
 
@@ -17,3 +18,5 @@ void act_warn(const char *fmt, ...) ACT_PRINTF(1, 2); /* "act: warning: <fmt>" *
 
 bool act_trace_on(const char *component);
 void act_trace(const char *component, const char *fmt, ...) ACT_PRINTF(2, 3);
+
+#endif

@@ -1,5 +1,6 @@
 /* path.h - file names as text. Nothing here touches the file system. */
-#pragma once
+#ifndef ACT_BASE_PATH_H
+#define ACT_BASE_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,3 +23,5 @@ bool act_path_is_safe(const char *name, size_t len);
 
 /* Whether path is dir or lies below it. Both cleaned. "data/voc2012" is not within "data/voc2". */
 bool act_path_is_within(const char *path, const char *dir);
+
+#endif

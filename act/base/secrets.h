@@ -3,7 +3,8 @@
  * The words are those that the denylists of detect-secrets, TruffleHog, Sentry and Datadog share, and names that are
  * common in machine learning: WANDB_KEY, HF_TOKEN, PGPASS, MY_CREDS, ...
  */
-#pragma once
+#ifndef ACT_BASE_SECRETS_H
+#define ACT_BASE_SECRETS_H
 
 #include <stdbool.h>
 
@@ -15,3 +16,5 @@ bool act_env_gives_away(const char *name, const char *value);
 /* Whether a URL in the text holds a password ("https://user:password@host") or a signature ("...&sig=..."), or the
  * text is an Azure connection string with its key. */
 bool act_text_is_secret(const char *text);
+
+#endif

@@ -4,7 +4,8 @@
  * the text or hide a part of it. A terminal gets '?' for such a character; a pipe or a file gets the bytes. The
  * program's streams are guarded as a whole, so that no output can bypass this.
  */
-#pragma once
+#ifndef ACT_BASE_TERMINAL_H
+#define ACT_BASE_TERMINAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,3 +61,5 @@ int act_columns(const char *text);
 /* How many bytes of it fit into room columns, and how many columns they take. No character is cut, and marks stay
  * with their characters. */
 size_t act_columns_fit(const char *text, int room, int *out_columns);
+
+#endif

@@ -3,7 +3,8 @@
  * Small allocations cannot fail: a tool that lacks 40 bytes ends with a message. Large buffers (data,
  * response bodies) are bounded by their owner.
  */
-#pragma once
+#ifndef ACT_BASE_TEXT_H
+#define ACT_BASE_TEXT_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -110,3 +111,5 @@ void act_strv_copy(struct act_strv *s, char *const *v, size_t n); /* appends cop
 bool act_strv_has(const struct act_strv *s, const char *text);
 void act_strv_sort(struct act_strv *s); /* by byte value */
 void act_strv_release(struct act_strv *s);
+
+#endif

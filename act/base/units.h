@@ -1,5 +1,6 @@
 /* units.h - sizes and durations as people write and read them. */
-#pragma once
+#ifndef ACT_BASE_UNITS_H
+#define ACT_BASE_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,3 +22,5 @@ bool act_duration_from_text(const char *text, int64_t *out_seconds);
 
 /* A whole decimal number that fits; nothing before or behind it. */
 bool act_int_from_text(const char *text, int64_t *out);
+
+#endif

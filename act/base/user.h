@@ -2,7 +2,8 @@
  *
  * In a static program getpwuid() would load modules of the very same glibc, which the machine may not have. So
  * /etc/passwd is read, then `getent` is asked, which also knows the users of LDAP and SSSD. */
-#pragma once
+#ifndef ACT_BASE_USER_H
+#define ACT_BASE_USER_H
 
 #include <sys/types.h>
 
@@ -10,3 +11,5 @@
 char *act_user_name(uid_t uid);
 /* The home folder, or NULL if it is not known. New string. */
 char *act_user_home(uid_t uid);
+
+#endif

@@ -4,7 +4,8 @@
  * To add a command, add a file cmd_<name>.c with one function, its declaration below, and a row in commands.c that
  * names every option it uses; new options are rows in options.c. Help, completion and "did you mean" use the same rows.
  */
-#pragma once
+#ifndef ACT_CLI_CLI_H
+#define ACT_CLI_CLI_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -384,3 +385,5 @@ int cmd_trust(struct cli *cli, struct act_error *err);
 int cmd_verify(struct cli *cli, struct act_error *err);
 int cmd_wait(struct cli *cli, struct act_error *err);
 int cmd_why(struct cli *cli, struct act_error *err);
+
+#endif

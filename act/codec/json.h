@@ -1,7 +1,8 @@
 /* json.h - JSON documents. The in-memory form is Jansson's json_t, used directly; this header adds bounded
  * reading, atomic writing and short typed access. Jansson functions that end in _new take their reference.
  */
-#pragma once
+#ifndef ACT_CODEC_JSON_H
+#define ACT_CODEC_JSON_H
 
 #include <jansson.h>
 #include <stddef.h>
@@ -40,3 +41,5 @@ char *codec_json_bytes_get(const json_t *value);
 /* Arrays of such text. strv_get appends to out; false when a member is neither form. */
 json_t *codec_json_strv_new(const struct act_strv *strings);
 bool codec_json_strv_get(const json_t *array, struct act_strv *out);
+
+#endif

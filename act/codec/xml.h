@@ -1,7 +1,8 @@
 /* xml.h - XML answers of a service as a stream of elements (expat). Entities are never expanded from outside,
  * no DTD is accepted; depth is bounded to 64 and the text of one element to 64 KiB.
  */
-#pragma once
+#ifndef ACT_CODEC_XML_H
+#define ACT_CODEC_XML_H
 
 #include <stddef.h>
 
@@ -21,3 +22,5 @@ struct xml_handler {
  * ..."). */
 int xml_parse(const char *text, size_t len, const char *name, const struct xml_handler *handler, void *arg,
               struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -5,7 +5,8 @@
  * what type it is, is the reader's question (yaml_as_*), answered by the YAML 1.1 words that PyYAML takes (true/yes/on,
  * ~, null, 0x10, 1_000; not the sexagesimal 1:30), unless the scalar was quoted.
  */
-#pragma once
+#ifndef ACT_CODEC_YAML_H
+#define ACT_CODEC_YAML_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,3 +62,5 @@ bool yaml_as_int(const struct yaml *value, int64_t *out);
 
 /* Sets err to "file:line:column: <formatted>" (or "file: ...") with ACT_CONFIG; returns -ACT_CONFIG. */
 int yaml_error(const struct yaml *at, struct act_error *err, const char *fmt, ...) ACT_PRINTF(3, 4);
+
+#endif

@@ -5,7 +5,8 @@
  * in schema.c: its path, type, default, legacy spelling, whether it is secret and a line of documentation; loading,
  * "config show", "config check", the nearest key of an unknown one and the JSON Schemas in config/ come from it.
  */
-#pragma once
+#ifndef ACT_CONFIG_CONFIG_H
+#define ACT_CONFIG_CONFIG_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -252,3 +253,5 @@ char *config_built_in_prefix(const char *project_root);
 /* The folders of the built-in rows. */
 enum { CONFIG_BUILT_IN_FOLDERS = 2 };
 extern const char *const config_built_in_folders[CONFIG_BUILT_IN_FOLDERS];
+
+#endif

@@ -8,7 +8,8 @@
  *   config.c  the steps above in a row; the rows of config_param; paths of the project
  *   account.c account files; user.c the user's own file; show.c, check.c: the same data printed and judged
  */
-#pragma once
+#ifndef ACT_CONFIG_CONFIG_INTERNAL_H
+#define ACT_CONFIG_CONFIG_INTERNAL_H
 
 #include "codec/yaml.h"
 #include "config/config.h"
@@ -111,3 +112,5 @@ const struct yaml *config_account_origin(const struct config *config, const stru
 /* account.c: the account with the tree it came from, which the caller frees. */
 int config_account_read(const struct config *config, const struct config_folder *folder, struct config_account *out,
                         struct yaml **out_tree, struct config_findings *f, struct act_error *err);
+
+#endif

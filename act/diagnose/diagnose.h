@@ -24,7 +24,8 @@
  * bytes, regular expressions are tried only where a literal part of them is found, back-references and counts are
  * refused.
  */
-#pragma once
+#ifndef ACT_DIAGNOSE_DIAGNOSE_H
+#define ACT_DIAGNOSE_DIAGNOSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,3 +95,5 @@ void diagnose_scan_end(struct diagnose_scan *scan, struct diagnose_hits *out);
 /* The line without escape sequences and what launchers write before it ("[1,0]<stderr>:", "[rank3]: "); control
  * characters become blanks. Cuts in place, returns the new length. */
 size_t diagnose_clean(char *line, size_t len);
+
+#endif

@@ -1,5 +1,6 @@
 /* diagnose_internal.h - for the files of diagnose/ only. */
-#pragma once
+#ifndef ACT_DIAGNOSE_DIAGNOSE_INTERNAL_H
+#define ACT_DIAGNOSE_DIAGNOSE_INTERNAL_H
 
 #include <regex.h>
 
@@ -49,3 +50,5 @@ char *pattern_literal(const char *regex);
 bool pattern_matches(const struct pattern *p, const char *line, size_t len);
 
 extern const char diagnose_builtin[], diagnose_builtin_end[];
+
+#endif

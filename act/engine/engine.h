@@ -4,7 +4,8 @@
  * Workers only compute or touch the disk on one item they own and hand it back. So no other lock is needed
  * anywhere. A callback comes exactly once, and never from inside the function that started it.
  */
-#pragma once
+#ifndef ACT_ENGINE_ENGINE_H
+#define ACT_ENGINE_ENGINE_H
 
 #include <curl/curl.h>
 #include <stdbool.h>
@@ -60,3 +61,5 @@ void engine_run(struct engine *engine, const bool *stop);
 
 /* Whether transfers, work or timers are under way. */
 bool engine_busy(const struct engine *engine);
+
+#endif

@@ -3,7 +3,8 @@
  * Those without a delay are a list, in order; the others are a heap, soonest first, those of one moment in
  * the order they were added.
  */
-#pragma once
+#ifndef ACT_ENGINE_TIMERS_H
+#define ACT_ENGINE_TIMERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,3 +44,5 @@ void timer_queue_push(struct timer_queue *q, struct timer timer);
 bool timer_queue_pop(struct timer_queue *q, struct timer *out);
 void timer_queue_forget(struct timer_queue *q, const void *arg);
 void timer_queue_release(struct timer_queue *q);
+
+#endif

@@ -9,7 +9,8 @@
  *
  * One thread at a time. A filter of NULL takes everything.
  */
-#pragma once
+#ifndef ACT_FILTER_FILTER_H
+#define ACT_FILTER_FILTER_H
 
 #include <stdbool.h>
 
@@ -38,3 +39,5 @@ bool filter_enters(struct filter *filter, const char *rel);
 /* The patterns that matched no path since filter_new(): "--exclude '*.tmp'", "rules.txt:3: '/old'". What lies in a
  * folder that is left out is not looked at. Pushes nothing for NULL. */
 void filter_idle(const struct filter *filter, struct act_strv *out);
+
+#endif

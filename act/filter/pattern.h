@@ -8,7 +8,8 @@
  *
  * The characters of '?' and '[...]' are those of act_glob(). Any thread; nothing is shared.
  */
-#pragma once
+#ifndef ACT_FILTER_PATTERN_H
+#define ACT_FILTER_PATTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,3 +57,5 @@ bool filter_pattern_is_plain(const struct filter_pattern *pattern);
 int filter_read_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
 /* The same for a regular file only: in a project it may be a FIFO. */
 int filter_read_regular_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
+
+#endif

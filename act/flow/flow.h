@@ -2,7 +2,8 @@
  * in folders, with a header for each kind of request: code/, runs/, data/, jobfile/, cluster/. Nothing here uses the
  * terminal: results are returned as data, messages to the user go through act_note() and act_warn().
  */
-#pragma once
+#ifndef ACT_FLOW_FLOW_H
+#define ACT_FLOW_FLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,3 +37,5 @@ int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;
  * a run that the ledger does not know. */
 void flow_open_bare(const char *cluster, struct flow *out);
 void flow_close(struct flow *flow);
+
+#endif

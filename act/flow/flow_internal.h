@@ -1,5 +1,6 @@
 /* flow_internal.h - for the files of flow/ only: what is opened once, and small objects in a store. */
-#pragma once
+#ifndef ACT_FLOW_FLOW_INTERNAL_H
+#define ACT_FLOW_FLOW_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,3 +77,5 @@ char *flow_package_cache(const char *sha256);
 /* The folder into which the logs of a project's runs are fetched: <project>/assets, or AML_LOG_FOLDER, relative to the
  * project unless absolute. New string. */
 char *flow_log_folder(const char *project);
+
+#endif

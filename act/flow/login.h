@@ -1,5 +1,6 @@
 /* login.h - the user's identity in Azure. */
-#pragma once
+#ifndef ACT_FLOW_LOGIN_H
+#define ACT_FLOW_LOGIN_H
 
 #include <stdbool.h>
 
@@ -16,3 +17,5 @@ int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, co
                struct act_error *err) ACT_NODISCARD;
 /* Deletes all tokens and logins that ACT keeps; with dry_run none. *out_had: there were some. */
 int flow_logout(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
+
+#endif

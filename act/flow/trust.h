@@ -6,7 +6,8 @@
  * trusts projects without asking. What the user says on the command line (including --follow), in the environment or in
  * files of the user's own configuration folder needs no trust.
  */
-#pragma once
+#ifndef ACT_FLOW_TRUST_H
+#define ACT_FLOW_TRUST_H
 
 #include <jansson.h>
 
@@ -50,3 +51,5 @@ int flow_trust_keep(const char *project, const struct act_strv *items, struct ac
 int flow_trust_forget(const char *project, bool *out_had, struct act_error *err) ACT_NODISCARD;
 /* The whole record: [{"path", "trusted": [...]}], texts as from codec_json_bytes_new(). A new reference. */
 int flow_trust_list(json_t **out, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -4,7 +4,8 @@
  * burst. Taking more than there is (libcurl hands over data in pieces that cannot be cut) leaves a debt: over seconds
  * the rate is exact.
  */
-#pragma once
+#ifndef ACT_HTTP_BUCKET_H
+#define ACT_HTTP_BUCKET_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,3 +26,5 @@ void bucket_take(struct bucket *bucket, double bytes);
 
 /* The largest piece that keeps the flow smooth: what a twentieth of a second gives, low <= piece <= high. */
 size_t bucket_piece(const struct bucket *bucket, size_t low, size_t high);
+
+#endif

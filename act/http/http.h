@@ -11,7 +11,8 @@
  * within the last two minutes, a throttled request waits for its next turn without using up a retry. See pace.h;
  * ACT_TRACE=pace shows it.
  */
-#pragma once
+#ifndef ACT_HTTP_HTTP_H
+#define ACT_HTTP_HTTP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -145,3 +146,5 @@ char *http_redact_url(const char *url);
 /* Text from a service, which may repeat what it was sent, with whatever looks like a token (three parts of base64url,
  * RFC 7519) or the signature of a SAS replaced. New string. */
 char *http_redact_text(const char *text);
+
+#endif

@@ -1,5 +1,6 @@
 /* http_internal.h - for the files of http/ only. */
-#pragma once
+#ifndef ACT_HTTP_HTTP_INTERNAL_H
+#define ACT_HTTP_HTTP_INTERNAL_H
 
 #include "engine/engine.h"
 #include "http/bucket.h"
@@ -130,3 +131,5 @@ bool http_is_throttled(int status, const struct http_headers *response);
 /* "host:port" of an http or https URL, and whether it is this machine (or its metadata service), which no
  * proxy can reach. New string; NULL: not such a URL. */
 char *http_peer_name(const char *url, bool *out_local);
+
+#endif

@@ -4,7 +4,8 @@
  * some round trips during which the window was used; then a larger one is tried, for as long again, and kept
  * if it pays. A peer that throttles halves it and gets a pause.
  */
-#pragma once
+#ifndef ACT_HTTP_PACE_H
+#define ACT_HTTP_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,3 +43,5 @@ void pace_throttled(struct pace *pace, int64_t now_ms, int64_t started_ms, int64
 
 /* For how many milliseconds nothing may be started; 0: now. */
 int64_t pace_hold_ms(const struct pace *pace, int64_t now_ms);
+
+#endif

@@ -5,7 +5,8 @@
  * are fine. Only a regular file is opened. A broken or busy database is an error, never an empty one: the caller
  * decides whether to set a damaged file aside and start a new one, or to continue with a copy of what can be read.
  */
-#pragma once
+#ifndef ACT_LEDGER_LEDGER_H
+#define ACT_LEDGER_LEDGER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,3 +85,5 @@ int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_erro
 /* The run whose id is the piece, or else the runs whose id contains it (literally, no wildcards), newest first. If
  * nothing matches, or the piece is empty, the list is empty; that is success. */
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
+
+#endif

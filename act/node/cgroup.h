@@ -4,7 +4,8 @@
  * All of it is best effort, without messages: a run works without it, too.
  *
  * Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12. */
-#pragma once
+#ifndef ACT_NODE_CGROUP_H
+#define ACT_NODE_CGROUP_H
 
 #include <stdbool.h>
 
@@ -30,3 +31,5 @@ char *cgroup_find(const char *mounts, const char *groups);
 /* Kills all processes in and below a cgroup one by one, for kernels that have no cgroup.kill (before Linux 5.14).
  * Those that are forked meanwhile survive. */
 void cgroup_kill_each(const char *path);
+
+#endif

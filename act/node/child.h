@@ -1,5 +1,6 @@
 /* child.h - the children of the agent: start them, wait for whatever happens next, leave none behind. */
-#pragma once
+#ifndef ACT_NODE_CHILD_H
+#define ACT_NODE_CHILD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,3 +66,5 @@ rlim_t child_own_limit(int resource, rlim_t wanted);
 
 /* As a shell gives it: the exit status, or 128 + the signal. */
 int child_exit_status(int wait_status);
+
+#endif

@@ -1,6 +1,7 @@
 /* confine.h - a process that handles foreign bytes gives up for good what it does not need, so that there is nothing
  * to gain from taking it over. */
-#pragma once
+#ifndef ACT_NODE_CONFINE_H
+#define ACT_NODE_CONFINE_H
 
 #include <stdbool.h>
 
@@ -11,3 +12,5 @@
  *
  * Source: Documentation/userspace-api/landlock.rst of Linux 6.12. */
 bool confine_to(const char *folder, const char *file);
+
+#endif

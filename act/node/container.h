@@ -9,7 +9,8 @@
  * Sources: apptainer.org/docs/user/main/cli/apptainer_exec.html; github.com/NVIDIA/pyxis (README, "Usage");
  * github.com/NVIDIA/enroot doc/cmd/import.md (image names).
  */
-#pragma once
+#ifndef ACT_NODE_CONTAINER_H
+#define ACT_NODE_CONTAINER_H
 
 #include "node/node.h"
 
@@ -33,3 +34,5 @@ void container_remove_all(const struct node *node);
  * container. */
 int container_srun_options(const struct node *node, const char *program, struct act_strv *out,
                            struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,5 +1,6 @@
 /* counters.h - the kernel's counters on this machine, and what the processes of a run use. */
-#pragma once
+#ifndef ACT_NODE_COUNTERS_H
+#define ACT_NODE_COUNTERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,3 +17,5 @@ struct counters {
 /* What cannot be read stays 0. The run's processes are the agents "act-node rank <run_dir>" on this machine and all
  * their descendants. */
 void counters_read(const char *run_dir, struct counters *out);
+
+#endif

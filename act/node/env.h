@@ -1,5 +1,6 @@
 /* env.h - the environment of every rank. */
-#pragma once
+#ifndef ACT_NODE_ENV_H
+#define ACT_NODE_ENV_H
 
 #include "node/node.h"
 
@@ -21,3 +22,5 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
 
 /* Inside a rank of another run: removes the variables that mark it as one, so that mpirun and srun start afresh. */
 void env_scrub(void);
+
+#endif

@@ -1,5 +1,6 @@
 /* folder.h - the mapped folders in the code root. */
-#pragma once
+#ifndef ACT_NODE_FOLDER_H
+#define ACT_NODE_FOLDER_H
 
 #include "node/node.h"
 
@@ -11,3 +12,5 @@ int folder_prepare_all(const struct node *node, struct act_error *err) ACT_NODIS
 bool folder_any_to_send(const struct node *node);
 /* Sends the contents of the folders of mode upload. For struct child. Returns an exit status. */
 int folder_send_all(void *node);
+
+#endif

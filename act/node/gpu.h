@@ -1,6 +1,7 @@
 /* gpu.h - what nvidia-smi reports about the GPUs of this node. A broken driver can make it hang forever, so it gets a
  * few seconds at most, and nothing waits for one that hangs. */
-#pragma once
+#ifndef ACT_NODE_GPU_H
+#define ACT_NODE_GPU_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -26,3 +27,5 @@ json_t *gpu_ask(struct gpu_query *q);
 
 /* The array from its output; NULL when the output is something else. */
 json_t *gpu_parse(const char *text);
+
+#endif

@@ -1,6 +1,7 @@
 /* job.h - the Slurm job whose batch step is a supervisor. Uses Slurm's own programs; their output is described in the
  * manual pages of scontrol and srun, and was observed with Slurm 22.05. */
-#pragma once
+#ifndef ACT_NODE_JOB_H
+#define ACT_NODE_JOB_H
 
 #include "node/node.h"
 
@@ -38,3 +39,5 @@ bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, str
 void job_sweep(const struct node *node, const char *nodes, int n_nodes);
 /* Makes Slurm end the job, this process included. */
 void job_cancel(const struct job *job);
+
+#endif

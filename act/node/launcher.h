@@ -1,5 +1,6 @@
 /* launcher.h - how the ranks are started, by Open MPI's mpirun or Slurm's srun, and in which environment. */
-#pragma once
+#ifndef ACT_NODE_LAUNCHER_H
+#define ACT_NODE_LAUNCHER_H
 
 #include "node/node.h"
 
@@ -18,3 +19,5 @@ void launcher_set_environment(const char *master, int64_t grace_ms);
 
 /* The major version in the output of "mpirun --version"; 0: it is not Open MPI. */
 int launcher_mpirun_version(const char *text);
+
+#endif

@@ -14,7 +14,8 @@
  * When a connection breaks, the other side is gone: a process that dies closes it, and a machine that vanishes is
  * noticed within a minute (keep-alive, TCP_USER_TIMEOUT).
  */
-#pragma once
+#ifndef ACT_NODE_LINK_H
+#define ACT_NODE_LINK_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -96,3 +97,5 @@ int link_connected(const struct link_server *s); /* how many ranks */
 /* Disconnects all ranks, which then count as gone with ETIMEDOUT; those still alive end themselves. */
 void link_cut(struct link_server *s);
 void link_server_free(struct link_server *s);
+
+#endif

@@ -1,5 +1,6 @@
 /* link_internal.h - what the files of the link share. */
-#pragma once
+#ifndef ACT_NODE_LINK_INTERNAL_H
+#define ACT_NODE_LINK_INTERNAL_H
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -44,3 +45,5 @@ void link_listeners_release(struct link_listeners *l);
  * the descriptor. */
 struct sockaddr_un;
 void link_unix_address(int dir_fd, struct sockaddr_un *out);
+
+#endif

@@ -26,7 +26,8 @@
  * Sources: proc(5); kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband (data counters count 4 bytes);
  * nvidia-smi --help-query-gpu.
  */
-#pragma once
+#ifndef ACT_NODE_METRICS_H
+#define ACT_NODE_METRICS_H
 
 #include "node/node.h"
 
@@ -44,3 +45,5 @@ struct metrics *metrics_new(const struct node *node);
 char *metrics_line(struct metrics *m);
 char *metrics_text(struct metrics *m);
 void metrics_free(struct metrics *m);
+
+#endif

@@ -11,7 +11,8 @@
  * every other process that is started here dies with its parent, and both adopt and end whatever their commands
  * leave behind. On "local" all but the supervisor are in a cgroup (cgroup.h), where the user may make one.
  */
-#pragma once
+#ifndef ACT_NODE_NODE_H
+#define ACT_NODE_NODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,3 +69,5 @@ int node_supervise(int argc, char **argv);
 int node_rank(int argc, char **argv);
 int node_job(int argc, char **argv);
 int node_sweep(int argc, char **argv);
+
+#endif

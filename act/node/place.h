@@ -13,7 +13,8 @@
  * node removes the folder; leftovers of a killed run are removed when another run prepares the node, at the earliest
  * ten minutes after the last rank ended, because nothing is locked between one rank's end and the next one's start.
  */
-#pragma once
+#ifndef ACT_NODE_PLACE_H
+#define ACT_NODE_PLACE_H
 
 #include "node/env.h"
 #include "node/node.h"
@@ -27,3 +28,5 @@ void place_close(struct node *node, const struct rank_place *place);
 
 /* Removes the private folders of this node that no living rank uses, except those where a rank has just ended. */
 void place_sweep(const struct node *node);
+
+#endif

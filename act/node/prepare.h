@@ -1,5 +1,6 @@
 /* prepare.h - once on every node, before its first command: code, folders, requirements, compile.aml.sh. */
-#pragma once
+#ifndef ACT_NODE_PREPARE_H
+#define ACT_NODE_PREPARE_H
 
 #include "node/node.h"
 
@@ -16,3 +17,5 @@ void prepare_words(const struct node *node, struct act_strv *out);
 
 /* The file with the output of its programs, relative to the run folder. New string. */
 char *prepare_log(const struct node *node);
+
+#endif

@@ -2,7 +2,8 @@
  * arguments as they are, passes signals on. rank.c is for ranks with a supervisor, service.c for those in a service's
  * job.
  */
-#pragma once
+#ifndef ACT_NODE_RANK_H
+#define ACT_NODE_RANK_H
 
 #include "node/child.h"
 #include "node/env.h"
@@ -35,3 +36,5 @@ void rank_fail(struct rank *r, int exit_status, const char *reason);
 void rank_stop(struct rank *r, const char *who);
 /* Passes a signal on to the processes that handle it. */
 void rank_warn(const struct rank *r, int sig);
+
+#endif

@@ -1,5 +1,6 @@
 /* record.h - what became of a rank, as its agent reports and the supervisor keeps it. */
-#pragma once
+#ifndef ACT_NODE_RECORD_H
+#define ACT_NODE_RECORD_H
 
 #include <jansson.h>
 
@@ -40,3 +41,5 @@ static inline bool record_succeeded(const struct record *record)
 {
     return record->ended_unix_ns && record->exit_status == 0 && !record->stopped;
 }
+
+#endif

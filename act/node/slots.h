@@ -1,6 +1,7 @@
 /* slots.h - the GPUs (or processors) of this machine, shared among runs by file locks: one file each, locked
  * while a run holds it. Locks end with the process that holds them, however it ends. */
-#pragma once
+#ifndef ACT_NODE_SLOTS_H
+#define ACT_NODE_SLOTS_H
 
 #include "node/child.h"
 
@@ -18,3 +19,5 @@ void slots_release(struct slots *s);
 
 /* "0,3": the slots that are ours. New string. */
 char *slots_text(const struct slots *s);
+
+#endif

@@ -8,7 +8,8 @@
  *   launcher.c    how the ranks are started
  *   job.c         what Slurm reports about the job that this is
  */
-#pragma once
+#ifndef ACT_NODE_SUPERVISOR_H
+#define ACT_NODE_SUPERVISOR_H
 
 #include "node/cgroup.h"
 #include "node/child.h"
@@ -127,3 +128,5 @@ void attempt_note(const struct supervisor *s, const char *event, const struct re
 void attempt_save_failure(const struct supervisor *s, const struct record *record, const char *reason);
 /* Releases the reserve. */
 void attempt_end(const struct supervisor *s);
+
+#endif

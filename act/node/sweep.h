@@ -1,6 +1,9 @@
 /* sweep.h - processes of a run whose agent was killed. */
-#pragma once
+#ifndef ACT_NODE_SWEEP_H
+#define ACT_NODE_SWEEP_H
 
 /* Kills all processes of this user that were started with ACT_RUN_ID=<run_id> in their environment, until none is left.
  * The agents of the run are not among them. Returns how many were killed. */
 int sweep_processes(const char *run_id);
+
+#endif

@@ -1,5 +1,6 @@
 /* unzip.h - the package back to a tree. The zip is hostile until proved otherwise. */
-#pragma once
+#ifndef ACT_NODE_UNZIP_H
+#define ACT_NODE_UNZIP_H
 
 #include <stdbool.h>
 
@@ -20,3 +21,5 @@ int node_unzip(const char *zip, const char *sha256, const char *target, bool ove
  * children of the agent. */
 int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over,
                      struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -3,7 +3,8 @@
  *
  * Source: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3 (zip64).
  */
-#pragma once
+#ifndef ACT_NODE_ZIP_H
+#define ACT_NODE_ZIP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,3 +46,5 @@ int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_re
 
 /* -ACT_FAIL: "entry '<name>' <why>" */
 int zip_refuse(const struct zip_entry *entry, const char *why, struct act_error *err);
+
+#endif

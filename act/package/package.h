@@ -20,7 +20,8 @@
  * them before anything is written. A package without files holds one empty file, ".act-empty", because unzip does
  * not accept an archive without entries.
  */
-#pragma once
+#ifndef ACT_PACKAGE_PACKAGE_H
+#define ACT_PACKAGE_PACKAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -143,3 +144,5 @@ void package_forecast(const struct package_list *list, const char *folder, const
 
 /* Removes unfinished packages of processes that have ended. */
 void package_sweep(const char *folder);
+
+#endif

@@ -1,5 +1,6 @@
 /* package_internal.h - shared by the files of this module. */
-#pragma once
+#ifndef ACT_PACKAGE_PACKAGE_INTERNAL_H
+#define ACT_PACKAGE_PACKAGE_INTERNAL_H
 
 #include "package/package.h"
 
@@ -157,3 +158,5 @@ const struct package_known *package_index_find(const struct package_index *index
 /* Makes a file new-*.zip in the folder, 0600, that is locked for as long as it is open. Returns a descriptor and
  * its path, a new string; or -1 with errno. */
 int package_temp(const char *folder, char **out_path);
+
+#endif

@@ -1,5 +1,6 @@
 /* task.h - one task of a worker, which makes some of the archive's data. */
-#pragma once
+#ifndef ACT_PACKAGE_TASK_H
+#define ACT_PACKAGE_TASK_H
 
 #include "package/package_internal.h"
 
@@ -43,3 +44,5 @@ void package_task_run(struct package_task *task);
 
 /* Fills in what follows from a block's bytes. */
 void package_block_sum(struct package_block *block, const void *data);
+
+#endif

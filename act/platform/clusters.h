@@ -3,7 +3,8 @@
  *
  * Other computes (attached Kubernetes, a machine of one user) are listed, but cannot be changed.
  */
-#pragma once
+#ifndef ACT_PLATFORM_CLUSTERS_H
+#define ACT_PLATFORM_CLUSTERS_H
 
 #include "platform/platform.h"
 
@@ -86,3 +87,5 @@ struct platform_clusters_ops {
     int (*remove)(struct platform *p, const char *name, const struct platform_follow *follow, struct act_error *err);
     int (*nodes)(struct platform *p, const char *name, struct platform_cluster_nodes *out, struct act_error *err);
 };
+
+#endif

@@ -3,7 +3,8 @@
  * A platform is a folder and a row of the table in table.c, and passes tests/conformance/platform_test.c. Callers never
  * test its name: its differences are members of its row. It never uploads anything: packages are handed to it as data.
  */
-#pragma once
+#ifndef ACT_PLATFORM_PLATFORM_H
+#define ACT_PLATFORM_PLATFORM_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -301,3 +302,5 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */
+
+#endif

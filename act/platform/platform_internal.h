@@ -1,5 +1,6 @@
 /* platform_internal.h - what the platforms share among themselves. */
-#pragma once
+#ifndef ACT_PLATFORM_PLATFORM_INTERNAL_H
+#define ACT_PLATFORM_PLATFORM_INTERNAL_H
 
 #include "platform/platform.h"
 #include "site/site.h"
@@ -23,3 +24,5 @@ struct store *platform_site_open_logs(struct platform *p,
                                       int (*site)(void *arg, struct site **out, struct act_error *err), const char *id,
                                       bool ended); /* site: as in struct store_site_options, of p */
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,6 +1,7 @@
 /* pidfd.h - a descriptor for one process, never for another that reuses its number: a pidfd, and before Linux 5.3
  * the process's folder in /proc, which ends with it (proc(5)). */
-#pragma once
+#ifndef ACT_PROC_PIDFD_H
+#define ACT_PROC_PIDFD_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -14,3 +15,5 @@ bool proc_pidfd_is_pollable(int fd);
 bool proc_pidfd_wait(int fd, int timeout_ms);
 /* Signals the process, whose number is pid; does nothing if it has ended. */
 void proc_pidfd_signal(int fd, pid_t pid, int signal);
+
+#endif

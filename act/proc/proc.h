@@ -1,5 +1,6 @@
 /* proc.h - child processes. Arguments are vectors, never shell lines. */
-#pragma once
+#ifndef ACT_PROC_PROC_H
+#define ACT_PROC_PROC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,3 +63,5 @@ int proc_find_sibling(const char *name, char **out, struct act_error *err) ACT_N
 
 /* The first program of this name in PATH, NULL when there is none. New string. */
 char *proc_find_in_path(const char *name);
+
+#endif

@@ -3,7 +3,8 @@
  * run.json is written before the run is submitted and never changes; it is all that the agent reads. Client
  * and agent are both built on this module, so the format has one writer and one reader.
  */
-#pragma once
+#ifndef ACT_RUN_RUN_H
+#define ACT_RUN_RUN_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -198,3 +199,5 @@ int run_secrets_read(struct run_spec *spec, const char *path, struct act_error *
 /* The content of that file: an object of names and values. */
 json_t *run_secrets_to_json(const struct run_spec *spec);
 void run_secrets_from_json(struct run_spec *spec, const json_t *values);
+
+#endif

@@ -4,7 +4,8 @@
  * Source: torch/distributed/run.py and launch.py (PyTorch 1.13 and 2.9), accelerate/commands/launch.py and
  * utils/launch.py (Accelerate 1.x), deepspeed/launcher/runner.py and launch.py (DeepSpeed 0.16).
  */
-#pragma once
+#ifndef ACT_RUN_STARTER_H
+#define ACT_RUN_STARTER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,3 +44,5 @@ enum run_starter_number { RUN_STARTER_NODES, RUN_STARTER_PER_NODE, RUN_STARTER_T
 /* The user's text for that number, in argv; NULL: none. out_option: the option, without dashes. */
 const char *run_starter_written(const struct run_starter *starter, const struct act_strv *argv,
                                 enum run_starter_number number, const char **out_option);
+
+#endif

@@ -2,7 +2,8 @@
  * bytes follow:   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"} The other end is never
  * trusted: lines and parts are bounded.
  */
-#pragma once
+#ifndef ACT_SITE_FRAME_H
+#define ACT_SITE_FRAME_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,3 +48,5 @@ struct frame {
 /* With at most max bytes in the parts. Release it in every case. */
 int frame_read(struct channel *c, size_t max, struct frame *out, struct act_error *err) ACT_NODISCARD;
 void frame_release(struct frame *frame);
+
+#endif

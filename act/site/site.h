@@ -13,7 +13,8 @@
  * For one thread at a time. Behind ssh a broken connection is -ACT_TEMPORARY: the request may or may not have been
  * carried out; the next call connects again.
  */
-#pragma once
+#ifndef ACT_SITE_SITE_H
+#define ACT_SITE_SITE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -127,3 +128,5 @@ void site_ssh_words(const char *login, int port, const struct act_strv *argv, st
 
 /* The other side: answers requests from in_fd on out_fd until its end. Called by act-node. */
 int site_serve(int in_fd, int out_fd);
+
+#endif

@@ -1,6 +1,7 @@
 /* site_internal.h - what the files of the site share. Every public function is here_...() on this machine and
  * wire_...() behind ssh, with the same meaning. */
-#pragma once
+#ifndef ACT_SITE_SITE_INTERNAL_H
+#define ACT_SITE_SITE_INTERNAL_H
 
 #include "site/site.h"
 
@@ -89,3 +90,5 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
 int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
                 struct act_error *err) ACT_NODISCARD;
 int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
+
+#endif

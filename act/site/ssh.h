@@ -1,5 +1,6 @@
 /* ssh.h - "act-node serve" behind OpenSSH, brought there if necessary. */
-#pragma once
+#ifndef ACT_SITE_SSH_H
+#define ACT_SITE_SSH_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -52,3 +53,5 @@ void ssh_command_words(const struct ssh *ssh, const char *script, const char *la
  * as ssh is configured. */
 void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,
                      struct act_strv *out);
+
+#endif

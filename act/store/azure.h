@@ -3,7 +3,8 @@
  * A store_call becomes an azure_op: a sequence of requests. op->build makes each one; op->answer handles its response
  * and finishes the op, or sets the next pair and sends it.
  */
-#pragma once
+#ifndef ACT_STORE_AZURE_H
+#define ACT_STORE_AZURE_H
 
 #include "auth/auth.h"
 #include "engine/engine.h"
@@ -227,3 +228,5 @@ void azure_build_blocks(struct azure_op *op);
 void azure_answer_blocks(struct azure_op *op);
 void azure_clear(struct azure_op *op);
 void azure_batch(struct azure_op *op);
+
+#endif

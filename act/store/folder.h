@@ -3,7 +3,8 @@
  * Objects are plain files below a root. Nothing is ever read or written through a symbolic link, unless links are to be
  * followed: every folder between the root and the object is opened as a folder, in one openat2() or step by step.
  */
-#pragma once
+#ifndef ACT_STORE_FOLDER_H
+#define ACT_STORE_FOLDER_H
 
 #include <limits.h>
 #include <pthread.h>
@@ -265,3 +266,5 @@ int folder_clear(struct folder_job *job, struct folder_place *place, struct act_
 int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk, struct act_error *err);
 bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call);
 void folder_walk_free(struct folder_walk *walk);
+
+#endif

@@ -8,7 +8,8 @@
  * The user's local folder is a folder store, too, so an upload, a download and a copy between two clusters are the
  * same thing: objects go from one store to another.
  */
-#pragma once
+#ifndef ACT_STORE_STORE_H
+#define ACT_STORE_STORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -444,3 +445,5 @@ struct store_urls_options {
 };
 /* URLs are asked for by every LIST, and by GET when it has none, or they are no longer accepted (403). */
 struct store *store_urls_open(struct http *http, const struct store_urls_options *options);
+
+#endif

@@ -1,5 +1,6 @@
 /* store_internal.h - for the files of store/ only: what a store implements. */
-#pragma once
+#ifndef ACT_STORE_STORE_INTERNAL_H
+#define ACT_STORE_STORE_INTERNAL_H
 
 #include "store/store.h"
 
@@ -39,3 +40,5 @@ const struct store_data *store_data_of(const struct store_call *call);
 const char *store_verb(enum store_op op);
 
 #define STORE_PAGE_MAX 5000 /* entries per page, the most that Blob Storage gives */
+
+#endif

@@ -12,7 +12,8 @@
  *
  * One thread at a time.
  */
-#pragma once
+#ifndef ACT_SYNC_SYNC_H
+#define ACT_SYNC_SYNC_H
 
 #include <stdbool.h>
 
@@ -114,3 +115,5 @@ void sync_item_release(struct sync_item *item);
 /* The next object, in order. False: more pages are needed, or this was the end (sync_finished). */
 bool sync_next(struct sync *sync, struct sync_item *out);
 bool sync_finished(const struct sync *sync);
+
+#endif

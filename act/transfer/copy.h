@@ -14,7 +14,8 @@
  *
  * Everything runs on the engine's loop.
  */
-#pragma once
+#ifndef ACT_TRANSFER_COPY_H
+#define ACT_TRANSFER_COPY_H
 
 #include "sync/sync.h"
 #include "transfer/transfer_internal.h"
@@ -251,3 +252,5 @@ void compare_start(struct walk *walk, struct sync_item *item, bool deep,
 int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct act_error *err) ACT_NODISCARD;
 /* Deletes it, unless it is now more than was agreed. */
 int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *err) ACT_NODISCARD;
+
+#endif

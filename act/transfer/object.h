@@ -4,7 +4,8 @@
  *   part.c    one part: read, hashed, written
  *   commit.c  the end: is it whole, may it replace what is there
  */
-#pragma once
+#ifndef ACT_TRANSFER_OBJECT_H
+#define ACT_TRANSFER_OBJECT_H
 
 #include "transfer/copy.h"
 
@@ -50,3 +51,5 @@ struct store_attributes object_attributes(const struct object *o);
  * secret, or NULL. */
 struct store_call object_url_call(const struct object *o);
 char *object_take_url(struct store_call *call);
+
+#endif

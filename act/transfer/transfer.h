@@ -12,7 +12,8 @@
  * One object that fails does not stop the others; the report counts and names it. When the credentials are
  * refused no further object is started.
  */
-#pragma once
+#ifndef ACT_TRANSFER_TRANSFER_H
+#define ACT_TRANSFER_TRANSFER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -220,3 +221,5 @@ struct transfer_stretch {
 int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches, size_t n,
                        void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes), void *arg,
                        struct act_error *err) ACT_NODISCARD;
+
+#endif

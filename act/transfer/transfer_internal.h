@@ -1,5 +1,6 @@
 /* transfer_internal.h - for the files of transfer/ only. */
-#pragma once
+#ifndef ACT_TRANSFER_TRANSFER_INTERNAL_H
+#define ACT_TRANSFER_TRANSFER_INTERNAL_H
 
 #include "engine/engine.h"
 #include "store/store.h"
@@ -79,3 +80,5 @@ void transfer_pool_release(struct transfer_pool *pool);
 bool transfer_pool_has_room(const struct transfer_pool *pool, size_t len);
 char *transfer_pool_take(struct transfer_pool *pool, size_t len);
 void transfer_pool_give(struct transfer_pool *pool, char *buffer, size_t len);
+
+#endif

@@ -1,5 +1,6 @@
 /* auth.h - who may do what: shared keys, shared access signatures and tokens, as the service verifies them. */
-#pragma once
+#ifndef BLOBSERVER_AUTH_H
+#define BLOBSERVER_AUTH_H
 
 #include "http.h"
 
@@ -23,3 +24,5 @@ bool login_set(const char *key, const char *tenant);
 int login_check(struct request *r, struct reply *reply, const char *token);
 /* Whether the URL is signed with a key that a login was given. */
 bool login_signed(const struct request *r);
+
+#endif

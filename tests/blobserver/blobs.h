@@ -2,7 +2,8 @@
  *
  * The content and the attributes of a blob never change: a write makes a new version. Who holds a reference to a
  * version may read it without a lock. Everything else here is read with blobs_read() and changed with blobs_write(). */
-#pragma once
+#ifndef BLOBSERVER_BLOBS_H
+#define BLOBSERVER_BLOBS_H
 
 #include "text.h"
 
@@ -146,3 +147,5 @@ void blocks_clear(struct blocks *b);
 /* "CONTAINER:PREFIX:COUNT:SIZE": makes count blobs prefix0000000... of size bytes each, and the container if it is not
  * there. Returns false when the text is none of that. */
 bool blobs_preload(const char *account, const char *text);
+
+#endif

@@ -1,5 +1,6 @@
 /* fault.h - what goes wrong on command, and the log of what was asked for. All of it may be called by any thread. */
-#pragma once
+#ifndef BLOBSERVER_FAULT_H
+#define BLOBSERVER_FAULT_H
 
 #include "http.h"
 
@@ -63,3 +64,5 @@ void log_clear(void);
  *     POST /-/preload     makes blobs of the first account (blobs_preload)
  *     POST /-/clock       sets how many seconds the server's clock is ahead */
 void control(struct request *r, struct reply *reply);
+
+#endif

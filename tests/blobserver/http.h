@@ -1,5 +1,6 @@
 /* http.h - one request and its reply, taken apart and put together; no sockets here. */
-#pragma once
+#ifndef BLOBSERVER_HTTP_H
+#define BLOBSERVER_HTTP_H
 
 #include "blobs.h"
 
@@ -68,3 +69,5 @@ void reply_header(struct reply *r, const char *name, const char *value);
 /* Makes it an error with a body in XML. Returns status, to be returned on. */
 int reply_error(struct reply *r, int status, const char *code);
 const char *status_text(int status);
+
+#endif

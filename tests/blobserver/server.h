@@ -1,5 +1,6 @@
 /* server.h - connections: receives requests, has them served, sends the replies. */
-#pragma once
+#ifndef BLOBSERVER_SERVER_H
+#define BLOBSERVER_SERVER_H
 
 #include <stdbool.h>
 
@@ -13,3 +14,5 @@ struct server_options {
 /* Listens on the loopback address and starts the threads, which run until the program ends. Returns the port, or -1
  * with errno. */
 int server_start(const struct server_options *options);
+
+#endif

@@ -1,5 +1,6 @@
 /* service.h - the operations of the Blob service on what blobs.h holds. */
-#pragma once
+#ifndef BLOBSERVER_SERVICE_H
+#define BLOBSERVER_SERVICE_H
 
 #include "auth.h"
 
@@ -48,3 +49,5 @@ int give_delegation_key(struct request *r, struct reply *reply);
 
 /* The port that URLs of this server name; for the sources of copies. */
 void service_port(int port);
+
+#endif

@@ -1,5 +1,6 @@
 /* stream.h - the bytes of a connection, plain or through TLS. Nothing blocks. */
-#pragma once
+#ifndef BLOBSERVER_STREAM_H
+#define BLOBSERVER_STREAM_H
 
 #include <openssl/ssl.h>
 #include <stdbool.h>
@@ -33,3 +34,5 @@ ssize_t stream_send(struct stream *s, const void *from, size_t n, bool more);
 ssize_t stream_send_file(struct stream *s, int file, const char *bytes, off_t at, size_t n);
 /* Whether all is sent; false: wait until more can be, and call it again. */
 bool stream_flush(struct stream *s);
+
+#endif

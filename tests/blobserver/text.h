@@ -1,5 +1,6 @@
 /* text.h - growing text, and the encodings of the Blob service: percent, base64, dates, CRC-64. */
-#pragma once
+#ifndef BLOBSERVER_TEXT_H
+#define BLOBSERVER_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,3 +53,5 @@ void crc64_base64(const void *data, size_t n, char out[13]);
 
 /* Monotonic milliseconds. */
 int64_t monotonic_ms(void);
+
+#endif

@@ -1,7 +1,8 @@
 /* platform.h - a platform for tests: it goes away, forgets, and starts runs anew on command. Its row is the test's to
  * change, so that callers meet any facts. Link it with whatever uses platforms: its table takes the place of the
  * product's. */
-#pragma once
+#ifndef ACT_TESTS_FAKE_PLATFORM_H
+#define ACT_TESTS_FAKE_PLATFORM_H
 
 #include "platform/platform.h"
 
@@ -28,3 +29,5 @@ extern struct fake fake;
 
 /* As it is when a test begins: a run is running, nothing fails, what was counted is forgotten. */
 void fake_reset(void);
+
+#endif

@@ -3,7 +3,8 @@
  * A harness gives the bytes to the parser, uses what comes out, and releases it. It must not remember anything from
  * one input to the next, and says with FUZZ_CHECK what must hold besides "the sanitizers say nothing".
  */
-#pragma once
+#ifndef TESTS_FUZZ_FUZZ_H
+#define TESTS_FUZZ_FUZZ_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -65,3 +66,5 @@ static inline char *fuzz_file(const char *dir, const char *name, const void *dat
     FUZZ_CHECK(act_file_write(path, data, size, 0600, NULL) == 0);
     return path;
 }
+
+#endif

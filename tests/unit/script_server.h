@@ -1,6 +1,7 @@
 /* script_server.h - a server of this process that gives the answers of a script, good and bad, and keeps what it was
  * asked. */
-#pragma once
+#ifndef TESTS_UNIT_SCRIPT_SERVER_H
+#define TESTS_UNIT_SCRIPT_SERVER_H
 
 #include "unit/test.h"
 
@@ -149,3 +150,5 @@ static inline void server_stop(struct server *s)
     for (size_t i = 0; i < MAX_STEPS; i++)
         act_buf_release(&s->requests[i]);
 }
+
+#endif

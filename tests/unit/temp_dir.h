@@ -1,6 +1,7 @@
 /* temp_dir.h - a folder for the tests of one program: dir, from make_dir() to remove_dir(), which are set-up and
  * tear-down. */
-#pragma once
+#ifndef TESTS_UNIT_TEMP_DIR_H
+#define TESTS_UNIT_TEMP_DIR_H
 
 #include "unit/test.h"
 
@@ -23,3 +24,5 @@ static int remove_dir(void **state)
     free(dir);
     return rc;
 }
+
+#endif

@@ -1,5 +1,6 @@
 /* test.h - cmocka with what it needs before it. */
-#pragma once
+#ifndef TESTS_UNIT_TEST_H
+#define TESTS_UNIT_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,3 +108,5 @@ static inline struct act_strv words_of(const char *text)
     }
     return words;
 }
+
+#endif

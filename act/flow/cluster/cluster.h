@@ -1,5 +1,6 @@
 /* cluster.h - the cluster itself: its load, its nodes, and the clusters that its platform can create and change. */
-#pragma once
+#ifndef ACT_FLOW_CLUSTER_CLUSTER_H
+#define ACT_FLOW_CLUSTER_CLUSTER_H
 
 #include <stddef.h>
 
@@ -41,3 +42,5 @@ int flow_delete_cluster(struct flow *flow, const char *name, const struct platfo
                         struct act_error *err) ACT_NODISCARD;
 int flow_cluster_nodes(struct flow *flow, const char *name, struct platform_cluster_nodes *out,
                        struct act_error *err) ACT_NODISCARD;
+
+#endif

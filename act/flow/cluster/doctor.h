@@ -1,5 +1,6 @@
 /* doctor.h - checks that everything the runs of a cluster need is there. */
-#pragma once
+#ifndef ACT_FLOW_CLUSTER_DOCTOR_H
+#define ACT_FLOW_CLUSTER_DOCTOR_H
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,3 +14,5 @@ int flow_check_config(const struct config_request *request, struct act_strv *out
 /* Checks that everything the cluster's runs need is there. flow was opened bare, and afterwards has the configuration
  * if there is one. Release out. */
 void flow_doctor(struct flow *flow, const struct config_request *request, struct platform_findings *out);
+
+#endif

@@ -1,5 +1,6 @@
 /* code.h - the code of a project, packed and stored. */
-#pragma once
+#ifndef ACT_FLOW_CODE_CODE_H
+#define ACT_FLOW_CODE_CODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,3 +45,5 @@ int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *ou
 void flow_init_release(struct flow_init *io);
 /* Notes which code a run gets: "code  412 files, 3.1 MiB, 2 changed: train.py model.py". */
 void flow_say_code(const struct flow_init *io);
+
+#endif

@@ -1,5 +1,6 @@
 /* code_internal.h - for the files of flow/ only: packages and their contents. */
-#pragma once
+#ifndef ACT_FLOW_CODE_CODE_INTERNAL_H
+#define ACT_FLOW_CODE_CODE_INTERNAL_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -55,3 +56,5 @@ int flow_find_docker(const char **out, struct act_error *err) ACT_NODISCARD;
 
 /* Prefix of the folders, beside the packages, in which packages are compiled. */
 #define FLOW_COMPILES "compile-"
+
+#endif

@@ -1,5 +1,6 @@
 /* data.h - mapped folders: transferred, compared, read, and those of runs. */
-#pragma once
+#ifndef ACT_FLOW_DATA_DATA_H
+#define ACT_FLOW_DATA_DATA_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,3 +76,5 @@ int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct ac
  * from the project the run was submitted from. */
 int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
                          struct act_error *err) ACT_NODISCARD;
+
+#endif

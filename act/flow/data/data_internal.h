@@ -1,5 +1,6 @@
 /* data_internal.h - for the files of flow/ only: the folders of runs, and folders that have moved. */
-#pragma once
+#ifndef ACT_FLOW_DATA_DATA_INTERNAL_H
+#define ACT_FLOW_DATA_DATA_INTERNAL_H
 
 #include <stdbool.h>
 
@@ -44,3 +45,5 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err) ACT_NODISCARD;
 /* The run's folder of this name; NULL: none. */
 const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name);
+
+#endif

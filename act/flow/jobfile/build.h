@@ -9,7 +9,8 @@
  *   variables.c   variables of Batch AI that a job file uses
  *   cluster.c     what it asks of the cluster, told to the configuration
  */
-#pragma once
+#ifndef ACT_FLOW_JOB_BUILD_H
+#define ACT_FLOW_JOB_BUILD_H
 
 #include "flow/jobfile/jobfile.h"
 
@@ -53,3 +54,5 @@ void job_add_script(struct act_buf *line, const json_t *settings, const char *ar
 void job_note_variables(struct job_build *b);
 /* Whether text refers to a variable of Batch AI. */
 bool job_has_variable(const char *text);
+
+#endif

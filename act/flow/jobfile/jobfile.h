@@ -6,7 +6,8 @@
  * Source: github.com/Azure/azure-rest-api-specs, specification/batchai (2018-05-01, JobCreateParameters), and
  * github.com/Azure/BatchAI, documentation and schemas.
  */
-#pragma once
+#ifndef ACT_FLOW_JOB_FILE_H
+#define ACT_FLOW_JOB_FILE_H
 
 #include <jansson.h>
 
@@ -50,3 +51,5 @@ int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
  * have. */
 int flow_check_shared_temp(struct platform *platform, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 void flow_job_file_release(struct flow_job_file *job);
+
+#endif

@@ -1,5 +1,6 @@
 /* logs.h - the logs of a run, fetched or followed. */
-#pragma once
+#ifndef ACT_FLOW_RUNS_LOGS_H
+#define ACT_FLOW_RUNS_LOGS_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -54,3 +55,5 @@ struct flow_follow {
 };
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
                     struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,5 +1,6 @@
 /* logs_internal.h - for the files of flow/ only: where logs are read from, and what is found in them. */
-#pragma once
+#ifndef ACT_FLOW_RUNS_LOGS_INTERNAL_H
+#define ACT_FLOW_RUNS_LOGS_INTERNAL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -95,3 +96,5 @@ int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_r
 void flow_rank_lines_release(struct flow_rank_lines *lines);
 /* The rules for the logs of a run. */
 int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
+
+#endif

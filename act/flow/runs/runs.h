@@ -1,5 +1,6 @@
 /* runs.h - existing runs: found, listed, waited for, ended. */
-#pragma once
+#ifndef ACT_FLOW_RUNS_RUNS_H
+#define ACT_FLOW_RUNS_RUNS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,3 +81,5 @@ int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, st
 char *flow_batch_param(const struct act_strv *argv);
 /* The run's exit status, as from a shell: 0, the exit status of the first failing rank, 143 if cancelled. */
 int flow_exit_status(const struct run_status *status);
+
+#endif

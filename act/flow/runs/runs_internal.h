@@ -1,5 +1,6 @@
 /* runs_internal.h - for the files of flow/ only: querying and watching the state of a run. */
-#pragma once
+#ifndef ACT_FLOW_RUNS_RUNS_INTERNAL_H
+#define ACT_FLOW_RUNS_RUNS_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,3 +46,5 @@ int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *pl
 int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err) ACT_NODISCARD;
 /* Waits for the next round, at most until until_ms (0: no limit); moved: this round brought something new. */
 void flow_watch_pause(struct flow_watch *w, bool moved, int64_t until_ms);
+
+#endif

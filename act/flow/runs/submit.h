@@ -1,5 +1,6 @@
 /* submit.h - starting runs: on a cluster, on this machine, again. */
-#pragma once
+#ifndef ACT_FLOW_RUNS_SUBMIT_H
+#define ACT_FLOW_RUNS_SUBMIT_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -44,3 +45,5 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
  * they may be the same. With dry_run nothing is aborted or submitted. Release *out_spec in every case. */
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,5 +1,6 @@
 /* submit_internal.h - for the files of flow/ only: the steps of a submission. */
-#pragma once
+#ifndef ACT_FLOW_RUNS_SUBMIT_INTERNAL_H
+#define ACT_FLOW_RUNS_SUBMIT_INTERNAL_H
 
 #include <stdbool.h>
 
@@ -67,3 +68,5 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
 /* Warns about settings in config that have no effect on the run; here: it is a run of 'a local'; in_image: docker.image
  * is used. */
 void flow_mention_unused(const struct config *config, bool here, bool in_image);
+
+#endif

@@ -1,5 +1,6 @@
 /* why.h - why a run failed or waits, or what it is doing; known errors in its logs. */
-#pragma once
+#ifndef ACT_FLOW_RUNS_WHY_H
+#define ACT_FLOW_RUNS_WHY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,3 +75,5 @@ int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_er
  * rank's unless its name says otherwise. The project's own rules are those of the working directory. */
 int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;
 void flow_codes_release(struct flow_codes *codes);
+
+#endif

@@ -19,7 +19,8 @@
  *
  * Source: learn.microsoft.com/rest/api/azureml; azureml.c has the API versions.
  */
-#pragma once
+#ifndef ACT_PLATFORM_AZUREML_INTERNAL_H
+#define ACT_PLATFORM_AZUREML_INTERNAL_H
 
 #include "arm/arm.h"
 #include "auth/services.h"
@@ -226,3 +227,5 @@ int azureml_shell(struct platform *p, const char *id, const char *node, const st
 int azureml_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 void azureml_examine(struct platform *p, struct platform_findings *findings);
 int azureml_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
+
+#endif

@@ -1,5 +1,6 @@
 /* machine.h - this machine, for the platform "local": its resources, and its runs. */
-#pragma once
+#ifndef ACT_PLATFORM_LOCAL_MACHINE_H
+#define ACT_PLATFORM_LOCAL_MACHINE_H
 
 #include "platform/platform.h"
 
@@ -22,3 +23,5 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
 int local_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 void local_examine(struct platform *p, struct platform_findings *findings);
+
+#endif

@@ -1,6 +1,7 @@
 /* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, look.c (states), cluster.c
  * (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
-#pragma once
+#ifndef ACT_PLATFORM_SLURM_INTERNAL_H
+#define ACT_PLATFORM_SLURM_INTERNAL_H
 
 #include "platform/platform_internal.h"
 #include "platform/slurm/state.h"
@@ -92,3 +93,5 @@ extern const char slurm_sinfo_fields[], slurm_queue_fields[], slurm_running_fiel
 void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary *out);
 void slurm_summary_add_queue(char *text, struct platform_summary *out);
 void slurm_jobs_of_all(char *text, struct platform_jobs *out);
+
+#endif

@@ -2,7 +2,8 @@
  *
  * Words: https://slurm.schedmd.com/job_state_codes.html, https://slurm.schedmd.com/job_reason_codes.html
  */
-#pragma once
+#ifndef ACT_PLATFORM_SLURM_STATE_H
+#define ACT_PLATFORM_SLURM_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,3 +43,5 @@ bool slurm_needs_record(const struct slurm_known *known);
 
 /* When a run was created, from its id; 0: not known. */
 int64_t slurm_run_created(const char *id);
+
+#endif

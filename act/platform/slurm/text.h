@@ -4,7 +4,8 @@
  * every version since 20.02 (squeue(1), sinfo(1), "--Format"), or with sacct's --delimiter. Field texts point into the
  * text that was parsed.
  */
-#pragma once
+#ifndef ACT_PLATFORM_SLURM_TEXT_H
+#define ACT_PLATFORM_SLURM_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,3 +66,5 @@ void slurm_hosts(const char *list, struct act_strv *out);
 /* The value of "Key=Value" in what "scontrol show job" printed, for keys whose values contain no blanks. New string;
  * NULL: missing, "(null)" or empty. */
 char *slurm_job_value(const char *text, const char *key);
+
+#endif
