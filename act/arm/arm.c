@@ -397,13 +397,12 @@ void arm_call_release(struct arm_call *call)
 int arm_get(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
             struct act_error *err)
 {
-    struct arm_call call = {.method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version};
+    ACT_AUTO(arm_call) call = {.method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version};
     int rc = arm_do(arm, &call, err);
 
     if (rc == 0 && !call.response)
         rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is empty", what);
     if (rc == 0)
         *out = json_incref(call.response);
-    arm_call_release(&call);
     return rc;
 }

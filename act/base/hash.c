@@ -106,13 +106,12 @@ int act_sha256_file(const char *path, char out[ACT_SHA256_HEX], struct act_error
 
     if (fd < 0)
         return act_error_errno(err, errno, "cannot read '%s'", path);
-    char *chunk = act_alloc(CHUNK);
+    ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
     act_sha256_init(&h);
     while ((n = read(fd, chunk, CHUNK)) > 0)
         act_sha256_add(&h, chunk, (size_t)n);
     int rc = n < 0 ? act_error_errno(err, errno, "cannot read '%s'", path) : 0;
     act_sha256_done(&h, out);
-    free(chunk);
     close(fd);
     return rc;
 }

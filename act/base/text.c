@@ -248,10 +248,9 @@ void act_buf_addf(struct act_buf *b, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    char *s = act_vsprintf(fmt, ap);
+    ACT_AUTOFREE char *s = act_vsprintf(fmt, ap);
     va_end(ap);
     act_buf_adds(b, s);
-    free(s);
 }
 
 /* A backslash quotes nothing in the single quotes of some shells, so a quote stands in double ones. */

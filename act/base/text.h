@@ -20,7 +20,8 @@ static inline void act_free_at_exit(void *pointer_to_pointer)
 }
 #define ACT_AUTOFREE __attribute__((cleanup(act_free_at_exit)))
 
-/* A struct that its <name>_release() empties when it leaves its scope: ACT_AUTO(act_strv) words = {0}; */
+/* A struct that its <name>_release() empties when it leaves its scope: ACT_AUTO(act_strv) words = {0}; It holds for
+ * every variable of the declaration, as ACT_AUTOFREE does, so each must have a value there. */
 #define ACT_AUTO(name) __attribute__((cleanup(name##_release))) struct name
 
 /* As malloc, calloc, realloc, strdup, strndup, asprintf; they end the program when memory is exhausted.

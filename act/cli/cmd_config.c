@@ -25,7 +25,7 @@ static int show(struct cli *cli, struct act_error *err)
     static const struct cli_column columns[] = {{NULL, 'l', .min = 22, .pad = 44},
                                                 {NULL, 'l', .rank = 1, .min = 16, .pad = 32},
                                                 {NULL, 'l', .rank = 2, .min = 12}};
-    struct act_strv cells = {0};
+    ACT_AUTO(act_strv) cells = {0};
     const char *key;
     json_t *row;
     size_t left_out = 0;
@@ -45,7 +45,6 @@ static int show(struct cli *cli, struct act_error *err)
     }
     json_decref(values);
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
-    act_strv_release(&cells);
     if (left_out)
         printf("# %zu keys have no value; --all shows them\n", left_out);
     return 0;

@@ -39,13 +39,12 @@ static void describe_upload(const struct flow_init *io, struct act_buf *out)
 static int print_result(const struct cli *cli, const struct flow_init *io, struct act_error *err)
 {
     char size[ACT_UNIT_TEXT];
-    struct act_buf upload = {0};
+    ACT_AUTO(act_buf) upload = {0};
 
     mention_special_files(&io->list);
     act_size_to_text(io->package.bytes, size);
     describe_upload(io, &upload);
     act_note("%zu entr%s, %s; %s", io->list.n, io->list.n == 1 ? "y" : "ies", size, upload.data);
-    act_buf_release(&upload);
     if (!cli->options.json) {
         puts(io->package.sha256);
         return 0;

@@ -110,18 +110,14 @@ static int tell_end(const struct cli_options *o, const struct flow_run *run)
 
 int cmd_logs(struct cli *cli, struct act_error *err)
 {
-    struct flow_run run;
+    ACT_AUTO(flow_run) run = {0};
     const char *piece = cli->words.v[0];
     int rc = cli->options.follow ? flow_find_watched(&cli->flow, piece, &run, err)
                                  : flow_find_run(&cli->flow, piece, &run, err);
 
-    if (rc < 0)
-        return rc;
-    rc = check_options(&cli->options, &run, err);
+    if (rc == 0)
+        rc = check_options(&cli->options, &run, err);
     if (rc == 0)
         rc = follow(cli, &run, err);
-    if (rc == 0)
-        rc = tell_end(&cli->options, &run);
-    flow_run_release(&run);
-    return rc;
+    return rc == 0 ? tell_end(&cli->options, &run) : rc;
 }

@@ -53,12 +53,11 @@ static void print_table(const struct platform_nodes *nodes)
 int cmd_nodes(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_nodes) nodes = {0};
-    struct flow_run run;
+    ACT_AUTO(flow_run) run = {0};
     int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
-    if (rc < 0)
-        return rc;
-    rc = flow_nodes(&cli->flow, &run, &nodes, err);
+    if (rc == 0)
+        rc = flow_nodes(&cli->flow, &run, &nodes, err);
     if (rc == 0 && cli->options.json)
         rc = print_json(&run, &nodes, err);
     else if (rc == 0 && nodes.n == 0)
@@ -66,6 +65,5 @@ int cmd_nodes(struct cli *cli, struct act_error *err)
                            run_state_name(run.status.state), run.status.reason[0] ? ": " : "", run.status.reason);
     else if (rc == 0)
         print_table(&nodes);
-    flow_run_release(&run);
     return rc;
 }

@@ -52,11 +52,10 @@ static int print(const struct cli *cli, const char *key, const char *name, struc
 
 static int parse(struct cli *cli, const struct flow_run *run, struct act_error *err)
 {
-    struct flow_logs logs = {0};
+    ACT_AUTO(flow_logs) logs = {0};
     struct flow_codes codes = {0};
     int rc = cli_fetch_logs(cli, run, &logs, err);
 
-    flow_logs_release(&logs);
     if (rc == 0)
         rc = flow_parse(run, &codes, err);
     return rc < 0 ? rc : print(cli, "run", run->row.id, &codes, err);
@@ -73,15 +72,11 @@ static int parse_folder(const struct cli *cli, const char *folder, struct act_er
 int cmd_parse(struct cli *cli, struct act_error *err)
 {
     const char *word = cli->words.v[0];
-    struct flow_run run;
+    ACT_AUTO(flow_run) run = {0};
     struct stat st;
 
     if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
         return parse_folder(cli, word, err);
     int rc = flow_find_run(&cli->flow, word, &run, err);
-    if (rc < 0)
-        return rc;
-    rc = parse(cli, &run, err);
-    flow_run_release(&run);
-    return rc;
+    return rc < 0 ? rc : parse(cli, &run, err);
 }

@@ -31,14 +31,10 @@ static int find_shell_of_run(struct cli *cli, const struct act_strv *command, st
                              struct act_error *err)
 {
     const char *node = cli->words_before == 2 ? cli->words.v[1] : NULL;
-    struct flow_run run;
+    ACT_AUTO(flow_run) run = {0};
     int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
-    if (rc < 0)
-        return rc;
-    rc = flow_shell(&cli->flow, &run, node, command, argv, err);
-    flow_run_release(&run);
-    return rc;
+    return rc < 0 ? rc : flow_shell(&cli->flow, &run, node, command, argv, err);
 }
 
 /* A node given by address belongs to the cluster of -c, not to a run. */

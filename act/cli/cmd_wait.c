@@ -32,7 +32,7 @@ int cmd_wait(struct cli *cli, struct act_error *err)
 {
     struct shown shown = {.terminal = isatty(STDERR_FILENO) && !cli->options.quiet};
     struct flow_waiting how = {.timeout_s = cli->options.timeout_s, .each = show, .arg = &shown};
-    struct flow_run run;
+    ACT_AUTO(flow_run) run = {0};
 
     cli_end_with(CLI_RUN_GOES_ON);
     int rc = flow_wait_for(&cli->flow, cli->words.v[0], &how, &run, err);
@@ -45,6 +45,5 @@ int cmd_wait(struct cli *cli, struct act_error *err)
              run.status.reason);
     int printed =
         cli->options.json ? cli_print_json(json_pack("{s:i,s:o}", "version", 1, "run", cli_run_json(&run)), err) : 0;
-    flow_run_release(&run);
     return printed < 0 ? printed : rc;
 }

@@ -281,13 +281,12 @@ static void put_state(const struct flow_run *run, const struct flow_why *why)
 
 int cmd_why(struct cli *cli, struct act_error *err)
 {
-    struct flow_why why;
-    struct flow_run run;
+    ACT_AUTO(flow_why) why = {0};
+    ACT_AUTO(flow_run) run = {0};
     int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
-    if (rc < 0)
-        return rc;
-    rc = flow_why(&cli->flow, &run, &why, err);
+    if (rc == 0)
+        rc = flow_why(&cli->flow, &run, &why, err);
     if (rc == 0 && cli->options.json) {
         rc = print_json(&run, &why, err);
     } else if (rc == 0) {
@@ -298,8 +297,5 @@ int cmd_why(struct cli *cli, struct act_error *err)
             put_what_ranks_said(&why);
         put_diagnosis(&run, &why);
     }
-    if (rc == 0)
-        flow_why_release(&why);
-    flow_run_release(&run);
     return rc;
 }

@@ -14,6 +14,16 @@
     "RUN:PATH is a log of a run, or a folder of logs, as its platform lists them. RUN is any unique\n"                 \
     "piece of the run's id, 'RUN:' is all of them. A file of such a name is './a:b'."
 
+/* What the words of a command are. */
+#define A_RUN    .min_words = 1, .max_words = 1, .complete = CLI_RUNS, .of_runs = true
+#define RUNS     .min_words = 1, .max_words = ANY, .complete = CLI_RUNS, .of_runs = true
+#define PATHS    .min_words = 1, .max_words = ANY, .complete = CLI_PATHS
+#define A_CHOICE .min_words = 1, .max_words = 1, .complete = CLI_CHOICE
+
+/* A command that prints a part of the table of runs. */
+#define RUN_TABLE                                                                                                      \
+    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster max json", .of_runs = true
+
 const struct cli_command cli_commands[] = {
     {.name = "init",
      .aliases = "initi",
@@ -112,26 +122,20 @@ const struct cli_command cli_commands[] = {
      .synopsis = "",
      .summary = "the runs that are running",
      .examples = "a qr\na qr --json\n",
-     .details = "--json: version (1), total and runs, as of 'a q'.",
-     .options = "cluster max json",
-     .of_runs = true,
+     RUN_TABLE,
      .run = cmd_query_running},
     {.name = "qq",
      .synopsis = "",
      .summary = "the runs that wait in a queue, and for what",
      .examples = "a qq\na qq --json\n",
-     .details = "--json: version (1), total and runs, as of 'a q'.",
-     .options = "cluster max json",
-     .of_runs = true,
+     RUN_TABLE,
      .run = cmd_query_queued},
     {.name = "qf",
      .aliases = "f, failed",
      .synopsis = "",
      .summary = "the runs that failed, and of what",
      .examples = "a qf\na qf --max 5\n",
-     .details = "--json: version (1), total and runs, as of 'a q'.",
-     .options = "cluster max json",
-     .of_runs = true,
+     RUN_TABLE,
      .run = cmd_query_failed},
     {.name = "logs",
      .synopsis = "[-f] [--rank N | --all] [-n N] [--attempt N] RUN",
@@ -147,10 +151,7 @@ const struct cli_command cli_commands[] = {
                 "run's, as that of 'a wait'. --all gives whole lines; one of more than 64 KiB comes in pieces.\n"
                 "'a -c CLUSTER logs' also finds runs that this machine did not submit.",
      .options = "cluster follow rank all tail attempt name",
-     .min_words = 1,
-     .max_words = 1,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     A_RUN,
      .run = cmd_logs},
     {.name = "wait",
      .synopsis = "[--timeout TIME] RUN",
@@ -161,10 +162,7 @@ const struct cli_command cli_commands[] = {
                 "itself failed, or the time was up.\n"
                 "--json: version (1) and run, as one of 'a q --json'.",
      .options = "cluster timeout json",
-     .min_words = 1,
-     .max_words = 1,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     A_RUN,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",
@@ -182,10 +180,7 @@ const struct cli_command cli_commands[] = {
                 "reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no,\n"
                 "yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
-     .min_words = 1,
-     .max_words = 1,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     A_RUN,
      .run = cmd_why},
     {.name = "parse",
      .synopsis = "RUN|FOLDER",
@@ -199,10 +194,7 @@ const struct cli_command cli_commands[] = {
                 "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line).\n"
                 "Exit status 0, also without any.",
      .options = "cluster no-logs no-full-logs json",
-     .min_words = 1,
-     .max_words = 1,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     A_RUN,
      .run = cmd_parse},
     {.name = "abort",
      .aliases = "a",
@@ -214,10 +206,7 @@ const struct cli_command cli_commands[] = {
                 "if it comes back, goes on with it.\n"
                 "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster forget dry-run json",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     RUNS,
      .run = cmd_abort},
     {.name = "resubmit",
      .synopsis = "RUN...",
@@ -229,10 +218,7 @@ const struct cli_command cli_commands[] = {
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package and resubmit_of; --dry-run prints the specifications as JSON in any case.",
      .options = "cluster resubmit-to num-gpu param single compile-args dry-run json",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     RUNS,
      .run = cmd_resubmit},
     {.name = "nodes",
      .synopsis = "RUN",
@@ -241,10 +227,7 @@ const struct cli_command cli_commands[] = {
      .details = "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
                 "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known.",
      .options = "cluster json",
-     .min_words = 1,
-     .max_words = 1,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     A_RUN,
      .run = cmd_nodes},
     {.name = "ssh",
      .synopsis = "RUN|ADDRESS [NODE] [-- COMMAND [ARGUMENT...]]",
@@ -338,9 +321,7 @@ const struct cli_command cli_commands[] = {
                 "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
                 "(copy, delete, leave), size, path and reason.",
      .options = "from-cluster md5 follow-links skip-links " TRANSFER_OPTIONS,
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     PATHS,
      .run = cmd_upload},
     {.name = "download",
      .aliases = "d",
@@ -404,9 +385,7 @@ const struct cli_command cli_commands[] = {
                 "a line with version (1), summary (rm), dry_run, objects, bytes, failed, failures, errors: see 'a\n"
                 "upload'.",
      .options = "cluster param dry-run yes include exclude filter-from leftovers json transfers",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     PATHS,
      .run = cmd_rm},
     {.name = "du",
      .synopsis = "[-d N] PATH|RUN:[PATH]...",
@@ -419,9 +398,7 @@ const struct cli_command cli_commands[] = {
                 "(1), path, objects, bytes.\n" RUN_PATHS,
      .options = "cluster param depth bytes json transfers",
      .run_options = "cluster depth bytes json transfers",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     PATHS,
      .run = cmd_du},
     {.name = "cat",
      .synopsis = "PATH|RUN:PATH...",
@@ -454,9 +431,7 @@ const struct cli_command cli_commands[] = {
                 "and to (the store): kind, size and mtime, or null.",
      .options = "cluster param from-cluster deep follow-links include exclude filter-from json transfers bwlimit "
                 "memory part-size",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     PATHS,
      .run = cmd_verify},
     {.name = "url",
      .synopsis = "[--expires TIME] [--share-sas] PATH...",
@@ -468,9 +443,7 @@ const struct cli_command cli_commands[] = {
                 "for a file in a folder store.\n"
                 "--json: a line for each with version (1), path and url.",
      .options = "cluster param expires share-sas json",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     PATHS,
      .run = cmd_url},
     {.name = "login",
      .synopsis = "[--device-code [--tenant TENANT]]",
@@ -503,9 +476,7 @@ const struct cli_command cli_commands[] = {
      .details = "show leaves out keys without a value. --json: version (1), cluster, file, project_root and values,\n"
                 "which are all keys, each with value and origin; of check version, ok and problems.",
      .options = "cluster num-gpu param single compile-args all json",
-     .min_words = 1,
-     .max_words = 1,
-     .complete = CLI_CHOICE,
+     A_CHOICE,
      .bare = true,
      .looks_only = true,
      .run = cmd_config},
@@ -546,9 +517,7 @@ const struct cli_command cli_commands[] = {
      .examples = "a completion bash > ~/.local/share/bash-completion/completions/a\n"
                  "source <(a completion zsh)\n"
                  "a completion fish > ~/.config/fish/completions/a.fish\n",
-     .min_words = 1,
-     .max_words = 1,
-     .complete = CLI_CHOICE,
+     A_CHOICE,
      .bare = true,
      .run = cmd_completion},
     {.name = "help",

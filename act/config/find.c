@@ -233,13 +233,12 @@ static void add_clusters_in(const char *dir, struct act_strv *out)
 
 void config_clusters(const char *start_dir, struct act_strv *out)
 {
-    char *dir = realpath(start_dir ? start_dir : ".", NULL);
+    ACT_AUTOFREE char *dir = realpath(start_dir ? start_dir : ".", NULL);
 
     if (dir)
         do
             add_clusters_in(dir, out);
         while (go_up(&dir));
-    free(dir);
     act_strv_sort(out);
     act_strv_push(out, "local");
 }

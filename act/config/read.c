@@ -116,7 +116,7 @@ static void put_choice(const struct config_key *key, const struct yaml *value, c
     put_text(key, value, out, f);
     if (!*out)
         return;
-    struct act_strv choices = split_choices(key->choices);
+    ACT_AUTO(act_strv) choices = split_choices(key->choices);
     if (!act_strv_has(&choices, *out)) {
         const char *near = act_nearest(*out, (const char *const *)choices.v);
         struct act_buf list = {0};
@@ -128,7 +128,6 @@ static void put_choice(const struct config_key *key, const struct yaml *value, c
         free(*out);
         *out = act_strdup(key->fallback);
     }
-    act_strv_release(&choices);
 }
 
 static void put_list(const struct config_key *key, const struct yaml *value, struct act_strv *out,

@@ -63,7 +63,7 @@ static void add_word(struct words *w, const char *text, uint32_t index)
 /* Row by row in the order of their depth, so that the ending of a state is complete before the state is. */
 static void complete(struct words *w)
 {
-    uint32_t *queue = act_calloc(w->n_states, sizeof(*queue));
+    ACT_AUTOFREE uint32_t *queue = act_calloc(w->n_states, sizeof(*queue));
     size_t first = 0, last = 0;
 
     queue[last++] = 0;
@@ -81,7 +81,6 @@ static void complete(struct words *w)
             }
         }
     }
-    free(queue);
 }
 
 struct words *words_new(const char *const *words, size_t n)

@@ -196,12 +196,11 @@ int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void 
 
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
 {
-    struct ledger_run row = flow_row_of(spec);
+    ACT_AUTO(ledger_run) row = flow_row_of(spec);
     struct ledger *ledger;
     int rc = flow_ledger(flow, &ledger, err);
 
     if (rc == 0)
         rc = ledger_add(ledger, &row, err);
-    ledger_run_release(&row);
     return rc;
 }

@@ -89,10 +89,9 @@ enum { SMALL_TEXT = 64 << 10 };
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err)
 {
     char *text = act_calloc(1, SMALL_TEXT + 1);
-    struct store_call call = {.op = STORE_GET, .key = key, .get = {.sink = text, .sink_cap = SMALL_TEXT}};
+    ACT_AUTO(store_call) call = {.op = STORE_GET, .key = key, .get = {.sink = text, .sink_cap = SMALL_TEXT}};
     int rc = store_do(store, &call, err);
 
-    store_call_release(&call);
     if (rc < 0)
         free(text);
     else

@@ -296,7 +296,7 @@ static char *find_hosts(const struct node *node, const char *master)
 static int set_host_file(const struct node *node, const char *hosts, struct act_error *err)
 {
     ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
 
     if (!hosts || is_set("AZ_BATCHAI_MPI_HOST_FILE"))
         return 0;
@@ -307,7 +307,6 @@ static int set_host_file(const struct node *node, const char *hosts, struct act_
         at += len;
     }
     int rc = act_file_write(path, text.data ? text.data : "", text.len, 0644, err);
-    act_buf_release(&text);
     setenv("AZ_BATCHAI_MPI_HOST_FILE", path, 1);
     return rc;
 }

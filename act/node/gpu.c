@@ -166,7 +166,7 @@ static bool run(struct gpu_query *q, struct act_buf *out)
 
 json_t *gpu_ask(struct gpu_query *q)
 {
-    struct act_buf out = {0};
+    ACT_AUTO(act_buf) out = {0};
     json_t *gpus = NULL;
     int status;
 
@@ -177,7 +177,6 @@ json_t *gpu_ask(struct gpu_query *q)
         return json_null();
     if (free_to_ask && run(q, &out))
         gpus = gpu_parse(out.data ? out.data : "");
-    act_buf_release(&out);
     if (gpus)
         q->failures = 0;
     else if (!q->told_to_end && ++q->failures == FAILURES_MAX)

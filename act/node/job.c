@@ -19,7 +19,7 @@ enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30 }
 /* The output of a Slurm program; NULL: it failed. New string. */
 static char *ask_slurm(const char *const *argv, int timeout_s)
 {
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
     struct act_error err = {0};
     char *text = NULL;
     int status = 0;
@@ -31,7 +31,6 @@ static char *ask_slurm(const char *const *argv, int timeout_s)
         node_say("%s", act_error_text(&err));
     else if (status != 0)
         node_say("'%s %s' failed", argv[0], argv[1]);
-    act_strv_release(&words);
     if (rc == 0 && status == 0)
         return text;
     free(text);

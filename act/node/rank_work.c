@@ -93,11 +93,10 @@ static void show_preparation(const struct rank *r)
     if (fd < 0)
         return;
     off_t end = lseek(fd, 0, SEEK_END), from = end > SHOWN_BYTES ? end - SHOWN_BYTES : 0;
-    char *text = act_alloc(SHOWN_BYTES);
+    ACT_AUTOFREE char *text = act_alloc(SHOWN_BYTES);
     ssize_t n = act_pread_all(fd, text, SHOWN_BYTES, from);
     if (n > 0 && act_write_all(r->log_fd, text, (size_t)n) < 0)
         node_say("cannot write the rank's log: %m");
-    free(text);
     close(fd);
 }
 

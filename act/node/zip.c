@@ -109,14 +109,13 @@ static bool read_end(int fd, const uint8_t *record, uint64_t at, struct end *out
 static bool find_end(int fd, uint64_t size, struct end *out)
 {
     size_t len = size < END_BYTES + COMMENT_MAX ? (size_t)size : END_BYTES + COMMENT_MAX;
-    char *tail = act_alloc(len + 1);
+    ACT_AUTOFREE char *tail = act_alloc(len + 1);
     bool found = false;
 
     if (len >= END_BYTES && read_at(fd, tail, len, size - len))
         for (size_t at = len - END_BYTES + 1; !found && at-- > 0;)
             found = get32(tail + at) == SIGNATURE_END && at + END_BYTES + get16(tail + at + 20) == len &&
                     read_end(fd, (const uint8_t *)tail + at, size - len + at, out);
-    free(tail);
     return found;
 }
 

@@ -152,12 +152,11 @@ static const struct package_block *same_block(const struct build *b, uint64_t le
 static void run_digest(void *arg)
 {
     struct digest *d = arg;
-    char *data = act_alloc(d->range.len);
+    ACT_AUTOFREE char *data = act_alloc(d->range.len);
 
     if (act_pread_all(d->build->sink.fd, data, d->range.len, (off_t)d->range.offset) != (ssize_t)d->range.len)
         d->errnum = errno ? errno : EIO;
     package_block_sum(&d->range, data);
-    free(data);
 }
 
 static int fail_output(struct build *b, int errnum)

@@ -128,7 +128,7 @@ static int serve_states(struct request *r, struct act_error *err)
     ACT_AUTO(act_strv) ids = {0};
     json_t *list = json_array();
     int rc = strings_of(r, "ids", &ids, err);
-    struct site_state *states = act_calloc(ids.n + 1, sizeof(*states));
+    ACT_AUTOFREE struct site_state *states = act_calloc(ids.n + 1, sizeof(*states));
 
     if (rc == 0)
         rc = here_states(r->site, (const char *const *)ids.v, ids.n, states, err);
@@ -137,7 +137,6 @@ static int serve_states(struct request *r, struct act_error *err)
                                               run_status_to_json(&states[i].status), "job", states[i].job));
     json_object_set_new(r->response, "states", list);
     site_states_release(states, ids.n);
-    free(states);
     return rc;
 }
 
@@ -155,7 +154,7 @@ static int serve_run(struct request *r, struct act_error *err)
     const int64_t timeout_s = codec_json_int(r->frame.head, "timeout", 0),
                   max = codec_json_int(r->frame.head, "max", 0);
     ACT_AUTOFREE char *cwd = bytes_of(r, "cwd");
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
     ACT_AUTO(site_result) result = {0};
 
     if (timeout_s <= 0 || timeout_s > INT32_MAX || max <= 0)
@@ -173,7 +172,6 @@ static int serve_run(struct request *r, struct act_error *err)
                                          .timeout_s = (int)timeout_s,
                                          .max_bytes = (size_t)max},
                   &result, err);
-    act_strv_release(&argv);
     json_object_set_new(r->response, "status", json_integer(result.status));
     act_buf_add(&r->parts[0], result.out ? result.out : "", result.out_len);
     act_buf_add(&r->parts[1], result.err ? result.err : "", result.err_len);
@@ -370,7 +368,7 @@ static int serve_one(struct site *site, struct channel *channel)
 
 int site_serve(int in_fd, int out_fd)
 {
-    struct channel *channel = act_calloc(1, sizeof(*channel));
+    ACT_AUTOFREE struct channel *channel = act_calloc(1, sizeof(*channel));
     struct site site = {0};
     struct act_error err;
 
@@ -381,6 +379,5 @@ int site_serve(int in_fd, int out_fd)
     while (rc == 0)
         rc = serve_one(&site, channel);
     free(site.root);
-    free(channel);
     return rc == -ACT_TEMPORARY ? 0 : -rc;
 }

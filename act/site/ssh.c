@@ -272,7 +272,7 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
 {
     ACT_AUTOFREE char *input = act_sprintf("printf \"%%s\\n\" \"" SITE_BANNER "shell\"\n%s\n", script);
     struct proc_result got = {0};
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
 
     ssh_command_words(ssh, shell_script, NULL, &argv);
     int rc = proc_call(&(struct proc_call){.argv = argv.v,
@@ -282,7 +282,6 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
                                            .max_bytes = limits->max_bytes,
                                            .on_terminal = true},
                        &got, err);
-    act_strv_release(&argv);
     *out =
         (struct site_result){.status = WIFSIGNALED(got.status) ? 128 + WTERMSIG(got.status) : WEXITSTATUS(got.status),
                              .out = got.out,
@@ -299,13 +298,12 @@ int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
 {
     const struct site_command limits = {.timeout_s = HELLO_BATCH_S, .max_bytes = SAID_MAX};
     ACT_AUTO(site_result) result = {0};
-    struct act_buf script = {0};
+    ACT_AUTO(act_buf) script = {0};
 
     act_buf_adds(&script, "set -- ");
     act_buf_add_quoted(&script, ssh->root);
     act_buf_adds(&script, "; " SET_ROOT "printf \"%s\" \"$r\"");
     int rc = run_script(ssh, script.data, &limits, &result, err);
-    act_buf_release(&script);
     if (rc == 0 && (!result.out || *result.out != '/'))
         rc = act_error_set(err, ACT_FAIL, "cannot find '%s' on '%s': it answers '%s'", ssh->root, ssh->login,
                            result.out ? result.out : "");
@@ -316,7 +314,7 @@ int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
 int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
     enum { NOT_FOUND_STATUS = 127 };
-    struct act_buf script = {0};
+    ACT_AUTO(act_buf) script = {0};
 
     act_buf_adds(&script, "cd /; TZ=UTC; export TZ; unset SINFO_FORMAT SINFO_PARTITION; exec");
     for (const char *const *word = command->argv; *word; word++) {
@@ -324,7 +322,6 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
         act_buf_add_quoted(&script, *word);
     }
     int rc = run_script(ssh, script.data, command, result, err);
-    act_buf_release(&script);
     if (rc == 0 && result->status == NOT_FOUND_STATUS)
         rc = act_error_set(err, ACT_NOT_FOUND, "'%s' is not on '%s'", command->argv[0], ssh->login);
     return rc;
@@ -388,13 +385,12 @@ static void wait_for_response(const struct ssh *ssh, const struct channel *chann
 static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
     const int limit_s = ssh_has_terminal() ? HELLO_TERMINAL_S : HELLO_BATCH_S;
-    struct act_strv argv = {0};
-    struct act_buf line = {0};
+    ACT_AUTO(act_strv) argv = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     ssh_command_words(ssh, start_script, NULL, &argv);
     ssh->busy = false;
     int rc = start(ssh, &argv, channel, err);
-    act_strv_release(&argv);
     if (rc < 0)
         return rc;
     channel->deadline_ms = act_now_monotonic_ms() + (int64_t)limit_s * 1000;
@@ -406,7 +402,6 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
         *out_needs = act_strdup(line.data + strlen(SITE_BANNER "needs "));
     else if (!act_streq(line.data, SITE_BANNER "ready"))
         rc = act_error_set(err, ACT_FAIL, "cannot start the agent on '%s': it answers '%s'", ssh->login, line.data);
-    act_buf_release(&line);
     if (rc < 0 || *out_needs)
         ssh_disconnect(ssh, channel);
     return rc;

@@ -125,7 +125,7 @@ static int add_part(struct azure_op *op, size_t part)
 {
     const struct azure *azure = op->azure;
     const struct store_deletion *deletion = deletion_of(op, part);
-    struct http_call one = {.method = "DELETE", .url = azure_url(azure, deletion->key)};
+    ACT_AUTO(http_call) one = {.method = "DELETE", .url = azure_url(azure, deletion->key)};
 
     if (deletion->if_match)
         http_header_set(&one.headers, "If-Match", deletion->if_match);
@@ -139,7 +139,6 @@ static int add_part(struct azure_op *op, size_t part)
             act_buf_addf(&op->body, "%s: %s\r\n", one.headers.v[i].name, one.headers.v[i].value);
         act_buf_adds(&op->body, "Content-Length: 0\r\n\r\n");
     }
-    http_call_release(&one);
     return rc;
 }
 

@@ -36,12 +36,10 @@ bool azure_renew_login(struct azure_op *op)
 
     if (op->http.status != 401 || auth_kind_of(auth) != AUTH_LOGIN || op->login_renewed || !authorization)
         return false;
-    struct token_challenge challenge = challenge_of(op);
+    ACT_AUTO(token_challenge) challenge = challenge_of(op);
     op->login_renewed = true;
     auth_refused(auth, authorization, &challenge);
-    bool again = !challenge.claims;
-    token_challenge_release(&challenge);
-    return again;
+    return !challenge.claims;
 }
 
 void azure_hint_login(const struct azure_op *op, struct act_error *err)
@@ -50,7 +48,7 @@ void azure_hint_login(const struct azure_op *op, struct act_error *err)
 
     if (auth_kind_of(auth) != AUTH_LOGIN)
         return;
-    struct token_challenge challenge = challenge_of(op);
+    ACT_AUTO(token_challenge) challenge = challenge_of(op);
     if (op->http.status == 401 && challenge.claims) {
         ACT_AUTOFREE char *command = token_claims_command(&challenge, auth_want(auth));
         act_error_hint(err, "further proof is required; run '%s'", command);
@@ -61,7 +59,6 @@ void azure_hint_login(const struct azure_op *op, struct act_error *err)
     } else if (azure_has_code(&op->http, "AuthorizationPermissionMismatch")) {
         act_error_hint(err, "you need a role on the data, such as 'Storage Blob Data Contributor'");
     }
-    token_challenge_release(&challenge);
 }
 
 /* ---- the key of URLs ---- */

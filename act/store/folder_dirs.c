@@ -226,7 +226,7 @@ const struct act_strv *folder_dir_parts(const struct folder_place *place)
     pthread_mutex_unlock(&dir->dirs->lock);
     if (known)
         return &dir->parts;
-    struct act_strv names = look_through(dir->fd);
+    ACT_AUTO(act_strv) names = look_through(dir->fd);
     pthread_mutex_lock(&dir->dirs->lock);
     if (!dir->looked_through) {
         dir->parts = names;
@@ -234,7 +234,6 @@ const struct act_strv *folder_dir_parts(const struct folder_place *place)
         dir->looked_through = true;
     }
     pthread_mutex_unlock(&dir->dirs->lock);
-    act_strv_release(&names);
     return &dir->parts;
 }
 

@@ -217,11 +217,9 @@ static void copy_or_compare(struct walk *walk, struct sync_item *item)
 /* Waits until the destination has everything on its disk. */
 static int sync_destination(struct store *to, struct act_error *err)
 {
-    struct store_call call = {.op = STORE_SYNC, .key = ""};
-    int rc = store_can(to, STORE_SYNC) ? store_do(to, &call, err) : 0;
+    ACT_AUTO(store_call) call = {.op = STORE_SYNC, .key = ""};
 
-    store_call_release(&call);
-    return rc;
+    return store_can(to, STORE_SYNC) ? store_do(to, &call, err) : 0;
 }
 
 int transfer_copy(struct engine *engine, const struct transfer_path *from, struct store *to, const char *to_path,

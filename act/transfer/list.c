@@ -88,12 +88,11 @@ static int list_below(struct engine *engine, struct listed_path *l)
 
 static int list_file(struct listed_path *l)
 {
-    struct store_call call = {.op = STORE_HEAD, .key = l->what->path};
+    ACT_AUTO(store_call) call = {.op = STORE_HEAD, .key = l->what->path};
     int rc = store_do(l->what->store, &call, l->err);
 
     if (rc == 0)
         rc = give_entry(l, &call.entry);
-    store_call_release(&call);
     return rc;
 }
 

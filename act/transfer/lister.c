@@ -403,7 +403,7 @@ static bool can_answer(const struct transfer_lister *l)
 static void answer(struct transfer_lister *l)
 {
     void (*done)(void *, struct store_page *, bool, const struct act_error *) = l->done;
-    struct store_page page = {0};
+    ACT_AUTO(store_page) page = {0};
     struct act_error error;
     bool failed = l->front && l->front->n_ready == 0;
 
@@ -417,7 +417,6 @@ static void answer(struct transfer_lister *l)
     if (!failed)
         ask_for_more(l);
     done(l->arg, &page, last, failed ? &error : NULL);
-    store_page_release(&page);
 }
 
 static bool is_under_way(const struct transfer_lister *l)

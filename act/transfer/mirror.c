@@ -99,7 +99,7 @@ static int refuse_emptied(const struct count *n, struct act_error *err)
 static int count_both_sides(const struct walk_setup *setup, struct count *out, struct act_error *err)
 {
     struct transfer_options quiet = {.filter = setup->options->filter};
-    struct transfer_report report = {0};
+    ACT_AUTO(transfer_report) report = {0};
     struct walk_setup counting = *setup;
 
     *out = (struct count){0};
@@ -112,7 +112,6 @@ static int count_both_sides(const struct walk_setup *setup, struct count *out, s
     int rc = walk_run(&counting, err);
     if (rc == 0)
         rc = transfer_report_result(&report, err);
-    transfer_report_release(&report);
     while (out->n_linked)
         leave_linked(out);
     free(out->linked);

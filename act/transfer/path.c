@@ -19,12 +19,11 @@ void transfer_path_release(struct transfer_path *path)
 /* 1: there is a file with this key, 0: there is none, negative: unknown, with an error. */
 static int is_file(struct store *store, const char *key, bool *is_link, struct act_error *err)
 {
-    struct store_call call = {.op = STORE_HEAD, .key = key};
+    ACT_AUTO(store_call) call = {.op = STORE_HEAD, .key = key};
     int rc = store_do(store, &call, err);
     bool file = rc == 0 && call.entry.kind != STORE_FOLDER;
 
     *is_link = rc == 0 && call.entry.kind == STORE_SYMLINK;
-    store_call_release(&call);
     return rc == -ACT_NOT_FOUND ? 0 : rc < 0 ? rc : file;
 }
 

@@ -152,14 +152,13 @@ static void read_more(struct reading *r)
 
 static int find_entry(struct reading *r)
 {
-    struct store_call head = {.op = STORE_HEAD, .key = r->key};
+    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = r->key};
     int rc = store_do(r->store, &head, r->err);
 
     if (rc == 0) {
         r->entry = head.entry;
         head.entry = (struct store_entry){.mode = -1};
     }
-    store_call_release(&head);
     return rc;
 }
 
@@ -218,7 +217,7 @@ static int check_sum(struct reading *r)
  * has no ETag, may have stopped growing. */
 static int check_grown(struct reading *r)
 {
-    struct store_call head = {.op = STORE_HEAD, .key = r->key};
+    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = r->key};
 
     if (!r->entry.grows)
         return 0;
@@ -226,7 +225,6 @@ static int check_grown(struct reading *r)
     if (rc == 0 && ((!head.entry.grows && head.entry.etag[0]) || head.entry.size < r->entry.size))
         rc = act_error_set(r->err, ACT_TEMPORARY,
                            "'%s' was replaced while it was read: do not trust what came; read it again", r->key);
-    store_call_release(&head);
     return rc;
 }
 

@@ -130,7 +130,7 @@ static void remove_listed(struct removal *r, struct engine *engine)
 
 static int remove_file(struct removal *r, struct engine *engine, const char *path, struct act_error *err)
 {
-    struct store_call head = {.op = STORE_HEAD, .key = path};
+    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = path};
     int rc = store_do(r->deleter.store, &head, err);
 
     r->last = true;
@@ -139,7 +139,6 @@ static int remove_file(struct removal *r, struct engine *engine, const char *pat
         remove_more(r);
         engine_run(engine, NULL);
     }
-    store_call_release(&head);
     return rc;
 }
 
@@ -172,7 +171,7 @@ static void remove_empty_levels(struct engine *engine, struct removal *r)
 /* Removes folders that are empty now, and the folder itself. With a filter, only those it accepts. */
 static void remove_empty_folders(struct engine *engine, struct removal *r)
 {
-    struct store_call itself = {.op = STORE_DELETE, .key = r->prefix};
+    ACT_AUTO(store_call) itself = {.op = STORE_DELETE, .key = r->prefix};
     struct act_error err;
     int rc = 0;
 
@@ -183,7 +182,6 @@ static void remove_empty_folders(struct engine *engine, struct removal *r)
     rc = store_do(r->deleter.store, &itself, &err);
     if (rc < 0 && rc != -ACT_NOT_FOUND)
         transfer_report_failure(r->report, &err);
-    store_call_release(&itself);
 }
 
 /* An empty folder is what there is to remove. */

@@ -243,8 +243,8 @@ static void begin_tree(struct walk *walk, const struct walk_setup *setup)
 /* A single file: there is nothing to list. Its folder at the destination need not exist. */
 static int begin_single(struct walk *walk, const struct walk_setup *setup, struct act_error *err)
 {
-    struct store_call from = {.op = STORE_HEAD, .key = setup->from->path};
-    struct store_call to = {.op = STORE_HEAD, .key = walk->to_path};
+    ACT_AUTO(store_call) from = {.op = STORE_HEAD, .key = setup->from->path};
+    ACT_AUTO(store_call) to = {.op = STORE_HEAD, .key = walk->to_path};
     struct sync_modes modes = modes_of(setup);
     int rc = store_do(walk->from, &from, err);
 
@@ -261,8 +261,6 @@ static int begin_single(struct walk *walk, const struct walk_setup *setup, struc
         walk->take(walk, &item);
         walk_pump(walk);
     }
-    store_call_release(&from);
-    store_call_release(&to);
     return rc;
 }
 

@@ -273,23 +273,6 @@ test("runs of an experiment", async () => {
     assert.equal((await query({}, "none")).body.error.innerError.innerError.code, "ExperimentNotFound");
 });
 
-test("an image that cannot be pulled", async () => {
-    await putEnvironment("unpullable/image:1");
-    await call("PUT", `${BASE}/jobs/run_1${V}`, plainJob("true"));
-    const { status, error } = await ended("run_1");
-    assert.equal(status, "Failed");
-    assert.match(error.error.message, /unpullable\/image:1/);
-});
-
-test("virtual clusters", async () => {
-    const path = BASE.replace("workspaces/ws", "virtualclusters/vc");
-    const { body } = await call("GET", `${path}?api-version=2021-03-01-preview`);
-    assert.equal(body.properties.managed.quotas.eastus.limits[0].slaTier, "Premium");
-    const graph = await call("POST", "/providers/Microsoft.ResourceGraph/resources?api-version=2021-03-01",
-        { subscriptions: [SUBSCRIPTION], query: "resources" });
-    assert.equal(graph.body.data[0].name, "vc");
-});
-
 // ---- what goes wrong on command
 
 for (const [header, form] of [["Retry-After", /^1$/], ["retry-after-ms", /^300$/], ["x-ms-retry-after-ms", /^300$/],
@@ -303,20 +286,6 @@ for (const [header, form] of [["Retry-After", /^1$/], ["retry-after-ms", /^300$/
         assert.match((await violations())[0], /before the time/);
     });
 }
-
-test("answers of other kinds", async () => {
-    await admin("faults", [
-        { method: "GET", match: "ws[?]", skip: 1,
-            answer: { status: 502, body: "<html>", headers: { "Content-Type": "text/html" } } },
-        { match: "/jobs", forbidden: "Microsoft.MachineLearningServices/workspaces/jobs/read" },
-        { match: "/computes", claims: true }, { match: "/datastores", answer: { status: 503, body: "" } }]);
-    assert.equal((await call("GET", `${BASE}${V}`)).status, 200);
-    assert.equal((await call("GET", `${BASE}${V}`)).text, "<html>");
-    assert.match((await call("GET", `${BASE}/jobs${V}`)).body.error.message, /jobs\/read/);
-    assert.match((await call("GET", `${BASE}/computes${V}`)).headers.get("www-authenticate"),
-        /insufficient_claims.*claims="/);
-    assert.equal((await call("GET", `${BASE}/datastores${V}`)).text, "");
-});
 
 test("connections that break", async () => {
     await putEnvironment();

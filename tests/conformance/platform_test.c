@@ -138,11 +138,10 @@ static int hand_over(struct platform *to, const struct run_spec *spec, const cha
 
 static void submit(struct run_spec *spec, const char *package)
 {
-    struct flow_job_files files;
+    ACT_AUTO(flow_job_files) files = {0};
 
     store_files(spec, package, &files);
     assert_ok(hand_over(platform, spec, package, &files, &err), err);
-    flow_job_files_release(&files);
 }
 
 /* Which rank failed first is in the logs only, where a service started the ranks. */
@@ -240,13 +239,12 @@ static char *read_log(const char *id, const char *name)
 /* What the platform calls the log of a rank; NULL: it has none yet. New string. */
 static char *rank_log_name(const char *id, int rank)
 {
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
     int rc = list_logs(id, &call, &err);
 
     assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
     const struct store_entry *log = flow_find_rank_log(&call.list.page, "", rank);
     char *name = log ? act_strdup(log->key) : NULL;
-    store_call_release(&call);
     return name;
 }
 
@@ -364,7 +362,7 @@ static char *make_package(struct run_spec *spec, const char *python)
                     "%s\nz.close()\n",
                     python);
     const char *const argv[] = {"/usr/bin/python3", "-c", script, path, NULL};
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
     int status;
 
     unlink(path);
@@ -373,7 +371,6 @@ static char *make_package(struct run_spec *spec, const char *python)
     assert_ok(proc_run(words.v, 60, 1 << 16, NULL, &status, &err), err);
     assert_int_equal(status, 0);
     assert_ok(act_sha256_file(path, spec->package_sha256, &err), err);
-    act_strv_release(&words);
     return path;
 }
 
@@ -381,8 +378,8 @@ static char *make_package(struct run_spec *spec, const char *python)
 
 TEST(test_completes)
 {
-    struct run_spec spec = make_spec(1, (const char *const[]){"echo", "hello", NULL}), again;
-    struct act_strv ids = {0};
+    ACT_AUTO(run_spec) spec = make_spec(1, (const char *const[]){"echo", "hello", NULL}), again = {0};
+    ACT_AUTO(act_strv) ids = {0};
 
     struct run_status status = run_to_end(&spec, NULL, RUN_COMPLETED, 0);
     assert_int_equal(status.failed_rank, -1);
@@ -394,9 +391,6 @@ TEST(test_completes)
     assert_string_equal(again.argv.v[1], "hello");
     assert_ok(platform_list(platform, &ids, &err), err);
     assert_true(act_strv_has(&ids, spec.id));
-    act_strv_release(&ids);
-    run_spec_release(&again);
-    run_spec_release(&spec);
 }
 
 TEST(test_failures)
@@ -431,9 +425,9 @@ TEST(test_failures)
 
 TEST(test_cannot_start)
 {
-    struct run_spec missing = make_spec(1, (const char *const[]){"no-such-command-xyz", NULL});
-    struct run_spec in_code = make_spec(1, (const char *const[]){"run.sh", NULL});
-    struct run_spec no_mode = make_spec(1, (const char *const[]){"./run.sh", NULL});
+    ACT_AUTO(run_spec) missing = make_spec(1, (const char *const[]){"no-such-command-xyz", NULL});
+    ACT_AUTO(run_spec) in_code = make_spec(1, (const char *const[]){"run.sh", NULL});
+    ACT_AUTO(run_spec) no_mode = make_spec(1, (const char *const[]){"./run.sh", NULL});
 
     struct run_status status = run_to_end(&missing, NULL, RUN_FAILED, 127);
     assert_contains(status.reason, "cannot start 'no-such-command-xyz': No such file or directory");
@@ -446,9 +440,6 @@ TEST(test_cannot_start)
     ACT_AUTOFREE char *again = make_package(&no_mode, "add('run.sh', 'echo hi')");
     status = run_to_end(&no_mode, again, RUN_FAILED, 126);
     assert_contains(status.reason, "Permission denied");
-    run_spec_release(&missing);
-    run_spec_release(&in_code);
-    run_spec_release(&no_mode);
 }
 
 /* Every rank prints exactly what was given: length and bytes of every argument. */
@@ -492,7 +483,7 @@ TEST(test_awkward_arguments)
                                         "w = [os.fsencode(a) for a in sys.argv[1:]]\n"
                                         "os.write(1, b''.join(b'%d:' % len(a) + a + b'\\n' for a in w))",
                                         NULL};
-    struct act_buf expected = {0};
+    ACT_AUTO(act_buf) expected = {0};
 
     assert_int_equal(COUNT(words), 31);
     for (size_t i = 0; i < COUNT(words); i++)
@@ -508,7 +499,6 @@ TEST(test_awkward_arguments)
         }
         run_spec_release(&spec);
     }
-    act_buf_release(&expected);
 }
 
 /* The value of a variable in the output of env; NULL: not there. New string. */
@@ -541,7 +531,7 @@ static void assert_number(const char *log, const char *name, int value)
 /* Secrets are masked in the agent's own words. */
 static void assert_masked(const char *id)
 {
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
     bool seen = false;
 
     assert_ok(list_logs(id, &call, &err), err);
@@ -554,7 +544,6 @@ static void assert_masked(const char *id)
         seen = seen || strstr(text, "MY_TOKEN=***");
     }
     assert_true(seen || world->is_service); /* whose logs are not the agent's */
-    store_call_release(&call);
 }
 
 static void check_environment(const struct run_spec *spec, int rank, const char *log, const char *master)
@@ -735,8 +724,8 @@ TEST(test_same_id_twice)
 {
     ACT_AUTOFREE char *count = temp_file("count");
     ACT_AUTOFREE char *script = act_sprintf("echo started >> %s", count);
-    struct run_spec spec = shell_spec(1, script);
-    struct flow_job_files files;
+    ACT_AUTO(run_spec) spec = shell_spec(1, script);
+    ACT_AUTO(flow_job_files) files = {0};
     pid_t children[6];
 
     unlink(count);
@@ -749,7 +738,6 @@ TEST(test_same_id_twice)
             _exit(rc == 0 && hand_over(own, &spec, NULL, &files, &err) == 0 ? 0 : 1);
         }
     }
-    flow_job_files_release(&files);
     for (size_t i = 0; i < COUNT(children); i++) {
         int status;
         waitpid(children[i], &status, 0);
@@ -762,7 +750,6 @@ TEST(test_same_id_twice)
     assert_state(&status, RUN_COMPLETED);
     ACT_AUTOFREE char *text = wait_lines(count, 1);
     assert_string_equal(text, "started\n");
-    run_spec_release(&spec);
 }
 
 TEST(test_abort)
@@ -818,8 +805,8 @@ TEST(test_abort_at_once)
 /* A run that waits for what another one holds. */
 TEST(test_abort_while_queued)
 {
-    struct run_spec first = wide_shell_spec(world->nodes, 1, "exec sleep 1000");
-    struct run_spec second = wide_shell_spec(world->nodes, 1, "echo must not run");
+    ACT_AUTO(run_spec) first = wide_shell_spec(world->nodes, 1, "exec sleep 1000");
+    ACT_AUTO(run_spec) second = wide_shell_spec(world->nodes, 1, "echo must not run");
     ACT_AUTOFREE char *log = run_rank_log(0);
     bool was_final;
     char byte;
@@ -843,8 +830,6 @@ TEST(test_abort_while_queued)
     assert_ok(platform_abort(platform, first.id, &was_final, &err), err);
     status = wait_end(first.id);
     assert_state(&status, RUN_CANCELED);
-    run_spec_release(&first);
-    run_spec_release(&second);
 }
 
 /* The log of a rank is there while it runs, on whichever node. */
@@ -852,7 +837,7 @@ TEST(test_logs_grow)
 {
     ACT_AUTOFREE char *gate = temp_file("gate");
     ACT_AUTOFREE char *script = act_sprintf("echo first; while [ ! -e %s ]; do sleep 0.01; done; echo second", gate);
-    struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
+    ACT_AUTO(run_spec) spec = wide_shell_spec(world->nodes, 2, script);
     char text[64] = "";
     size_t got = 0;
 
@@ -873,7 +858,6 @@ TEST(test_logs_grow)
                                       "user_logs/",         "system_logs//x"};
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(get_log(spec.id, bad[i], 0, text, sizeof(text), &got, &err), -ACT_NOT_FOUND);
-    run_spec_release(&spec);
 }
 
 TEST(test_unknown_run)
@@ -901,13 +885,12 @@ TEST(test_leaves_nobody)
         act_sprintf("(trap '' TERM; setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & echo $! >> "
                     "%s; until [ $(wc -l < %s) = %d ]; do sleep 0.01; done; exit 0",
                     pids, pids, pids, all);
-    struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
+    ACT_AUTO(run_spec) spec = wide_shell_spec(world->nodes, 2, script);
 
     unlink(pids);
     run_to_end(&spec, NULL, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *text = wait_lines(pids, all);
     assert_all_gone(text);
-    run_spec_release(&spec);
 }
 
 TEST(test_kept_for_a_look)
@@ -973,7 +956,7 @@ TEST(test_local_limits)
     struct config config = {.platform = (char[]){"local"}, .gpu_per_node = 5, .num_gpu = -1};
     struct platform *small;
     struct platform_limits limits;
-    struct run_spec spec = shell_spec(1, "exit 0");
+    ACT_AUTO(run_spec) spec = shell_spec(1, "exit 0");
 
     assert_ok(platform_limits(platform, &limits, &err), err);
     assert_int_equal(limits.gpu_per_node, 4);
@@ -994,12 +977,11 @@ TEST(test_local_limits)
     setenv("ACT_LOCAL_SLOTS", "4", 1);
     config.platform = (char[]){"k8s"};
     assert_fails(platform_open(&services, &config, &small, &err), err, ACT_CONFIG, "use -c local");
-    run_spec_release(&spec);
 }
 
 TEST(test_local_refuses_mounts)
 {
-    struct run_spec spec = shell_spec(1, "exit 0");
+    ACT_AUTO(run_spec) spec = shell_spec(1, "exit 0");
 
     spec.folders = act_calloc(1, sizeof(*spec.folders));
     spec.n_folders = 1;
@@ -1010,13 +992,12 @@ TEST(test_local_refuses_mounts)
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err), -ACT_CONFIG);
     assert_contains(act_error_text(&err), "mode: download");
     assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN);
-    run_spec_release(&spec);
 }
 
 TEST(test_local_needs_mpirun)
 {
-    struct run_spec one = make_spec(1, (const char *const[]){"/bin/true", NULL});
-    struct run_spec two = make_spec(2, (const char *const[]){"/bin/true", NULL});
+    ACT_AUTO(run_spec) one = make_spec(1, (const char *const[]){"/bin/true", NULL});
+    ACT_AUTO(run_spec) two = make_spec(2, (const char *const[]){"/bin/true", NULL});
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
 
     setenv("PATH", build_path, 1); /* the agent only */
@@ -1025,8 +1006,6 @@ TEST(test_local_needs_mpirun)
                         "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
     run_to_end(&one, NULL, RUN_COMPLETED, 0);
     setenv("PATH", old, 1);
-    run_spec_release(&one);
-    run_spec_release(&two);
 }
 
 TEST(test_local_queue)
@@ -1062,7 +1041,7 @@ TEST(test_local_queue)
     assert_ok(platform_abort(platform, third.id, &was_final, &err), err); /* in the queue */
     status = status_of(third.id);
     assert_state(&status, RUN_CANCELED);
-    struct run_spec fourth = shell_spec(4, "exit 0");
+    ACT_AUTO(run_spec) fourth = shell_spec(4, "exit 0");
     submit(&fourth, NULL);
 
     close(open(gate, O_CREAT | O_WRONLY, 0600));
@@ -1075,14 +1054,13 @@ TEST(test_local_queue)
     run_spec_release(&first);
     run_spec_release(&second);
     run_spec_release(&third);
-    run_spec_release(&fourth);
     run_spec_release(&cpu);
 }
 
 /* A waiting run takes part in the slots that it was the first to wait for; an aborted one gives them back. */
 TEST(test_local_abort_while_collecting)
 {
-    struct run_spec first = shell_spec(1, "exec sleep 1000"), second = shell_spec(1, "exit 0");
+    ACT_AUTO(run_spec) first = shell_spec(1, "exec sleep 1000"), second = shell_spec(1, "exit 0");
     struct run_status status;
     bool was_final;
 
@@ -1098,12 +1076,9 @@ TEST(test_local_abort_while_collecting)
     assert_ok(platform_abort(platform, second.id, &was_final, &err), err);
     status = status_of(second.id);
     assert_state(&status, RUN_CANCELED);
-    struct run_spec third = shell_spec(2, "exit 0");
+    ACT_AUTO(run_spec) third = shell_spec(2, "exit 0");
     run_to_end(&third, NULL, RUN_COMPLETED, 0);
     assert_ok(platform_abort(platform, first.id, &was_final, &err), err);
-    run_spec_release(&first);
-    run_spec_release(&second);
-    run_spec_release(&third);
 }
 
 static pid_t supervisor_of(const char *id)
@@ -1135,9 +1110,8 @@ TEST(test_local_supervisor_killed)
         assert_state(&status, RUN_FAILED);
         run_spec_release(&spec);
     }
-    struct run_spec all = shell_spec(4, "exit 0"); /* the slots are free again */
+    ACT_AUTO(run_spec) all = shell_spec(4, "exit 0"); /* the slots are free again */
     run_to_end(&all, NULL, RUN_COMPLETED, 0);
-    run_spec_release(&all);
 }
 
 TEST(test_local_rank_killed)
@@ -1191,7 +1165,7 @@ TEST(test_local_submission_interrupted)
 /* After a power cut status.json may be empty. */
 TEST(test_local_torn_status)
 {
-    struct run_spec spec = shell_spec(1, "exit 0");
+    ACT_AUTO(run_spec) spec = shell_spec(1, "exit 0");
 
     run_to_end(&spec, NULL, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *path = run_file(spec.id, RUN_FILE_STATUS);
@@ -1199,7 +1173,6 @@ TEST(test_local_torn_status)
     struct run_status status = wait_end(spec.id); /* the supervisor may still hold the lock for a moment */
     assert_state(&status, RUN_FAILED);
     assert_contains(status.reason, "lost: ");
-    run_spec_release(&spec);
 }
 
 static void add_folder(struct run_spec *spec, const char *name, enum run_folder_mode mode)
@@ -1269,7 +1242,7 @@ TEST(test_local_moved_folders)
 
 TEST(test_local_no_agent)
 {
-    struct run_spec spec = shell_spec(1, "exit 0");
+    ACT_AUTO(run_spec) spec = shell_spec(1, "exit 0");
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
 
     setenv("PATH", "/usr/bin:/bin", 1);
@@ -1277,7 +1250,6 @@ TEST(test_local_no_agent)
     assert_contains(act_error_text(&err), "'act-node'");
     assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN); /* nothing half-done is left */
     setenv("PATH", old, 1);
-    run_spec_release(&spec);
 }
 
 /* ---- all of it ---- */

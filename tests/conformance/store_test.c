@@ -88,16 +88,14 @@ static int get_range(const char *key, uint64_t offset, void *sink, size_t cap, s
 
 static void assert_content(const char *key, const void *data, size_t len)
 {
-    struct store_call call;
-    char *sink = act_alloc(len + 10);
+    ACT_AUTO(store_call) call = {0};
+    ACT_AUTOFREE char *sink = act_alloc(len + 10);
 
     assert_ok(get_range(key, 0, sink, len + 10, &call), t.err);
     assert_int_equal(call.get.got, len);
     assert_int_equal(call.entry.size, len);
     if (len)
         assert_memory_equal(sink, data, len);
-    store_call_release(&call);
-    free(sink);
 }
 
 static int head(const char *key, struct store_call *call)
@@ -135,11 +133,9 @@ static void release_all(struct store_call *calls, int n)
 
 static int delete_key(const char *key)
 {
-    struct store_call call = call_of(STORE_DELETE, key);
-    int rc = store_do(t.store, &call, &t.err);
+    ACT_AUTO(store_call) call = call_of(STORE_DELETE, key);
 
-    store_call_release(&call);
-    return rc;
+    return store_do(t.store, &call, &t.err);
 }
 
 /* All keys below prefix, read in pages of max; whole: as "key" or, of a folder with something in it, "key mode". */
@@ -220,7 +216,8 @@ TEST(test_put_get)
 
 TEST(test_md5)
 {
-    struct store_call call = call_of(STORE_PUT, "md5/x"), seen;
+    ACT_AUTO(store_call) call = call_of(STORE_PUT, "md5/x");
+    ACT_AUTO(store_call) seen = {0};
     char md5[ACT_MD5_BASE64];
 
     md5_of("hello", 5, md5);
@@ -228,20 +225,18 @@ TEST(test_md5)
     assert_ok(put_call(&call, "hello", 5), t.err);
     assert_ok(head("md5/x", &seen), t.err);
     assert_string_equal(seen.entry.md5, t.azure ? md5 : "");
-    store_call_release(&seen);
     assert_int_not_equal(put_call(&call, "hellO", 5), 0);
     assert_content("md5/x", "hello", 5);
     call = call_of(STORE_BLOCK, "md5/b");
     call.block.data = (struct store_data){.bytes = "hellO", .len = 5, .md5 = md5};
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
-    store_call_release(&call);
 }
 
 /* Every store takes a CRC64, whatever its service verifies. */
 TEST(test_crc64)
 {
     const uint64_t right = act_crc64(0, "hello", 5), wrong = right ^ 1;
-    struct store_call call = call_of(STORE_PUT, "crc/x");
+    ACT_AUTO(store_call) call = call_of(STORE_PUT, "crc/x");
 
     call.put.data.crc64 = &right;
     assert_ok(put_call(&call, "hello", 5), t.err);
@@ -253,7 +248,6 @@ TEST(test_crc64)
     call = call_of(STORE_BLOCK, "crc/x");
     call.block.data = (struct store_data){.bytes = "hello", .len = 5, .crc64 = &wrong};
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
-    store_call_release(&call);
     assert_content("crc/x", "hello", 5);
 }
 
@@ -310,7 +304,7 @@ TEST(test_sums)
 
 TEST(test_missing)
 {
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
     char sink[4];
 
     put_text("missing/file", "x");
@@ -329,7 +323,6 @@ TEST(test_missing)
     call = call_of(STORE_COPY, "missing/copy");
     call.copy.source = "missing/nothing";
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_NOT_FOUND, "missing/nothing");
-    store_call_release(&call);
 }
 
 TEST(test_delete)
@@ -379,10 +372,9 @@ TEST(test_delete_many)
         if (rows[i].rc)
             assert_non_null(strstr(act_error_text(&deletions[i].error), rows[i].key));
     }
-    struct act_strv keys = list("dm/", false, 0);
+    ACT_AUTO(act_strv) keys = list("dm/", false, 0);
     for (size_t i = 0; i < keys.n && i < COUNT(left); i++)
         assert_true(strcmp(keys.v[i], left[i]) == 0 || act_ends_with(keys.v[i], "/"));
-    act_strv_release(&keys);
     assert_content("dm/b", "b", 1);
 
     call.delete_many.n = 0;
@@ -428,7 +420,7 @@ enum { BLOCK = 2 << 20, TOTAL = 5 << 20 };
 static void send_block(const char *key, struct store_upload_id id, uint32_t index, const char *data, size_t total,
                        size_t block)
 {
-    struct store_call call = call_of(STORE_BLOCK, key);
+    ACT_AUTO(store_call) call = call_of(STORE_BLOCK, key);
     size_t offset = index * block;
     char md5[ACT_MD5_BASE64];
 
@@ -440,7 +432,6 @@ static void send_block(const char *key, struct store_upload_id id, uint32_t inde
     md5_of(call.block.data.bytes, call.block.data.len, md5);
     call.block.data.md5 = md5;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
 }
 
 static struct store_call commit_call(const char *key, struct store_upload_id id, uint32_t n, size_t total)
@@ -473,7 +464,8 @@ static char *pattern(size_t len, unsigned seed)
 TEST(test_blocks)
 {
     static const uint32_t order[] = {2, 0, 1, 0}; /* one twice */
-    char *data = pattern(TOTAL, 1), md5[ACT_MD5_BASE64];
+    ACT_AUTOFREE char *data = pattern(TOTAL, 1);
+    char md5[ACT_MD5_BASE64];
     struct store_upload_id id = new_id();
     struct store_call call, seen;
 
@@ -499,7 +491,6 @@ TEST(test_blocks)
     store_call_release(&seen);
     assert_content("block/x", data, TOTAL);
     assert_list("block/", false, only, 1);
-    free(data);
 }
 
 TEST(test_two_uploads)
@@ -541,7 +532,7 @@ static struct store_call blocks_call(const char *key, struct store_upload_id id,
 /* Begins an upload and says which of its blocks 0..n-1 are there, a letter for each: "x" or "-". */
 static void assert_blocks(const char *key, struct store_upload_id id, uint64_t total, const char *expected)
 {
-    struct store_call call = blocks_call(key, id, total);
+    ACT_AUTO(store_call) call = blocks_call(key, id, total);
     char seen[16] = "";
 
     memset(seen, '-', strlen(expected));
@@ -553,7 +544,6 @@ static void assert_blocks(const char *key, struct store_upload_id id, uint64_t t
         assert_true(index < (int64_t)strlen(expected));
         seen[index] = 'x';
     }
-    store_call_release(&call);
     assert_string_equal(seen, expected);
 }
 
@@ -564,7 +554,7 @@ TEST(test_resume)
     struct store_call call;
 
     need(STORE_BLOCKS);
-    char *data = pattern(2500, 7);
+    ACT_AUTOFREE char *data = pattern(2500, 7);
     put_text("resume/x", "old");
     assert_blocks("resume/x", id, 2500, "---");
     send_block("resume/x", id, 1, data, 2500, 1000);
@@ -603,13 +593,12 @@ TEST(test_resume)
             store_call_release(&call);
         }
     assert_content("resume/x", data, 2500);
-    free(data);
 }
 
 static void send_piece(const char *key, struct store_upload_id id, const char *data, size_t from, size_t to,
                        size_t total)
 {
-    struct store_call call = call_of(STORE_BLOCK, key);
+    ACT_AUTO(store_call) call = call_of(STORE_BLOCK, key);
     uint64_t crc64 = act_crc64(0, data, total);
 
     call.block.upload_id = id;
@@ -620,7 +609,6 @@ static void send_piece(const char *key, struct store_upload_id id, const char *d
     call.block.more = to < total;
     call.block.data.crc64 = call.block.more ? NULL : &crc64;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
 }
 
 /* A block that comes in pieces is there with the last one, and not before. */
@@ -630,7 +618,7 @@ TEST(test_pieces_taken)
 
     if (!store_takes_pieces(t.store))
         skip();
-    char *data = pattern(2500, 9);
+    ACT_AUTOFREE char *data = pattern(2500, 9);
     assert_blocks("pieces/x", id, 2500, "-");
     send_piece("pieces/x", id, data, 0, 1000, 2500);
     send_piece("pieces/x", id, data, 1000, 2000, 2500);
@@ -640,11 +628,9 @@ TEST(test_pieces_taken)
         send_piece("pieces/x", id, data, at, at + 500, 2500);
     reopen();
     assert_blocks("pieces/x", id, 2500, "x");
-    struct store_call call = commit_call("pieces/x", id, 1, 2500);
+    ACT_AUTO(store_call) call = commit_call("pieces/x", id, 1, 2500);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content("pieces/x", data, 2500);
-    free(data);
 }
 
 static void count_done(struct store_call *call)
@@ -659,7 +645,7 @@ TEST(test_blocks_at_once)
     enum { BLOCKS = 9, LEN = 1000 };
     struct store_upload_id id = new_id();
     struct store_call calls[BLOCKS];
-    char *data = pattern(BLOCKS * LEN, 5);
+    ACT_AUTOFREE char *data = pattern(BLOCKS * LEN, 5);
     int n_done = 0;
 
     assert_blocks("at-once/x", id, BLOCKS * LEN, "---------");
@@ -679,11 +665,9 @@ TEST(test_blocks_at_once)
     for (size_t i = 0; i < BLOCKS; i++)
         store_call_release(&calls[i]);
     assert_blocks("at-once/x", id, BLOCKS * LEN, "xxxxxxxxx");
-    struct store_call call = commit_call("at-once/x", id, BLOCKS, BLOCKS * LEN);
+    ACT_AUTO(store_call) call = commit_call("at-once/x", id, BLOCKS, BLOCKS * LEN);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content("at-once/x", data, BLOCKS * LEN);
-    free(data);
 }
 
 static void take_into(struct store_call *call, size_t at, const void *data, size_t len)
@@ -704,8 +688,8 @@ TEST(test_pieces_given)
     if (!store_gives_pieces(t.store))
         skip();
     put_text("pieces/y", "0123456789");
-    struct act_buf got = {0};
-    struct store_call call = call_of(STORE_GET, "pieces/y");
+    ACT_AUTO(act_buf) got = {0};
+    ACT_AUTO(store_call) call = call_of(STORE_GET, "pieces/y");
     call.get.offset = 3;
     call.get.sink_cap = 5;
     call.get.take = take_into;
@@ -716,14 +700,12 @@ TEST(test_pieces_given)
     assert_int_equal(call.get.got, 5);
     assert_int_equal(got.len, 5);
     assert_memory_equal(got.data, "34567", 5);
-    store_call_release(&call);
-    act_buf_release(&got);
 }
 
 /* What interrupted uploads left, below a prefix. */
 static struct act_strv leftovers(const char *prefix)
 {
-    struct store_call call = call_of(STORE_LIST, prefix);
+    ACT_AUTO(store_call) call = call_of(STORE_LIST, prefix);
     struct act_strv keys = {0};
 
     call.list.leftovers = true;
@@ -734,7 +716,6 @@ static struct act_strv leftovers(const char *prefix)
         assert_true(t.azure || call.list.page.v[i].last_modified_s > 0);
         act_strv_push(&keys, call.list.page.v[i].key);
     }
-    store_call_release(&call);
     return keys;
 }
 
@@ -743,7 +724,7 @@ TEST(test_leftovers)
     struct store_upload_id id = new_id();
 
     need(STORE_CLEAR);
-    char *data = pattern(2500, 8);
+    ACT_AUTOFREE char *data = pattern(2500, 8);
     put_text("left/old", "old");
     struct act_strv none = leftovers("left/");
     assert_int_equal(none.n, 0);
@@ -752,7 +733,7 @@ TEST(test_leftovers)
     assert_blocks("left/new", id, 2500, "---");
     send_block("left/new", id, 1, data, 2500, 1000);
     reopen();
-    struct act_strv all = leftovers("left/"), deep = leftovers("left/deep/");
+    ACT_AUTO(act_strv) all = leftovers("left/"), deep = leftovers("left/deep/");
     assert_int_equal(all.n, 2);
     assert_int_equal(deep.n, 1);
     assert_true(act_strv_has(&all, deep.v ? deep.v[0] : ""));
@@ -766,9 +747,6 @@ TEST(test_leftovers)
     struct store_call call = call_of(STORE_CLEAR, "left/old");
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
     assert_content("left/old", "old", 3);
-    act_strv_release(&all);
-    act_strv_release(&deep);
-    free(data);
 }
 
 TEST(test_commit_edges)
@@ -832,7 +810,7 @@ static void assert_everywhere(const char *key, enum store_kind kind, int64_t mti
 
 TEST(test_attributes)
 {
-    struct store_call call = call_of(STORE_PUT, "attr/exec");
+    ACT_AUTO(store_call) call = call_of(STORE_PUT, "attr/exec");
 
     call.put.attr.mode = 0751;
     call.put.attr.mtime_ns = 1234567890987654321;
@@ -846,13 +824,12 @@ TEST(test_attributes)
     call = call_of(STORE_COPY, "attr/copy");
     call.copy.source = "attr/exec";
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_everywhere("attr/copy", STORE_FILE, 1600000000000000000, 0400);
 }
 
 TEST(test_symlink)
 {
-    struct store_call call = call_of(STORE_PUT, "sym/dir/link");
+    ACT_AUTO(store_call) call = call_of(STORE_PUT, "sym/dir/link");
 
     call.put.attr.kind = STORE_SYMLINK;
     call.put.attr.mtime_ns = 1500000000000000001;
@@ -875,7 +852,6 @@ TEST(test_symlink)
     call = call_of(STORE_COPY, "sym/dir/copied");
     call.copy.source = "sym/dir/link";
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_everywhere("sym/dir/copied", STORE_SYMLINK, 1500000000000000001, -1);
     assert_ok(delete_key("sym/dir/link"), t.err);
 }
@@ -980,7 +956,7 @@ TEST(test_conditions)
     assert_ok(put_call(&call, "two", 3), t.err);
     assert_int_equal(put_call(&call, "three", 5), -ACT_TEMPORARY);
 
-    struct store_call get = call_of(STORE_GET, "cond/x");
+    ACT_AUTO(store_call) get = call_of(STORE_GET, "cond/x");
     get.get.sink = sink;
     get.get.sink_cap = sizeof(sink);
     get.get.if_match = seen.entry.etag;
@@ -994,7 +970,6 @@ TEST(test_conditions)
     assert_ok(store_do(t.store, &get, &t.err), t.err);
     assert_int_equal(get.get.got, 3);
     assert_string_equal(get.entry.etag, seen.entry.etag);
-    store_call_release(&get);
     store_call_release(&seen);
     assert_content("cond/x", "two", 3);
 }
@@ -1002,7 +977,7 @@ TEST(test_conditions)
 TEST(test_commit_conditions)
 {
     struct store_upload_id id = new_id();
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
 
     put_text("ccond/x", "old");
     send_block("ccond/x", id, 0, "new", 3, 3);
@@ -1015,7 +990,6 @@ TEST(test_commit_conditions)
     assert_content("ccond/x", "old", 3);
     call.commit.condition.if_match = NULL;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content("ccond/x", "new", 3);
 }
 
@@ -1049,7 +1023,7 @@ TEST(test_list)
 
 TEST(test_list_entries)
 {
-    struct store_call call = call_of(STORE_LIST, "entries/");
+    ACT_AUTO(store_call) call = call_of(STORE_LIST, "entries/");
 
     put_text("entries/a", "12345");
     put_text("entries/dir/b", "");
@@ -1060,7 +1034,6 @@ TEST(test_list_entries)
     assert_int_equal(call.list.page.v[0].size, 5);
     assert_int_equal(call.list.page.v[1].kind, STORE_PREFIX);
     assert_null(call.list.page.next);
-    store_call_release(&call);
 }
 
 TEST(test_list_many)
@@ -1078,7 +1051,7 @@ TEST(test_list_many)
     }
     do_at_once(calls, N);
     release_all(calls, N);
-    struct act_strv all = list("many/", false, 0);
+    ACT_AUTO(act_strv) all = list("many/", false, 0);
     assert_int_equal(all.n, N);
     for (size_t i = 1; i < all.n; i++)
         assert_true(strcmp(all.v[i - 1], all.v[i]) < 0);
@@ -1089,10 +1062,8 @@ TEST(test_list_many)
             assert_string_equal(paged.v[i], all.v[i]);
         act_strv_release(&paged);
     }
-    struct act_strv folders = list("many/", true, 5);
+    ACT_AUTO(act_strv) folders = list("many/", true, 5);
     assert_int_equal(folders.n, 12);
-    act_strv_release(&folders);
-    act_strv_release(&all);
 }
 
 TEST(test_awkward_names)
@@ -1141,7 +1112,7 @@ TEST(test_awkward_names)
 
     memset(longest, 'n', 200);
     longest[200] = '\0';
-    struct act_strv expected = {0};
+    ACT_AUTO(act_strv) expected = {0};
     for (size_t i = 0; i < COUNT(names); i++)
         act_strv_pushf(&expected, "awk/%s", names[i]);
     act_strv_pushf(&expected, "awk/%s", longest);
@@ -1157,14 +1128,13 @@ TEST(test_awkward_names)
     for (size_t i = 0; i < expected.n; i++)
         assert_ok(delete_key(expected.v[i]), t.err);
     assert_list("awk/", false, NULL, 0);
-    act_strv_release(&expected);
 }
 
 TEST(test_key_problems)
 {
     static const char *const bad[] = {"",  "/abs",  "..",  "../x",         "a/../b",     "a/..",
                                       ".", "a/./b", "./a", "\xff\xfe.txt", "a/\xc0\xaf", "a/\xed\xa0\x80"};
-    char *huge = act_calloc(1, 5001);
+    ACT_AUTOFREE char *huge = act_calloc(1, 5001);
 
     for (size_t i = 0; i < COUNT(bad); i++) {
         assert_non_null(store_key_problem(t.store, bad[i]));
@@ -1176,7 +1146,6 @@ TEST(test_key_problems)
     for (size_t i = 1; i < 5000; i += 2)
         huge[i] = '/';
     assert_non_null(store_key_problem(t.store, huge));
-    free(huge);
     assert_null(store_key_problem(t.store, "a/b c/\xc3\xa9.tar.gz"));
     assert_null(store_key_problem(t.store, "folder/"));
     assert_int_equal(put("folder/", "x", 1), -ACT_USAGE); /* not with the kind of a file */
@@ -1185,7 +1154,7 @@ TEST(test_key_problems)
 TEST(test_copy)
 {
     struct store_call call = call_of(STORE_COPY, "copy/new/to & fro"), seen;
-    char *data = pattern(1000000, 3);
+    ACT_AUTOFREE char *data = pattern(1000000, 3);
 
     assert_ok(put("copy/from \xc3\xa9", data, 1000000), t.err);
     call.copy.source = "copy/from \xc3\xa9";
@@ -1199,7 +1168,6 @@ TEST(test_copy)
     assert_ok(store_do(t.store, &call, &t.err), t.err); /* replaces */
     store_call_release(&call);
     assert_content("copy/new/to & fro", data, 1000000);
-    free(data);
 }
 
 /* None mixes with another. */
@@ -1261,11 +1229,10 @@ TEST(test_folder_never_through_links)
     struct stat st;
     assert_int_equal(lstat(to_file, &st), 0);
     assert_true(S_ISREG(st.st_mode));
-    char *text = NULL;
+    ACT_AUTOFREE char *text = NULL;
     size_t len = 0;
     assert_ok(act_file_read(victim, 100, &text, &len, &t.err), t.err);
     assert_string_equal(text, "safe");
-    free(text);
     assert_int_equal(unlink(link), 0);
 }
 
@@ -1378,12 +1345,11 @@ TEST(test_folder_deep)
         assert_int_equal(mkdirat(fds[i], name, 0755), 0);
         assert_true((fds[i + 1] = openat(fds[i], name, O_RDONLY | O_DIRECTORY)) >= 0);
     }
-    struct act_strv keys = list("deep/", false, 1);
+    ACT_AUTO(act_strv) keys = list("deep/", false, 1);
     assert_int_equal(keys.n, 2);
     assert_int_equal(strlen(keys.v[0]), 5 + DEPTH * 201);
     assert_non_null(store_key_problem(t.store, keys.v[0]));
     assert_string_equal(keys.v[1], "deep/x");
-    act_strv_release(&keys);
     for (int i = DEPTH; i > 0; i--) {
         close(fds[i]);
         assert_int_equal(unlinkat(fds[i - 1], name, AT_REMOVEDIR), 0);
@@ -1394,7 +1360,7 @@ TEST(test_folder_deep)
 TEST(test_folder_unreadable)
 {
     ACT_AUTOFREE char *dir = in_root("secret/dir");
-    struct store_call call = call_of(STORE_LIST, "secret/");
+    ACT_AUTO(store_call) call = call_of(STORE_LIST, "secret/");
 
     bool root = geteuid() == 0; /* who reads everything */
     put_text("secret/dir/x", "x");
@@ -1413,7 +1379,6 @@ TEST(test_folder_unreadable)
     assert_int_equal(call.list.page.v[0].kind, STORE_UNREADABLE);
     assert_int_equal(call.list.page.v[0].problem, EACCES);
     assert_string_equal(call.list.page.v[1].key, "secret/z");
-    store_call_release(&call);
 }
 
 /* As its owner, who may not write it before; somebody else's keeps its mode. */
@@ -1469,7 +1434,7 @@ TEST(test_folder_changing)
 TEST(test_folder_part_length)
 {
     struct store_upload_id id = new_id();
-    struct store_call call;
+    ACT_AUTO(store_call) call = {0};
 
     send_block("len/x", id, 1, "abcdefghij", 10, 5);
     send_block("len/x", id, 0, "abcdefghij", 10, 5);
@@ -1477,7 +1442,6 @@ TEST(test_folder_part_length)
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_TEMPORARY, "10 of 11 bytes");
     call.commit.total = 10;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content("len/x", "abcdefghij", 10);
 }
 
@@ -1504,9 +1468,8 @@ TEST(test_folder_open)
     assert_int_not_equal(store_folder_open(t.http, file, false, &store, &t.err), 0);
     assert_int_equal(symlink(root, link), 0);
     assert_ok(store_folder_open(t.http, link, false, &store, &t.err), t.err); /* the root may be a link */
-    struct store_call call = call_of(STORE_HEAD, "file");
+    ACT_AUTO(store_call) call = call_of(STORE_HEAD, "file");
     assert_ok(store_do(store, &call, &t.err), t.err);
-    store_call_release(&call);
     store_free(store);
     assert_ok(delete_key("file"), t.err);
 }
@@ -1552,10 +1515,9 @@ static int open_azure(const char *key, const char *container, const char *endpoi
 
 static int head_there(struct store *store)
 {
-    struct store_call call = call_of(STORE_LIST, "");
+    ACT_AUTO(store_call) call = call_of(STORE_LIST, "");
     int rc = store_do(store, &call, &t.err);
 
-    store_call_release(&call);
     store_free(store);
     return rc;
 }
@@ -1647,8 +1609,9 @@ TEST(test_azure_stranger)
 TEST(test_azure_delete_many)
 {
     struct store_deletion deletions[STORE_MAX_DELETIONS] = {0};
-    struct store_call call = call_of(STORE_DELETE_MANY, ""), puts[STORE_MAX_DELETIONS];
-    struct act_strv keys = {0};
+    ACT_AUTO(store_call) call = call_of(STORE_DELETE_MANY, "");
+    struct store_call puts[STORE_MAX_DELETIONS];
+    ACT_AUTO(act_strv) keys = {0};
     int n = 0;
 
     for (size_t i = 0; i < COUNT(deletions); i++) {
@@ -1670,8 +1633,6 @@ TEST(test_azure_delete_many)
         if (deletions[i].rc != (i % 8 != 1 ? 0 : -ACT_NOT_FOUND))
             fail_msg("%s: %d %s", keys.v[i], deletions[i].rc, act_error_text(&deletions[i].error));
     assert_list("batch/", false, NULL, 0);
-    store_call_release(&call);
-    act_strv_release(&keys);
 }
 
 static int64_t find_block(const struct store_call *call, const struct store_upload_id *id, bool committed)
@@ -1804,7 +1765,8 @@ end:
 /* A copy that is made of one version of the source, or not at all. */
 TEST(test_azure_copy_of_one_version)
 {
-    struct store_call call = call_of(STORE_COPY, "version/copy"), seen;
+    ACT_AUTO(store_call) call = call_of(STORE_COPY, "version/copy");
+    struct store_call seen;
     char etag[STORE_ETAG];
 
     put_text("version/from", "one");
@@ -1820,7 +1782,6 @@ TEST(test_azure_copy_of_one_version)
     memcpy(etag, seen.entry.etag, sizeof(etag));
     store_call_release(&seen);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content("version/copy", "two", 3);
 }
 
@@ -1830,12 +1791,11 @@ static void leave_block(const char *key, size_t len)
     static const uint8_t id[64] = "another program's id of a block";
     ACT_AUTOFREE char *encoded = act_base64_encode(id, len);
     ACT_AUTOFREE char *escaped = http_encode(encoded, false);
-    char *url = NULL;
+    ACT_AUTOFREE char *url = NULL;
 
     assert_ok(any_url(key, "rw", &url), t.err);
     struct http_call call = {
         .method = "PUT", .url = act_sprintf("%s&comp=block&blockid=%s", url, escaped), .body = "theirs", .body_len = 6};
-    free(url);
     http_header_set(&call.headers, "x-ms-version", "2021-12-02");
     assert_fetched(&call, 201);
     http_call_release(&call);
@@ -1844,7 +1804,7 @@ static void leave_block(const char *key, size_t len)
 static void assert_upload(const char *key)
 {
     struct store_upload_id id = new_id();
-    struct store_call call = commit_call(key, id, 3, 9);
+    ACT_AUTO(store_call) call = commit_call(key, id, 3, 9);
 
     for (uint32_t i = 0; i < 2; i++)
         send_block(key, id, i, "aaabbbccc", 9, 3);
@@ -1853,7 +1813,6 @@ static void assert_upload(const char *key)
     assert_blocks(key, id, 9, "xx-");
     send_block(key, id, 2, "aaabbbccc", 9, 3);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content(key, "aaabbbccc", 9);
 }
 
@@ -1902,9 +1861,8 @@ TEST(test_azure_foreign_blocks_at_once)
     }
     do_at_once(calls, N);
     release_all(calls, N);
-    struct store_call call = commit_call("foreign/once", id, N, N);
+    ACT_AUTO(store_call) call = commit_call("foreign/once", id, N, N);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_content("foreign/once", "01234567", N);
 }
 
@@ -1913,13 +1871,13 @@ TEST(test_azure_crc64)
 {
     const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
     struct store_upload_id id = new_id();
-    struct store_call call = commit_call("crcs/x", id, 1, 11), seen;
+    ACT_AUTO(store_call) call = commit_call("crcs/x", id, 1, 11);
+    struct store_call seen;
     char sink[11];
 
     send_block("crcs/x", id, 0, "hello world", 11, 11);
     call.commit.attr.crc64 = &crc64;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    store_call_release(&call);
     assert_ok(head("crcs/x", &seen), t.err);
     assert_true(seen.entry.has_crc64 && seen.entry.crc64 == crc64);
     store_call_release(&seen);

@@ -576,8 +576,3 @@ def test_token_goes_to_no_other_host(act, azureml):
     act.run("q", "--max", "3", status=None)
     assert not [r for r in azureml.requests("elsewhere") if r["authorized"]]
     azureml.violations()
-
-
-def test_clock_of_the_service_differs(act, azureml):
-    azureml.tell("settings", clock=-3 * 3600 * 1000)
-    finish(act, "true")

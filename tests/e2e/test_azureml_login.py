@@ -336,13 +336,6 @@ def test_answers_that_are_none(act, azureml, answer, message):
     assert text.isprintable()
 
 
-@pytest.mark.parametrize("header", ["Retry-After", "retry-after-ms", "x-ms-retry-after-ms", "date"])
-def test_throttling_of_a_question(act, azureml, header):
-    azureml.faults(COMPUTE | {"times": 1, "throttle": {"header": header, "ms": 300}})
-    act.run("summary")
-    assert [r["status"] for r in azureml.requests("arm") if "/computes/gpu" in r["url"]][:2] == [429, 200]
-
-
 def test_where_a_cancel_leads_is_not_followed(act, azureml):
     azureml.tell("hold", status="Queued")
     run = submit(act, "true")

@@ -114,15 +114,20 @@ def test_virtual_cluster_of_another_version(act, azureml):
 
 def test_virtual_cluster(act, azureml):
     azureml.cluster(platform="singularity", compute_target="vc", singularity_sla_tier="Basic",
-                    singularity_instance_type="Singularity.ND40rs_v2", azureml={"priority": 1})
+                    singularity_instance_type="Singularity.ND40rs_v2", azureml={"priority": 2},
+                    env={"JOB_EXECUTION_MODE": "Other"})
     run = submit(act, "true", gpus=4)
     job = body(azureml, run)
     assert re.search(r"/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/vc$",
                      job["computeId"])
-    assert job["queueSettings"] == {"jobTier": "Basic", "priority": 1}
+    assert job["queueSettings"] == {"jobTier": "Basic", "priority": 2}
     assert job["resources"]["instanceType"] == "Singularity.ND40rs_v2"
-    assert job["resources"]["properties"]["AISuperComputer"]["slaTier"] == "Basic"
-    assert job["environmentVariables"]["WORLD_SIZE"] == "4"
+    assert job["resources"]["properties"]["AISuperComputer"] == {
+        "interactive": False, "priority": "Medium", "slaTier": "Basic",
+        "scalePolicy": {"autoScaleIntervalInSec": 36000, "minInstanceTypeCount": 2, "maxInstanceTypeCount": 2}}
+    told = job["environmentVariables"]
+    assert told["JOB_EXECUTION_MODE"] == "Other", "the user's word"
+    assert told["WORLD_SIZE"] == "4" and told["AZUREML_COMPUTE_USE_COMMON_RUNTIME"] == "true"
     put = [r for r in azureml.requests("arm") if r["method"] == "PUT" and "/jobs/" in r["url"]]
     assert "api-version=2023-04-01-preview" in put[0]["url"]
 
@@ -312,17 +317,30 @@ def test_time_limit_and_memory(act, azureml):
     assert job["resources"]["shmSize"] == "16g" and job["resources"]["dockerArgs"] == "--ulimit memlock=-1"
 
 
+def test_run_that_takes_too_long(act, azureml):
+    azureml.cluster(azureml={"timeout": "1s"})
+    run = submit(act, "sleep", "300")
+    act.run("wait", run, status=None)
+    assert "limit of PT1S" in act.run("q", run).out
+
+
 @pytest.mark.parametrize("setting, match", [
     ({"timeout": "soon"}, "azureml.timeout is 'soon'"), ({"shm_size": "much"}, "azureml.shm_size is 'much'"),
-    ({"identity": "me"}, "azureml.identity is 'me'"), ({"priority": 1}, "azureml.priority is for")])
+    ({"identity": "Managed"}, "azureml.identity is 'Managed'"), ({"priority": 1}, "azureml.priority is for")])
 def test_settings_that_mean_nothing(act, azureml, setting, match):
     azureml.cluster(azureml=setting)
     act.fail("submit", "true", status=None, match=match)
     assert azureml.requests() == []
 
 
+def test_priority_that_a_virtual_cluster_does_not_have(act, azureml):
+    azureml.cluster(platform="singularity", compute_target="vc", azureml={"priority": 0})
+    act.fail("submit", "true", status=7, match="it is 1 to 3")
+
+
 @pytest.mark.parametrize("who, identity", [
     ("managed", {"identityType": "Managed"}),
+    ("/subscriptions/s/x", {"identityType": "Managed", "resourceId": "/subscriptions/s/x"}),
     (azureml_double.CLIENT, {"identityType": "Managed", "clientId": azureml_double.CLIENT})])
 def test_managed_identity(act, azureml, who, identity):
     azureml.cluster(azureml={"identity": who})

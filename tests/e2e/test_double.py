@@ -320,23 +320,6 @@ def md5(data):
     return base64.b64encode(hashlib.md5(data).digest()).decode()
 
 
-def test_blocks(double, ask):
-    assert put_block(ask, "x", b"aa", b"one")[0] == put_block(ask, "x", b"bb", b"two")[0] == 201
-    assert put_block(ask, "x", b"long", b"!")[1]["x-ms-error-code"] == "InvalidBlobOrBlock"
-    assert ask("GET", "x")[0] == 404
-    assert commit(ask, "x", b"bb", b"cc")[1]["x-ms-error-code"] == "InvalidBlockList"
-    assert commit(ask, "x", b"bb", b"aa", b"bb")[0] == 201
-    assert ask("GET", "x")[2] == b"twoonetwo"
-    assert put_block(ask, "x", b"long", b"!")[1]["x-ms-error-code"] == "InvalidBlobOrBlock"  # also the committed ones
-    assert put_block(ask, "x", b"cc", b"three")[0] == 201
-    assert commit(ask, "x", b"aa", b"cc")[0] == 201
-    assert ask("GET", "x")[2] == b"onethree"
-    put_block(ask, "x", b"dd", b"lost")
-    put(ask, "x", b"whole")  # discards what was not committed
-    xml = ET.fromstring(ask("GET", "x", "comp=blocklist&blocklisttype=all")[2])
-    assert [e.tag for e in xml] == ["CommittedBlocks", "UncommittedBlocks"] and not list(xml.iter("Block"))
-
-
 def test_attributes_leave_blocks_alone(double, ask):
     put(ask, "x")
     put_block(ask, "x", b"aa", b"one")
@@ -349,64 +332,6 @@ def test_attributes_leave_blocks_alone(double, ask):
     assert ask("GET", "x")[2] == b"one"
 
 
-def test_names_that_xml_cannot_hold(double, ask):
-    names = ["a\x01b", "dir\ufffe/x", "plain"]
-    for name in names:
-        put(ask, name)
-    xml = ET.fromstring(ask("GET", "", "restype=container&comp=list")[2])
-    listed = [(n.text, n.get("Encoded")) for n in xml.iter("Name")]
-    assert listed == [("a%01b", "true"), ("dir%EF%BF%BE/x", "true"), ("plain", None)]
-    xml = ET.fromstring(ask("GET", "", "restype=container&comp=list&delimiter=/")[2])
-    assert [n.text for n in xml.iter("Name")] == ["a%01b", "dir%EF%BF%BE/", "plain"]
-    for name in names:
-        assert ask("GET", name)[2] == BODY
-
-
-def test_conditions(double, ask):
-    etag = put(ask, "x")["etag"]
-    blob = {"x-ms-blob-type": "BlockBlob"}
-    code = "x-ms-error-code"
-    assert ask("GET", "none", headers={"If-Match": etag})[0] == 404
-    assert ask("PUT", "none", headers={"If-Match": "*", **blob})[0] == 412
-    assert ask("PUT", "x", headers={"If-None-Match": "*", **blob})[1][code] == "BlobAlreadyExists"
-    assert ask("GET", "x", headers={"If-None-Match": etag})[0] == 304
-    assert ask("GET", "x", headers={"If-None-Match": "*"})[1][code] == "UnsatisfiableCondition"
-    assert ask("DELETE", "x", headers={"If-Match": '"0x1"'})[0] == 412
-    assert ask("GET", "x", headers={"x-ms-range": f"bytes={len(BODY)}-"})[0] == 416
-    assert ask("DELETE", "x", headers={"If-Match": etag})[0] == 202
-
-
-def test_from_url(double, ask, sas):
-    second, there = double.other("actsecond"), f"to-{double.container}"
-    second.create(there)
-    double.put(f"{double.container}/a b", BODY, {"x-ms-meta-who": "me", "Content-Type": "text/plain"})
-    source = f"{double.endpoint}/{double.container}/a%20b"
-    blob, copy = {"x-ms-blob-type": "BlockBlob"}, {"x-ms-copy-source": f"{source}?{sas}"}
-    second.request("PUT", f"{there}/1", headers={**blob, **copy})
-    assert second.get(f"{there}/1") == BODY
-    assert second.head(f"{there}/1")["x-ms-meta-who"] == "me"
-    second.request("PUT", f"{there}/2", {"comp": "block", "blockid": "MQ=="},
-                   {**copy, "x-ms-source-range": "bytes=10-19", "x-ms-source-if-match": double.head(
-                       f"{double.container}/a b")["etag"]})
-    second.request("PUT", f"{there}/2", {"comp": "blocklist"}, body=b"<BlockList><Latest>MQ==</Latest></BlockList>")
-    assert second.get(f"{there}/2") == BODY[10:20]
-    status, headers, _ = second.request("PUT", f"{there}/3", {"comp": "block", "blockid": "MQ=="},
-                                        {**copy, "x-ms-source-if-match": '"0x1"'}, expect=None)
-    assert (status, headers["x-ms-error-code"]) == (412, "SourceConditionNotMet")
-    status, headers, _ = second.request("PUT", f"{there}/3", headers={**blob, "x-ms-copy-source": source}, expect=None)
-    assert (status, headers["x-ms-error-code"]) == (403, "CannotVerifyCopySource")
-    wrong = {**copy, "x-ms-source-range": "bytes=0-9", "x-ms-source-content-md5": md5(BODY)}
-    status, headers, _ = second.request("PUT", f"{there}/3", {"comp": "block", "blockid": "MQ=="}, wrong, expect=None)
-    assert (status, headers["x-ms-error-code"]) == (400, "Md5Mismatch")
-    second.request("PUT", f"{there}/3", {"comp": "block", "blockid": "MQ=="},
-                   {**wrong, "x-ms-source-content-md5": md5(BODY[:10])})
-    for sync in ({}, {"x-ms-requires-sync": "true"}):
-        double.request("PUT", f"{double.container}/4", headers={"x-ms-copy-source": source, **sync})
-        assert double.head(f"{double.container}/4")["x-ms-copy-status"] == "success"
-        assert double.get(f"{double.container}/4") == BODY
-    second.request("DELETE", there, {"restype": "container"})
-
-
 def test_append_blobs(double, ask):
     assert ask("PUT", "log", headers={"x-ms-blob-type": "AppendBlob"})[0] == 201
     for i in range(3):
@@ -417,27 +342,6 @@ def test_append_blobs(double, ask):
     status, headers, body = ask("GET", "log")
     assert body == b"line" * 3 and headers["x-ms-blob-type"] == "AppendBlob" and "content-md5" not in headers
     assert put_block(ask, "log", b"1", b"x")[1]["x-ms-error-code"] == "InvalidBlobType"
-
-
-def batch(keys, double, path, sas):
-    parts = "".join(f"--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: {i}\r\n"
-                    f"\r\nDELETE /{double.account}/{key}?{sas} HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
-                    for i, key in enumerate(keys))
-    return double.request("POST", path, {"comp": "batch", **({"restype": "container"} if path else {})},
-                          {"Content-Type": "multipart/mixed; boundary=b"}, (parts + "--b--\r\n").encode())[2].decode()
-
-
-def test_batch(double, ask, sas):
-    for i in range(3):
-        put(ask, f"{i}")
-    keys = [f"{double.container}/{i}" for i in (0, 7, 2)]
-    answer = batch(keys, double, double.container, sas)
-    assert re.findall(r"Content-ID: (\d)\r\n\r\nHTTP/1.1 (\d+)", answer) == [("0", "202"), ("1", "404"), ("2", "202")]
-    assert list(double.list(double.container)) == ["1"]
-    wrong = batch([f"{double.container}/1"], double, "", sas.replace("sig=", "sig=A"))
-    assert "HTTP/1.1 403" in wrong and "HTTP/1.1 202" in batch([f"{double.container}/1"], double, "", sas)
-    many = batch(["x/y"] * 257, double, double.container, sas)
-    assert many.count("HTTP/1.1") == 1 and "ExceedsMaxBatchRequestCount" in many and "Content-ID" not in many
 
 
 def test_pages_of_preloaded_blobs(blobserver):

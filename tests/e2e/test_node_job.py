@@ -14,9 +14,7 @@ import pytest
 
 from test_submit import AWKWARD
 
-FAILED = re.compile(r"^act: rank (\d+) on node \S+ (.*) at \S+Z$", re.M)
 PRINT_ARGV = "import json, os, sys\nprint(json.dumps([os.fsencode(a).hex() for a in sys.argv[1:]]))\n"
-PRINT_ENV = "import json, os\nprint(json.dumps(dict(os.environ, cwd=os.getcwd())))\n"
 # One process on the node that it would have, with an output of its own.
 RANK = """
 node=$((OMPI_COMM_WORLD_RANK / $1))
@@ -133,34 +131,6 @@ def test_arguments_and_output_alone(job):
     run.gone()
 
 
-@pytest.mark.smoke
-def test_arguments_reach_every_rank_of_two_nodes(job):
-    run = job("python3", "argv.py", *AWKWARD, nodes=2, procs=2, files={"argv.py": PRINT_ARGV})
-    run.run()
-    for rank in range(4):
-        assert json.loads(run.out(rank)) == [word.hex() for word in AWKWARD]
-        assert run.err(rank) == ""
-    run.gone()
-
-
-def test_environment_of_every_rank(job):
-    run = job("python3", "env.py", nodes=2, procs=2, files={"env.py": PRINT_ENV},
-              env=[{"name": "PLAIN", "value": "a b"}, {"name": "MY_TOKEN"}])
-    run.env["MY_TOKEN"] = "from the service"
-    run.run()
-    for rank in range(4):
-        env = json.loads(run.out(rank))
-        assert {k: env[k] for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK")} == {
-            "RANK": str(rank), "LOCAL_RANK": str(rank % 2), "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2",
-            "NODE_RANK": str(rank // 2)}
-        assert (env["MASTER_ADDR"], env["MASTER_PORT"]) == ("127.0.0.1", "6105")
-        assert env["AZ_BATCH_HOST_LIST"] == "127.0.0.1,127.0.0.2"
-        assert env["AZ_BATCHAI_JOB_MASTER_NODE_IP"] == "127.0.0.1"
-        assert (env["ACT_RUN_ID"], env["AZ_BATCHAI_NUM_GPUS"]) == (run.id, "2")
-        assert (env["PLAIN"], env["MY_TOKEN"]) == ("a b", "from the service")
-        assert env["cwd"].startswith(f"{run.folder}/node{rank // 2}/act-{os.getuid()}/{run.id}/{rank // 2}-")
-
-
 def test_files_that_the_environment_names(job):
     run = job("sh", "-c", "cat $AZ_BATCHAI_MPI_HOST_FILE; echo $MASTER_ADDR; touch $AZ_BATCHAI_JOB_TEMP/x "
               "$AZ_BATCHAI_STDOUTERR_DIR/y")
@@ -232,60 +202,12 @@ def test_bad_nvidia_smi_holds_no_job_up(job, act, script):
 # ---- preparation
 
 
-def test_node_is_prepared_once(job):
-    compile = "#!/bin/sh\necho $1 >> compiled\ngrep -c . compiled >&2\n"
-    run = job("sh", "-c", "cat compiled a/b", nodes=2, procs=2, compile_args="'two words'",
-              files={"compile.aml.sh": compile, "a/b": "code\n"})
-    run.run()
-    assert [run.out(rank) for rank in range(4)] == ["two words\ncode\n"] * 4
-    run.gone()
-
-
-@pytest.mark.parametrize("procs", [1, 2])
-def test_failing_preparation(job, procs):
-    run = job("touch", "never", procs=procs,
-              files={"compile.aml.sh": "#!/bin/sh\necho compiling\necho no compiler here >&2\nexit 7\n"})
-    run.run(status=7)
-    said = run.err(0) or run.err(1)
-    assert "compiling\nno compiler here\n" in said
-    assert "act: preparation failed: compile.aml.sh ended with status 7: no compiler here\n" in said
-    assert FAILED.search(said).group(2) == "exited with status 7"
-    run.gone()
-
-
-def test_damaged_package(job):
-    run = job("true", files={"a": "b" * 1000})
-    data = bytearray(run.package.read_bytes())
-    data[100] ^= 1
-    run.package.write_bytes(data)
-    run.run(status=125)
-    assert re.search("act: preparation failed: .*SHA-256", run.err())
-    run.gone()
-
-
 def test_package_that_is_missing(job):
     run = job("true")
     run.package.unlink()
     run.run(status=125)
     assert "preparation failed" in run.err()
     run.gone()
-
-
-def test_mapped_folders(job, act):
-    places = {name: act.scratch / f"mnt/{name}" for name in ("data", "output", "model", "result")}
-    for path in places.values():
-        path.mkdir(parents=True)
-    (places["data"] / "x").write_text("mounted\n")
-    run = job("sh", "-c", "cat data/x; echo $RANK > output/$RANK; echo > result/r; ls model; [ ! -e data/old ]",
-              procs=2, files={"data/old": "in the package"},
-              folders={"data": (places["data"], "ro_mount"), "output": (places["output"], "rw_mount"),
-                       "model": (places["model"], "download"), "result": (places["result"], "upload")})
-    run.run()
-    assert run.out(0) == run.out(1) == "mounted\n"
-    assert sorted(p.name for p in places["output"].iterdir()) == ["0", "1"]
-    assert (places["result"] / "r").exists()
-    run.gone()
-    assert (places["data"] / "x").exists(), "what is linked stays"
 
 
 def test_folder_that_the_job_does_not_bring(job, act):
@@ -335,32 +257,6 @@ def test_copy_of_the_agent_goes(job):
 # ---- how it ends
 
 
-@pytest.mark.parametrize("script, status, says", [
-    ("exit 3", 3, "exited with status 3"),
-    ("kill -SEGV $$", 139, "was killed by signal 11 (Segmentation fault)"),
-])
-def test_status_alone(job, script, status, says):
-    run = job("sh", "-c", script)
-    run.run(status)
-    assert FAILED.fullmatch(run.err().strip()).groups() == ("0", says)
-    run.gone()
-
-
-def test_command_that_is_not_there(job):
-    run = job("./gone")
-    run.run(127)
-    assert run.err().startswith("act: cannot start './gone': No such file or directory\nact: rank 0 on node ")
-
-
-def test_failing_rank_ends_the_others(job):
-    """mpirun ends the others, and what they have started goes with them."""
-    run = job("sh", "-c", "[ $RANK = 3 ] && sleep 1 && exit 5; sleep 300 & sleep 300", nodes=2, procs=2)
-    assert run.run(status=5) == 5
-    assert FAILED.fullmatch(run.err(3).strip()).groups() == ("3", "exited with status 5")
-    assert not any(FAILED.search(run.err(rank)) for rank in range(3)), "they were told to end"
-    run.act.until(lambda: not run.act.processes(), "no process is left")
-
-
 def test_sigterm_gives_time(job, act):
     run = job("sh", "-c", "trap 'echo saved; exit 9' TERM; echo ready; while :; do sleep 0.1; done")
     process = run.start()
@@ -390,45 +286,7 @@ def test_kill_of_the_process_that_the_service_knows(job, act):
     assert run.out() == "ready\nsaved\n"
 
 
-def test_kill_of_mpirun(job, act):
-    run = job("sh", "-c", "echo ready; sleep 300 & sleep 300", nodes=2, procs=2)
-    process = run.start()
-    act.until(lambda: all((run.folder / f"rank{r}.out").exists() and run.out(r) for r in range(4)), "all run")
-    process.terminate()
-    process.wait(20)
-    act.until(lambda: not act.processes(), "no process is left")
-
-
-def test_what_the_command_leaves_running_ends(job):
-    run = job("sh", "-c", "setsid sleep 300 & exit 0")
-    run.run()
-    assert not run.act.processes()
-    run.gone()
-
-
-@pytest.mark.parametrize("script, member", [("exit 4", "sleep_if_fail"), ("exit 0", "sleep_if_succeed")])
-def test_node_is_kept_until_the_end(job, act, script, member):
-    run = job("sh", "-c", f"echo over; {script}", **{member: True})
-    process = run.start()
-    act.until(lambda: "act: the node is kept for a look" in run.err(), "it says so")
-    assert process.poll() is None
-    process.terminate()
-    assert process.wait(20) == int(script.split()[1])
-    run.gone()
-
-
 # ---- several runs on one node
-
-
-def test_two_runs_at_once_on_one_node(job):
-    script = "echo start; echo $ACT_RUN_ID > mine; sleep 1; cat mine"
-    runs = [job("sh", "-c", script, procs=2), job("sh", "-c", script, procs=2)]
-    runs[1].env["TMPDIR"] = runs[0].env["TMPDIR"]
-    processes = [run.start() for run in runs]
-    assert [process.wait(60) for process in processes] == [0, 0]
-    for run in runs:
-        assert run.out(0) == run.out(1) == f"start\n{run.id}\n"
-        run.gone()
 
 
 def test_second_start_after_a_kill_begins_anew(job, act):

@@ -142,21 +142,6 @@ def test_every_case_of_the_unit_test(programs, server, scratch):
     assert server.sessions() > 10
 
 
-def test_package_is_brought_once(tool, server, scratch):
-    package = scratch / "package.zip"
-    package.write_bytes(os.urandom(2_000_000))
-    with tool() as site:
-        first = site.ask(f"create {package}")["id"]
-    kept, = (server.home / ".act/packages").iterdir()
-    before = kept.stat().st_mtime_ns
-    with tool() as site:
-        second = site.ask(f"create {package}")["id"]
-    assert kept.stat().st_mtime_ns == before
-    for run in (first, second):
-        assert (server.home / f".act/runs/{run}/package.zip").samefile(kept)
-    assert kept.read_bytes() == package.read_bytes()
-
-
 # ---- login shells
 
 

@@ -55,17 +55,6 @@ def test_resubmit_keeps_the_arguments(act):
     assert act.lines(second)[-1] == act.lines(first)[-1]
 
 
-def test_allreduce_over_two_ranks(act, two_ranks):
-    pytest.importorskip("mpi4py", reason="python3-mpi4py is not installed: scripts/install-deps")
-    act.write("sum.py", """
-from mpi4py import MPI
-world = MPI.COMM_WORLD
-print("sum", world.allreduce(10 ** world.Get_rank()), "of", world.Get_size())
-""")
-    run = act.finish("python3", "sum.py", before=("-n", "2"))
-    assert [act.lines(run, rank)[-1] for rank in (0, 1)] == ["sum 11 of 2"] * 2
-
-
 def test_environment_of_every_rank(act, two_ranks):
     act.cluster("aml", extra={"env": {"PLAIN": "a value with $DOLLAR and 'quotes'", "NUMBER": 0, "EMPTY": ""}})
     act.write("env.py", PRINT_ENV)
@@ -154,25 +143,6 @@ def test_a_starter_is_told_what_the_user_left_out(act, two_ranks):
     assert act.lines(own.out.strip()) == ["--nproc-per-node", "4", "--nnodes", "2", "--standalone", "train.py"]
 
 
-@pytest.mark.parametrize("command, status", [
-    (["true"], 0), (["false"], 1), (["sh", "-c", "exit 77"], 77), (["sh", "-c", "kill -TERM $$"], 143),
-    (["sh", "-c", "kill -KILL $$"], 137),
-])
-def test_exit_status(act, command, status):
-    run = act.finish(*command, before=("-n", "1"), status=status)
-    info = act.info(run)
-    assert info["state"] == ("Completed" if status == 0 else "Failed")
-    assert info["exit_status"] == status
-
-
-def test_the_first_failing_rank_is_recorded(act, two_ranks):
-    act.write("fail.sh", 'if [ "$RANK" = 1 ]; then echo rank one gives up; exit 9; fi; sleep 60')
-    run = act.finish("sh", "fail.sh", before=("-n", "2"), status=9)
-    info = act.info(run)
-    assert (info["state"], info["exit_status"], info["failed_rank"]) == ("Failed", 9, 1)
-    assert act.lines(run, 1)[-1] == "rank one gives up"
-
-
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_command_not_found(act, ranks):
     if ranks > os.cpu_count():
@@ -183,31 +153,10 @@ def test_command_not_found(act, ranks):
     assert "no-such-command" in act.log(run).decode() + info["reason"]
 
 
-def test_a_file_that_is_no_program(act):
-    (act.project / "link").symlink_to("plain.txt")
-    act.write("plain.txt", "not a program")
-    run = act.finish("./link", before=("-n", "1"), status=126)
-    assert act.state(run) == "Failed"
-
-
-def test_ranks_write_their_own_logs(act, two_ranks):
-    act.write("talk.sh", 'echo "out of $RANK"; echo "err of $RANK" >&2')
-    run = act.finish("sh", "talk.sh", before=("-n", "2"))
-    for rank in (0, 1):
-        assert sorted(act.lines(run, rank)) == [f"err of {rank}", f"out of {rank}"]
-
-
 def test_log_of_any_bytes(act):
     act.write("bytes.py", "import sys; sys.stdout.buffer.write(bytes(range(256)) * 1000 + b'no newline at the end')")
     run = act.finish("python3", "bytes.py", before=("-n", "1"))
     assert act.log(run) == bytes(range(256)) * 1000 + b"no newline at the end"
-
-
-def test_code_folders_and_working_folder(act):
-    act.write("deep/er/file.txt", "from the package\n")
-    act.write("tool.sh", "#!/bin/sh\necho tool; cat deep/er/file.txt\n").chmod(0o755)
-    run = act.finish("./tool.sh", before=("-n", "1"))
-    assert act.lines(run) == ["tool", "from the package"]
 
 
 def test_mapped_folders_are_there(act):
@@ -485,21 +434,6 @@ def everything_logged(act, run):
     return b"".join(p.read_bytes() for p in (act.project / f"assets/{run}").rglob("*") if p.is_file()).decode()
 
 
-def test_compile_script_runs_once_with_its_arguments(act, two_ranks):
-    act.write("compile.aml.sh", 'echo "compiled with $# words: $*" >> compiled.txt')
-    run = act.finish("cat", "compiled.txt", before=("-n", "2", "-ca", "--fast 'two words'"))
-    for rank in (0, 1):
-        assert act.lines(run, rank) == ["compiled with 2 words: --fast two words"]
-
-
-def test_failing_compile_script_fails_the_run(act):
-    act.write("compile.aml.sh", "echo the compiler is missing; exit 3")
-    run = act.finish("echo", "must not run", status=None)
-    assert act.state(run) == "Failed"
-    text = everything_logged(act, run)
-    assert "the compiler is missing" in text and "must not run" not in text
-
-
 FAKE_PYTHON = """#!/bin/sh
 case "$*" in *pip*install*) echo "$@" >> {log}; echo "{says}"; exit {status} ;; esac
 exec /usr/bin/python3 "$@"
@@ -538,15 +472,6 @@ def test_the_systems_python_takes_no_packages(act):
     act.write("requirements.txt", "\n# ours\n  einops")
     run = act.finish("true", status=1)
     assert "python3 -m venv" in act.run("why", run).out
-
-
-def test_failing_requirements_fail_the_run(act):
-    fake_pip(act, 1)
-    act.write("requirements.txt", "no-such-package\n")
-    run = act.finish("echo", "must not run", status=None)
-    assert act.state(run) == "Failed"
-    text = everything_logged(act, run)
-    assert "fake pip says hello" in text and "must not run" not in text
 
 
 # ---- the store is a service, and secrets stay secret

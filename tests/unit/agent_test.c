@@ -300,7 +300,7 @@ TEST(test_tail)
 
 TEST(test_tail_is_bounded)
 {
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
 
     for (int i = 0; i < 1000; i++)
         act_buf_addf(&text, "line %d\n", i);
@@ -324,7 +324,6 @@ TEST(test_tail_is_bounded)
     assert_int_equal(lines.n, 1);
     assert_int_equal(strlen(lines.v[0]), RECORD_LINES_BYTES);
     act_strv_release(&lines);
-    act_buf_release(&text);
 }
 
 TEST(test_record)

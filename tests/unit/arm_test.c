@@ -108,9 +108,8 @@ TEST(what_a_request_has)
     assert_ok(arm_do(f.arm, &put, &f.err), f.err);
     assert_null(put.response);
     arm_call_release(&put);
-    struct arm_call post = {.method = "POST", .what = "end 'x'", .url = act_strdup("/x")};
+    ACT_AUTO(arm_call) post = {.method = "POST", .what = "end 'x'", .url = act_strdup("/x")};
     assert_ok(arm_do(f.arm, &post, &f.err), f.err);
-    arm_call_release(&post);
 
     assert_non_null(strstr(asked(&f, 0), "client_secret=the"));
     assert_true(act_starts_with(asked(&f, 1), "GET /x?api-version=2024-10-01 HTTP/1.1\r\n"));
@@ -220,10 +219,9 @@ TEST(answers_are_bounded)
     struct fixture f;
 
     set_up(&f, answers, COUNT(answers));
-    struct arm_call call = {.method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .max_body = 16};
+    ACT_AUTO(arm_call) call = {.method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .max_body = 16};
     assert_true(arm_do(f.arm, &call, &f.err) < 0);
     assert_true(act_starts_with(act_error_text(&f.err), "cannot look at 'x'"));
-    arm_call_release(&call);
     tear_down(&f);
 }
 
@@ -387,7 +385,7 @@ TEST(all_pages)
         OK "{\"nodes\": [{\"n\": \"a\"}], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=1&api-version=v\"}",
         OK "{\"nodes\": [], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=2&api-version=v\"}",
         OK "{\"nodes\": [{\"n\": \"b\"}], \"nextLink\": null}"};
-    struct act_buf out = {0};
+    ACT_AUTO(act_buf) out = {0};
     struct fixture f;
 
     set_up(&f, answers, COUNT(answers));
@@ -396,7 +394,6 @@ TEST(all_pages)
     assert_true(act_starts_with(asked(&f, 1), "POST /x?api-version=v "));
     assert_true(act_starts_with(asked(&f, 2), "GET /x?$skip=1&api-version=v "));
     assert_true(act_starts_with(asked(&f, 3), "GET /x?$skip=2&api-version=v "));
-    act_buf_release(&out);
     tear_down(&f);
 }
 
@@ -404,13 +401,12 @@ TEST(pages_that_end_early)
 {
     static const char *const answers[] = {
         OK "{\"value\": [{\"n\": \"stop\"}, {\"n\": \"b\"}], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=1\"}"};
-    struct act_buf out = {0};
+    ACT_AUTO(act_buf) out = {0};
     struct fixture f;
 
     set_up(&f, answers, COUNT(answers));
     assert_ok(each(&f, false, &out), f.err);
     assert_string_equal(out.data, "stop");
-    act_buf_release(&out);
     tear_down(&f);
 }
 
@@ -456,13 +452,12 @@ static void note_progress(void *arg, const char *status, int percent)
 /* Sends a request and follows it; what was told is in told. */
 static int change(struct fixture *f, const char *method, int64_t timeout_s, struct act_buf *told, json_t **out)
 {
-    struct arm_call call = {.method = method, .what = "change 'x'", .url = act_strdup("/x"), .api_version = "v"};
+    ACT_AUTO(arm_call) call = {.method = method, .what = "change 'x'", .url = act_strdup("/x"), .api_version = "v"};
     int rc = arm_do(f->arm, &call, &f->err);
 
     *out = NULL;
     if (rc == 0)
         rc = arm_follow(f->arm, &call, timeout_s, note_progress, told, out, &f->err);
-    arm_call_release(&call);
     return rc;
 }
 
@@ -580,14 +575,13 @@ TEST(operations_table)
 TEST(an_operation_that_takes_too_long)
 {
     static const char *const answers[] = {"HTTP/1.1 201 Created\r\nRetry-After: 20\r\n" OPERATION "\r\n{}"};
-    struct act_buf told = {0};
+    ACT_AUTO(act_buf) told = {0};
     json_t *out;
     struct fixture f;
 
     set_up(&f, answers, COUNT(answers));
     assert_fails(change(&f, "PUT", 10, &told, &out), f.err, ACT_TIMEOUT, "it goes on at the service");
     assert_null(out);
-    act_buf_release(&told);
     tear_down(&f);
 }
 

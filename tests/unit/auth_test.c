@@ -117,7 +117,7 @@ TEST(string_to_sign_table)
 TEST(sign_sets_date_and_authorization)
 {
     static const char *const headers[] = {"x-ms-version: 2021-12-02", "Authorization: old", NULL};
-    struct http_call call = call_with("GET", "https://h.example/c/b", 0, headers);
+    ACT_AUTO(http_call) call = call_with("GET", "https://h.example/c/b", 0, headers);
     struct auth *auth = with_key();
     int64_t at, now = act_now_unix_s();
 
@@ -125,7 +125,7 @@ TEST(sign_sets_date_and_authorization)
     assert_true(act_time_from_http(http_header_get(&call.headers, "x-ms-date"), &at));
     assert_in_range(at, now + 3600, now + 3660);
     char *text = auth_string_to_sign(ACCOUNT, &call), *signature = auth_signature(auth, text);
-    char *wanted = act_sprintf("SharedKey " ACCOUNT ":%s", signature);
+    ACT_AUTOFREE char *wanted = act_sprintf("SharedKey " ACCOUNT ":%s", signature);
     assert_string_equal(http_header_get(&call.headers, "authorization"), wanted);
     assert_ok(auth_sign(auth, &call, -7200, &err), err);
     assert_string_not_equal(http_header_get(&call.headers, "authorization"), wanted);
@@ -133,8 +133,6 @@ TEST(sign_sets_date_and_authorization)
     assert_string_equal(call.url, "https://h.example/c/b");
     free(text);
     free(signature);
-    free(wanted);
-    http_call_release(&call);
     auth_free(auth);
 }
 
@@ -206,14 +204,13 @@ TEST(credentials_table)
 
 TEST(anonymous_leaves_the_request_alone)
 {
-    struct http_call call = call_with("GET", "https://h/c/b", 0, NULL);
+    ACT_AUTO(http_call) call = call_with("GET", "https://h/c/b", 0, NULL);
     struct auth *auth = NULL;
 
     assert_ok(auth_new("a", NULL, NULL, AUTH_ANONYMOUS, &auth, &err), err);
     assert_ok(auth_sign(auth, &call, 0, &err), err);
     assert_string_equal(call.url, "https://h/c/b");
     assert_int_equal(call.headers.n, 0);
-    http_call_release(&call);
     auth_free(auth);
 }
 

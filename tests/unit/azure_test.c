@@ -92,9 +92,8 @@ static void serve_one(int fd, size_t i)
         snprintf(server.upload, sizeof(server.upload), "%.*s", (int)strcspn(upload + 22, "\r"), upload + 22);
     if (!server.answers[i])
         return;
-    char *text = answer_text(server.answers[i]);
+    ACT_AUTOFREE char *text = answer_text(server.answers[i]);
     (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
-    free(text);
 }
 
 static void *serve(void *arg)
@@ -174,6 +173,28 @@ static int run_with(const char *sas, struct store_call *call, const char *const 
     run_with(NULL, call, (const char *const[]){__VA_ARGS__},                                                           \
              sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
+static void end_call(struct store_call *call)
+{
+    store_call_release(call);
+    forget_requests();
+}
+
+/* Fails unless rc is what row i says. */
+static void assert_row(size_t i, int rc, int wanted)
+{
+    if (rc != wanted)
+        fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
+}
+
+/* How many answers a row has; none is behind the last. */
+static size_t count_answers(const char *const *answers, size_t most)
+{
+    while (most && !answers[most - 1])
+        most--;
+    return most;
+}
+#define ANSWERS(row) count_answers((row).answers, COUNT((row).answers))
+
 static struct store_call call_of(enum store_op op, const char *key)
 {
     struct store_call call = {.op = op, .key = key};
@@ -242,16 +263,14 @@ TEST(test_get)
         call.get.sink = sink;
         call.get.sink_cap = rows[i].cap;
         int rc = run_with(NULL, &call, answers, rows[i].answer && !rows[i].second ? 1 : 2);
-        if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
+        assert_row(i, rc, rows[i].rc);
         assert_int_equal(call.get.got, rows[i].got);
         assert_int_equal(call.entry.size, rows[i].size);
         if (call.get.got)
             assert_memory_equal(sink, "0123456789" + call.get.offset, call.get.got);
         assert_has(server.requests[0], "GET /acct/cont/k HTTP/1.1\r\n");
         assert_has(server.requests[0], "\r\nx-ms-range: bytes=");
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -291,8 +310,7 @@ TEST(test_metadata)
         assert_string_equal(call.entry.etag, "\"0x8D\"");
         assert_string_equal(call.entry.md5, "XrY7u+Ae7tCTyyK7j1rNww==");
         assert_int_equal(call.entry.last_modified_s, 1795165200);
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 
     struct store_call call = call_of(STORE_HEAD, "k"); /* a folder is no object, unless asked for as one */
@@ -302,8 +320,7 @@ TEST(test_metadata)
     assert_ok(RUN(&call, "404 Not Found", "200 OK|Content-Length: 0|"), err);
     assert_string_equal(call.entry.key, "k/");
     assert_has(server.requests[1], "HEAD /acct/cont/k/ HTTP");
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 }
 
 /* ---- lists of blocks */
@@ -358,8 +375,7 @@ TEST(test_list_malformed)
         assert_has(act_error_text(&err), "cannot list 'cont/': unusable answer");
         assert_null(call.list.page.next);
         assert_int_equal(call.list.page.n, 0);
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -435,11 +451,8 @@ TEST(test_list_pages)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        size_t n = 0;
         int rc = 0;
-        while (n < COUNT(rows[i].answers) && rows[i].answers[n])
-            n++;
-        ACT_AUTOFREE char *keys = list_all(rows[i].prefix, rows[i].delimiter, rows[i].answers, n, &rc);
+        ACT_AUTOFREE char *keys = list_all(rows[i].prefix, rows[i].delimiter, rows[i].answers, ANSWERS(rows[i]), &rc);
         assert_int_equal(rc, rows[i].expected ? 0 : -ACT_FAIL);
         if (rows[i].expected && strcmp(keys, rows[i].expected) != 0)
             fail_msg("row %zu: '%s' is not '%s'", i, keys, rows[i].expected);
@@ -462,8 +475,7 @@ TEST(test_list_without_end)
             assert_string_equal(call.list.page.next, rows[i].next);
         else
             assert_non_null(strstr(act_error_text(&err), "without end"));
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -491,14 +503,12 @@ TEST(test_list_request)
     assert_int_equal(call.list.page.v[0].mtime_ns, 1700000000000000000);
     assert_int_equal(call.list.page.v[0].mode, 0750);
     assert_null(call.list.page.next);
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 
     call = call_of(STORE_LIST, ""); /* a marker that is not ours does no harm */
     call.list.marker = "||||,,|%zz,x,y";
     assert_ok(RUN(&call, LIST("", "")), err);
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 }
 
 /* ---- writing */
@@ -531,8 +541,7 @@ TEST(test_requests)
         assert_has(server.requests[0], pieces[i]);
     assert_has_not(server.requests[0], "act_upload");
     assert_has_not(server.requests[0], "\r\nIf-");
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 
     call = call_of(STORE_BLOCK, "k");
     for (size_t i = 0; i < 16; i++)
@@ -557,8 +566,7 @@ TEST(test_requests)
     assert_has_not(server.requests[0], "\r\nContent-MD5:");
     assert_has(server.requests[0], "<BlockList><Latest>AAECAwQFBgcICQoLDA0ODwAAAAA=</Latest>"
                                    "<Latest>AAECAwQFBgcICQoLDA0ODwAAAAE=</Latest></BlockList>");
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 }
 
 /* The next page is on its way while one is read; whoever asks for it gets it, asks for another, or does not. */
@@ -599,11 +607,10 @@ TEST(test_list_ahead)
 /* A store may go while a page is on its way that nobody waits for. */
 TEST(test_list_ahead_unwanted)
 {
-    struct store_call call = call_of(STORE_LIST, "");
+    ACT_AUTO(store_call) call = call_of(STORE_LIST, "");
 
     call.list.ahead = true;
     assert_ok(RUN(&call, LIST(BLOB("a"), "m1"), LIST(BLOB("b"), "m2")), err);
-    store_call_release(&call);
     forget_requests();
 }
 
@@ -619,14 +626,12 @@ TEST(test_list_kinds)
     assert_true(call.list.page.v[0].grows);
     assert_true(call.list.page.v[0].has_crc64 && call.list.page.v[0].crc64 == 0x8d29d5c3f6ea8ebe);
     assert_false(call.list.page.v[1].grows || call.list.page.v[1].has_crc64);
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 
     call = call_of(STORE_HEAD, "k");
     assert_ok(RUN(&call, "200 OK|Content-Length: 1|x-ms-blob-type: AppendBlob|"), err);
     assert_true(call.entry.grows);
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 }
 
 /* Of names with blocks alone, empty blobs and others, the first are leftovers. */
@@ -645,19 +650,16 @@ TEST(test_leftovers)
     assert_string_equal(call.list.page.v[0].key, "a");
     assert_int_equal(call.list.page.v[0].size, 12);
     assert_has(server.requests[0], "&include=metadata,uncommittedblobs&");
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 
     static const char *const empty[] = {LIST(EMPTY("a", ""), ""), "200 OK|Content-Length: 0|"};
     assert_ok(run_with(NULL, &call, empty, COUNT(empty)), err);
     assert_int_equal(call.list.page.n, 0);
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 
     static const char *const refused[] = {LIST(EMPTY("a", ""), ""), "403 F|"};
     assert_int_equal(run_with(NULL, &call, refused, COUNT(refused)), -ACT_DENIED);
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 }
 
 /* ---- checksums */
@@ -695,7 +697,7 @@ TEST(test_checksums)
 
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
         struct store_call call = call_of(i % 2 ? STORE_PUT : STORE_BLOCK, "k");
-        size_t row = i / 2, n = 0;
+        size_t row = i / 2, n = ANSWERS(rows[row]);
         struct store_sums sums = {0};
         struct store_data *data = i % 2 ? &call.put.data : &call.block.data;
         *data = (struct store_data){.bytes = "hello world",
@@ -703,11 +705,8 @@ TEST(test_checksums)
                                     .crc64 = rows[row].crc64 ? &crc64 : NULL,
                                     .md5 = rows[row].md5 ? "XrY7u+Ae7tCTyyK7j1rNww==" : NULL,
                                     .sums = i % 4 < 2 ? &sums : NULL};
-        while (n < COUNT(rows[row].answers) && rows[row].answers[n])
-            n++;
         int rc = run_with(NULL, &call, rows[row].answers, n);
-        if (rc != rows[row].rc)
-            fail_msg("row %zu: %d %s", row, rc, act_error_text(&err));
+        assert_row(row, rc, rows[row].rc);
         if (rc)
             assert_has(act_error_text(&err), "did not arrive as it was sent, 3 times");
         if (data->sums)
@@ -717,8 +716,7 @@ TEST(test_checksums)
             assert_has(server.requests[r], piece);
             assert_has_not(server.requests[r], strstr(piece, "crc64") ? "\r\nContent-MD5:" : "-crc64:");
         }
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -726,7 +724,7 @@ TEST(test_checksums)
 TEST(test_no_crc64)
 {
     static const char *const answers[] = {NO_CRC, "201 C|", "201 C|", "201 C|ETag: 1|"};
-    struct store_call block = call_of(STORE_BLOCK, "k"), commit = call_of(STORE_COMMIT, "k");
+    ACT_AUTO(store_call) block = call_of(STORE_BLOCK, "k"), commit = call_of(STORE_COMMIT, "k");
     const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
 
     start_server(answers, COUNT(answers));
@@ -743,8 +741,6 @@ TEST(test_no_crc64)
     assert_has(server.requests[2], MD5);
     assert_has(server.requests[3], "\r\nContent-MD5: ");
     assert_has(server.requests[3], "\r\nx-ms-meta-act_crc64: 8d29d5c3f6ea8ebe\r\n");
-    store_call_release(&block);
-    store_call_release(&commit);
     forget_requests();
 }
 
@@ -787,8 +783,7 @@ TEST(test_blocks)
             assert_int_equal(call.blocks.found[b].committed, rows[i].found[b][2]);
         }
         assert_has(server.requests[0], "GET /acct/cont/k?comp=blocklist&blocklisttype=all HTTP");
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -849,11 +844,9 @@ TEST(test_delete_many)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_deletion deletions[] = {{.key = "a b"}, {.key = "b", .if_match = "\"0x1\""}, {.key = "c"}};
         struct store_call call = call_of(STORE_DELETE_MANY, "");
-        size_t n = COUNT(rows[i].answers);
+        size_t n = ANSWERS(rows[i]);
         call.delete_many.v = deletions;
         call.delete_many.n = COUNT(deletions);
-        while (n && !rows[i].answers[n - 1])
-            n--;
         assert_ok(run_with(NULL, &call, rows[i].answers, n ? n : 3), err);
         for (size_t d = 0; d < COUNT(deletions); d++)
             if (deletions[d].rc != rows[i].rc[d])
@@ -882,7 +875,7 @@ TEST(test_delete_many_folders)
                                           "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|", "202 A|",
                                           "404 N|x-ms-error-code: BlobNotFound|"};
     struct store_deletion deletions[] = {{.key = "f/"}, {.key = "x"}};
-    struct store_call call = call_of(STORE_DELETE_MANY, "");
+    ACT_AUTO(store_call) call = call_of(STORE_DELETE_MANY, "");
 
     call.delete_many.v = deletions;
     call.delete_many.n = COUNT(deletions);
@@ -891,7 +884,6 @@ TEST(test_delete_many_folders)
     assert_int_equal(deletions[1].rc, 0);
     assert_has(server.requests[0], "\r\n\r\nDELETE /acct/cont/x?sv=1&sig=geheim HTTP/1.1\r\n");
     assert_has(server.requests[2], "DELETE /acct/cont/f?sv=1&sig=geheim HTTP");
-    store_call_release(&call);
     forget_requests();
 }
 
@@ -959,12 +951,10 @@ TEST(test_ambiguous)
         else
             call.delete.if_match = condition.if_match;
         int rc = run_with(NULL, &call, answers, n);
-        if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
+        assert_row(i, rc, rows[i].rc);
         if (rc == 0 && call.op != STORE_DELETE)
             assert_string_equal(call.entry.etag, "\"1\"");
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -975,7 +965,7 @@ TEST(test_real_folder)
                                           "409 C|x-ms-error-code: BlobAlreadyExists|",
                                           "200 OK|x-ms-meta-hdi_isfolder: true|ETag: 2|",
                                           "409 C|x-ms-error-code: DirectoryIsNotEmpty|", "200 OK|ETag: 3|"};
-    struct store_call call = call_of(STORE_PUT, "a/b/");
+    ACT_AUTO(store_call) call = call_of(STORE_PUT, "a/b/");
 
     call.put.attr.kind = STORE_FOLDER;
     call.put.attr.mode = 0700;
@@ -987,7 +977,6 @@ TEST(test_real_folder)
     assert_has(server.requests[4], "\r\nx-ms-meta-permissions: 16832\r\n");
     assert_has(server.requests[4], "\r\nIf-Match: \"2\"\r\n");
     assert_has_not(server.requests[4], "hdi_isfolder");
-    store_call_release(&call);
     forget_requests();
 }
 
@@ -1043,8 +1032,7 @@ TEST(test_errors)
         assert_string_equal(act_error_text(&err), text);
         assert_int_equal(rc, rows[i].rc);
         assert_int_equal(err.http_status, atoi(rows[i].answer));
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -1071,8 +1059,7 @@ TEST(test_clock)
     ACT_AUTOFREE char *text = act_strndup(date + 13, strcspn(date + 13, "\r"));
     assert_true(act_time_from_http(text, &sent));
     assert_true(sent - act_now_unix_s() > 7000 && sent - act_now_unix_s() < 7400);
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 
     assert_int_equal(RUN(&call, refusal, refusal), -ACT_DENIED); /* once */
     forget_requests();
@@ -1146,13 +1133,10 @@ TEST(test_copy)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_COPY, "k");
-        size_t n = 0;
+        size_t n = ANSWERS(rows[i]);
         call.copy.source = "a b";
-        for (size_t a = 0; a < COUNT(rows[i].answers); a++)
-            n = rows[i].answers[a] ? a + 1 : n;
         int rc = run_with(NULL, &call, rows[i].answers, n);
-        if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
+        assert_row(i, rc, rows[i].rc);
         if (rc)
             assert_has(act_error_text(&err), rows[i].text);
         else
@@ -1160,16 +1144,14 @@ TEST(test_copy)
         assert_has(server.requests[0], "\r\nx-ms-requires-sync: true\r\n");
         assert_has(server.requests[0], "\r\nx-ms-copy-source: http://127.0.0.1:");
         assert_has(server.requests[0], "/acct/cont/a%20b?sv=");
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 
     struct store_call call = call_of(STORE_COPY, "k");
     call.copy.source = "s";
     assert_ok(run_with("?sv=1&sig=a%2Fb", &call, rows[0].answers, 1), err);
     assert_has(server.requests[0], "/acct/cont/s?sv=1&sig=a%2Fb\r\n");
-    store_call_release(&call);
-    forget_requests();
+    end_call(&call);
 }
 
 TEST(test_put_from)
@@ -1210,8 +1192,7 @@ TEST(test_put_from)
         else
             call.block_from = (struct store_block_from){.source = source, .offset = 7, .len = 3};
         int rc = RUN(&call, rows[i / 2].answer);
-        if (rc != rows[i / 2].rc)
-            fail_msg("row %zu: %d %s", i / 2, rc, act_error_text(&err));
+        assert_row(i / 2, rc, rows[i / 2].rc);
         if (rc) {
             assert_has(act_error_text(&err), rows[i / 2].text);
             assert_has_not(act_error_text(&err), "geheim");
@@ -1223,8 +1204,7 @@ TEST(test_put_from)
         assert_has_not(server.requests[0], "content-crc64");
         assert_has(server.requests[0],
                    i % 2 ? "\r\nx-ms-blob-type: BlockBlob\r\n" : "\r\nx-ms-source-range: bytes=7-9\r\n");
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -1235,7 +1215,7 @@ TEST(test_commit_from)
         "Content-MD5: XrY7u+Ae7tCTyyK7j1rNww==|x-ms-meta-color: red|x-ms-meta-mtime: 2001-01-01T00:00:00Z|"
         "x-ms-meta-act_upload: theirs|x-ms-blob-type: BlockBlob|",
         "201 C|ETag: 7|", "200 OK|ETag: \"0x2\"|", "404 N|x-ms-error-code: BlobNotFound|"};
-    struct store_call call = call_of(STORE_COMMIT, "k");
+    ACT_AUTO(store_call) call = call_of(STORE_COMMIT, "k");
 
     start_server(answers, COUNT(answers));
     struct store *store = open_store(NULL);
@@ -1267,7 +1247,6 @@ TEST(test_commit_from)
         assert_has(server.requests[1], pieces[i]);
     assert_has_not(server.requests[1], "theirs");
     assert_has_not(server.requests[1], "x-ms-blob-type");
-    store_call_release(&call);
     forget_requests();
 }
 
@@ -1302,22 +1281,18 @@ TEST(test_fit_ids)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_BLOCK, "k");
-        size_t n = 0;
+        size_t n = ANSWERS(rows[i]);
         for (size_t b = 0; b < 16; b++)
             call.block.upload_id.bytes[b] = (uint8_t)b;
         call.block.index = 2;
         call.block.data.bytes = "x";
         call.block.data.len = 1;
-        while (n < COUNT(rows[i].answers) && rows[i].answers[n])
-            n++;
         int rc = run_with(NULL, &call, rows[i].answers, n);
-        if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
+        assert_row(i, rc, rows[i].rc);
         if (rc)
             assert_has(act_error_text(&err), "another program's upload are in the way");
         assert_has(server.requests[n - 1], rows[i].last);
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -1343,12 +1318,9 @@ TEST(test_clear)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_CLEAR, "k");
-        size_t n = 0;
-        for (size_t a = 0; a < COUNT(rows[i].answers); a++)
-            n = rows[i].answers[a] ? a + 1 : n;
+        size_t n = ANSWERS(rows[i]);
         int rc = run_with(NULL, &call, rows[i].answers, n);
-        if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
+        assert_row(i, rc, rows[i].rc);
         if (rc) {
             assert_has(act_error_text(&err), rows[i].error);
         } else {
@@ -1356,8 +1328,7 @@ TEST(test_clear)
             assert_has(server.requests[n - 1], "DELETE /acct/cont/k HTTP");
             assert_has(server.requests[n - 1], "\r\nIf-Match: \"0x7\"\r\n");
         }
-        store_call_release(&call);
-        forget_requests();
+        end_call(&call);
     }
 }
 
@@ -1435,8 +1406,7 @@ TEST(where_credentials_go)
                                               .file = "a.yaml"};
         struct store *store = NULL;
         int rc = store_azure_open(http, &options, &store, &err);
-        if (rc != rows[i].rc)
-            fail_msg("row %zu: %d", i, rc);
+        assert_row(i, rc, rows[i].rc);
         if (rc == -ACT_DENIED)
             assert_has(act_error_text(&err), "'endpoint' of 'a.yaml'");
         if (rc == 0 && store_can(store, STORE_PUT_FROM) != rows[i].copies)

@@ -130,7 +130,7 @@ static void end(struct bed *b)
 TEST(a_job)
 {
     struct bed b;
-    struct run_spec spec;
+    ACT_AUTO(run_spec) spec = {0};
     struct run_status status;
 
     prepare(&b, "aml");
@@ -142,7 +142,6 @@ TEST(a_job)
     assert_true(spec.nodes == 2 && spec.procs_per_node == 4 && spec.gpus_per_node == 4);
     assert_int_equal(spec.n_env, 1);
     assert_null(spec.package_key);
-    run_spec_release(&spec);
 
     CODEC_AUTOJSON json_t *job = fixture("job");
     azureml_read_run(json_object_get(job, "properties"), &status);

@@ -36,7 +36,7 @@ TEST(error_keeps_cause_and_context)
 /* Of a long name the middle goes; never a part of a character. */
 TEST(error_keeps_the_cause_of_what_it_cuts)
 {
-    struct act_buf name = {0};
+    ACT_AUTO(act_buf) name = {0};
 
     for (int i = 0; i < 1700; i++)
         act_buf_adds(&name, "\xe4\xb8\xad");
@@ -47,7 +47,6 @@ TEST(error_keeps_the_cause_of_what_it_cuts)
     assert_non_null(strstr(act_error_text(&err), "\xe4\xb8\xad..."));
     assert_true(act_utf8_valid(act_error_text(&err), strlen(act_error_text(&err))));
     assert_true(act_utf8_valid(err.brief, strlen(err.brief)));
-    act_buf_release(&name);
 }
 
 TEST(long_error_is_a_plain_value)
@@ -208,8 +207,8 @@ TEST(nearest_finds_slips_only)
 
 TEST(buffers_and_vectors_grow)
 {
-    struct act_buf b = {0};
-    struct act_strv v = {0};
+    ACT_AUTO(act_buf) b = {0};
+    ACT_AUTO(act_strv) v = {0};
 
     for (int i = 0; i < 1000; i++) {
         act_buf_addf(&b, "%d,", i % 10);
@@ -222,8 +221,6 @@ TEST(buffers_and_vectors_grow)
     assert_string_equal(v.v[999], "999");
     assert_null(v.v[1000]);
     assert_true(act_strv_has(&v, "123"));
-    act_buf_release(&b);
-    act_strv_release(&v);
 }
 
 TEST(vectors_grow_and_shrink)
@@ -465,7 +462,7 @@ TEST(copy_and_remove_tree)
 
 TEST(lock_excludes)
 {
-    char *path = act_path_join(scratch, "lock");
+    ACT_AUTOFREE char *path = act_path_join(scratch, "lock");
     int a = act_lock(path, true, &err);
 
     assert_true(a >= 0);
@@ -474,7 +471,6 @@ TEST(lock_excludes)
     a = act_lock(path, false, &err);
     assert_true(a >= 0);
     close(a);
-    free(path);
 }
 
 TEST(digests_of_known_texts)

@@ -7,18 +7,15 @@
 /* Parses words separated by '|'. */
 static int parse(const char *words, struct cli *cli, struct act_error *e)
 {
-    struct act_strv argv = {0};
-    char *copy = act_strdup(words);
+    ACT_AUTO(act_strv) argv = {0};
+    ACT_AUTOFREE char *copy = act_strdup(words);
 
     *cli = (struct cli){0};
     cli_options_init(&cli->options);
     act_strv_push(&argv, "a");
     for (char *rest = copy, *word; *words && (word = strsep(&rest, "|"));)
         act_strv_push(&argv, word);
-    int rc = cli_parse((int)argv.n, argv.v, cli, e);
-    act_strv_release(&argv);
-    free(copy);
-    return rc;
+    return cli_parse((int)argv.n, argv.v, cli, e);
 }
 
 TEST(verbs_and_their_words)
@@ -534,7 +531,7 @@ TEST(tables_fit_the_terminal)
             "aml_17_0a  Running\n"
             "aml_17_0b  Failed\n"},
     };
-    struct act_strv table = {0};
+    ACT_AUTO(act_strv) table = {0};
 
     for (size_t i = 0; i < COUNT(cells); i++)
         act_strv_push(&table, cells[i]);
@@ -544,7 +541,6 @@ TEST(tables_fit_the_terminal)
     }
     ACT_AUTOFREE char *coloured = table_text(&table, 30, true);
     assert_non_null(strstr(coloured, "  \033[31mFailed\033[0m   sh\n"));
-    act_strv_release(&table);
 }
 
 /* Wide characters, marks, emoji, what a terminal shows as '?', bytes that are not UTF-8: cut anywhere. */

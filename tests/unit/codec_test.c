@@ -50,26 +50,24 @@ TEST(json_refuses)
 
 TEST(json_depth_is_bounded)
 {
-    char *text = malloc(100000);
+    ACT_AUTOFREE char *text = malloc(100000);
     json_t *value;
 
     memset(text, '[', 100000);
     assert_int_equal(codec_json_parse(text, 100000, "t", &value, &err), -ACT_FAIL);
-    free(text);
 }
 
 TEST(json_files)
 {
     char dir[] = "/tmp/codec-test-XXXXXX";
     CODEC_AUTOJSON json_t *value = json_pack("{s:i, s:[]}", "z", 1, "a"), *again = NULL;
-    char *text = NULL;
+    ACT_AUTOFREE char *text = NULL;
 
     assert_non_null(mkdtemp(dir));
     ACT_AUTOFREE char *path = act_sprintf("%s/x.json", dir);
     assert_ok(codec_json_write(path, value, 0600, &err), err);
     assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
     assert_string_equal(text, "{\n  \"z\": 1,\n  \"a\": []\n}\n");
-    free(text);
     assert_ok(codec_json_read(path, 100, &again, &err), err);
     assert_true(json_equal(value, again));
     json_decref(again);
@@ -401,7 +399,7 @@ TEST(yaml_merges)
 {
     struct yaml *base = parse("a: 1\nm: {x: 1, y: {z: 1}}\nl: [1, 2]\n");
     struct yaml *over = NULL;
-    struct act_buf out = {0};
+    ACT_AUTO(act_buf) out = {0};
 
     static const char text[] = "m: {y: {w: 2}, x: 3}\nl: [9]\nn: 5\na: {b: 1}\n";
     assert_ok(yaml_parse(text, strlen(text), "over", &over, &err), err);
@@ -414,7 +412,6 @@ TEST(yaml_merges)
     assert_string_equal(yaml_get(base, "m")->file, "t");
     yaml_error(yaml_get(base, "q"), &err, "bad");
     assert_string_equal(act_error_text(&err), "mine: bad");
-    act_buf_release(&out);
     yaml_tree_free(base);
 }
 
@@ -541,7 +538,7 @@ static int count_end(void *arg, const char *path, const char *text, struct act_e
 /* Longer than what expat is fed at once. */
 TEST(xml_long_document)
 {
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
     size_t bytes = 0;
 
     act_buf_adds(&text, "<a>");
@@ -550,7 +547,6 @@ TEST(xml_long_document)
     act_buf_adds(&text, "</a>");
     assert_ok(xml_parse(text.data, text.len, "t", &(struct xml_handler){.end = count_end}, &bytes, &err), err);
     assert_int_equal(bytes, 900000);
-    act_buf_release(&text);
 }
 
 TEST_MAIN(NULL, NULL)

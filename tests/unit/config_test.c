@@ -127,7 +127,7 @@ static char *capture_end(void)
 TEST(reads_the_sample)
 {
     static const char *const options[] = {"-x", "\\*src/one/\\*", "-x", "\\*src/two/\\*"};
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     capture_begin();
     int rc = load(PROJECT, NULL, &c);
@@ -166,7 +166,6 @@ TEST(reads_the_sample)
     assert_int_equal(c.zip_options.n, 4);
     for (size_t i = 0; i < 4; i++)
         assert_string_equal(c.zip_options.v[i], options[i]);
-    config_release(&c);
 }
 
 TEST(reads_every_key)
@@ -180,7 +179,7 @@ TEST(reads_every_key)
                                       "LINES=a\nb",
                                       "MY_API_TOKEN=env-secret-word",
                                       "DATA_URL=https://x.example.org/?sv=1&sig=env-secret-sig"};
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     assert_ok(load(PROJECT, "full", &c), err);
     assert_string_equal(c.platform, "itp");
@@ -221,12 +220,11 @@ TEST(reads_every_key)
     assert_int_equal(c.zip_options.n, 3);
     assert_string_equal(c.zip_options.v[2], "-9");
     assert_string_equal(c.compile_args, "--fast --with \"x y\"");
-    config_release(&c);
 }
 
 TEST(reads_other_spellings)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     capture_begin();
     int rc = load(PROJECT, "other", &c);
@@ -242,7 +240,6 @@ TEST(reads_other_spellings)
     assert_string_equal(c.experiment_name, "tester");
     ACT_AUTOFREE char *account = act_sprintf("%s/account.yaml", dir);
     assert_string_equal(c.code.account_file, account);
-    config_release(&c);
 }
 
 TEST(reads_platforms_and_bases)
@@ -270,11 +267,10 @@ TEST(reads_platforms_and_bases)
 
 TEST(looks_upwards)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     assert_ok(load(PROJECT "/src/deep", "full", &c), err);
     assert_string_equal(c.project_root, PROJECT);
-    config_release(&c);
 }
 
 TEST(variable_names_the_file)
@@ -330,14 +326,13 @@ TEST(lists_clusters)
 
 TEST(link_names_the_cluster)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
     ACT_AUTOFREE char *link = act_path_join(project, "aux_data/aml/aml.yaml");
 
     put("aux_data/aml/eu.yaml", "platform: slurm\n");
     assert_int_equal(symlink("eu.yaml", link), 0);
     assert_ok(load(project, NULL, &c), err);
     assert_string_equal(c.cluster, "eu");
-    config_release(&c);
 }
 
 /* -- the built-in cluster -- */
@@ -382,14 +377,13 @@ TEST(built_in_cluster)
 
 TEST(home_bounds_the_project)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
     ACT_AUTOFREE char *git = act_sprintf("%s/.git", dir);
 
     setenv("HOME", project, 1);
     assert_ok(act_mkdir_all(git, 0755, &err), err);
     assert_ok(load(project, NULL, &c), err);
     assert_string_equal(c.project_root, project);
-    config_release(&c);
 }
 
 TEST(local_files_get_built_in_rows)
@@ -420,7 +414,7 @@ TEST(local_files_get_built_in_rows)
 
 static void expect_num_gpu(const struct config_request *request, int64_t value, const char *origin)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     assert_ok(config_load(request, &c, &err), err);
     assert_int_equal(c.num_gpu, value);
@@ -428,7 +422,6 @@ static void expect_num_gpu(const struct config_request *request, int64_t value, 
     const json_t *row = json_object_get(all, "num_gpu");
     assert_string_equal(codec_json_str(row, "origin", "none"), origin);
     assert_int_equal(codec_json_int(row, "value", -1), value);
-    config_release(&c);
 }
 
 TEST(precedence)
@@ -439,7 +432,7 @@ TEST(precedence)
                                                        {"compile_args", "a: [b", "-ca"},
                                                        {"docker.image", "x:1", "--image"}};
     struct config_request request = {.start_dir = project};
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     put_cluster("platform: slurm\n");
     expect_num_gpu(&request, -1, "default");
@@ -458,12 +451,11 @@ TEST(precedence)
     assert_string_equal(c.docker.image, "x:1");
     assert_int_equal(c.env.n, 2);
     assert_string_equal(c.env.v[1], "B=2");
-    config_release(&c);
 }
 
 TEST(environment_keys)
 {
-    struct config c;
+    struct config c = {0};
 
     put_cluster("platform: slurm\n");
     setenv("ACT_EXPERIMENT_NAME", "null", 1);
@@ -612,7 +604,7 @@ TEST(refuses_workspace_files)
         {"[]", "w.json: must be an object"},
         {"{\"workspace_name\": 1}", "w.json: 'workspace_name' must be text"},
     };
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     put_cluster("aml_config: w.json\n");
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -622,13 +614,12 @@ TEST(refuses_workspace_files)
     put_cluster("aml_config: no.json\nplatform: slurm\n"); /* which needs none */
     assert_ok(load(project, NULL, &c), err);
     assert_null(c.workspace.workspace_name);
-    config_release(&c);
 }
 
 TEST(unreadable_files)
 {
     struct config c;
-    struct act_buf huge = {0};
+    ACT_AUTO(act_buf) huge = {0};
     ACT_AUTOFREE char *path = put_mode("aux_data/aml/aml.yaml", "a: 1\n", 0);
 
     if (geteuid() != 0)
@@ -643,12 +634,11 @@ TEST(unreadable_files)
     put_cluster(huge.data);
     assert_true(load(project, NULL, &c) < 0);
     assert_contains(act_error_text(&err), "larger than");
-    act_buf_release(&huge);
 }
 
 TEST(unknown_keys_warn)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     put_cluster("platform: slurm\nnum_gpus: 3\ndocker:\n  imagee: x\nfrobnicate: 1\n"
                 "config_param: {data_foldr: x, d_folder: {azure_blob_config_file: a, path: b, pth: c}}\n");
@@ -661,21 +651,18 @@ TEST(unknown_keys_warn)
     assert_contains(said, "aux_data/aml/aml.yaml:5:1: unknown key 'frobnicate'\n");
     assert_contains(said, ":6:16: unknown key 'data_foldr' in 'config_param'");
     assert_contains(said, "unknown key 'pth'; did you mean 'path'?");
-    config_release(&c);
 }
 
 /* -- accounts -- */
 
 static int load_account(const char *text, struct config_account *out)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     put("a.yaml", text);
     put_cluster("platform: slurm\nconfig_param:\n  data_folder: {azure_blob_config_file: a.yaml, path: x}\n");
     assert_ok(load(project, NULL, &c), err);
-    int rc = config_account(&c, folder(&c, "data"), out, &err);
-    config_release(&c);
-    return rc;
+    return config_account(&c, folder(&c, "data"), out, &err);
 }
 
 TEST(reads_accounts)
@@ -766,7 +753,7 @@ TEST(refuses_accounts)
 
 TEST(missing_accounts)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
     struct config_account a;
 
     put_cluster("platform: k8s\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
@@ -777,7 +764,6 @@ TEST(missing_accounts)
     assert_null(c.code.path);
     assert_fails(config_account(&c, &c.code, &a, &err), err, ACT_CONFIG,
                  "aux_data/aml/aml.yaml: no 'code_path' in 'config_param'");
-    config_release(&c);
 }
 
 TEST(secrets_from_the_environment)
@@ -897,7 +883,7 @@ TEST(shows_values_and_origins)
 
 TEST(shows_every_key)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     assert_ok(load(project, NULL, &c), err);
     CODEC_AUTOJSON json_t *all = config_show(&c);
@@ -911,7 +897,6 @@ TEST(shows_every_key)
     }
     expect_row(all, "config_param.data_folder.azure_blob_config_file", "\"built-in\"", "default");
     expect_row(all, "gpu_per_node", "null", "default");
-    config_release(&c);
 }
 
 TEST(no_secret_comes_out)
@@ -939,7 +924,7 @@ TEST(no_secret_comes_out)
 
 TEST(resolved_is_nested)
 {
-    struct config c;
+    ACT_AUTO(config) c = {0};
 
     assert_ok(load(PROJECT, "full", &c), err);
     CODEC_AUTOJSON json_t *all = config_resolved(&c);
@@ -949,7 +934,6 @@ TEST(resolved_is_nested)
     const json_t *rows = json_object_get(all, "config_param");
     assert_string_equal(codec_json_str(json_object_get(rows, "models_folder"), "path", ""), "models");
     assert_string_equal(codec_json_str(json_object_get(rows, "code_path"), "path", ""), "short/code.zip");
-    config_release(&c);
 }
 
 /* -- check -- */
@@ -1099,14 +1083,13 @@ static size_t count_properties(const json_t *schema)
 
 static void compare_choices(const struct config_key *key, const json_t *property)
 {
-    struct act_buf choices = {0};
+    ACT_AUTO(act_buf) choices = {0};
     size_t i;
     json_t *choice;
 
     json_array_foreach(json_object_get(property, "enum"), i, choice) if (json_is_string(choice))
         act_buf_addf(&choices, "%s%s", i ? "|" : "", json_string_value(choice));
     assert_string_equal(choices.data ? choices.data : "", key->choices ? key->choices : "");
-    act_buf_release(&choices);
 }
 
 static void compare_default(const struct config_key *key, const json_t *property)

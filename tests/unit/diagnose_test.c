@@ -25,7 +25,7 @@ static struct diagnose *open_text(const char *text)
 static char *codes_of(const struct diagnose *d, enum diagnose_where where, const char *text, size_t len, size_t piece)
 {
     struct diagnose_scan *scan = diagnose_scan_new(d, where);
-    struct diagnose_hits hits;
+    ACT_AUTO(diagnose_hits) hits = {0};
     struct act_buf codes = {0};
 
     for (size_t i = 0; i < len; i += piece)
@@ -33,7 +33,6 @@ static char *codes_of(const struct diagnose *d, enum diagnose_where where, const
     diagnose_scan_end(scan, &hits);
     for (size_t i = 0; i < hits.n; i++)
         act_buf_addf(&codes, "%s%s", i ? " " : "", hits.v[i].rule->id);
-    diagnose_hits_release(&hits);
     return act_buf_steal(&codes);
 }
 
@@ -154,7 +153,7 @@ TEST(rules_count_and_look_back)
 {
     struct diagnose *d = open_text(FILE_OF RULE("often", "patterns: [busy 100], unless: [busy 1000], times: 3") RULE(
         "after", "patterns: [crash], after: barrier") RULE("alone", "patterns: [crash], not_after: barrier"));
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
 
     expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\n", "");
     expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nx\nbusy 100\nbusy 100\n", "often");
@@ -171,7 +170,6 @@ TEST(rules_count_and_look_back)
     text.data[8] = 'L'; /* still 100 lines between them */
     text.data[12] = ' ';
     expect(d, DIAGNOSE_OTHER_RANK, text.data, "after");
-    act_buf_release(&text);
     diagnose_free(d);
 }
 
@@ -192,7 +190,7 @@ TEST(hits_are_the_last_line)
     diagnose_hits_release(&hits);
 
     /* a line without an end, ten times as long as a piece, made to keep an expression busy */
-    struct act_buf big = {0};
+    ACT_AUTO(act_buf) big = {0};
     for (int i = 0; i < 10 * DIAGNOSE_LINE; i++)
         act_buf_addc(&big, "abc"[i % 3]);
     act_buf_adds(&big, "odd");
@@ -202,7 +200,6 @@ TEST(hits_are_the_last_line)
     assert_int_equal(hits.lines, 11);
     assert_int_equal(hits.n, 1);
     diagnose_hits_release(&hits);
-    act_buf_release(&big);
     diagnose_free(d);
 }
 
@@ -340,7 +337,7 @@ TEST(samples_of_logs)
 {
     static const char dir[] = TEST_DATA "/fixtures/diagnosis";
     struct diagnose *d = open_builtin();
-    struct act_strv seen = {0};
+    ACT_AUTO(act_strv) seen = {0};
     DIR *folder = opendir(dir);
 
     assert_non_null(folder);
@@ -359,7 +356,6 @@ TEST(samples_of_logs)
     for (size_t i = 0; i < diagnose_count(d); i++)
         if (!act_strv_has(&seen, diagnose_rule(d, i)->id))
             fail_msg("no sample for the rule '%s'", diagnose_rule(d, i)->id);
-    act_strv_release(&seen);
     diagnose_free(d);
 }
 

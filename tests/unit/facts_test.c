@@ -59,8 +59,8 @@ static void resubmit(int code)
                              .nodes = 1,
                              .procs_per_node = 1,
                              .created_unix_s = act_now_unix_s()};
-    struct run_spec second;
-    struct flow_run old = {.status = fake.status};
+    ACT_AUTO(run_spec) second = {0};
+    ACT_AUTO(flow_run) old = {.status = fake.status};
     struct platform *platform;
 
     fake.fail_submit = 0;
@@ -74,8 +74,6 @@ static void resubmit(int code)
     fake.did[0] = '\0';
     int rc = flow_resubmit(&flow, &old, &flow, &flow, false, &second, &err);
     assert_int_equal(rc, -code);
-    run_spec_release(&second);
-    flow_run_release(&old);
 }
 
 TEST(what_may_be_refused_comes_first)

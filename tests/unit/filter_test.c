@@ -66,13 +66,12 @@ static bool takes(struct filter *filter, const char *path)
 
 static char *taken(struct filter *filter, const char *paths)
 {
-    struct act_strv words = words_of(paths);
+    ACT_AUTO(act_strv) words = words_of(paths);
     struct act_buf out = {0};
 
     for (size_t i = 0; i < words.n; i++)
         if (takes(filter, words.v[i]))
             act_buf_addf(&out, "%s%s", out.len ? " " : "", words.v[i]);
-    act_strv_release(&words);
     return act_buf_steal(&out);
 }
 
@@ -161,22 +160,20 @@ TEST(patterns_that_can_match_nothing_are_named)
             fail_msg("row %zu: %d '%s'", i, err.code, act_error_text(&err));
         assert_null(filter);
     }
-    struct act_strv words = words_of(good);
+    ACT_AUTO(act_strv) words = words_of(good);
     for (size_t i = 0; i < words.n; i++)
         filter_free(new_filter(&(struct texts){"", words.v[i], ""}));
-    act_strv_release(&words);
 }
 
 TEST(a_missing_file_is_an_error)
 {
-    struct act_strv files = {0};
+    ACT_AUTO(act_strv) files = {0};
     struct filter_options options = {.files = &files};
     struct filter *filter;
 
     act_strv_push(&files, "/nonexistent/rules");
     assert_int_equal(filter_new(&options, &filter, &err), -ACT_NOT_FOUND);
     assert_string_equal(act_error_text(&err), "cannot read '/nonexistent/rules': No such file or directory");
-    act_strv_release(&files);
 }
 
 TEST(without_patterns_everything_is_taken)
@@ -286,7 +283,7 @@ static char *random_rules(unsigned *seed)
 static char *usable_rules(const char *text)
 {
     ACT_AUTOFREE char *file = write_rules(text);
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
     struct act_buf b = {0};
 
     assert_ok(filter_read_lines(file, &lines, &err), err);
@@ -297,7 +294,6 @@ static char *usable_rules(const char *text)
             act_buf_addf(&b, "%s\n", lines.v[i]);
         filter_pattern_release(&pattern);
     }
-    act_strv_release(&lines);
     return act_buf_steal(&b);
 }
 
@@ -312,7 +308,7 @@ static int in_dir(const char *command)
 static void make_world(const struct act_strv *paths)
 {
     ACT_AUTOFREE char *list = act_path_join(dir, "paths");
-    struct act_buf b = {0};
+    ACT_AUTO(act_buf) b = {0};
 
     assert_int_equal(in_dir("git init -q world"), 0);
     for (size_t i = 0; i < paths->n; i++) {
@@ -326,7 +322,6 @@ static void make_world(const struct act_strv *paths)
             put(full, "", 0);
     }
     put(list, b.data, b.len);
-    act_buf_release(&b);
 }
 
 /* Without the slash of a folder: behind that git sees an empty name. */
@@ -359,7 +354,7 @@ static struct act_strv ask_git(const char *rules)
 TEST(agrees_with_git)
 {
     enum { ROUNDS = 300 };
-    struct act_strv paths = {0};
+    ACT_AUTO(act_strv) paths = {0};
     unsigned seed = 7;
 
     if (system("git --version >/dev/null 2>&1") != 0)
@@ -380,14 +375,13 @@ TEST(agrees_with_git)
         filter_free(filter);
         act_strv_release(&ignored);
     }
-    act_strv_release(&paths);
 }
 
 /* What is kept of the last path never changes an answer. */
 TEST(order_does_not_matter)
 {
     enum { ROUNDS = 200, ASKED = 100 };
-    struct act_strv paths = {0};
+    ACT_AUTO(act_strv) paths = {0};
     unsigned seed = 11;
 
     list_world("", 3, &paths);
@@ -405,7 +399,6 @@ TEST(order_does_not_matter)
         }
         filter_free(all);
     }
-    act_strv_release(&paths);
 }
 
 TEST_MAIN(NULL, NULL)

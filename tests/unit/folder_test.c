@@ -125,7 +125,7 @@ static int put(const char *key, const void *data, size_t len)
 /* Begins the upload; a bit for each block that is there. What is there must be right. */
 static unsigned blocks_of(const char *key, const struct store_upload_id *upload)
 {
-    struct store_call call = call_of(STORE_BLOCKS, key, upload);
+    ACT_AUTO(store_call) call = call_of(STORE_BLOCKS, key, upload);
     unsigned seen = 0;
 
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -137,7 +137,6 @@ static unsigned blocks_of(const char *key, const struct store_upload_id *upload)
         assert_int_equal(call.blocks.found[i].crc64, act_crc64(0, t.data + index * BLOCK, len));
         seen |= 1U << index;
     }
-    store_call_release(&call);
     return seen;
 }
 
@@ -174,16 +173,15 @@ static struct act_strv files_with(const char *piece)
 
 static void assert_files(const char *piece, size_t n)
 {
-    struct act_strv names = files_with(piece);
+    ACT_AUTO(act_strv) names = files_with(piece);
 
     assert_int_equal(names.n, n);
-    act_strv_release(&names);
 }
 
 /* The path of the only file whose name ends so, after ".act-part-". */
 static char *only_file(const char *suffix)
 {
-    struct act_strv names = files_with(".act-part-");
+    ACT_AUTO(act_strv) names = files_with(".act-part-");
     char *path = NULL;
 
     for (size_t i = 0; i < names.n; i++)
@@ -192,7 +190,6 @@ static char *only_file(const char *suffix)
             path = in_root(names.v[i]);
         }
     assert_non_null(path);
-    act_strv_release(&names);
     return path;
 }
 
@@ -228,12 +225,11 @@ static void run_shell(const char *command)
 /* What interrupted uploads left and nobody has. */
 static size_t count_leftovers(void)
 {
-    struct store_call call = call_of(STORE_LIST, "", &id);
+    ACT_AUTO(store_call) call = call_of(STORE_LIST, "", &id);
 
     call.list.leftovers = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     size_t n = call.list.page.n;
-    store_call_release(&call);
     return n;
 }
 
@@ -415,7 +411,7 @@ TEST(kept_upload_is_let_go_of)
 
 TEST(uncommitted_bytes_can_be_read)
 {
-    struct store_call call = call_of(STORE_GET, "x", &id);
+    ACT_AUTO(store_call) call = call_of(STORE_GET, "x", &id);
     char sink[TOTAL];
 
     call.get.upload = &id;
@@ -431,7 +427,6 @@ TEST(uncommitted_bytes_can_be_read)
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_int_equal(call.get.got, TOTAL - BLOCK - 10);
     assert_memory_equal(sink, t.data + BLOCK + 10, call.get.got);
-    store_call_release(&call);
 }
 
 TEST(part_of_a_secret_is_secret)
@@ -606,7 +601,7 @@ static void put_whole(void)
 
 static void clear_leftovers(void)
 {
-    struct store_call call = call_of(STORE_LIST, "", &id);
+    ACT_AUTO(store_call) call = call_of(STORE_LIST, "", &id);
 
     call.list.leftovers = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -614,7 +609,6 @@ static void clear_leftovers(void)
         struct store_call clear = call_of(STORE_CLEAR, call.list.page.v[i].key, &id);
         assert_ok(run(&clear), t.err);
     }
-    store_call_release(&call);
 }
 
 static bool can_trace(void)
@@ -785,7 +779,7 @@ TEST(many_folders_at_once)
 {
     enum { N = 600, FOLDERS = 150 };
     static char keys[N][32];
-    struct store_call *calls = act_calloc(N, sizeof(*calls));
+    ACT_AUTOFREE struct store_call *calls = act_calloc(N, sizeof(*calls));
     int done = 0;
 
     for (int round = 0; round < 2; round++) {
@@ -803,7 +797,6 @@ TEST(many_folders_at_once)
             store_call_release(&calls[i]);
     }
     assert_int_equal(done, 2 * N);
-    free(calls);
 }
 
 /* ---- a full disk */
@@ -912,7 +905,7 @@ TEST(place_that_is_taken)
 /* Holes of a file are zeros. */
 TEST(holes_are_zeros)
 {
-    struct store_call call = call_of(STORE_GET, "sparse", &id);
+    ACT_AUTO(store_call) call = call_of(STORE_GET, "sparse", &id);
     char sink[100], zeros[99] = "";
 
     run_shell("truncate -s 1G sparse && printf x | dd of=sparse bs=1 seek=500000000 conv=notrunc 2>/dev/null");
@@ -924,7 +917,6 @@ TEST(holes_are_zeros)
     assert_int_equal(call.entry.size, 1 << 30);
     assert_memory_equal(sink, zeros, sizeof(zeros));
     assert_int_equal(sink[99], 'x');
-    store_call_release(&call);
 }
 
 /* ---- names and kinds */

@@ -293,9 +293,8 @@ TEST(path_is_sent_as_it_is)
     free(f.call.url);
     f.call.url = act_sprintf("http://127.0.0.1:%d%s", f.server.port, path);
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
-    char *line = act_sprintf("GET %s HTTP/1.1\r\n", path);
+    ACT_AUTOFREE char *line = act_sprintf("GET %s HTTP/1.1\r\n", path);
     assert_true(act_starts_with(f.server.requests[0].data, line));
-    free(line);
     tear_down(&f);
 }
 
@@ -575,7 +574,7 @@ TEST(a_limit_is_no_stall)
 TEST(limited_bodies_arrive)
 {
     enum { SIZE = 300000 };
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
     char *body = act_alloc(SIZE), *sink = act_alloc(SIZE);
     struct fixture f;
 
@@ -599,7 +598,6 @@ TEST(limited_bodies_arrive)
     const struct act_buf *got = &f.server.requests[0];
     assert_memory_equal(got->data + got->len - SIZE, body, SIZE);
     tear_down(&f);
-    act_buf_release(&text);
     free(body);
     free(sink);
 }
@@ -654,7 +652,7 @@ TEST(every_try_is_signed_anew)
     struct fixture f;
 
     set_up(&f, steps, COUNT(steps), NULL);
-    char *url = act_strdup(f.call.url);
+    ACT_AUTOFREE char *url = act_strdup(f.call.url);
     signs = 0;
     f.call.sign = sign_anew;
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
@@ -670,7 +668,6 @@ TEST(every_try_is_signed_anew)
     f.call.sign_arg = &f;
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_DENIED);
     assert_string_equal(act_error_text(&f.err), "cannot get 'c/b': the login has expired");
-    free(url);
     tear_down(&f);
 }
 
@@ -754,7 +751,7 @@ struct tls_server {
 /* Starts a program, its standard output (and error) readable from *out. */
 static pid_t start_program(const char *const argv[], FILE **out)
 {
-    struct act_strv args = {0};
+    ACT_AUTO(act_strv) args = {0};
     int fds[2];
 
     for (size_t i = 0; argv[i]; i++)
@@ -770,7 +767,6 @@ static pid_t start_program(const char *const argv[], FILE **out)
         execvp(args.v[0], args.v);
         _exit(127);
     }
-    act_strv_release(&args);
     close(fds[1]);
     *out = fdopen(fds[0], "r");
     return pid;
@@ -929,7 +925,7 @@ TEST(proxies_are_used_but_not_for_this_machine)
     assert_int_equal(ask_once(&f, FINE, CLOSE), 0);
     tear_down(&f);
     set_up(&f, steps, 1, NULL);
-    char *proxy = act_sprintf("http://127.0.0.1:%d", f.server.port);
+    ACT_AUTOFREE char *proxy = act_sprintf("http://127.0.0.1:%d", f.server.port);
     setenv("http_proxy", proxy, 1);
     free(f.call.url);
     f.call.url = act_strdup("http://storage.example/c/b");
@@ -953,7 +949,6 @@ TEST(proxies_are_used_but_not_for_this_machine)
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
     assert_non_null(strstr(act_error_text(&f.err), "cannot reach other.example:80: its name cannot be resolved"));
     unsetenv("http_proxy");
-    free(proxy);
     tear_down(&f);
 }
 
@@ -1093,7 +1088,7 @@ TEST(retry_after_table)
 TEST(retry_after_is_by_the_clock_of_the_service)
 {
     const int64_t now_s = 1795165200 + 86400;
-    struct http_headers h = {0};
+    ACT_AUTO(http_headers) h = {0};
 
     http_header_set(&h, "Retry-After", "Fri, 20 Nov 2026 09:00:10 GMT");
     assert_int_equal(http_retry_after_ms(&h, now_s), -1);
@@ -1101,7 +1096,6 @@ TEST(retry_after_is_by_the_clock_of_the_service)
     assert_int_equal(http_retry_after_ms(&h, now_s), 7000);
     http_header_set(&h, "Date", "today");
     assert_int_equal(http_retry_after_ms(&h, now_s - 86400), 10000);
-    http_headers_release(&h);
 }
 
 TEST(encoding_table)

@@ -84,9 +84,8 @@ static void assert_ids(const struct ledger_runs *runs, const char *expected)
 
     for (size_t i = 0; i < runs->n; i++)
         act_buf_addf(&ids, "%s%s", i ? " " : "", runs->v[i].id);
-    char *text = act_buf_steal(&ids);
+    ACT_AUTOFREE char *text = act_buf_steal(&ids);
     assert_string_equal(text, expected);
-    free(text);
 }
 
 TEST(a_run_comes_back_as_it_went_in)
@@ -95,7 +94,7 @@ TEST(a_run_comes_back_as_it_went_in)
                          "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;"};
     struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],
                              values[6], values[7], INT64_MAX, -1,        values[8], NULL};
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(ledger_add(ledger, &run, &err), err);
@@ -110,7 +109,6 @@ TEST(a_run_comes_back_as_it_went_in)
         assert_string_equal(texts[i], values[i]);
     assert_true(got->created_unix_s == INT64_MAX);
     assert_int_equal(got->num_gpu, -1);
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -129,7 +127,7 @@ TEST(the_file_is_private_and_its_folder_is_made)
 
 TEST(adding_twice_changes_nothing)
 {
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(add(ledger, "a", "one", "Queued", 1, &err), err);
@@ -138,7 +136,6 @@ TEST(adding_twice_changes_nothing)
     assert_int_equal(runs.n, 1);
     assert_string_equal(runs.v[0].cluster, "one");
     assert_null(runs.v[0].status);
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -147,7 +144,7 @@ TEST(updates_store_state_and_status)
     const struct ledger_update first[] = {
         {"a", "Running", "{\"n\":1}"}, {"nobody", "Failed", NULL}, {"b", "Failed", NULL}};
     const struct ledger_update second[] = {{"a", "Completed", NULL}};
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(add(ledger, "a", "c", "Queued", 2, &err), err);
@@ -161,7 +158,6 @@ TEST(updates_store_state_and_status)
     assert_string_equal(runs.v[0].status, "{\"n\":1}");
     assert_string_equal(runs.v[1].state, "Failed");
     assert_null(runs.v[1].status);
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -289,24 +285,6 @@ TEST(find_table)
     ledger_close(ledger);
 }
 
-TEST(a_thousand_runs_are_listed)
-{
-    struct ledger_runs runs;
-    struct ledger *ledger = open_ledger();
-    char id[32];
-
-    for (int i = 0; i < 1000; i++) {
-        snprintf(id, sizeof(id), "exp_%d", i);
-        assert_ok(add(ledger, id, "x", "Completed", i, &err), err);
-    }
-    assert_ok(ledger_list(ledger, &(struct ledger_query){.without_spec = true}, &runs, &err), err);
-    assert_int_equal(runs.n, 1000);
-    assert_string_equal(runs.v[0].id, "exp_999");
-    assert_string_equal(runs.v[999].id, "exp_0");
-    ledger_runs_release(&runs);
-    ledger_close(ledger);
-}
-
 /* Runs write() in a child that leaves without the test's own clean-up. */
 static pid_t start_child(void (*work)(int), int argument)
 {
@@ -341,7 +319,7 @@ static void write_rows(int writer)
 
 TEST(two_writers_make_the_file_and_lose_nothing)
 {
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     pid_t pids[2];
     int status;
 
@@ -356,7 +334,6 @@ TEST(two_writers_make_the_file_and_lose_nothing)
     assert_int_equal(runs.n, 400);
     for (size_t i = 0; i < runs.n; i++)
         assert_string_equal(runs.v[i].state, "Running");
-    ledger_runs_release(&runs);
     ledger_close(ledger);
 }
 
@@ -454,7 +431,7 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
     static const char text[] = "this is not a database, it is a shopping list that is longer than a header: "
                                "apples, pears, plums, cherries, quinces\n";
     struct ledger *ledger = (struct ledger *)&err;
-    char *content = NULL;
+    ACT_AUTOFREE char *content = NULL;
 
     put(path, text);
     assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
@@ -463,7 +440,6 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
     assert_contains(act_error_text(&err), "move the file away");
     assert_ok(act_file_read(path, 4096, &content, NULL, &err), err);
     assert_string_equal(content, text);
-    free(content);
 }
 
 TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
@@ -494,7 +470,7 @@ TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
 /* A ledger of so many rows whose last page is broken. */
 static void make_broken_ledger(size_t n)
 {
-    struct ledger_runs rows = {.v = act_calloc(n, sizeof(*rows.v)), .n = n};
+    ACT_AUTO(ledger_runs) rows = {.v = act_calloc(n, sizeof(*rows.v)), .n = n};
     struct ledger *ledger = open_ledger();
     char garbage[4096];
 
@@ -502,7 +478,6 @@ static void make_broken_ledger(size_t n)
         rows.v[i] =
             (struct ledger_run){.id = act_sprintf("r%zu", i), .command = act_sprintf("%0200zu", i), .num_gpu = 1};
     assert_ok(ledger_add_all(ledger, &rows, &err), err);
-    ledger_runs_release(&rows);
     ledger_close(ledger);
     memset(garbage, 0xa5, sizeof(garbage));
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -569,7 +544,7 @@ TEST(what_is_no_file_is_not_opened)
 TEST(a_locked_ledger_can_be_copied)
 {
     struct ledger *ledger = open_ledger(), *copy = NULL;
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
     char *aside = NULL;
     int fds[2];
     char said;
@@ -584,7 +559,6 @@ TEST(a_locked_ledger_can_be_copied)
     assert_ok(add(copy, "b", "x", "Queued", 2, &err), err);
     assert_ok(ledger_list(copy, &(struct ledger_query){0}, &runs, &err), err);
     assert_int_equal(runs.n, 2);
-    ledger_runs_release(&runs);
     ledger_close(copy);
     assert_int_equal(ledger_set_aside(path, &aside, &err), -ACT_TEMPORARY);
     assert_null(aside);
@@ -642,7 +616,7 @@ TEST(a_newer_schema_is_refused)
 static void use_read_only_folder(int with_file)
 {
     struct ledger *ledger = NULL;
-    struct ledger_runs runs;
+    ACT_AUTO(ledger_runs) runs = {0};
 
     err = (struct act_error){0};
     if (getuid() == 0 && seteuid(NOBODY) < 0)
@@ -652,7 +626,6 @@ static void use_read_only_folder(int with_file)
         _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) ? 0 : 11);
     if (rc < 0 || ledger_list(ledger, &(struct ledger_query){0}, &runs, &err) < 0 || runs.n != 1)
         _exit(12);
-    ledger_runs_release(&runs);
     rc = add(ledger, "b", "x", "Queued", 1, &err);
     _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) && strstr(act_error_text(&err), "writable") ? 0 : 13);
 }

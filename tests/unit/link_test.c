@@ -69,14 +69,13 @@ TEST(test_not_our_protocol)
         assert_null(message);
         link_close(&l);
     }
-    char *long_line = act_alloc(LINK_LINE_MAX);
+    ACT_AUTOFREE char *long_line = act_alloc(LINK_LINE_MAX);
     memset(long_line, ' ', LINK_LINE_MAX);
     struct link l = make_link(long_line, LINK_LINE_MAX - 1);
     assert_int_equal(link_take(&l, &message), 0);
     act_buf_addc(&l.in, ' ');
     assert_int_equal(link_take(&l, &message), -1);
     link_close(&l);
-    free(long_line);
 }
 
 /* ---- both sides ---- */
@@ -650,7 +649,7 @@ TEST(test_other_users)
 TEST(test_listeners)
 {
     ACT_AUTOFREE char *deep = act_sprintf("%s/%0150d", dir, 1);
-    struct act_strv here = words_of("127.0.0.1 localhost");
+    ACT_AUTO(act_strv) here = words_of("127.0.0.1 localhost");
     const struct {
         struct link_where where;
         const char *kind;
@@ -678,7 +677,6 @@ TEST(test_listeners)
             assert_non_null(strstr(l.address, " 127.0.0.1"));
         link_listeners_release(&l);
     }
-    act_strv_release(&here);
 }
 
 /* ---- what is not the supervisor ---- */
@@ -781,7 +779,7 @@ TEST(test_many)
     int n = limit.rlim_cur < 2 * MANY + 100 ? (int)(limit.rlim_cur / 2) - 100 : MANY;
     struct link_server *s = open_server(n, &on_tcp, &heard);
     ACT_AUTOFREE char *token = token_of(s);
-    int *fds = act_alloc((size_t)n * sizeof(*fds));
+    ACT_AUTOFREE int *fds = act_alloc((size_t)n * sizeof(*fds));
 
     for (int rank = 0; rank < n; rank++) {
         char nonce[LINK_SECRET_TEXT];
@@ -800,7 +798,6 @@ TEST(test_many)
         close(fds[rank]);
     serve_until(s, &heard.gone, n);
     assert_int_equal(link_connected(s), 0);
-    free(fds);
     act_buf_release(&heard.text);
     link_server_free(s);
 }

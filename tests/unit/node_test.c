@@ -279,7 +279,7 @@ static const char *const service_names[] = {
 /* "NAME=value NAME=value": these and no others of them. */
 static void set_service(const char *text)
 {
-    struct act_strv words = words_of(text);
+    ACT_AUTO(act_strv) words = words_of(text);
 
     for (size_t i = 0; i < COUNT(service_names); i++)
         unsetenv(service_names[i]);
@@ -288,7 +288,6 @@ static void set_service(const char *text)
         *equals = '\0';
         setenv(words.v[i], equals + 1, 1);
     }
-    act_strv_release(&words);
 }
 
 static void assert_env(const char *name, const char *expected, const char *row)
@@ -421,11 +420,10 @@ static char *lines_of(const struct act_strv *words)
 static char *wrapped(struct node *node)
 {
     static const char *const argv[] = {"python", "a b", "", "$x", NULL};
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
 
     assert_ok(container_wrap(node, -1, argv, &words, &err), err);
     char *text = lines_of(&words);
-    act_strv_release(&words);
     return text;
 }
 

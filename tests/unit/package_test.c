@@ -12,9 +12,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,14 +37,13 @@ static int run(const char *fmt, ...) ACT_PRINTF(1, 2);
 /* The exit status of a shell command. */
 static int run(const char *fmt, ...)
 {
-    char *command = NULL;
+    ACT_AUTOFREE char *command = NULL;
     va_list ap;
 
     va_start(ap, fmt);
     assert_true(vasprintf(&command, fmt, ap) > 0);
     va_end(ap);
     int status = system(command);
-    free(command);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -114,11 +111,10 @@ static void write_text(const char *name, const char *text)
 
 static void make_all(const char *names)
 {
-    struct act_strv words = words_of(names);
+    ACT_AUTO(act_strv) words = words_of(names);
 
     for (size_t i = 0; i < words.n; i++)
         make(words.v[i]);
-    act_strv_release(&words);
 }
 
 static struct package_options plain(void)
@@ -145,11 +141,10 @@ static int write_list(const struct package_list *list, struct package_summary *o
 
 static struct package_summary pack(void)
 {
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     struct package_summary summary;
 
     assert_ok(write_list(&list, &summary, &err), err);
-    package_list_release(&list);
     assert_int_equal(run("ln -f '%s/%s.zip' '%s'", out_dir, summary.sha256, zip), 0);
     free(summary.blocks);
     summary.blocks = NULL;
@@ -284,7 +279,7 @@ TEST(rules_table)
         {"data/x d/data/x", "", "!data", "d/ d/data/ d/data/x", "data/: the configuration's 'data'"},
         {"output", "", "", "", "output: the configuration's 'output'"},
     };
-    struct act_strv kept_out = words_of("data output/");
+    ACT_AUTO(act_strv) kept_out = words_of("data output/");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_list list;
@@ -305,7 +300,6 @@ TEST(rules_table)
         package_list_release(&list);
         act_strv_release(&options);
     }
-    act_strv_release(&kept_out);
 }
 
 /* Files of ignore lines, in folders of the tree, come first to last. */
@@ -391,9 +385,9 @@ TEST(only_own_gitignore_files_above_count)
 
 TEST(one_word_may_hold_option_and_patterns)
 {
-    struct act_strv options = {0};
+    ACT_AUTO(act_strv) options = {0};
     struct package_options with = {.root = project, .zip_options = &options};
-    struct package_list list;
+    ACT_AUTO(package_list) list = {0};
 
     make_all("a b c d");
     make("e f");
@@ -403,8 +397,6 @@ TEST(one_word_may_hold_option_and_patterns)
     assert_ok(package_scan(&with, &list, &err), err);
     ACT_AUTOFREE char *in = kept(&list);
     assert_string_equal(in, "c");
-    package_list_release(&list);
-    act_strv_release(&options);
 }
 
 TEST(zip_options_that_cannot_be_used_are_named)
@@ -458,27 +450,6 @@ TEST(a_broken_ignore_file_is_an_error)
 
 /* The walk */
 
-TEST(special_files_are_left_out_and_said)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    ACT_AUTOFREE char *pipe_path = in_project("pipe");
-    ACT_AUTOFREE char *socket_path = in_project("sock");
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    make("a");
-    assert_int_equal(mkfifo(pipe_path, 0644), 0);
-    assert_true(strlen(socket_path) < sizeof(address.sun_path));
-    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    close(fd);
-    struct package_list list = scan();
-    ACT_AUTOFREE char *in = kept(&list);
-    ACT_AUTOFREE char *out = left_out(&list);
-    assert_string_equal(in, "a");
-    assert_string_equal(out, "pipe: pipe; sock: socket");
-    package_list_release(&list);
-}
-
 TEST(bad_names_are_named_before_anything_is_written)
 {
     static const struct {
@@ -508,19 +479,6 @@ TEST(bad_names_are_named_before_anything_is_written)
     }
 }
 
-TEST(bad_names_that_are_left_out_do_not_matter)
-{
-    make("d/a\nb");
-    make("good \"quoted\" 'name' \\ $x");
-    write_text(".actignore", "d/*");
-    struct package_list list = scan();
-    ACT_AUTOFREE char *in = kept(&list);
-    assert_string_equal(in, "d/ good \"quoted\" 'name' \\ $x");
-    package_list_release(&list);
-    pack();
-    assert_good_zip("");
-}
-
 /* Runs work() as an ordinary user; the result is its exit status. */
 static int run_as_nobody(int (*work)(void))
 {
@@ -532,41 +490,6 @@ static int run_as_nobody(int (*work)(void))
         _exit(getuid() == 0 && seteuid(NOBODY) < 0 ? 99 : work());
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
-}
-
-static int expect_unreadable(void)
-{
-    struct package_options options = plain();
-    struct package_list list;
-
-    err = (struct act_error){0};
-    if (package_scan(&options, &list, &err) != -ACT_DENIED)
-        return 1;
-    return strstr(act_error_text(&err), "'d' (Permission denied), 'f0' (Permission denied), 'f1' (Permission denied), "
-                                        "'f2' (Permission denied), 'f3' (Permission denied) and 3 more")
-               ? 0
-               : 2;
-}
-
-static int expect_success(void)
-{
-    struct package_options options = plain();
-    struct package_list list;
-
-    if (package_scan(&options, &list, &err) != 0)
-        return 1;
-    int rc = list.n == 1 && strcmp(list.v[0].path, "z") == 0 ? 0 : 2;
-    package_list_release(&list);
-    return rc;
-}
-
-TEST(unreadable_files_are_named_unless_left_out)
-{
-    make_all("f0 f1 f2 f3 f4 f5 f6 d/x z");
-    assert_int_equal(run("cd '%s' && chmod 000 f? && chmod 000 d", project), 0);
-    assert_int_equal(run_as_nobody(expect_unreadable), 0);
-    write_text(".actignore", "/d/\nf?\n");
-    assert_int_equal(run_as_nobody(expect_success), 0);
 }
 
 TEST(a_missing_project_is_not_found)
@@ -595,7 +518,7 @@ static void make_deep(int levels)
 TEST(deep_trees_are_packaged_up_to_what_a_path_holds)
 {
     struct package_options options = plain();
-    struct package_list list;
+    struct package_list list = {0};
 
     make_deep(1500);
     list = scan();
@@ -723,32 +646,6 @@ TEST(the_same_tree_gives_the_same_bytes)
     assert_string_not_equal(summaries[2].sha256, summaries[0].sha256);
 }
 
-TEST(three_hundred_files)
-{
-    char name[64];
-
-    for (int i = 0; i < 300; i++) {
-        snprintf(name, sizeof(name), "d%d/file_%d.txt", i % 7, i);
-        make(name);
-    }
-    struct package_list list = scan();
-    assert_int_equal(list.n, 307);
-    assert_true(list.bytes > 300 * strlen("d0/file_0.txt"));
-    package_list_release(&list);
-    pack();
-    assert_good_zip("n = [e.filename for e in z.infolist() if not e.is_dir()]\n"
-                    "assert len(n) == 300 and all(z.read(x) == x.encode() for x in n)");
-}
-
-TEST(an_empty_project_is_a_package)
-{
-    make(".hidden");
-    struct package_summary first = pack();
-    assert_good_zip("assert z.namelist() == [\".act-empty\"]");
-    struct package_summary second = pack();
-    assert_string_equal(first.sha256, second.sha256);
-}
-
 /* Changes and faults */
 
 TEST(what_changed_since_the_scan_is_named)
@@ -809,7 +706,7 @@ TEST(a_change_while_a_file_is_read_is_noticed)
     void *failed;
 
     assert_int_equal(run("truncate -s 256M '%s'", path), 0); /* takes long enough to compress */
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     assert_true(inotify_add_watch(fd, path, IN_ACCESS) >= 0);
     assert_int_equal(pthread_create(&thread, NULL, append_when_opened, &fd), 0);
     assert_int_equal(write_list(&list, &summary, &err), -ACT_TEMPORARY);
@@ -817,7 +714,6 @@ TEST(a_change_while_a_file_is_read_is_noticed)
     assert_null(failed);
     assert_contains(act_error_text(&err), "'big' changed");
     assert_nothing_written();
-    package_list_release(&list);
     close(fd);
 }
 
@@ -825,7 +721,7 @@ TEST(a_change_while_a_file_is_read_is_noticed)
 static int pack_on_small_disk(void)
 {
     struct package_options options = plain();
-    struct package_list list;
+    ACT_AUTO(package_list) list = {0};
     struct package_summary summary;
     const struct rlimit limit = {65536, 65536};
 
@@ -835,7 +731,6 @@ static int pack_on_small_disk(void)
     if (package_scan(&options, &list, &err) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0)
         return 1;
     int rc = write_list(&list, &summary, &err);
-    package_list_release(&list);
     return rc == -ACT_FAIL && strstr(act_error_text(&err), out_dir) && strstr(act_error_text(&err), strerror(EFBIG))
                ? 0
                : 2;
@@ -862,7 +757,7 @@ TEST(a_full_disk_leaves_the_old_package)
 static int pack_into_locked_folder(void)
 {
     struct package_options options = plain();
-    struct package_list list;
+    ACT_AUTO(package_list) list = {0};
     struct package_summary summary;
 
     err = (struct act_error){0};
@@ -870,13 +765,12 @@ static int pack_into_locked_folder(void)
     if (package_scan(&options, &list, &err) < 0)
         return 1;
     int rc = write_list(&list, &summary, &err);
-    package_list_release(&list);
     return rc == -ACT_DENIED && strstr(act_error_text(&err), out_dir) ? 0 : 2;
 }
 
 TEST(a_target_that_cannot_be_written_is_named)
 {
-    struct package_list list;
+    ACT_AUTO(package_list) list = {0};
     struct package_summary summary;
 
     make("a");
@@ -890,7 +784,6 @@ TEST(a_target_that_cannot_be_written_is_named)
     assert_true(write_list(&list, &summary, &err) < 0);
     assert_contains(act_error_text(&err), before.sha256);
     assert_int_equal(run("test \"$(ls -A '%s')\" = %s.zip", out_dir, before.sha256), 0);
-    package_list_release(&list);
 }
 
 /* Unchanged files come from the last package */
@@ -905,7 +798,7 @@ static char *index_of_project(void)
 static struct package_summary pack_aged(int64_t age_s)
 {
     struct package_options options = plain();
-    struct package_list list = scan();
+    ACT_AUTO(package_list) list = scan();
     struct package_summary summary;
     ACT_AUTOFREE char *index = index_of_project();
 
@@ -914,7 +807,6 @@ static struct package_summary pack_aged(int64_t age_s)
                             &(struct package_output){.engine = engine, .folder = out_dir, .index = index}, &summary,
                             &err),
               err);
-    package_list_release(&list);
     return summary;
 }
 
@@ -942,8 +834,8 @@ static void assert_blocks_are_right(const struct package_summary *s)
 /* What was just made is what is made from nothing, byte for byte and block for block. */
 static void assert_same_as_from_nothing(const struct package_summary *again)
 {
-    struct package_list list = scan();
-    struct package_summary fresh;
+    ACT_AUTO(package_list) list = scan();
+    ACT_AUTO(package_summary) fresh = {0};
 
     assert_blocks_are_right(again);
     assert_ok(write_list(&list, &fresh, &err), err);
@@ -954,8 +846,6 @@ static void assert_same_as_from_nothing(const struct package_summary *again)
         assert_memory_equal(again->blocks[i].id, fresh.blocks[i].id, PACKAGE_BLOCK_ID);
         assert_true(again->blocks[i].crc64 == fresh.blocks[i].crc64);
     }
-    package_list_release(&list);
-    package_summary_release(&fresh);
 }
 
 /* 150 files, text and noise, from nothing to 7 MiB, and links and folders. */
@@ -1150,8 +1040,8 @@ static void count_settled(void *arg, size_t i)
 TEST(sizes_beyond_four_gib)
 {
     const uint64_t begin = (uint64_t)5 << 30;
-    struct package_entry *entries = act_calloc(SMALL_FILES + 1, sizeof(*entries));
-    struct package_item *items = act_calloc(SMALL_FILES + 1, sizeof(*items));
+    ACT_AUTOFREE struct package_entry *entries = act_calloc(SMALL_FILES + 1, sizeof(*entries));
+    ACT_AUTOFREE struct package_item *items = act_calloc(SMALL_FILES + 1, sizeof(*items));
     struct zeros zeros = compressed_zeros(items);
     struct package_sink sink;
     char sum[ACT_SHA256_HEX];
@@ -1187,8 +1077,6 @@ TEST(sizes_beyond_four_gib)
                      0);
     for (int i = 0; i <= SMALL_FILES; i++)
         free(entries[i].path);
-    free(entries);
-    free(items);
     free(zeros.middle);
     free(zeros.last);
 }

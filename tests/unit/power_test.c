@@ -282,7 +282,7 @@ static void write_text(const char *side, const char *name, const void *data, siz
 /* Small files in folders and one of many parts; every second one is at the destination already, and older. */
 static void make_trees(void)
 {
-    char *large = act_calloc(1, LARGE);
+    ACT_AUTOFREE char *large = act_calloc(1, LARGE);
 
     memset(large, 'x', LARGE);
     for (int i = 0; i < FILES; i++) {
@@ -293,7 +293,6 @@ static void make_trees(void)
     }
     write_text("from", "large", large, LARGE);
     write_text("to", "large", "old", 3);
-    free(large);
 }
 
 static void check_trees(void)
@@ -311,13 +310,12 @@ static void copy_all(bool no_sync)
 {
     struct transfer_path from = {.store = t.from, .path = t.root, .is_folder = true};
     struct transfer_options options = {.part_size = PART, .no_sync = no_sync, .max_delete = -1};
-    struct transfer_report report;
+    ACT_AUTO(transfer_report) report = {0};
 
     make_trees();
     forget_all();
     assert_ok(transfer_copy(t.engine, &from, t.to, "", &options, &report, &t.err), t.err);
     assert_int_equal(report.total.done_objects, FILES + 1);
-    transfer_report_release(&report);
     check_trees();
 }
 
@@ -340,7 +338,7 @@ TEST(test_each_alone)
 {
     struct store_call put = {
         .op = STORE_PUT, .key = "a/b", .put = {.data.bytes = "text", .data.len = 4, .attr.mode = -1}};
-    struct store_call copy = {.op = STORE_COPY, .copy.source = "a/b", .key = "a/c"};
+    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy.source = "a/b", .key = "a/c"};
 
     forget_all();
     assert_ok(store_do(t.to, &put, &t.err), t.err);
@@ -351,7 +349,6 @@ TEST(test_each_alone)
     store_call_release(&put);
     assert_ok(store_do(t.to, &copy, &t.err), t.err);
     assert_in_order(3);
-    store_call_release(&copy);
 }
 
 TEST(test_blocks_alone)

@@ -30,11 +30,9 @@ static struct act_strv shell_words(const char *script)
 
 static int run_shell(const char *script, int timeout_s, size_t max, char **out, int *status, struct act_error *e)
 {
-    struct act_strv argv = shell_words(script);
+    ACT_AUTO(act_strv) argv = shell_words(script);
 
-    int rc = proc_run(argv.v, timeout_s, max, out, status, e);
-    act_strv_release(&argv);
-    return rc;
+    return proc_run(argv.v, timeout_s, max, out, status, e);
 }
 
 TEST(test_run)
@@ -84,7 +82,7 @@ TEST(test_run)
 /* Input, both streams, another environment and another folder. */
 TEST(test_call)
 {
-    struct act_strv argv = shell_words("cat; cat </dev/stdin; pwd >&2; echo $A$HOME >&2; exit 3"), env = {0};
+    ACT_AUTO(act_strv) argv = shell_words("cat; cat </dev/stdin; pwd >&2; echo $A$HOME >&2; exit 3"), env = {0};
     struct proc_result result;
 
     act_strv_push(&env, "A=b");
@@ -102,8 +100,6 @@ TEST(test_call)
     assert_memory_equal(result.out, "x\0yx\0y", 6);
     assert_string_equal(result.err, "/usr\nb\n");
     proc_result_release(&result);
-    act_strv_release(&argv);
-    act_strv_release(&env);
 }
 
 TEST(test_call_fails)
@@ -173,7 +169,7 @@ TEST(test_daemon)
 {
     ACT_AUTOFREE char *log = act_path_join(dir, "log");
     ACT_AUTOFREE char *lock = act_path_join(dir, "lock");
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
     pid_t pid = 0;
 
     int fd = act_lock(lock, false, &err);
@@ -189,7 +185,6 @@ TEST(test_daemon)
     ACT_AUTOFREE char *fifo = act_path_join(dir, "fifo");
     assert_int_equal(mkfifo(fifo, 0600), 0);
     assert_ok(proc_daemon(argv.v, log, fd, &pid, &err), err);
-    act_strv_release(&argv);
     close(fd);
     close(other);
 

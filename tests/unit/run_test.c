@@ -202,7 +202,7 @@ static struct run_spec full_spec(void)
 
 TEST(test_spec_round_trip)
 {
-    struct run_spec spec = full_spec(), back;
+    ACT_AUTO(run_spec) spec = full_spec(), back = {0};
     char path[] = "/tmp/act-run-test.XXXXXX";
     struct stat st;
 
@@ -224,8 +224,6 @@ TEST(test_spec_round_trip)
     assert_int_equal(back.folders[1].mode, RUN_FOLDER_UPLOAD);
     assert_true(back.sleep_if_fail);
     assert_false(back.sleep_if_succeed);
-    run_spec_release(&back);
-    run_spec_release(&spec);
 }
 
 /* Every row spoils one member of a good specification. */
@@ -287,7 +285,7 @@ TEST(test_spec_refused)
 /* run.json names a secret; its value is in the other file only, and comes back from there. */
 TEST(test_secrets)
 {
-    struct run_spec spec = full_spec(), back;
+    ACT_AUTO(run_spec) spec = full_spec(), back = {0};
     struct stat st;
     char dir[] = "/tmp/act-run-test.XXXXXX";
 
@@ -319,8 +317,6 @@ TEST(test_secrets)
     assert_string_equal(back.env[3].value, "whisper");
     assert_true(run_env_is_secret(&back.env[3])); /* for whoever shows it there */
     assert_string_equal(back.env[0].value, "1 2");
-    run_spec_release(&back);
-    run_spec_release(&spec);
     assert_ok(act_remove_tree(dir, &err), err);
 }
 

@@ -135,13 +135,12 @@ static struct run_spec make_spec(void)
 /* A run with nothing but what every run has. New string: its id. */
 static char *make_run(void)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     bool existed = true;
 
     assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
     assert_false(existed);
     char *id = act_strdup(spec.id);
-    run_spec_release(&spec);
     return id;
 }
 
@@ -218,7 +217,7 @@ BOTH(test_create)
                 {RUN_FILE_STATUS, 0600},
                 {RUN_DIR_SYSTEM, 0700},
                 {"../../new", 0700}};
-    struct run_spec spec = make_spec(), back = {0};
+    ACT_AUTO(run_spec) spec = make_spec(), back = {0};
     struct site_state states;
     bool existed = true;
 
@@ -235,7 +234,6 @@ BOTH(test_create)
     assert_null(back.env[1].value);
     assert_ok(run_secrets_read(&back, secrets, &err), err);
     assert_string_equal(back.env[1].value, "hush");
-    run_spec_release(&back);
 
     const char *id = spec.id;
     assert_ok(site_states(site, &id, 1, &states, &err), err);
@@ -251,7 +249,6 @@ BOTH(test_create)
     assert_true(existed);
     assert_int_equal(access(mark, F_OK), 0);
     assert_int_equal(count_in(fresh), 0);
-    run_spec_release(&spec);
 }
 
 BOTH(test_create_badly)
@@ -304,7 +301,7 @@ static ino_t inode_of(const char *path)
 BOTH(test_package)
 {
     enum { SIZE = 3000001 };
-    struct run_spec spec = make_spec(), second = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec(), second = make_spec();
     ACT_AUTOFREE char *package = make_package(&spec, home, SIZE);
     ACT_AUTOFREE char *in_first = in_run(spec.id, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
@@ -317,8 +314,6 @@ BOTH(test_package)
         assert_int_equal(inode_of(package), inode_of(in_first));
     assert_ok(site_create_run(site, &second, package, &existed, &err), err);
     assert_int_equal(inode_of(in_second), inode_of(in_first)); /* it was not brought again */
-    run_spec_release(&spec);
-    run_spec_release(&second);
 }
 
 static bool on_another_disk(const char *dir)
@@ -334,7 +329,7 @@ BOTH(test_package_of_another_disk)
 
     if (!on_another_disk("/dev/shm"))
         skip();
-    struct run_spec spec = make_spec(), second = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec(), second = make_spec();
     ACT_AUTOFREE char *package = make_package(&spec, "/dev/shm", 100000);
     ACT_AUTOFREE char *in_first = in_run(spec.id, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
@@ -346,14 +341,12 @@ BOTH(test_package_of_another_disk)
     assert_int_equal(inode_of(in_first), inode_of(kept));
     assert_int_equal(inode_of(in_second), inode_of(kept));
     assert_int_equal(mode_of(kept), 0600);
-    run_spec_release(&spec);
-    run_spec_release(&second);
 }
 
 /* A package that is not what its name says never becomes one. */
 TEST_IN(test_package_is_checked, setup_wire, teardown)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     ACT_AUTOFREE char *package = make_package(&spec, home, 1000);
     ACT_AUTOFREE char *packages = in_root("packages");
     ACT_AUTOFREE char *runs = in_root("runs");
@@ -364,7 +357,6 @@ TEST_IN(test_package_is_checked, setup_wire, teardown)
     assert_int_equal(site_create_run(site, &spec, package, &existed, &err), -ACT_TEMPORARY);
     assert_int_equal(count_in(packages) + count_in(runs) + count_in(fresh), 0);
     ACT_AUTOFREE char *id = make_run(); /* the connection is still of use */
-    run_spec_release(&spec);
 }
 
 /* The disk becomes full, the quota is reached: here the limit of a file's size. */
@@ -375,7 +367,7 @@ BOTH(test_no_space)
 
     if (!on_another_disk("/dev/shm") || getenv("ACT_TEST_LOGIN"))
         skip();
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     ACT_AUTOFREE char *package = make_package(&spec, "/dev/shm", 100000);
     ACT_AUTOFREE char *runs = in_root("runs");
     ACT_AUTOFREE char *fresh = in_root("new");
@@ -388,7 +380,6 @@ BOTH(test_no_space)
     assert_fails(rc, err, ACT_FAIL, strerror(EFBIG));
     assert_int_equal(count_in(runs) + count_in(fresh) + count_in(packages), 0);
     ACT_AUTOFREE char *id = make_run(); /* and later there is room again */
-    run_spec_release(&spec);
 }
 
 BOTH(test_leftovers)
@@ -417,7 +408,7 @@ BOTH(test_remove)
     ACT_AUTOFREE char *other = make_run();
     ACT_AUTOFREE char *dir = in_run(id, "");
     ACT_AUTOFREE char *fresh = in_root("new");
-    struct act_strv ids = {0};
+    ACT_AUTO(act_strv) ids = {0};
 
     assert_ok(site_remove_run(site, id, &err), err);
     assert_ok(site_remove_run(site, id, &err), err);
@@ -427,12 +418,11 @@ BOTH(test_remove)
     assert_ok(site_list(site, &ids, &err), err);
     assert_int_equal(ids.n, 1);
     assert_string_equal(ids.v[0], other);
-    act_strv_release(&ids);
 }
 
 TEST_IN(test_locked, setup_here, teardown)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     ACT_AUTOFREE char *lock = in_run(spec.id, RUN_FILE_LOCK);
     bool existed;
     int fd = -1;
@@ -443,13 +433,12 @@ TEST_IN(test_locked, setup_here, teardown)
     int again = act_lock(lock, false, &err);
     assert_true(again >= 0);
     close(again);
-    run_spec_release(&spec);
 }
 
 BOTH(test_list)
 {
     ACT_AUTOFREE char *other = in_root("runs/not a run/file");
-    struct act_strv ids = {0};
+    ACT_AUTO(act_strv) ids = {0};
 
     assert_ok(site_list(site, &ids, &err), err);
     assert_int_equal(ids.n, 0);
@@ -460,7 +449,6 @@ BOTH(test_list)
     assert_int_equal(ids.n, 2);
     assert_true(strcmp(ids.v[0], ids.v[1]) < 0);
     assert_true(act_strv_has(&ids, a) && act_strv_has(&ids, b));
-    act_strv_release(&ids);
 }
 
 /* ---- files ---- */
@@ -594,7 +582,7 @@ BOTH(test_files)
     static const char *const folders[] = {"user_logs", "metrics", "none", "system_logs", "../..", "user_logs/out"};
     static const char *const wanted[] = {"system_logs/x", "user_logs/a", "user_logs/b/c/d", "user_logs/n\xff"};
     ACT_AUTOFREE char *id = make_run();
-    struct site_files files;
+    struct site_files files = {0};
 
     make_traps(id);
     for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -697,7 +685,7 @@ BOTH(test_run_much)
     enum { SIZE = 5 * 1000 * 1000 };
     static const char *const argv[] = {"sh", "-c", "tee /dev/stderr </dev/stdin", NULL};
     ACT_AUTOFREE char *input = act_alloc(SIZE);
-    struct site_result result;
+    ACT_AUTO(site_result) result = {0};
 
     for (size_t i = 0; i < SIZE; i++)
         input[i] = (char)(i * 31);
@@ -707,7 +695,6 @@ BOTH(test_run_much)
     assert_int_equal(result.err_len, SIZE);
     assert_memory_equal(result.out, input, SIZE);
     assert_memory_equal(result.err, input, SIZE);
-    site_result_release(&result);
 }
 
 /* Until a process of somebody else's is gone, or is one whose end nobody has taken note of. */
@@ -756,7 +743,7 @@ BOTH(test_agent)
 {
     ACT_AUTOFREE char *path = NULL;
     ACT_AUTOFREE char *again = NULL;
-    struct site_result result;
+    ACT_AUTO(site_result) result = {0};
 
     assert_ok(site_agent(site, &path, &err), err);
     assert_true(act_starts_with(path, root));
@@ -775,7 +762,6 @@ BOTH(test_agent)
     assert_ok(run_words(argv, &result, &err), err);
     assert_int_equal(result.status, 0);
     assert_true(act_starts_with(result.out, "act-node "));
-    site_result_release(&result);
 
     assert_int_equal(truncate(act, 100), 0); /* a copy that is damaged is made again */
     ACT_AUTOFREE char *third = NULL;
@@ -799,12 +785,11 @@ static void open_bytes(struct channel *c, const char *bytes, size_t len)
 
 static int read_bytes(const char *bytes, size_t len, struct frame *frame, struct act_error *e)
 {
-    struct channel *c = act_alloc(sizeof(*c));
+    ACT_AUTOFREE struct channel *c = act_alloc(sizeof(*c));
 
     open_bytes(c, bytes, len);
     int rc = frame_read(c, 1000, frame, e);
     close(c->in_fd);
-    free(c);
     return rc;
 }
 
@@ -918,9 +903,9 @@ TEST_IN(test_damaged_requests, setup_here, teardown)
 /* What a server might answer that is no server of ours. */
 static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act_error *e), struct act_error *e)
 {
-    struct act_buf bytes = {0};
+    ACT_AUTO(act_buf) bytes = {0};
     struct site *liar = act_calloc(1, sizeof(*liar));
-    struct channel *c = act_alloc(sizeof(*c));
+    ACT_AUTOFREE struct channel *c = act_alloc(sizeof(*c));
 
     act_buf_addf(&bytes, SITE_BANNER "ready\n{\"root\":\"/r\"}\n%s", answer);
     int ends[2];
@@ -931,8 +916,6 @@ static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act
     int rc = ask(liar, e);
     site_free(liar);
     close(ends[1]);
-    free(c);
-    act_buf_release(&bytes);
     return rc;
 }
 
@@ -949,11 +932,9 @@ static int ask_states(struct site *liar, struct act_error *e)
 static int ask_files(struct site *liar, struct act_error *e)
 {
     static const char *const folders[] = {"user_logs"};
-    struct site_files files;
-    int rc = site_files(liar, "a_1_00000000", folders, 1, &files, e);
+    ACT_AUTO(site_files) files = {0};
 
-    site_files_release(&files);
-    return rc;
+    return site_files(liar, "a_1_00000000", folders, 1, &files, e);
 }
 
 static int ask_read(struct site *liar, struct act_error *e)
@@ -973,12 +954,11 @@ static int ask_agent(struct site *liar, struct act_error *e)
 
 static int ask_list(struct site *liar, struct act_error *e)
 {
-    struct act_strv ids = {0};
+    ACT_AUTO(act_strv) ids = {0};
     int rc = site_list(liar, &ids, e);
 
     if (rc == 0 && ids.n)
         rc = 1;
-    act_strv_release(&ids);
     return rc;
 }
 

@@ -24,7 +24,6 @@
 static const char stand_in[] =
     "#!/bin/sh\n"
     "D=${0%/*}/..\n"
-    "[ -e $D/quick ] && { echo 1; exit; }\n"
     "for w in \"$@\"; do case $w in --job-name=*|--name=*) name=${w#*=};; esac; done\n"
     "refuse() { echo \"${0##*/}: error: $*\" >&2; exit 1; }\n"
     "case ${0##*/} in\n"
@@ -41,13 +40,10 @@ static const char stand_in[] =
     "  silent) exit 0;;\n"
     "  dead) exit 137;;\n"
     "  die_after) kill -9 $PPID; exit 1;;\n"
-    "  slow) sleep 0.5;;\n"
     "  full) mkdir $D/root/runs/$name/job.json;;\n"
     "  esac\n"
     "  cat $D/answer.$$; rm $D/answer.$$;;\n"
     "squeue) echo squeue >> $D/asked; [ -e $D/queue ] && { cat $D/queue; exit; }\n"
-    "  [ -e $D/down ] && { echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; "
-    "exit 1; }\n"
     "  touch $D/jobs\n"
     "  if [ \"$name\" ]; then grep -nx $name $D/jobs | cut -d: -f1\n"
     "  else n=0; S=$(cat $D/state 2>/dev/null || echo PENDING)\n"
@@ -73,7 +69,7 @@ static const char stand_in_ssh[] = "#!/bin/sh\n"
                                    "shift\n"
                                    "exec sh -c \"$*\"\n";
 
-static char *home, *agent_folder;
+static char *home;
 static struct platform *platform;
 
 static char *file(const char *name)
@@ -175,7 +171,7 @@ static int open_platform(char *login)
 /* Slurm without jobs, and a client that knows nothing yet. */
 static int begin(void **state)
 {
-    static const char *const names[] = {"jobs", "mode", "state", "scancel", "quick", "past", "queue", "asked"};
+    static const char *const names[] = {"jobs", "mode", "state", "scancel", "past", "queue", "asked"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -206,7 +202,7 @@ static int end(void **state)
 
 TEST(test_one_job)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
 
     assert_ok(submit(&spec, &err), err);
     assert_jobs(&spec, "\"1\"");
@@ -218,27 +214,6 @@ TEST(test_one_job)
     ACT_AUTOFREE char *script = read_file("script");
     assert_contains(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '");
     assert_contains(script, spec.id);
-    run_spec_release(&spec);
-}
-
-TEST(test_at_once)
-{
-    struct run_spec spec = make_spec();
-    pid_t children[6];
-
-    write_file("mode", "slow", 0600);
-    for (size_t i = 0; i < COUNT(children); i++) {
-        children[i] = fork();
-        if (children[i] == 0)
-            _exit(submit(&spec, &err) == 0 ? 0 : 1);
-    }
-    for (size_t i = 0; i < COUNT(children); i++) {
-        int status;
-        waitpid(children[i], &status, 0);
-        assert_int_equal(status, 0);
-    }
-    assert_jobs(&spec, "\"1\"");
-    run_spec_release(&spec);
 }
 
 /* Before and after Slurm had the job; the next client goes on. */
@@ -262,7 +237,7 @@ TEST(test_killed)
 /* Nobody submits it again, but somebody looks. */
 TEST(test_killed_and_looked_at)
 {
-    struct run_spec spec = make_spec(), other = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec(), other = make_spec();
 
     write_file("mode", "die_after", 0600);
     assert_true(WIFSIGNALED(submit_in_child(&spec)));
@@ -273,8 +248,6 @@ TEST(test_killed_and_looked_at)
     struct run_status status = status_of(other.id);
     assert_int_equal(status.state, RUN_QUEUED);
     assert_contains(status.reason, "handed to Slurm");
-    run_spec_release(&spec);
-    run_spec_release(&other);
 }
 
 TEST(test_lost_answers)
@@ -347,7 +320,7 @@ TEST(test_refusals)
 /* Slurm has the job, and its number cannot be written down. */
 TEST(test_not_written)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
 
     write_file("mode", "full", 0600);
     assert_true(submit(&spec, &err) < 0);
@@ -356,41 +329,11 @@ TEST(test_not_written)
     ACT_AUTOFREE char *told = read_file("scancel");
     assert_string_equal(told, "1\n");
     assert_int_equal(status_of(spec.id).state, RUN_FAILED);
-    run_spec_release(&spec);
-}
-
-TEST(test_no_slurm)
-{
-    struct run_spec spec = make_spec();
-    ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
-
-    setenv("PATH", agent_folder, 1);
-    assert_int_equal(submit(&spec, &err), -ACT_NOT_FOUND);
-    setenv("PATH", old, 1);
-    assert_contains(act_error_text(&err),
-                    "sbatch is not on this machine: run on a login node, or set slurm.login: user@host");
-    run_spec_release(&spec);
-}
-
-TEST(test_controller_down)
-{
-    struct run_spec spec = make_spec();
-    ACT_AUTOFREE char *down = file("down");
-    struct run_status status;
-    const char *id = spec.id;
-
-    assert_ok(submit(&spec, &err), err);
-    write_file("down", "", 0600);
-    assert_fails(platform_status(platform, &id, 1, &status, &err), err, ACT_TEMPORARY,
-                 "Unable to contact slurm controller");
-    unlink(down);
-    assert_int_equal(status_of(id).state, RUN_QUEUED);
-    run_spec_release(&spec);
 }
 
 TEST(test_abort_waiting)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -404,7 +347,6 @@ TEST(test_abort_waiting)
     assert_string_equal(status.reason, "aborted");
     assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
     assert_true(was_final);
-    run_spec_release(&spec);
 }
 
 /* ---- afterwards */
@@ -412,7 +354,7 @@ TEST(test_abort_waiting)
 /* The file "abort" cannot be written: nobody waits for the agent. */
 TEST(test_abort_full)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -423,13 +365,12 @@ TEST(test_abort_full)
     ACT_AUTOFREE char *told = read_file("scancel");
     assert_string_equal(told, "1\n");
     assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
-    run_spec_release(&spec);
 }
 
 /* It starts between the look and the word; and a job of somebody else. */
 TEST(test_abort_moves)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -442,13 +383,12 @@ TEST(test_abort_moves)
     ACT_AUTOFREE char *told = read_file("scancel");
     assert_string_equal(told, "--state=PENDING 1\n--batch --signal=USR2 1\n");
     assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
-    run_spec_release(&spec);
 }
 
 /* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
 TEST(test_accounting)
 {
-    struct run_spec spec = make_spec();
+    ACT_AUTO(run_spec) spec = make_spec();
 
     assert_ok(submit(&spec, &err), err);
     ACT_AUTOFREE char *past =
@@ -465,7 +405,6 @@ TEST(test_accounting)
     assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
     ACT_AUTOFREE char *again = read_file("asked");
     assert_string_equal(again, asked); /* nobody is asked about a run that has ended */
-    run_spec_release(&spec);
 }
 
 /* Quickly: nothing here has to survive a power cut. */
@@ -485,13 +424,12 @@ TEST(test_many)
     enum { RUNS = 1000, JOBS = 10000 };
     static char *ids[RUNS];
     static struct run_status status[RUNS];
-    struct act_buf queue = {0};
+    ACT_AUTO(act_buf) queue = {0};
     struct rusage before, after;
 
     for (int i = 0; i < JOBS; i++)
         act_buf_addf(&queue, "%d^%d^PENDING^Priority^N/A^N/A^0^0^^job%d^\n", i + 1, i + 1, i);
     write_rows("queue", queue.data);
-    act_buf_release(&queue);
     for (int i = 0; i < RUNS; i++) {
         ids[i] = act_sprintf("x_1795290000_%08x", i);
         ACT_AUTOFREE char *dir = act_sprintf("%s/root/runs/%s", home, ids[i]);
@@ -517,22 +455,6 @@ TEST(test_many)
     assert_string_equal(asked, "squeue\n");
 }
 
-/* Prints how long a submission takes with a stand-in that answers at once. */
-TEST(test_time)
-{
-    enum { TIMES = 20 };
-
-    write_file("quick", "", 0600);
-    int64_t start = act_now_monotonic_ms();
-    for (int i = 0; i < TIMES; i++) {
-        struct run_spec spec = make_spec();
-        assert_ok(submit(&spec, &err), err);
-        run_spec_release(&spec);
-    }
-    print_message("a submission: %.1f ms, the stand-in for sbatch included\n",
-                  (double)(act_now_monotonic_ms() - start) / TIMES);
-}
-
 /* ---- all of it */
 
 static int make_world(void **state)
@@ -553,8 +475,7 @@ static int make_world(void **state)
     write_file("ssh", stand_in_ssh, 0755);
     setenv("ACT_SSH", ssh, 1);
     ACT_AUTOFREE char *dir = act_path_dirname(self);
-    agent_folder = act_sprintf("%s/../act", dir);
-    ACT_AUTOFREE char *path = act_sprintf("%s/bin:%s:%s", home, agent_folder, getenv("PATH"));
+    ACT_AUTOFREE char *path = act_sprintf("%s/bin:%s/../act:%s", home, dir, getenv("PATH"));
     setenv("PATH", path, 1);
     return 0;
 }
@@ -564,7 +485,6 @@ static int remove_world(void **state)
     (void)state;
     int rc = act_remove_tree(home, &err);
     free(home);
-    free(agent_folder);
     return rc;
 }
 

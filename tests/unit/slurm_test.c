@@ -247,10 +247,9 @@ TEST(test_hosts)
         assert_string_equal(text, rows[i].names);
         act_strv_release(&names);
     }
-    struct act_strv many = {0};
+    ACT_AUTO(act_strv) many = {0};
     slurm_hosts("n[1-999999999999],m[1-2],o,p", &many);
     assert_int_equal(many.n, 65536);
-    act_strv_release(&many);
 }
 
 /* Whatever is printed, no parser reads beyond it (the sanitizers look). */
@@ -577,13 +576,12 @@ static struct run_spec make_spec(void)
 
 static char *sbatch_lines(const struct slurm *s, const struct run_spec *spec)
 {
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
     struct act_buf all = {0};
 
     slurm_sbatch_words(s, spec, "/home/me/50% a/runs/x", &words);
     for (size_t i = 0; i < words.n; i++)
         act_buf_addf(&all, "%s\n", words.v[i]);
-    act_strv_release(&words);
     return act_buf_steal(&all);
 }
 
@@ -803,7 +801,7 @@ TEST(test_jobs_of_all)
                                  "5_0^eve^n2^1-00:00:03^UNLIMITED^1^N/A^gres:gpu:3^cpu=1^a \"b\" | c^\n"
                                  "7^bob^n3^2:00:00^5-00:00:00^1^N/A^N/A^cpu=1,gres/gpu=8^odd\nname^\n";
     ACT_AUTOFREE char *text = recorded(squeue);
-    struct platform_jobs jobs = {0};
+    ACT_AUTO(platform_jobs) jobs = {0};
 
     slurm_jobs_of_all(text, &jobs);
     assert_int_equal(jobs.n, 3);
@@ -817,7 +815,6 @@ TEST(test_jobs_of_all)
     assert_int_equal(jobs.v[1].limit_s, 432000);
     assert_int_equal(jobs.v[2].gpus, 4);
     assert_string_equal(jobs.v[2].nodes_text, "n[1-2]");
-    platform_jobs_release(&jobs);
 }
 
 /* ---- many */

@@ -193,7 +193,7 @@ static char *merge(const char *from_pages, const char *to_pages, bool extras)
     static const char *const prefixes[2] = {"src/x/", "d/"};
     struct sync *s = sync_new(&(struct sync_options){
         .from_prefix = prefixes[0], .to_prefix = prefixes[1], .extras = extras, .folder_mode = 0755});
-    struct act_buf out = {0};
+    ACT_AUTO(act_buf) out = {0};
     struct sync_item item;
     int rc = 0;
 
@@ -217,7 +217,6 @@ static char *merge(const char *from_pages, const char *to_pages, bool extras)
     sync_free(s);
     if (rc == 0)
         return act_buf_steal(&out);
-    act_buf_release(&out);
     return NULL;
 }
 
@@ -384,12 +383,11 @@ TEST(disorder_never_ends_in_a_plan)
 TEST(a_key_outside_of_the_prefix_is_an_error)
 {
     struct sync *s = sync_new(&(struct sync_options){.from_prefix = "a/", .to_prefix = ""});
-    struct store_page page = page_of("", "b/c");
+    ACT_AUTO(store_page) page = page_of("", "b/c");
 
     assert_int_equal(sync_feed(s, SYNC_FROM, &page, true, &err), -ACT_FAIL);
     assert_string_equal(act_error_text(&err), "cannot compare: the listing of 'a/' has 'b/c', which is not below it");
     assert_int_equal(page.n, 1);
-    store_page_release(&page);
     sync_free(s);
 }
 
@@ -407,13 +405,12 @@ void __wrap_store_entry_release(struct store_entry *entry)
 
 static void feed_numbers(struct sync *s, enum sync_side side, size_t *at, size_t step, size_t end, size_t page_size)
 {
-    struct store_page page = {.v = act_calloc(page_size, sizeof(*page.v))};
+    ACT_AUTO(store_page) page = {.v = act_calloc(page_size, sizeof(*page.v))};
 
     for (; page.n < page_size && *at < end; *at += step)
         page.v[page.n++] = (struct store_entry){.key = act_sprintf("%08zu", *at), .size = 1, .mtime_ns = 1, .mode = -1};
     live += page.n;
     assert_ok(sync_feed(s, side, &page, *at >= end, &err), err);
-    store_page_release(&page);
 }
 
 /* However many objects there are: no more than a page of each side at a time, in every mode. */
@@ -605,7 +602,7 @@ static void copy_world(struct world *to, const struct world *from)
 /* Pages of random size. */
 static void feed_some(struct sync *s, enum sync_side side, const struct world *w, size_t *at, unsigned *seed)
 {
-    struct store_page page = {.v = act_calloc(8, sizeof(*page.v))};
+    ACT_AUTO(store_page) page = {.v = act_calloc(8, sizeof(*page.v))};
     size_t most = (size_t)rand_r(seed) % 8;
 
     for (; page.n < most && *at < w->n; ++*at)
@@ -614,7 +611,6 @@ static void feed_some(struct sync *s, enum sync_side side, const struct world *w
             page.v[page.n++].key = act_strdup(w->v[*at].key);
         }
     assert_ok(sync_feed(s, side, &page, *at == w->n, &err), err);
-    store_page_release(&page);
 }
 
 static bool takes_by_filter(void *filter, const char *rel, bool is_folder)

@@ -15,7 +15,7 @@ set_tests_properties(ledger_test PROPERTIES COST 15)
 act_test(sync_test unit/sync_test.c filter sync)
 target_link_options(sync_test PRIVATE -Wl,--wrap=store_entry_release) # counts what is alive
 act_test(transfer_test unit/transfer_test.c http INSIDE store transfer)
-act_test(lists_test unit/lists_test.c engine filter http transfer INSIDE store)
+act_test(lists_test unit/lists_test.c engine http transfer INSIDE store)
 act_test(config_test unit/config_test.c codec INSIDE config)
 act_test(diagnose_test unit/diagnose_test.c INSIDE diagnose)
 act_test(azure_test unit/azure_test.c engine http store)

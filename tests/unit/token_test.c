@@ -413,9 +413,9 @@ static int remove_home(void **state)
 
 TEST(cached_tokens)
 {
-    struct token token = {.text = act_strdup("t1"), .expires_s = act_now_unix_s() + 1000, .refresh_s = 5};
-    struct token ended = {.text = act_strdup("t0"), .expires_s = act_now_unix_s() - 1, .refresh_s = 5};
-    struct token found = {0};
+    ACT_AUTO(token) token = {.text = act_strdup("t1"), .expires_s = act_now_unix_s() + 1000, .refresh_s = 5};
+    ACT_AUTO(token) ended = {.text = act_strdup("t0"), .expires_s = act_now_unix_s() - 1, .refresh_s = 5};
+    ACT_AUTO(token) found = {0};
 
     assert_false(token_cache_get("k", &found));
     assert_ok(token_cache_put("k", &token, &err), err);
@@ -429,17 +429,14 @@ TEST(cached_tokens)
     assert_true(token_cache_get("k", &found));
     token_cache_drop("k", "t1");
     assert_false(token_cache_get("k", &found));
-    token_release(&found);
-    token_release(&token);
-    token_release(&ended);
 }
 
 TEST(cached_logins)
 {
     struct token_grant grant = {.tenant = act_strdup("t"), .client = act_strdup("c"), .refresh_token = act_strdup("r")};
-    struct token token = {.text = act_strdup("t1"), .expires_s = act_now_unix_s() + 1000};
+    ACT_AUTO(token) token = {.text = act_strdup("t1"), .expires_s = act_now_unix_s() + 1000};
     struct token_grant found = {0};
-    struct token cached = {0};
+    ACT_AUTO(token) cached = {0};
     bool had = false;
 
     assert_false(token_cache_get_grant("https://a", &found));
@@ -460,8 +457,6 @@ TEST(cached_logins)
     assert_false(had);
     token_grant_release(&grant);
     token_grant_release(&found);
-    token_release(&token);
-    token_release(&cached);
 }
 
 TEST(one_asks_at_a_time)

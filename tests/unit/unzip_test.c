@@ -37,7 +37,7 @@ static void make_zip_only(const char *python)
                                  "def done():\n"
                                  "    z.close(); return bytearray(open(path, 'rb').read())\n"
                                  "def save(b): open(path, 'wb').write(b)\n";
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
     int status;
 
     unlink(zip);
@@ -47,7 +47,6 @@ static void make_zip_only(const char *python)
     act_strv_push(&argv, zip);
     assert_ok(proc_run(argv.v, 60, 1 << 16, NULL, &status, &err), err);
     assert_int_equal(status, 0);
-    act_strv_release(&argv);
 }
 
 static void make_zip(const char *python)
@@ -293,7 +292,7 @@ TEST(test_over)
 /* The names in the folder of the test, with blanks. New string. */
 static char *names_in_dir(void)
 {
-    struct act_strv names = {0};
+    ACT_AUTO(act_strv) names = {0};
     struct act_buf text = {0};
     DIR *d = opendir(dir);
 
@@ -304,7 +303,6 @@ static char *names_in_dir(void)
     act_strv_sort(&names);
     for (size_t i = 0; i < names.n; i++)
         act_buf_addf(&text, "%s ", names.v[i]);
-    act_strv_release(&names);
     return act_buf_steal(&text);
 }
 

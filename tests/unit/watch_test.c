@@ -216,8 +216,8 @@ static struct run_spec start_run(int code);
 TEST(first_question_is_as_patient)
 {
     static const useconds_t longer[] = {500000, 1000000, 2000000};
-    struct run_spec spec = start_run(0);
-    struct flow_run found;
+    ACT_AUTO(run_spec) spec = start_run(0);
+    ACT_AUTO(flow_run) found = {0};
 
     fake.status.state = RUN_COMPLETED;
     fake.fail_status = COUNT(longer);
@@ -230,13 +230,11 @@ TEST(first_question_is_as_patient)
     assert_int_equal(count_of(said, "answers again"), 1);
     assert_int_equal(n_pauses, COUNT(longer));
     assert_memory_equal(pauses, longer, sizeof(longer));
-    flow_run_release(&found);
-    run_spec_release(&spec);
 }
 
 TEST(first_question_has_an_end)
 {
-    struct run_spec spec = start_run(0);
+    ACT_AUTO(run_spec) spec = start_run(0);
     struct flow_run found;
 
     fake.fail_status = INT_MAX;
@@ -250,7 +248,6 @@ TEST(first_question_has_an_end)
     assert_int_equal(flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err), -ACT_DENIED);
     assert_int_equal(flow_find_watched(&flow, spec.id, &found, &err), -ACT_DENIED);
     assert_int_equal(fake.n_status, 2);
-    run_spec_release(&spec);
 }
 
 static void finish_later(int call)
@@ -460,13 +457,12 @@ TEST(fetching_tells_how_far_it_is)
 {
     uint64_t bytes = 0;
     struct flow_fetch what = {.progress = count_bytes, .arg = &bytes, .max_bytes = 5};
-    struct flow_logs logs;
+    ACT_AUTO(flow_logs) logs = {0};
 
     LOGS({USER0, "rank 0 is long\n"}, {USER1, "two\n"});
     assert_ok(flow_fetch_logs(&flow, &run, &what, &logs, &err), err);
     assert_copy(&logs, USER0, "rank ");
     assert_in_range(bytes, 1, 9);
-    flow_logs_release(&logs);
 }
 
 static void add_run(const struct flow_run *what)
@@ -565,17 +561,15 @@ static struct run_spec start_run(int code)
 /* What the ledger says of a run that was handed over with this outcome. */
 static char *state_after(int code)
 {
-    struct run_spec spec = start_run(code);
+    ACT_AUTO(run_spec) spec = start_run(code);
     struct flow_table table = {.as_known = true};
-    struct flow_runs runs;
+    ACT_AUTO(flow_runs) runs = {0};
 
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
     char *state = NULL;
     for (size_t i = 0; i < runs.n; i++)
         if (strcmp(runs.v[i].row.id, spec.id) == 0)
             state = act_strdup(run_state_name(runs.v[i].status.state));
-    flow_runs_release(&runs);
-    run_spec_release(&spec);
     return state;
 }
 

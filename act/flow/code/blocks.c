@@ -109,7 +109,7 @@ static void rename_repeated(uint8_t id[STORE_BLOCK_ID], uint64_t n)
 static struct store_block *name_blocks(const struct package_summary *package)
 {
     struct store_block *blocks = act_calloc(package->n_blocks, sizeof(*blocks));
-    struct named *sorted = act_calloc(package->n_blocks, sizeof(*sorted));
+    ACT_AUTOFREE struct named *sorted = act_calloc(package->n_blocks, sizeof(*sorted));
     uint64_t repeated = 0;
 
     for (size_t i = 0; i < package->n_blocks; i++) {
@@ -124,7 +124,6 @@ static struct store_block *name_blocks(const struct package_summary *package)
         if (repeated)
             rename_repeated(blocks[sorted[i].i].id, repeated);
     }
-    free(sorted);
     return blocks;
 }
 
@@ -307,11 +306,9 @@ static int choose(struct upload *u, const char *own_key, struct act_error *err)
 
 static int copy_committed(struct upload *u, const char *own_key, struct act_error *err)
 {
-    struct store_call copy = {.op = STORE_COPY, .copy = {.source = u->key, .source_match = u->etag}, .key = own_key};
-    int rc = store_do(u->store, &copy, err);
+    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy = {.source = u->key, .source_match = u->etag}, .key = own_key};
 
-    store_call_release(&copy);
-    return rc;
+    return store_do(u->store, &copy, err);
 }
 
 static int upload(struct upload *u, const char *own_key, char out_etag[STORE_ETAG], struct act_error *err)

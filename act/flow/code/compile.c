@@ -50,7 +50,7 @@ static int check(const struct config *config, const char **out_tool, struct act_
  * counts. */
 static int run(const struct config *config, const struct act_strv *words, int *out_exit_status, struct act_error *err)
 {
-    struct act_strv env = {0};
+    ACT_AUTO(act_strv) env = {0};
     pid_t pid;
     int status;
 
@@ -60,7 +60,6 @@ static int run(const struct config *config, const struct act_strv *words, int *o
     int rc = proc_start(
         &(struct proc_start){.argv = words->v, .env = env.v, .in_fd = -1, .out_fd = STDERR_FILENO, .err_fd = -1}, &pid,
         err);
-    act_strv_release(&env);
     if (rc < 0)
         return rc;
     while (waitpid(pid, &status, 0) < 0)
@@ -110,13 +109,12 @@ static void add_words(const struct config *config, const char *tool, const char 
 
 static int compile(const struct config *config, const char *tool, const char *dir, struct act_error *err)
 {
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
     int status = 0;
 
     act_note("compiling in the image '%s' by %s", config->docker.image, tool);
     add_words(config, tool, dir, &words);
     int rc = run(config, &words, &status, err);
-    act_strv_release(&words);
     if (rc < 0 || status == 0)
         return rc;
     return act_error_set(

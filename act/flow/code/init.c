@@ -380,7 +380,7 @@ static int cannot_pack(const struct flow *flow, int rc, struct act_error *err)
 
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
 {
-    struct act_strv out = {0};
+    ACT_AUTO(act_strv) out = {0};
     struct work w = {.flow = flow, .io = io};
     int lock = io->dry_run ? -1 : lock_project(flow);
 
@@ -403,7 +403,6 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
         prune_cache();
         rc = upload(&w, err);
     }
-    act_strv_release(&out);
     if (lock >= 0)
         close(lock);
     if (io->done)
@@ -417,7 +416,7 @@ int flow_init_compiled(struct flow *flow, const char *root, const struct flow_in
                        struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    struct act_strv out = {0};
+    ACT_AUTO(act_strv) out = {0};
     struct work w = {.flow = flow, .io = io, .compiled_from = source->package.sha256};
     struct package_output output = {
         .engine = flow_engine(flow), .folder = packages, .progress = io->packing ? show_packing : NULL, .arg = io};
@@ -431,7 +430,6 @@ int flow_init_compiled(struct flow *flow, const char *root, const struct flow_in
         act_error_prefix(err, "cannot pack what was compiled");
     else
         rc = upload(&w, err);
-    act_strv_release(&out);
     if (io->done)
         io->done(io->arg);
     return rc;

@@ -105,14 +105,13 @@ static int open_local_source(struct flow *flow, const char *local, bool follow, 
 /* In the listing of the folder that it is rooted at. */
 static bool is_inner_link(struct store *store, const char *key)
 {
-    struct store_call call = {.op = STORE_LIST, .key = key, .list = {.delimiter = true, .max = 1}};
+    ACT_AUTO(store_call) call = {.op = STORE_LIST, .key = key, .list = {.delimiter = true, .max = 1}};
     struct act_error ignored;
     int rc = store_do(store, &call, &ignored);
     const struct store_entry *first = call.list.page.v;
     bool is_inner = rc == 0 && call.list.page.n > 0 && strcmp(first->key, key) == 0 && first->kind == STORE_SYMLINK &&
                     !first->leads_out;
 
-    store_call_release(&call);
     return is_inner;
 }
 
@@ -148,7 +147,7 @@ static void suggest(struct store *store, const char *key, const char *path, stru
     ACT_AUTOFREE char *stem = bare(key);
     ACT_AUTOFREE char *typed = bare(path);
     ACT_AUTOFREE char *problem = act_strdup(act_error_text(err));
-    struct store_call call = {.op = STORE_LIST, .key = stem, .list = {.delimiter = true, .max = SUGGESTIONS + 1}};
+    ACT_AUTO(store_call) call = {.op = STORE_LIST, .key = stem, .list = {.delimiter = true, .max = SUGGESTIONS + 1}};
     ACT_AUTO(act_buf) names = {0};
     struct act_error ignored;
     int rc = store_do(store, &call, &ignored);
@@ -160,7 +159,6 @@ static void suggest(struct store *store, const char *key, const char *path, stru
     if (names.len)
         act_error_set(err, ACT_NOT_FOUND, "%s; what begins so: %s%s", problem, names.data,
                       call.list.page.n > SUGGESTIONS ? ", ..." : "");
-    store_call_release(&call);
 }
 
 /* A folder in whose listing there is nothing, not even itself. */

@@ -163,14 +163,13 @@ static int open_given(const char *file, const char *name, struct place *p, struc
 static int open_of_project(const char *run_dir, const char *name, struct place *p, struct act_error *err)
 {
     ACT_AUTOFREE char *spec_path = act_path_join(run_dir, RUN_FILE_SPEC);
-    struct run_spec spec = {0};
+    ACT_AUTO(run_spec) spec = {0};
     int rc = run_spec_read(spec_path, &spec, err);
 
     if (rc == 0) {
         struct config_request request = {.cluster = spec.cluster, .start_dir = spec.project_root};
         rc = flow_open(&request, &p->flow, err);
     }
-    run_spec_release(&spec);
     if (rc < 0)
         return rc;
     const struct config_folder *f = find_folder(&p->flow.config, name);

@@ -36,11 +36,10 @@ static char *path_of(const struct run_spec *spec)
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         json_object_del(json, own[i]);
-    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    ACT_AUTOFREE char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     act_sha256_init(&h);
     act_sha256_add(&h, text, strlen(text));
     act_sha256_done(&h, hex);
-    free(text);
     ACT_AUTOFREE char *dir = act_state_dir();
     return act_sprintf("%s/submitting/%s", dir, hex);
 }

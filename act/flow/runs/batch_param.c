@@ -28,14 +28,13 @@ static char *encoded(const char *command)
 
 char *flow_batch_param(const struct act_strv *argv)
 {
-    struct act_buf command = {0};
+    ACT_AUTO(act_buf) command = {0};
     struct yaml *tree = NULL;
     size_t len = 0;
 
     for (size_t i = 0; i < argv->n; i++)
         act_buf_addf(&command, "%s%s", i ? " " : "", argv->v[i]);
     ACT_AUTOFREE char *word = command.len > 0 ? encoded(command.data) : NULL;
-    act_buf_release(&command);
     ACT_AUTOFREE char *bytes = word ? (char *)act_base64_decode(word, &len) : NULL;
     bool good = bytes && yaml_parse(bytes, len, "-bp", &tree, NULL) == 0 && tree->kind == YAML_MAP && tree->n > 0;
     yaml_tree_free(tree);

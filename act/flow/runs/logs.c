@@ -180,8 +180,8 @@ static int fetch_parts(struct flow *flow, const struct flow_log_source *from, co
 static int fetch_all(struct flow *flow, const struct flow_log_source *from, const struct store_page *logs,
                      const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
-    struct transfer_stretch *stretches = act_calloc(logs->n + 1, sizeof(*stretches));
-    struct flow_copy *copies = act_calloc(logs->n + 1, sizeof(*copies));
+    ACT_AUTOFREE struct transfer_stretch *stretches = act_calloc(logs->n + 1, sizeof(*stretches));
+    ACT_AUTOFREE struct flow_copy *copies = act_calloc(logs->n + 1, sizeof(*copies));
     size_t n = 0;
     int rc = 0;
 
@@ -203,8 +203,6 @@ static int fetch_all(struct flow *flow, const struct flow_log_source *from, cons
     out->total.same_objects = logs->n - n;
     if (rc == 0)
         rc = fetch_parts(flow, from, what, stretches, n, &out->total, err);
-    free(copies);
-    free(stretches);
     return rc;
 }
 

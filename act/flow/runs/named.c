@@ -52,7 +52,7 @@ int flow_find_named(struct platform *platform, const char *piece, char **out_id,
 {
     ACT_AUTO(platform_runs) runs = {0};
     int rc = platform_recent(platform, NULL, NEWEST, &runs, err);
-    size_t *found = act_calloc(runs.n + 1, sizeof(*found));
+    ACT_AUTOFREE size_t *found = act_calloc(runs.n + 1, sizeof(*found));
     size_t n = match(&runs, piece, is_called, found);
 
     *out_id = NULL;
@@ -63,6 +63,5 @@ int flow_find_named(struct platform *platform, const char *piece, char **out_id,
         *out_id = act_strdup(runs.v[found[0]].id);
     else if (rc == 0 && run_name_valid(piece)) /* of another experiment, when it is the whole name */
         *out_id = act_strdup(piece);
-    free(found);
     return rc;
 }

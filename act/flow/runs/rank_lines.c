@@ -164,7 +164,7 @@ int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_r
     int rc = 0;
 
     flow_rank_lines_release(out);
-    struct end *ends = find_logs(run, logs, prefix, &out->ranks);
+    ACT_AUTOFREE struct end *ends = find_logs(run, logs, prefix, &out->ranks);
     qsort(ends, out->ranks, sizeof(*ends), to_be_asked_first);
     size_t n = choose(ends, out->ranks);
     for (size_t i = 0; i < n && rc == 0; i++)
@@ -174,7 +174,6 @@ int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_r
     out->v = act_calloc(n, sizeof(*out->v));
     for (; out->n < n; out->n++)
         out->v[out->n] = ends[out->n].said;
-    free(ends);
     return rc;
 }
 

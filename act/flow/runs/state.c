@@ -103,7 +103,7 @@ static int write_changes(struct ledger *ledger, void *arg, struct act_error *err
 
 int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err)
 {
-    struct ledger_update *updates = act_calloc(n, sizeof(*updates));
+    ACT_AUTOFREE struct ledger_update *updates = act_calloc(n, sizeof(*updates));
     ACT_AUTO(act_strv) lines = {0};
     int rc = 0;
 
@@ -118,7 +118,6 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
     }
     if (lines.n > 0)
         rc = flow_with_ledger(flow, write_changes, &(struct changes){updates, lines.n}, err);
-    free(updates);
     return rc;
 }
 

@@ -257,7 +257,7 @@ static int hand_over(struct flow *flow, struct platform *platform, struct run_sp
                      bool *asked, struct act_error *err)
 {
     ACT_AUTOFREE char *stores = NULL;
-    struct flow_job_files files = {0};
+    ACT_AUTO(flow_job_files) files = {0};
     int rc = 0;
 
     if (!spec->foreign)
@@ -278,7 +278,6 @@ static int hand_over(struct flow *flow, struct platform *platform, struct run_sp
         rc = platform_submit(platform, &submission, err);
         rc = note_submission(flow, spec, rc, *asked && flow_may_pass(rc), err);
     }
-    flow_job_files_release(&files);
     if (stores)
         explicit_bzero(stores, strlen(stores));
     return rc;
@@ -353,7 +352,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
 
 int flow_check_run(struct flow *flow, struct act_error *err)
 {
-    struct run_spec spec = {.nodes = 1, .procs_per_node = 1}; /* how many there are is a matter of the machine */
+    ACT_AUTO(run_spec) spec = {.nodes = 1, .procs_per_node = 1}; /* how many there are is a matter of the machine */
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
@@ -363,7 +362,6 @@ int flow_check_run(struct flow *flow, struct act_error *err)
     rc = describe_folders(flow, &spec, err);
     if (rc == 0 && !platform_row(platform)->answers_by_request) /* it would be asked */
         rc = platform_check(platform, &spec, err);
-    run_spec_release(&spec);
     return rc;
 }
 

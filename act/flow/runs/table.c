@@ -20,7 +20,7 @@ struct group {
 static int refresh_group(const struct group *group, struct act_error *err)
 {
     const char **ids = act_calloc(group->n, sizeof(*ids));
-    struct run_status *now = act_calloc(group->n, sizeof(*now));
+    ACT_AUTOFREE struct run_status *now = act_calloc(group->n, sizeof(*now));
 
     for (size_t i = 0; i < group->n; i++)
         ids[i] = group->v[i]->row.id;
@@ -28,7 +28,6 @@ static int refresh_group(const struct group *group, struct act_error *err)
     for (size_t i = 0; i < group->n && rc == 0; i++)
         flow_take_status(group->v[i], &now[i]);
     free(ids);
-    free(now);
     return rc;
 }
 
@@ -99,7 +98,7 @@ static size_t make_groups(struct flow *flow, struct flow_run **active, size_t n_
 static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_error *err)
 {
     struct flow_run **active = act_calloc(runs->n + 1, sizeof(*active));
-    struct group *groups = act_calloc(runs->n + 1, sizeof(*groups));
+    ACT_AUTOFREE struct group *groups = act_calloc(runs->n + 1, sizeof(*groups));
     size_t n_active = 0;
 
     for (size_t i = 0; i < runs->n; i++)
@@ -112,7 +111,6 @@ static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_
         free(groups[i].v);
     }
     free(active);
-    free(groups);
     return flow_store_changes(flow, runs->v, runs->n, err);
 }
 

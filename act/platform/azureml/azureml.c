@@ -20,6 +20,17 @@ char *azureml_url(const struct azureml *a, const char *fmt, ...)
     return act_sprintf("%s%s", a->workspace, path);
 }
 
+struct arm_call azureml_get(const struct azureml *a, const char *what, char *url)
+{
+    return (struct arm_call){
+        .method = "GET", .what = what, .url = url, .api_version = a->api_version, .missing_is_fine = true};
+}
+
+struct arm_call azureml_put(const struct azureml *a, const char *what, char *url, json_t *body)
+{
+    return (struct arm_call){.method = "PUT", .what = what, .url = url, .api_version = a->api_version, .body = body};
+}
+
 /* ---- reaching it ---- */
 
 int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)

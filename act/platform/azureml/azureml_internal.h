@@ -82,6 +82,9 @@ char *azureml_region_history(const json_t *workspace, const struct auth_cloud *c
 
 /* "<workspace><path>"; the parts of the formatted path must be escaped by the caller. New string. */
 char *azureml_url(const struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
+/* Requests for what is at such a URL. That it is missing is no error (status 404). Takes url, and body. */
+struct arm_call azureml_get(const struct azureml *a, const char *what, char *url);
+struct arm_call azureml_put(const struct azureml *a, const char *what, char *url, json_t *body);
 
 /* ---- job.c */
 

@@ -127,17 +127,13 @@ static int get_resource(const struct azureml *a, struct arm *arm, const char *na
                         struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look at the cluster '%s'", name);
-    struct arm_call call = {.method = "GET",
-                            .what = what,
-                            .url = cluster_url(a, name, ""),
-                            .api_version = a->api_version,
-                            .missing_is_fine = missing_is_fine};
-    int rc = arm_do(arm, &call, err);
+    ACT_AUTO(arm_call) call = azureml_get(a, what, cluster_url(a, name, ""));
 
+    call.missing_is_fine = missing_is_fine;
+    int rc = arm_do(arm, &call, err);
     *out = rc == 0 ? json_incref(call.response) : NULL;
     if (rc == 0 && !*out && !(missing_is_fine && call.status == 404))
         rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is empty", what);
-    arm_call_release(&call);
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
 }
 
@@ -181,14 +177,13 @@ static int get_managed(const struct azureml *a, struct arm *arm, const char *nam
 static int change(const struct azureml *a, struct arm *arm, const char *method, const char *what, char *url,
                   json_t *body, const struct platform_follow *follow, struct act_error *err)
 {
-    struct arm_call call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
+    ACT_AUTO(arm_call) call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
     int rc = arm_do(arm, &call, err);
 
     if (rc == 0 && !follow->no_wait && follow->progress)
         follow->progress(follow->arg, "Accepted", -1);
     if (rc == 0 && !follow->no_wait)
         rc = arm_follow(arm, &call, 0, follow->progress, follow->arg, NULL, err);
-    arm_call_release(&call);
     return rc;
 }
 

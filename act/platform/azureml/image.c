@@ -93,20 +93,16 @@ static int put_connection(struct azureml *a, const char *what, const char *url, 
                           struct act_error *err)
 {
     const struct config_docker *d = &a->config->docker;
-    struct arm_call put = {.method = "PUT",
-                           .what = what,
-                           .url = act_strdup(url),
-                           .api_version = a->api_version,
-                           .body = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:s}}}", "properties", "authType",
-                                             "UsernamePassword", "category", "ContainerRegistry", "target", target,
-                                             "credentials", "username", d->username, "password", d->password)};
+    json_t *body = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:s}}}", "properties", "authType", "UsernamePassword",
+                             "category", "ContainerRegistry", "target", target, "credentials", "username", d->username,
+                             "password", d->password);
+    ACT_AUTO(arm_call) put = azureml_put(a, what, act_strdup(url), body);
     int rc = arm_do(a->arm, &put, err);
 
     if (rc < 0 && put.status == 409) /* somebody else made it a moment ago */
         rc = 0;
     if (rc < 0)
         hint_registry(&put, "write", err);
-    arm_call_release(&put);
     return rc;
 }
 
@@ -125,11 +121,7 @@ int azureml_connect_registry(struct azureml *a, struct act_error *err)
     explicit_bzero(all, strlen(all));
     ACT_AUTOFREE char *what = act_sprintf("connect the workspace to the registry '%s'", target);
     ACT_AUTOFREE char *name = act_sprintf("act-%s", mark);
-    struct arm_call get = {.method = "GET",
-                           .what = what,
-                           .url = azureml_url(a, "/connections/%s", name),
-                           .api_version = a->api_version,
-                           .missing_is_fine = true};
+    ACT_AUTO(arm_call) get = azureml_get(a, what, azureml_url(a, "/connections/%s", name));
     int rc = arm_do(a->arm, &get, err);
     if (rc < 0)
         hint_registry(&get, "read", err);
@@ -137,7 +129,6 @@ int azureml_connect_registry(struct azureml *a, struct act_error *err)
         rc = put_connection(a, what, get.url, target, err);
     else
         rc = judge_connection(get.response, name, target, err);
-    arm_call_release(&get);
     return rc;
 }
 
@@ -187,16 +178,14 @@ int azureml_environment_id(const struct azureml *a, char **out, struct act_error
 static int look_at_environment(struct azureml *a, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look for the environment '%s'", a->config->docker.image);
-    struct arm_call get = {.method = "GET", .what = what, .api_version = a->api_version, .missing_is_fine = true};
 
     if (!act_starts_with(id, a->workspace) || id[strlen(a->workspace)] != '/')
         return 0;
-    get.url = act_strdup(id);
+    ACT_AUTO(arm_call) get = azureml_get(a, what, act_strdup(id));
     int rc = arm_do(a->arm, &get, err);
     if (rc == 0 && get.status == 404)
         rc = act_error_set(err, ACT_NOT_FOUND, "the workspace '%s' has no environment '%s' (docker.image)",
                            a->config->workspace.workspace_name, a->config->docker.image);
-    arm_call_release(&get);
     return rc;
 }
 
@@ -205,19 +194,12 @@ static int look_at_environment(struct azureml *a, const char *id, struct act_err
 static int put_environment(struct azureml *a, const char *what, const char *id, const char *image,
                            struct act_error *err)
 {
-    struct arm_call put = {.method = "PUT",
-                           .what = what,
-                           .url = act_strdup(id),
-                           .api_version = a->api_version,
-                           .body = json_pack("{s:{s:s, s:s, s:b, s:s, s:{s:s}}}", "properties", "image", image,
-                                             "osType", "Linux", "isAnonymous", 1, "description", "created by act",
-                                             "tags", "act", "1")};
+    json_t *body = json_pack("{s:{s:s, s:s, s:b, s:s, s:{s:s}}}", "properties", "image", image, "osType", "Linux",
+                             "isAnonymous", 1, "description", "created by act", "tags", "act", "1");
+    ACT_AUTO(arm_call) put = azureml_put(a, what, act_strdup(id), body);
     int rc = arm_do(a->arm, &put, err);
 
-    if (rc < 0 && put.status == 409) /* somebody else made it a moment ago */
-        rc = 0;
-    arm_call_release(&put);
-    return rc;
+    return rc < 0 && put.status == 409 ? 0 : rc; /* somebody else made it a moment ago */
 }
 
 /* Named after the image, so that it is created only once. An archived one can still be used. */
@@ -228,13 +210,11 @@ static int make_environment(struct azureml *a, char **out_id, struct act_error *
     azureml_mark(image, mark);
     ACT_AUTOFREE char *id = azureml_url(a, "/environments/act-%s/versions/1", mark);
     ACT_AUTOFREE char *what = act_sprintf("make the environment of the image '%s'", image);
-    struct arm_call get = {
-        .method = "GET", .what = what, .url = act_strdup(id), .api_version = a->api_version, .missing_is_fine = true};
+    ACT_AUTO(arm_call) get = azureml_get(a, what, act_strdup(id));
     int rc = arm_do(a->arm, &get, err);
 
     if (rc == 0 && get.status == 404)
         rc = put_environment(a, what, id, image, err);
-    arm_call_release(&get);
     if (rc == 0)
         *out_id = act_strdup(id);
     return rc;

@@ -342,7 +342,7 @@ int azureml_shell(struct platform *p, const char *id, const char *node, const st
 {
     struct azureml *a = azureml_of(p);
     struct wanted wanted = {.id = id, .node = node, .number = -1};
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
     struct login login = {0};
     int rc = find_wanted(a, &wanted, err);
 
@@ -354,7 +354,6 @@ int azureml_shell(struct platform *p, const char *id, const char *node, const st
         push_command(&wanted, command, &words);
         site_ssh_words(whom, (int)login.port, &words, out_argv);
     }
-    act_strv_release(&words);
     release_login(&login);
     release_wanted(&wanted);
     return rc;

@@ -236,15 +236,10 @@ int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_erro
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("get the job '%s'", id);
-    struct arm_call call = {.method = "GET",
-                            .what = what,
-                            .url = azureml_url(a, "/jobs/%s", id),
-                            .api_version = a->api_version,
-                            .missing_is_fine = true};
+    ACT_AUTO(arm_call) call = azureml_get(a, what, azureml_url(a, "/jobs/%s", id));
     rc = arm_do(arm, &call, err);
     if (rc == 0 && call.status != 404)
         *out = json_incref(call.response);
-    arm_call_release(&call);
     return rc;
 }
 

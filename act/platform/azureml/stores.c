@@ -172,33 +172,24 @@ static int judge_datastore(const struct datastore *d, const json_t *have, bool *
 
 static int look_at_datastore(struct azureml *a, const struct datastore *d, bool *out_put, struct act_error *err)
 {
-    struct arm_call get = {.method = "GET",
-                           .what = d->what,
-                           .url = datastore_url(a, d, ""),
-                           .api_version = a->api_version,
-                           .missing_is_fine = true};
+    ACT_AUTO(arm_call) get = azureml_get(a, d->what, datastore_url(a, d, ""));
     int rc = arm_do(a->arm, &get, err);
 
     *out_put = rc == 0 && get.status == 404;
     if (rc == 0 && !*out_put)
         rc = judge_datastore(d, get.response, out_put, err);
-    arm_call_release(&get);
     return rc;
 }
 
 static int put_datastore(struct azureml *a, const struct datastore *d, bool *out_conflict, struct act_error *err)
 {
-    struct arm_call put = {.method = "PUT",
-                           .what = d->what,
-                           .url = datastore_url(a, d, "?skipValidation=true"),
-                           .api_version = a->api_version,
-                           .body = azureml_datastore_body(d->row, d->account)};
+    json_t *body = azureml_datastore_body(d->row, d->account);
+    ACT_AUTO(arm_call) put = azureml_put(a, d->what, datastore_url(a, d, "?skipValidation=true"), body);
     int rc = arm_do(a->arm, &put, err);
 
     *out_conflict = put.status == 409;
     if (put.status == 403)
         act_error_hint(err, "who may do that can register it for you: name it with datastore_name then");
-    arm_call_release(&put);
     return rc;
 }
 
@@ -351,11 +342,7 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
 {
     ACT_AUTOFREE char *what = act_sprintf("look for the datastore '%s'", folder->datastore);
     struct datastore d = {.name = folder->datastore};
-    struct arm_call get = {.method = "GET",
-                           .what = what,
-                           .url = datastore_url(a, &d, ""),
-                           .api_version = a->api_version,
-                           .missing_is_fine = true};
+    ACT_AUTO(arm_call) get = azureml_get(a, what, datastore_url(a, &d, ""));
     int rc = arm_do(a->arm, &get, err);
     ACT_AUTOFREE char *store = store_of(json_object_get(get.response, "properties"));
 
@@ -366,7 +353,6 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
                            a->config->workspace.workspace_name, folder->datastore, folder->store, folder->name);
     if (rc == 0)
         out->uri = act_sprintf("azureml://datastores/%s/paths/%s", folder->datastore, path);
-    arm_call_release(&get);
     return rc;
 }
 

@@ -107,16 +107,10 @@ static int look_again(struct azureml *a, const char *id, const json_t *body, con
                       struct act_error *err)
 {
     struct act_error ignored;
-    struct arm_call get = {.method = "GET",
-                           .what = "look for the job",
-                           .url = job_url(a, id),
-                           .api_version = a->api_version,
-                           .missing_is_fine = true};
+    ACT_AUTO(arm_call) get = azureml_get(a, "look for the job", job_url(a, id));
     bool there = arm_do(a->arm, &get, &ignored) == 0 && get.status == 200;
-    bool same = there && is_same_run(get.response, body);
 
-    arm_call_release(&get);
-    if (same)
+    if (there && is_same_run(get.response, body))
         return 0;
     if (there)
         return act_error_set(err, ACT_FAIL, "there is another job of the name '%s' in the workspace", id);
@@ -130,18 +124,12 @@ static int put_job(struct azureml *a, const struct run_spec *spec, const json_t 
     ACT_AUTOFREE char *what = act_sprintf("submit '%s' to '%s' of the workspace '%s'", spec->id,
                                           a->config->compute_target ? a->config->compute_target : "serverless compute",
                                           a->config->workspace.workspace_name);
-    struct arm_call put = {.method = "PUT",
-                           .what = what,
-                           .url = job_url(a, spec->id),
-                           .api_version = a->api_version,
-                           .user_token = act_strdup(token),
-                           .body = json_deep_copy(body)};
+    ACT_AUTO(arm_call) put = azureml_put(a, what, job_url(a, spec->id), json_deep_copy(body));
     struct act_error said;
-    int rc = arm_do(a->arm, &put, &said);
-    bool may_be_there = rc < 0 && (put.status == 0 || put.status == 409 || put.status == 400 || put.status >= 500);
 
-    arm_call_release(&put);
-    if (rc < 0 && may_be_there)
+    put.user_token = act_strdup(token);
+    int rc = arm_do(a->arm, &put, &said);
+    if (rc < 0 && (put.status == 0 || put.status == 409 || put.status == 400 || put.status >= 500))
         return look_again(a, spec->id, body, &said, err);
     if (rc < 0)
         *err = said;

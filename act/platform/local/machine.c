@@ -129,7 +129,7 @@ static int find_active(struct platform *p, struct active_runs *out, struct act_e
 {
     ACT_AUTO(act_strv) ids = {0};
     int rc = platform_list(p, &ids, err);
-    struct run_status *status = act_calloc(ids.n + 1, sizeof(*status));
+    ACT_AUTOFREE struct run_status *status = act_calloc(ids.n + 1, sizeof(*status));
 
     *out = (struct active_runs){.v = act_calloc(ids.n + 1, sizeof(*out->v))};
     if (rc == 0)
@@ -138,7 +138,6 @@ static int find_active(struct platform *p, struct active_runs *out, struct act_e
         rc = load_active(p, &ids, status, out, err);
     if (rc < 0)
         release_active(out);
-    free(status);
     return rc;
 }
 

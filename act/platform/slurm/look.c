@@ -133,14 +133,13 @@ static void match_queue(struct look *l)
 
 static void match_past(struct look *l)
 {
-    struct act_buf list = {0};
+    ACT_AUTO(act_buf) list = {0};
 
     for (size_t i = 0; i < l->n; i++)
         if (l->states[i].there && slurm_needs_past(&l->known[i]))
             act_buf_addf(&list, "%s%lld", list.len ? "," : "", (long long)l->known[i].job);
     if (list.len)
         ask_past(l->s, list.data, &l->past);
-    act_buf_release(&list);
     for (size_t i = 0; i < l->n; i++)
         if (l->known[i].job)
             l->known[i].past = slurm_jobs_find(&l->past.jobs, l->known[i].job);
@@ -158,14 +157,13 @@ static int read_again(struct look *l, struct act_error *err)
             index[n] = i;
             ids[n++] = l->ids[i];
         }
-    struct site_state *fresh = act_calloc(n, sizeof(*fresh));
+    ACT_AUTOFREE struct site_state *fresh = act_calloc(n, sizeof(*fresh));
     if (n)
         rc = site_states(l->site, ids, n, fresh, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         if (fresh[i].there)
             l->states[index[i]].status = fresh[i].status;
     site_states_release(fresh, n);
-    free(fresh);
     free(index);
     free(ids);
     return rc;

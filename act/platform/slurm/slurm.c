@@ -38,13 +38,12 @@ static int slurm_limits(struct platform *p, struct platform_limits *out, struct 
 static int slurm_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                         struct act_error *err)
 {
-    struct slurm_view *views = act_calloc(n, sizeof(*views));
+    ACT_AUTOFREE struct slurm_view *views = act_calloc(n, sizeof(*views));
     int rc = slurm_look(slurm_of(p), ids, n, views, err);
 
     for (size_t i = 0; rc == 0 && i < n; i++)
         out[i] = views[i].status;
     slurm_views_release(views, n);
-    free(views);
     return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", n == 1 ? ids[0] : "the runs") : 0;
 }
 
@@ -203,7 +202,7 @@ static int slurm_own_folders(struct platform *p, const char *const *paths, size_
                              struct act_error *err)
 {
     struct slurm *s = slurm_of(p);
-    struct act_strv places = {0};
+    ACT_AUTO(act_strv) places = {0};
     struct site *site;
 
     if (!s->config.login)
@@ -215,7 +214,6 @@ static int slurm_own_folders(struct platform *p, const char *const *paths, size_
     for (size_t i = 0; i < n; i++)
         act_strv_take(&places, act_path_join(store, paths[i]));
     rc = ask_for_folders(site, &places, out_there, err);
-    act_strv_release(&places);
     if (rc == 0)
         *out_store = store;
     else

@@ -370,11 +370,10 @@ static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, stru
     ACT_AUTOFREE char *dir = site_run_dir(h->site, h->spec->id);
     ACT_AUTOFREE char *script = slurm_job_script(h->agent, dir);
     ACT_AUTOFREE char *text = NULL;
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
 
     slurm_sbatch_words(h->s, h->spec, dir, &words);
     int rc = slurm_feed(h->s, (const char *const *)words.v, script, &text, out_unclear, err);
-    act_strv_release(&words);
     *out = rc == 0 ? slurm_id_from_sbatch(text) : 0;
     if (rc == 0 && !*out) {
         *out_unclear = true;
