@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -169,6 +170,27 @@ const struct package_known *package_index_find(const struct package_index *index
     const struct package_known *k = find(index, entry->path);
 
     return k && looks_same(k, entry) && (!k->fresh || S_ISDIR(entry->mode)) ? k : NULL;
+}
+
+static bool is_file_below(const struct package_known *k, const char *root)
+{
+    ACT_AUTOFREE char *path = act_path_join(root, k->path);
+    struct stat st;
+
+    return S_ISREG(k->mode) && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_ino == k->inode &&
+           (uint64_t)st.st_size == k->size && act_timespec_ns(st.st_mtim) == k->mtime_ns;
+}
+
+bool package_index_is_of(const char *index, const char *root)
+{
+    struct package_index known;
+    bool found = false;
+
+    package_index_load(index, &known);
+    for (size_t i = 0; i < known.n && !found; i++)
+        found = is_file_below(&known.v[i], root);
+    package_index_release(&known);
+    return found;
 }
 
 /* Comparing */
