@@ -89,15 +89,16 @@ const struct cli_command cli_commands[] = {
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details = "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
-                "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
-                "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
-                "azureml.settle_seconds) nothing was added to them.\n"
-                "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
-                "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu,\n"
-                "created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
-                "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
-                "logs and page of each.",
+     .details =
+         "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
+         "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
+         "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
+         "azureml.settle_seconds) nothing was added to them.\n"
+         "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
+         "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
+         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
+         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
+         "logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
      .max_words = ANY,
      .complete = CLI_RUNS,

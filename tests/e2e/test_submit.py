@@ -240,7 +240,7 @@ def test_single_is_one_process_on_a_node(act, two_ranks):
 def test_no_gpus_is_one_process(act):
     act.write("env.py", PRINT_ENV)
     run = act.finish("python3", "env.py", before=("-n", "0"))
-    assert "gpus      0\n" in act.run("q", run).out
+    assert "processes 1\n" in act.run("q", run).out
     env = rank_env(act, run)
     assert (env["WORLD_SIZE"], env["AZ_BATCHAI_NUM_GPUS"]) == ("1", "0")
 
