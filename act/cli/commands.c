@@ -485,7 +485,7 @@ const struct cli_command cli_commands[] = {
                  "a -c eu -p 'num_gpu: 8' config show --json\n"
                  "a -c eu config check\n",
      .details = "show leaves out keys without a value. --json: version (1), cluster, file, project_root and values,\n"
-                "which are all keys, each with value and origin; of check version, ok and problems.",
+                "which are all keys, each with value and origin; of check version, cluster, file, ok and problems.",
      .options = "cluster num-gpu param single compile-args all json",
      .min_words = 1,
      .max_words = 1,
