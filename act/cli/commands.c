@@ -89,16 +89,15 @@ const struct cli_command cli_commands[] = {
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details =
-         "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
-         "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
-         "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
-         "azureml.settle_seconds) nothing was added to them.\n"
-         "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
-         "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
-         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
-         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
-         "logs and page of each.",
+     .details = "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
+                "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
+                "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
+                "azureml.settle_seconds) nothing was added to them.\n"
+                "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
+                "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
+                "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
+                "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
+                "with runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -221,10 +220,11 @@ const struct cli_command cli_commands[] = {
      .examples = "a resubmit 60ce2fc7\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
      .details = "The new run has the command, the package and the size of the old one, and goes to the same\n"
-                "cluster unless -rt or -c names another. Prints the new ids.\n"
+                "cluster unless -rt or -c names another. Prints the new ids. On a terminal it asks before it\n"
+                "aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package and resubmit_of; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args dry-run json",
+     .options = "cluster resubmit-to num-gpu param single compile-args yes dry-run json",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_RUNS,

@@ -350,6 +350,24 @@ def test_resubmit_aborts_and_repeats(act):
     act.run("abort", new)
 
 
+def test_resubmit_asks_on_a_terminal_before_it_aborts(act):
+    old = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(old, "Running")
+    shown = act.on_terminal("resubmit", old, typed=b"n\n").decode()
+    assert f"'{old}' is running: abort it and submit it again? [y/N]" in shown and "not confirmed" in shown, shown
+    assert act.state(old) == "Running" and len(act.run("q", "--json").json["runs"]) == 1
+    assert "[y/N]" in act.on_terminal("resubmit", old, typed=b"y\n").decode()
+    assert act.state(old) == "Canceled"
+    new = act.run("qr", "--json").json["runs"] + act.run("qq", "--json").json["runs"]
+    act.until_state(new[0]["id"], "Running")
+    assert "[y/N]" not in act.on_terminal("resubmit", "-y", new[0]["id"]).decode()
+    assert act.state(new[0]["id"]) == "Canceled"
+    assert "[y/N]" not in act.on_terminal("resubmit", old).decode(), "it has ended"
+    for run in act.run("q", "--json").json["runs"]:
+        if run["state"] in ("Running", "Queued"):
+            act.run("abort", run["id"])
+
+
 def test_resubmit_to_another_cluster(act):
     act.cluster("other", below="elsewhere", extra={"env": {"WHERE": "other"}})
     act.write("where.sh", 'echo "on ${WHERE:-aml}"')
