@@ -62,6 +62,7 @@ struct cli {
     struct flow flow;
     bool flow_is_open;
     struct filter *filter; /* from cli_transfer_options() */
+    bool said_unkept;      /* that copies of logs cannot be kept */
 };
 
 /* What a verb's words are; CLI_CHOICE: those at the beginning of its synopsis, "show | check". */

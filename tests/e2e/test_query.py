@@ -99,6 +99,27 @@ def test_processors_are_not_shown_as_gpus(act):
     assert act.info(again)["num_gpu"] == 0 and act.info(again)["processes_per_node"] == 2
 
 
+def test_query_in_a_project_that_cannot_be_written(act):
+    if subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        pytest.skip("no mount namespaces here")
+    runs = [act.finish("echo", word, before=("-n", "1")) for word in ("first words", "second words")]
+    act.prefix = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && cd "$0" && '
+                  'exec "$@"', str(act.project))
+    for had_copies in (False, True):
+        result = act.run("q", *runs)
+        assert "first words" in result.out and "second words" in result.out and "Completed" in result.out
+        assert result.err.count("copies of logs cannot be kept") == 1, result
+        assert f"'{act.project}/assets': Read-only file system" in result.err
+        assert [r["logs"] for r in act.run("q", "--json", *runs).json["runs"]] == [[], []]
+        act.fail("parse", runs[0], status=4, match="cannot fetch the logs.*Read-only file system")
+        elsewhere = {"AML_LOG_FOLDER": str(act.scratch / "logs")}
+        assert "warning" not in act.run("q", runs[0], env=elsewhere).err
+        if not had_copies:
+            prefix, act.prefix = act.prefix, ()
+            act.run("q", *runs)
+            act.prefix = prefix
+
+
 def test_json_of_a_run(act):
     before = int(time.time())
     run = act.finish("echo", "two words", before=("-n", "1"))

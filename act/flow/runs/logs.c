@@ -218,6 +218,20 @@ static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, 
     return rc;
 }
 
+/* Why nothing can be written into a folder or, where it does not exist yet, into the one that it would be made in; 0:
+ * nothing speaks against it. */
+static int why_not_writable(const char *folder)
+{
+    ACT_AUTOFREE char *at = act_strdup(folder);
+
+    while (access(at, F_OK) < 0 && errno == ENOENT && strcmp(at, "/") != 0) {
+        char *parent = act_path_dirname(at);
+        free(at);
+        at = parent;
+    }
+    return access(at, W_OK | X_OK) < 0 && (errno == EROFS || errno == EACCES) ? errno : 0;
+}
+
 int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
                     struct act_error *err)
 {
@@ -230,6 +244,8 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
     if (rc == 0)
         rc = flow_log_source_open(flow, run, &from, err);
     if (rc == 0)
+        out->unkept_errno = why_not_writable(out->folder);
+    if (rc == 0 && !out->unkept_errno)
         rc = fetch_attempt(flow, &from, run, what, out, err);
     flow_log_source_close(&from);
     if (rc < 0) {

@@ -23,6 +23,7 @@ struct flow_logs {
     char *root;   /* <project>/assets: no link below it is followed */
     struct flow_log *v;
     size_t n;
+    int unkept_errno; /* why there can be no copies, so that none were made; 0: they could be made */
 };
 void flow_logs_release(struct flow_logs *logs);
 
