@@ -229,6 +229,18 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
                     struct act_buf *out);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
 
+/* ---- wrap.c: help that fits the terminal */
+
+/* How wide help is: as the terminal, 80 columns in a pipe. */
+int cli_help_width(void);
+/* The length of the first paragraph of prose in a table, with its last newline. */
+size_t cli_paragraph(const char *text);
+/* Prints the words of text in lines of at most width columns: the first begins at column at, which is where the output
+ * is, the others are indented. */
+void cli_wrap(FILE *out, const char *text, size_t len, int at, int indent, int width);
+/* Prints the lines of examples: an explanation that has no room beside its example comes below it. */
+void cli_put_examples(FILE *out, const char *text, int indent, int width);
+
 /* ---- signal.c */
 
 /* From now on SIGINT and SIGTERM only set cli_interrupted. Each time the next of these lines is printed, up to a

@@ -279,7 +279,8 @@ const struct cli_command cli_commands[] = {
      .summary = "the managed clusters of an Azure Machine Learning workspace",
      .examples = "a cluster list\n"
                  "a cluster show gpu\n"
-                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m --ssh-key ~/.ssh/id_rsa.pub\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --ssh-key ~/.ssh/id_rsa.pub\n"
                  "a cluster resize gpu --nodes 2            exactly two nodes from now on\n"
                  "a cluster autoscale gpu --min 0 --max 8   as many as there is work for\n"
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
