@@ -181,7 +181,7 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
                                          cluster,
                                          gpus,
                                          created,
-                                         {"REASON", 'l', .rank = 1, .min = 20, .pad = 80},
+                                         {"REASON", 'l', .rank = 1, .pad = 80, .below = true},
                                          {"COMMAND", 'l', .rank = 2, .min = 12}};
     ACT_AUTO(act_strv) cells = {0};
 

@@ -99,6 +99,16 @@ def test_processors_are_not_shown_as_gpus(act):
     assert act.info(again)["num_gpu"] == 0 and act.info(again)["processes_per_node"] == 2
 
 
+def test_reasons_are_not_cut(act):
+    act.write("script", "#!/no/such/interpreter\n").chmod(0o755)
+    run = act.finish("./script", before=("-n", "1"), status=None)
+    reason = act.info(run)["reason"]
+    assert len(reason) > 60
+    for columns in (40, 80, 200):
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", act.on_terminal("qf", columns=columns).decode())
+        assert reason in re.sub(r"\s+", " ", shown), shown
+
+
 def test_query_in_a_project_that_cannot_be_written(act):
     if subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
         pytest.skip("no mount namespaces here")
