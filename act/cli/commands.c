@@ -206,7 +206,8 @@ const struct cli_command cli_commands[] = {
      .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n"
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
      .details = "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
-                "if it comes back, goes on with it.\n"
+                "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
+                "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
                 "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster forget dry-run json",
      .min_words = 1,

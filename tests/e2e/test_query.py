@@ -1054,8 +1054,15 @@ def test_what_can_be_asked_is_not_forgotten(act):
     run = act.submit("sleep", "300", before=("-n", "1"))
     act.fail("abort", "--forget", run, status=2, match=f"its cluster answers, and 'a abort {run}' ends it")
     act.run("abort", run)
-    assert act.state(run) == "Canceled"
-    assert "had ended already" in act.run("abort", "--forget", run).err
+    before = act.info(run)
+    assert before["state"] == "Canceled"
+    for words, said in ((("--forget",), f"{run}  Canceled: it had ended already, so nothing was changed\n"),
+                        (("--forget", "--dry-run"), f"would not forget {run}: it has ended (Canceled)\n"),
+                        (("--dry-run",), f"would not abort {run}: it has ended (Canceled)\n")):
+        assert act.run("abort", *words, run).err == said
+    assert act.run("abort", "--forget", "--json", run).json["runs"] == [
+        {"id": run, "state": "Canceled", "had_ended": True}]
+    assert act.info(run)["reason"] == before["reason"]
 
 
 def test_batch_parameters_are_decoded(act):
