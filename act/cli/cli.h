@@ -337,6 +337,9 @@ int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *
 json_t *cli_names_json(const struct act_strv *names);
 json_t *cli_failures_json(const struct transfer_report *report);
 json_t *cli_errors_json(const struct cli_outcome *outcome);
+/* Whether all words lie in mapped folders, also in those of from (may be NULL). Else the others are added to the
+ * outcome, and when there are several words, hint says what was not done. */
+bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struct cli_outcome *outcome);
 /* Warns about patterns that matched nothing. */
 void cli_warn_idle_patterns(const struct cli *cli);
 /* Adds the report of one path to the sum, and releases it. */

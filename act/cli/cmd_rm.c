@@ -73,6 +73,29 @@ static int confirm(const struct removing *removing, struct act_error *err)
     return rc;
 }
 
+/* A folder that must not be removed is refused before anything else is: of a single one rm() knows in time. */
+static bool check_folders(struct cli *cli, struct cli_outcome *outcome)
+{
+    for (size_t i = 0; i < cli->words.n && cli->words.n > 1 && !cli->options.leftovers; i++) {
+        struct act_error err = {0};
+        struct flow_path p;
+        if (flow_open_path(&cli->flow, cli->words.v[i], &p, &err) < 0)
+            continue; /* what is missing keeps nothing else */
+        int rc = p.path.is_folder ? flow_may_remove(&cli->flow, cli->words.v[i], &err) : 0;
+        flow_path_release(&p);
+        if (rc < 0)
+            cli_outcome_add(outcome, rc, &err);
+    }
+    if (outcome->n_failed > 0)
+        act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was removed");
+    return outcome->n_failed == 0;
+}
+
+static bool check_words(struct cli *cli, struct cli_outcome *outcome)
+{
+    return cli_check_paths(cli, NULL, "nothing was removed", outcome) && check_folders(cli, outcome);
+}
+
 static int rm(void *arg, const char *word, enum flow_place place, struct flow_path *p, struct act_error *err)
 {
     struct removing *removing = arg;
@@ -131,7 +154,7 @@ int cmd_rm(struct cli *cli, struct act_error *err)
                        &removing.options);
     if (removing.options.dry_run)
         removing.options.plan = print_step;
-    for (size_t i = 0; i < cli->words.n; i++)
+    for (size_t i = 0, n = check_words(cli, &outcome) ? cli->words.n : 0; i < n; i++)
         cli_outcome_add(&outcome, cli_each_place(cli, cli->words.v[i], rm, &removing, err), err);
     print_summary(&removing, &outcome);
     cli_warn_idle_patterns(cli);

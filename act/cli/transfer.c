@@ -106,6 +106,23 @@ void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struc
     transfer_report_release(part);
 }
 
+bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struct cli_outcome *outcome)
+{
+    const struct act_strv *words = &cli->words;
+
+    for (size_t i = 0; i < words->n; i++) {
+        struct act_error err = {0};
+        int rc = flow_check_path(&cli->flow, words->v[i], &err);
+        if (rc == 0 && from)
+            rc = flow_check_path(from, words->v[i], &err);
+        if (rc < 0)
+            cli_outcome_add(outcome, rc, &err);
+    }
+    if (outcome->n_failed > 0 && words->n > 1)
+        act_error_hint(&outcome->failed[outcome->n_failed - 1], "%s", hint);
+    return outcome->n_failed == 0;
+}
+
 int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg, struct act_error *err)
 {
     struct flow_path p;
