@@ -2,14 +2,15 @@
  *
  * A request that failed in a way that may pass (network, 408, 429, 500, 502, 503, 504) is sent again after a
  * delay: what the service asked for (Retry-After in seconds or as a date, retry-after-ms,
- * x-ms-retry-after-ms), otherwise exponential with jitter. The decision is http_retry_delay(), a pure
- * function. Bodies are memory; large ones are the caller's parts. TLS certificates are always verified.
+ * x-ms-retry-after-ms), otherwise exponential with jitter. Also a service that asks for no delay gets one, which grows
+ * to a second. The decision is http_retry_delay(), a pure function. Bodies are memory; large ones are the caller's
+ * parts. TLS certificates are always verified.
  *
  * Only as many requests are in flight at one peer (host and port: a storage account) as raise throughput; the others
  * wait here, first come, first served. A peer that throttles (429; 503 ServerBusy; 500 OperationTimedOut; another
- * passing failure with Retry-After) gets half as many and a pause. As long as it gave another proper response
- * within the last two minutes, a throttled request waits for its next turn without using up a retry. See pace.h;
- * ACT_TRACE=pace shows it.
+ * passing failure with a Retry-After other than 0) gets half as many and a pause. As long as it gave another proper
+ * response within the last two minutes, a throttled request waits for its next turn without using up a retry. See
+ * pace.h; ACT_TRACE=pace shows it.
  */
 #ifndef ACT_HTTP_HTTP_H
 #define ACT_HTTP_HTTP_H

@@ -459,6 +459,20 @@ TEST(throttled_calls_wait_for_their_turn)
     tear_down(&f);
 }
 
+/* A peer that is well otherwise and answers "now" for ever gets as many tries as with any other failure. */
+TEST(no_pause_asked_for_is_no_throttling)
+{
+    const struct step steps[] = {{FINE, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}};
+    struct fixture f;
+
+    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 2});
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(f.call.status, 503);
+    assert_int_equal(f.call.tries, 3);
+    tear_down(&f);
+}
+
 /* Whoever wants no second try gets none, and a peer that only throttles is tried as often as any other. */
 TEST(throttling_may_be_the_answer)
 {
@@ -1038,7 +1052,12 @@ TEST(retry_delay_table)
         {0, true, 8, 8, 0, -1, 0, 24000},
         {0, true, 9, 8, 0, -1, 0, -1}, /* 8 retries are 9 tries */
         {0, true, 1, 0, 0, -1, 0, -1},
-        {503, false, 1, 8, 0, 0, 0.9, 0},
+        {503, false, 1, 8, 0, 0, 0, 80}, /* "now" still means a pause, which grows */
+        {503, false, 3, 8, 0, 0, 0, 320},
+        {503, false, 3, 8, 0, 10, 0, 320},
+        {503, false, 3, 8, 0, 321, 0, 321},
+        {503, false, 8, 8, 0, 0, 0, 1000},
+        {503, false, 9, 8, 0, 0, 0, -1},
         {503, false, 1, 8, 0, 1500, 0.9, 1500},
         {503, false, 1, 8, 0, 3600000, 0.9, 60000},
         {503, false, 1, 8, INT64_MAX / 2, 3600000, 0.9, -1},
