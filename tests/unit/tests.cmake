@@ -46,6 +46,8 @@ target_sources(watch_test PRIVATE fake/platform.c)
 target_link_options(watch_test PRIVATE -Wl,--wrap=usleep) # nobody waits
 act_test(site_test unit/site_test.c codec INSIDE site)
 add_dependencies(site_test act act-node)
+add_test(NAME site_test_reversed COMMAND site_test)
+set_tests_properties(site_test_reversed PROPERTIES ENVIRONMENT ACT_TEST_REVERSE=1)
 act_test(power_test unit/power_test.c engine transfer INSIDE flow node)
 # what writes, syncs and names, as the linker knows it
 target_link_options(power_test PRIVATE -Wl,--wrap=write,--wrap=pwrite64,--wrap=copy_file_range,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=link,--wrap=linkat,--wrap=renameat
