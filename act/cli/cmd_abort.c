@@ -48,7 +48,7 @@ static int abort_run(struct cli *cli, struct flow_run *run, json_t *list, struct
 }
 
 /* Runs of a cluster that is gone for good could otherwise never be ended. */
-static int find(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+static int find_run_to_end(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     struct act_error ignored;
     struct flow_run known;
@@ -64,7 +64,7 @@ static int find(struct flow *flow, const char *piece, struct flow_run *out, stru
 int cmd_abort(struct cli *cli, struct act_error *err)
 {
     struct cli_each_run each = {
-        .act = abort_run, .find = cli->options.forget ? flow_find_unasked : find, .list = cli->options.json};
+        .act = abort_run, .find = cli->options.forget ? flow_find_unasked : find_run_to_end, .list = cli->options.json};
 
     return cli_each_run(cli, &each, err);
 }

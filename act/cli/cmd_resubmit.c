@@ -7,7 +7,7 @@
 #include "flow/runs/submit.h"
 
 /* With --json the new runs are one list. */
-static int report(struct cli *cli, const struct run_spec *spec, json_t *list, struct act_error *err)
+static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *list, struct act_error *err)
 {
     if (cli->options.dry_run)
         return cli_print_json(run_spec_to_json(spec), err);
@@ -55,7 +55,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
     if (rc == 0) {
         rc = flow_resubmit(&cli->flow, old, &home, &to, cli->options.dry_run, &spec, err);
         if (rc == 0)
-            rc = report(cli, &spec, list, err);
+            rc = report_new_run(cli, &spec, list, err);
         run_spec_release(&spec);
         flow_close(&to);
     }

@@ -31,8 +31,8 @@ static void print_step(void *arg, const struct transfer_step *step)
     putchar_unlocked('\n');
 }
 
-static int run(const struct removing *removing, const struct transfer_options *options, struct transfer_report *report,
-               struct act_error *err)
+static int run_removal(const struct removing *removing, const struct transfer_options *options,
+                       struct transfer_report *report, struct act_error *err)
 {
     struct engine *engine = services_engine(&removing->cli->services);
 
@@ -66,7 +66,7 @@ static int confirm(const struct removing *removing, struct act_error *err)
 
     if (removing->cli->options.yes || removing->options.dry_run)
         return 0;
-    int rc = run(removing, &count, &report, err);
+    int rc = run_removal(removing, &count, &report, err);
     if (rc == 0 && report.total.found_objects > 0)
         rc = ask_to_remove(removing, &report.total, err);
     transfer_report_release(&report);
@@ -110,7 +110,7 @@ static int rm(void *arg, const char *word, enum flow_place place, struct flow_pa
     if (rc == 0)
         rc = confirm(removing, err);
     if (rc == 0)
-        rc = run(removing, &removing->options, &report, err);
+        rc = run_removal(removing, &removing->options, &report, err);
     cli_progress_add(&removing->progress, &removing->sum, &report);
     flow_path_release(p);
     return rc;

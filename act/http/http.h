@@ -73,8 +73,8 @@ struct http_call {
     void *sink; /* a 2xx body goes here, when set; more than sink_cap bytes is a failure */
     size_t sink_cap;
     /* Instead of a sink: gets the bytes of a 2xx body as they arrive, at offset `at`, sink_cap at most in all. Every
-     * try delivers them from the start; status and answer_headers are those of this try. It may start other calls, but
-     * this call never ends inside it. */
+     * try delivers them from the start; status and response_headers are those of this try. It may start other calls,
+     * but this call never ends inside it. */
     void (*take)(struct http_call *call, size_t at, const void *data, size_t len);
     size_t max_body;  /* limit of body_text; 0: 8 MiB */
     const char *what; /* for error texts: "cannot get 'container/key'"; owned by the caller */
@@ -96,7 +96,7 @@ struct http_call {
     int rc; /* 0: a response came (of any status); else see error */
     struct act_error error;
     int status; /* HTTP status */
-    struct http_headers answer_headers;
+    struct http_headers response_headers;
     size_t sink_len;          /* bytes that went into sink or to take */
     struct act_buf body_text; /* the body, when it did not go to the sink */
     int tries;                /* how often it was sent */

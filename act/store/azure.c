@@ -76,7 +76,7 @@ static void set_request_id(struct http_headers *headers)
 /* Whether the service refused the signature because of our clock. Then its time is taken from now on. */
 static bool clock_was_wrong(struct azure_op *op)
 {
-    const char *date = http_header_get(&op->http.answer_headers, "Date");
+    const char *date = http_header_get(&op->http.response_headers, "Date");
     int64_t theirs = 0;
 
     if (op->clock_checked || op->http.status != 403 || auth_kind_of(op->azure->auth) != AUTH_KEY || !date ||

@@ -225,7 +225,7 @@ static bool take_part_response(struct azure_batch *batch, const char *text)
 /* The delimiter "\r\n--boundary" of the answer; NULL: it is not a multipart one. New string. */
 static char *delimiter_of(const struct http_call *http)
 {
-    const char *type = http_header_get(&http->answer_headers, "Content-Type");
+    const char *type = http_header_get(&http->response_headers, "Content-Type");
     const char *boundary = type ? strcasestr(type, "boundary=") : NULL;
 
     if (!boundary)

@@ -39,7 +39,7 @@ void store_urls_release(struct store_urls *urls)
 }
 
 /* Asks for the URLs. The loop runs meanwhile. */
-static int ask(struct urls_store *s)
+static int ask_for_urls(struct urls_store *s)
 {
     struct store_urls urls = {0};
 
@@ -59,7 +59,7 @@ static int ask(struct urls_store *s)
 /* Whoever waited for the question of another has its outcome, good or bad. */
 static int renew(struct urls_store *s, bool has_waited, struct act_error *err)
 {
-    int rc = has_waited ? s->rc : ask(s);
+    int rc = has_waited ? s->rc : ask_for_urls(s);
 
     if (rc < 0)
         *err = s->error;
@@ -94,7 +94,7 @@ struct url_listing {
 
 static int64_t time_in(const struct http_call *http, const char *header)
 {
-    const char *text = http_header_get(&http->answer_headers, header);
+    const char *text = http_header_get(&http->response_headers, header);
     int64_t unix_s;
 
     return text && act_time_from_http(text, &unix_s) ? unix_s : 0;
@@ -129,7 +129,7 @@ static int check_head(const struct urls_store *s, const struct url_head *h, cons
 
 static void fill_entry(const struct url_head *h, struct store_entry *entry)
 {
-    const char *length = h->http.status == 200 ? http_header_get(&h->http.answer_headers, "Content-Length") : NULL;
+    const char *length = h->http.status == 200 ? http_header_get(&h->http.response_headers, "Content-Length") : NULL;
     int64_t size, idle_s = h->asked_s > h->changed_s ? h->asked_s - h->changed_s : 0;
 
     entry->size = length && act_int_from_text(length, &size) && size > 0 ? (uint64_t)size : 0;
@@ -229,7 +229,7 @@ static void end_reading(struct url_reading *r, int rc)
 /* Whether a part of an object is the one that was asked for: "bytes 100-199/1000". */
 static bool begins_at(const struct http_call *http, uint64_t offset, uint64_t *out_size)
 {
-    const char *range = http_header_get(&http->answer_headers, "Content-Range");
+    const char *range = http_header_get(&http->response_headers, "Content-Range");
     const char *total = range ? strchr(range, '/') : NULL;
     unsigned long long first;
     int64_t size;

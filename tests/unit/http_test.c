@@ -112,7 +112,7 @@ TEST(answers_table)
         assert_null(f.call.under_way);
         if (rows[i].rc == 0) {
             assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
-            assert_null(http_header_get(&f.call.answer_headers, "x-a"));
+            assert_null(http_header_get(&f.call.response_headers, "x-a"));
         } else {
             assert_true(act_starts_with(act_error_text(&f.err), "cannot get 'c/b': "));
             assert_contains(act_error_text(&f.err), rows[i].text);
@@ -131,9 +131,9 @@ TEST(answer_headers_are_found_in_any_case)
                               "Content-Length: 0\r\n\r\n",
                               CLOSE),
                      0);
-    assert_string_equal(http_header_get(&f.call.answer_headers, "etag"), "\"1\"");
-    assert_string_equal(http_header_get(&f.call.answer_headers, "x-empty"), "");
-    assert_string_equal(http_header_get(&f.call.answer_headers, "x-spaces"), "a b");
+    assert_string_equal(http_header_get(&f.call.response_headers, "etag"), "\"1\"");
+    assert_string_equal(http_header_get(&f.call.response_headers, "x-empty"), "");
+    assert_string_equal(http_header_get(&f.call.response_headers, "x-spaces"), "a b");
     tear_down(&f);
 }
 
@@ -278,7 +278,7 @@ TEST(head_has_a_length_but_no_body)
     f.call.method = "HEAD";
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(f.call.status, 200);
-    assert_string_equal(http_header_get(&f.call.answer_headers, "Content-Length"), "5");
+    assert_string_equal(http_header_get(&f.call.response_headers, "Content-Length"), "5");
     assert_int_equal(f.call.body_text.len, 0);
     tear_down(&f);
 }

@@ -474,7 +474,7 @@ static int change_attempt(struct follower *f, int last, struct act_error *err)
     return 0;
 }
 
-static bool is_over(const struct follower *f)
+static bool is_follow_over(const struct follower *f)
 {
     return f->what->attempt > 0 && f->attempt == f->what->attempt && f->attempt < last_attempt(&f->logs);
 }
@@ -544,7 +544,7 @@ static int follow(struct follower *f, struct act_error *err)
             rc = end_round(f, err);
         if (what->follow)
             rc = flow_watch_took(&watch, rc, err);
-        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_over(f))
+        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_follow_over(f))
             return rc;
         rc = heed_signal(f, err);
         if (rc < 0)
