@@ -28,8 +28,8 @@ static int open_target(struct cli *cli, const struct flow_run *old, struct flow 
     return cli_open_flow(cli, named ? named : old->row.cluster, named ? NULL : old->row.project, to, err);
 }
 
-/* Who types it on a terminal is asked before a running run loses its work. Scripts, which take the id from stdout, never
- * are. */
+/* On a terminal, the user is asked before a running run loses its work. Scripts, which take the id from stdout, are
+ * never asked. */
 static int confirm(const struct cli *cli, const struct flow_run *old, struct act_error *err)
 {
     if (cli->options.dry_run || old->status.state != RUN_RUNNING || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))

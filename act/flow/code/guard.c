@@ -2,8 +2,9 @@
  *
  * A cluster or account file with a secret stays out, whatever its name and place: every reader of such a file expects
  * one YAML (or JSON) map of at most 1 MiB, and so does this. A file that does not parse (a tab, merge markers) is
- * recognized by its name or place and searched for words, because those who may read the package are not always those
- * who may read the file. One that is larger is no such file yet, but the user is told what seems to be in it. The code may need other files with credentials: they are packed, and the user is told.
+ * recognized by its name or place and searched for words, because people who may read the package may not be allowed to
+ * read the file. A larger file is never loaded as configuration and is packed, but the user is told what it seems to
+ * hold. The code may need other files with credentials: they are packed, and the user is told.
  */
 #include <endian.h>
 #include <fcntl.h>
