@@ -154,7 +154,7 @@ static int64_t next_timeout_ms(const struct supervisor *s)
     return next;
 }
 
-/* An alarm rings once; who wants it again sets it again. */
+/* An alarm fires once and must be set again to repeat. */
 static void act_in_time(struct supervisor *s)
 {
     static void (*const acts[N_ALARMS])(struct supervisor *) = {

@@ -153,7 +153,7 @@ static zip_int64_t serve_archive(void *arg, void *data, zip_uint64_t len, zip_so
     case ZIP_SOURCE_ERROR:
         return zip_error_to_data(&a->error, data, len);
     case ZIP_SOURCE_BEGIN_WRITE:
-    case ZIP_SOURCE_ROLLBACK_WRITE: /* whoever made the file removes it */
+    case ZIP_SOURCE_ROLLBACK_WRITE: /* the creator of the file removes it */
     case ZIP_SOURCE_FREE:
         return 0;
     case ZIP_SOURCE_COMMIT_WRITE:

@@ -121,7 +121,7 @@ static void http_ended(struct http_call *http)
     }
 }
 
-/* The emulator answers what it does not implement with 500: with this code, or, with a SAS, without any. */
+/* The emulator responds with 500 to what it does not implement: with this code, or, with a SAS, without any. */
 static bool is_final(const struct http_call *http)
 {
     enum store_op op = ((const struct azure_op *)http->arg)->call->op;

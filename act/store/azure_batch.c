@@ -199,8 +199,8 @@ static int status_of(const char *line)
     return sscanf(line, "HTTP/%*d.%*d %d", &status) == 1 ? status : 0;
 }
 
-/* One part of the answer: headers, among them which part of the request it answers, then an HTTP answer.
- * False: it is not that, or the second answer to one part. */
+/* One part of the response: headers, among them the request part that it belongs to, then an HTTP response.
+ * False: it is malformed, or the second response to one part. */
 static bool take_part_response(struct azure_batch *batch, const char *text)
 {
     struct http_headers outer = {0}, inner = {0};

@@ -32,7 +32,7 @@ void azure_build_head(struct azure_op *op)
     azure_request(op, "HEAD", azure_blob_of(op), NULL);
 }
 
-/* Fills the entry from the answer to HEAD. */
+/* Fills the entry from the response to HEAD. */
 int azure_take_head(struct azure_op *op)
 {
     const char *length = http_header_get(&op->http.response_headers, "Content-Length");

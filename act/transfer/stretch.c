@@ -5,7 +5,7 @@
  *
  *   written ─► being written ─► arrived ─► under way ... started
  *
- * So what was written is without a gap at every moment, whatever fails and whoever is killed. The price is that a slice
+ * So what was written is without a gap at every moment, whatever fails or is killed. The price is that a slice
  * may wait in memory for the one before it.
  */
 #include <string.h>

@@ -1,7 +1,7 @@
 /* logs.c - logs of a run: fetched into assets/<run id>/, or followed as they grow.
  *
- * The logs of the last attempt have their plain names, those of earlier ones are below attempts/<n>/: so a list of the
- * logs tells which attempt it is that writes, whatever the scheduler says meanwhile.
+ * The logs of the last attempt have their plain names, those of earlier ones are below attempts/<n>/: so the list of
+ * logs tells which attempt is writing, whatever the scheduler says meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
