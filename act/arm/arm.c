@@ -156,7 +156,7 @@ static void forget_token(struct arm_try *t)
     t->sent_token = NULL;
 }
 
-static void end(struct arm_try *t, int rc)
+static void end_try(struct arm_try *t, int rc)
 {
     struct arm_call *call = t->call;
 
@@ -192,7 +192,7 @@ static bool renew(struct arm_try *t)
 
     if (t->http.status != 401 || t->renewed)
         return false;
-    token_read_challenge(http_header_get(&t->http.answer_headers, "WWW-Authenticate"), &challenge);
+    token_read_challenge(http_header_get(&t->http.response_headers, "WWW-Authenticate"), &challenge);
     bool again = !challenge.claims;
     t->renewed = true;
     if (!again || !follow_tenant(t, &challenge))
@@ -202,7 +202,7 @@ static bool renew(struct arm_try *t)
 
 static char *copy_header(const struct http_call *http, const char *name)
 {
-    return act_strdup(http_header_get(&http->answer_headers, name));
+    return act_strdup(http_header_get(&http->response_headers, name));
 }
 
 static void take_headers(struct arm_try *t)
@@ -214,7 +214,7 @@ static void take_headers(struct arm_try *t)
     if (!call->operation)
         call->operation = copy_header(&t->http, "Operation-Location");
     call->location = copy_header(&t->http, "Location");
-    call->retry_after_ms = http_retry_after_ms(&t->http.answer_headers, act_now_unix_s());
+    call->retry_after_ms = http_retry_after_ms(&t->http.response_headers, act_now_unix_s());
 }
 
 /* An empty body, or "null", the response to a cancel. */
@@ -227,7 +227,7 @@ static bool says_nothing(const struct act_buf *body)
     return !start[n + strspn(start + n, " \t\r\n")] && (n == 0 || (n == 4 && strncmp(start, "null", n) == 0));
 }
 
-static int judge(struct arm_try *t)
+static int judge_response(struct arm_try *t)
 {
     struct arm_call *call = t->call;
     const struct act_buf *body = &t->http.body_text;
@@ -255,7 +255,7 @@ static void answered(struct http_call *http)
 
     if (http->rc < 0) {
         call->error = http->error;
-        end(t, http->rc);
+        end_try(t, http->rc);
     } else if (renew(t)) {
         t->arm->requests += (uint64_t)http->tries;
         http_call_release(http);
@@ -263,7 +263,7 @@ static void answered(struct http_call *http)
         ask_for_token(t);
     } else {
         take_headers(t);
-        end(t, judge(t));
+        end_try(t, judge_response(t));
     }
 }
 
@@ -326,7 +326,7 @@ static void have_token(struct token_call *token)
         act_error_prefix(&t->call->error, "cannot %s", t->call->what);
         if (token->want.tenant && !strstr(act_error_text(&t->call->error), "az login"))
             arm_hint_tenant(&t->call->error, token->want.tenant);
-        end(t, token->rc);
+        end_try(t, token->rc);
     } else {
         send_it(t);
     }
@@ -339,14 +339,14 @@ static void ask_for_token(struct arm_try *t)
 }
 
 /* The token must not be sent to an untrusted host. */
-static void refuse(void *arg)
+static void refuse_call(void *arg)
 {
     struct arm_try *t = arg;
     ACT_AUTOFREE char *url = whole_url(t->arm, t->call);
     ACT_AUTOFREE char *shown = http_redact_url(url);
 
-    end(t, act_error_set(&t->call->error, ACT_FAIL, "cannot %s: the service names '%.200s', which is not at '%s'",
-                         t->call->what, shown, t->arm->endpoint));
+    end_try(t, act_error_set(&t->call->error, ACT_FAIL, "cannot %s: the service names '%.200s', which is not at '%s'",
+                             t->call->what, shown, t->arm->endpoint));
 }
 
 void arm_start(struct arm *arm, struct arm_call *call)
@@ -360,7 +360,7 @@ void arm_start(struct arm *arm, struct arm_call *call)
     if (arm_is_trusted(arm, url))
         ask_for_token(t);
     else
-        engine_timer(http_engine(arm->http), 0, refuse, t);
+        engine_timer(http_engine(arm->http), 0, refuse_call, t);
 }
 
 static void set_flag(struct arm_call *call)

@@ -4,7 +4,7 @@
  * A request carries "Authorization: Bearer", x-ms-client-request-id (a fresh uuid), Accept and, with a body,
  * Content-Type. It is sent again as http.h says. A 401 drops the token and tries once more with a new one, of the
  * tenant that the response names if none is set; a claims challenge is not retried: its error names the command that
- * answers it. The token goes only to the hosts that were given to arm_new() and arm_trust(): a link to any other host
+ * satisfies it. The token goes only to the hosts that were given to arm_new() and arm_trust(): a link to any other host
  * is an error. Responses are bounded.
  *
  * Errors: "cannot <what>: <code>: <message>" with the deepest inner code, the details that say more, and the ids that

@@ -154,7 +154,7 @@ static const char *id_of(const struct http_call *http, const json_t *body)
     static const char *const headers[] = {"x-ms-correlation-request-id", "x-ms-request-id"};
 
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
-        const char *id = http_header_get(&http->answer_headers, headers[i]);
+        const char *id = http_header_get(&http->response_headers, headers[i]);
         if (id && *id)
             return id;
     }
@@ -190,7 +190,7 @@ void arm_hint_tenant(struct act_error *err, const char *tenant)
 static void hint_clock(struct act_error *err, const struct http_call *http)
 {
     enum { SKEW_S = 300 };
-    int64_t ahead_s = http_clock_ahead_s(&http->answer_headers, act_now_unix_s());
+    int64_t ahead_s = http_clock_ahead_s(&http->response_headers, act_now_unix_s());
     char text[ACT_UNIT_TEXT];
 
     if (ahead_s >= -SKEW_S && ahead_s <= SKEW_S)
@@ -207,7 +207,7 @@ static void hint_login(struct arm_call *call, const struct http_call *http, cons
 
     if (call->status != 401)
         return;
-    token_read_challenge(http_header_get(&http->answer_headers, "WWW-Authenticate"), &challenge);
+    token_read_challenge(http_header_get(&http->response_headers, "WWW-Authenticate"), &challenge);
     if (challenge.claims) {
         ACT_AUTOFREE char *command = token_claims_command(&challenge, want);
         act_error_hint(&call->error, "further proof is required; run '%s'", command);

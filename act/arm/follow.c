@@ -105,7 +105,7 @@ static int fail_operation(const struct follow *f, const char *status, const json
     return rc;
 }
 
-static void tell(const struct follow *f, const char *status, const json_t *body)
+static void tell_progress(const struct follow *f, const char *status, const json_t *body)
 {
     const json_t *percent = json_object_get(body, "percentComplete");
 
@@ -144,7 +144,7 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
 
     if (!*status)
         return act_error_set(err, ACT_FAIL, "cannot %s: the service does not say how it stands", f->first->what);
-    tell(f, status, call->response);
+    tell_progress(f, status, call->response);
     if (has_failed(status))
         return fail_operation(f, status, call->response, err);
     return is(status, "Succeeded");
@@ -154,7 +154,7 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
 static int location_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
     (void)err;
-    tell(f, call->status == 202 ? "InProgress" : "Succeeded", call->response);
+    tell_progress(f, call->status == 202 ? "InProgress" : "Succeeded", call->response);
     return call->status != 202;
 }
 
@@ -174,7 +174,7 @@ static int check_resource(const struct follow *f, const json_t *resource, struct
 /* A resource: properties.provisioningState; without one it is there. */
 static int resource_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
-    tell(f, state_of(call->response), call->response);
+    tell_progress(f, state_of(call->response), call->response);
     int rc = check_resource(f, call->response, err);
     return rc < 0 ? rc : is(state_of(call->response), "Succeeded");
 }

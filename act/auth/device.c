@@ -70,7 +70,7 @@ static void grant_kept(void *arg)
 }
 
 /* It has ended, or was taken back. */
-static bool is_over(const struct act_error *err)
+static bool is_login_over(const struct act_error *err)
 {
     return strcmp(err->service_code, "invalid_grant") == 0 || strcmp(err->service_code, "interaction_required") == 0;
 }
@@ -87,7 +87,7 @@ static void renewed(struct http_call *call)
     }
     if (call->rc == 0 && call->status != 200) {
         token_describe_response(call, "the login has ended", &ask->error);
-        if (is_over(&ask->error)) {
+        if (is_login_over(&ask->error)) {
             act_error_hint(&ask->error, "run 'a login --device-code' again, or 'a logout'");
             token_failed(ask);
             return;
@@ -136,7 +136,7 @@ struct login {
     bool finished;
 };
 
-static void end(struct login *login)
+static void end_login(struct login *login)
 {
     login->finished = true;
 }
@@ -144,7 +144,7 @@ static void end(struct login *login)
 static void fail_login(struct login *login, const char *why)
 {
     act_error_set(&login->ask.error, ACT_DENIED, "%s", why);
-    end(login);
+    end_login(login);
 }
 
 static void poll(void *arg);
@@ -193,7 +193,7 @@ static void polled(struct http_call *call)
              strcmp(err->service_code, "access_denied") == 0)
         fail_login(login, "the login was declined");
     else
-        end(login);
+        end_login(login);
 }
 
 static void poll(void *arg)
@@ -235,10 +235,10 @@ static void got_code(struct http_call *call)
     token_wipe(&login->ask.body);
     if (call->rc < 0) {
         login->ask.error = call->error;
-        end(login);
+        end_login(login);
     } else if (call->status != 200) {
         token_describe_response(call, "no code to log in with", &login->ask.error);
-        end(login);
+        end_login(login);
     } else if (!code || !message) {
         fail_login(login, "the response has no code to log in with");
     } else {

@@ -53,7 +53,7 @@ static int take_response(struct token_ask *ask)
     }
     if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
         return act_error_set(&ask->error, ACT_FAIL, "the response has no token that can be used");
-    return token_take(response, ask->source, now_s, http_clock_ahead_s(&ask->call.answer_headers, now_s), &ask->token,
+    return token_take(response, ask->source, now_s, http_clock_ahead_s(&ask->call.response_headers, now_s), &ask->token,
                       &ask->error);
 }
 

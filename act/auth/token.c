@@ -1,8 +1,8 @@
-/* token.c - the single entry point: which source is asked, and who waits for it.
+/* token.c - the single entry point: which source is asked, and which callers wait for it.
  *
  *   token_start -> look (worker: cache, lock) -> found ------------------------------------+
  *                    ^   |                                                                 v
- *                    |   +-> another process asks: again a little later              everyone who waits
+ *                    |   +-> another process asks: again a little later              all waiting callers
  *                    |   +-> ours to ask: source after source -> keep (worker) ------------^
  *
  * A slot is one wanted token: for a scope, in a cloud, of a tenant.

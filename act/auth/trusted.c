@@ -73,7 +73,7 @@ int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_erro
     return user_trusts(host, err);
 }
 
-static int refuse(const struct auth_address *a, struct act_error *err)
+static int refuse_address(const struct auth_address *a, struct act_error *err)
 {
     ACT_AUTOFREE char *host = http_host(a->url);
     ACT_AUTOFREE char *shown = http_redact_url(a->url);
@@ -99,5 +99,5 @@ int auth_check_address(const struct auth_address *address, struct act_error *err
     int rc = auth_trusts(address->cloud, address->url, err);
     if (rc < 0)
         return rc;
-    return rc ? 0 : refuse(address, err);
+    return rc ? 0 : refuse_address(address, err);
 }

@@ -18,7 +18,7 @@ enum auth_owner {
     AUTH_OF_USER,   /* of a login, or of the environment */
 };
 
-/* An address, and who wants requests to go there. */
+/* An address, and what refers requests to it. */
 struct auth_address {
     const char *url;
     const struct auth_cloud *cloud; /* that the credential is for; NULL: any */

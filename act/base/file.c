@@ -150,7 +150,7 @@ struct landing {
     bool *out_existed; /* set: it replaces nothing */
 };
 
-static int fill(const struct landing *l, int fd, const void *data, size_t len)
+static int fill_landing(const struct landing *l, int fd, const void *data, size_t len)
 {
     int rc = act_write_all(fd, data, len) < 0 || fchmod(fd, l->mode) < 0 || (l->durable && fsync(fd) < 0);
 
@@ -165,7 +165,7 @@ static int land(const struct landing *l, const void *data, size_t len)
 
     if (fd < 0)
         return -1;
-    if (fill(l, fd, data, len) < 0 ||
+    if (fill_landing(l, fd, data, len) < 0 ||
         (l->out_existed ? act_rename_new(AT_FDCWD, temp, l->path) : rename(temp, l->path)) < 0) {
         int saved = errno;
         unlink(temp);

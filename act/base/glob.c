@@ -11,7 +11,7 @@
 #define RAW_BYTE UINT32_C(0x110000)
 
 /* The character at *at, and past it. */
-static uint32_t next(const char **at, enum act_glob_flags flags)
+static uint32_t next_char(const char **at, enum act_glob_flags flags)
 {
     const char *s = *at;
     size_t n = flags & ACT_GLOB_BYTES && (unsigned char)*s >= 0x80 ? 0 : act_utf8_char(s, strnlen(s, 4));
@@ -25,7 +25,7 @@ static uint32_t next_of_pattern(const char **at, enum act_glob_flags flags)
 {
     if (**at == '\\' && (*at)[1] && (flags & ACT_GLOB_ESCAPES))
         ++*at;
-    return next(at, flags);
+    return next_char(at, flags);
 }
 
 static bool in_class(const char *name, size_t len, uint32_t c)
@@ -106,10 +106,10 @@ bool act_glob(const char *pattern, const char *text, enum act_glob_flags flags)
         if (*pattern == '*') {
             star = ++pattern;
             star_text = text;
-        } else if (*pattern && one_matches(&pattern, next(&behind, flags), flags)) {
+        } else if (*pattern && one_matches(&pattern, next_char(&behind, flags), flags)) {
             text = behind;
         } else if (star) {
-            next(&star_text, flags);
+            next_char(&star_text, flags);
             pattern = star;
             text = star_text;
         } else {

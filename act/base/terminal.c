@@ -42,7 +42,7 @@ static bool is_begin(const char *s, size_t len)
 
 /* -- text -- */
 
-static void put(struct act_harmless *t, const char *s, size_t len, struct act_buf *out)
+static void put_harmless(struct act_harmless *t, const char *s, size_t len, struct act_buf *out)
 {
     if (t->overwrites)
         act_buf_adds(out, "\r\033[K");
@@ -55,7 +55,7 @@ static void put(struct act_harmless *t, const char *s, size_t len, struct act_bu
 
 static void put_harmful(struct act_harmless *t, struct act_buf *out)
 {
-    put(t, &(char){NOT_SHOWN}, 1, out);
+    put_harmless(t, &(char){NOT_SHOWN}, 1, out);
 }
 
 static void put_mark(struct act_harmless *t, const char *s, size_t len, struct act_buf *out)
@@ -63,7 +63,7 @@ static void put_mark(struct act_harmless *t, const char *s, size_t len, struct a
     unsigned marks = t->marks + 1;
 
     if (marks <= MARKS_MAX)
-        put(t, s, len, out);
+        put_harmless(t, s, len, out);
     else if (marks == MARKS_MAX + 1)
         put_harmful(t, out);
     t->marks = marks;
@@ -122,7 +122,7 @@ static size_t take_escape(struct act_harmless *t, const char *s, size_t len, boo
 static size_t take_control(struct act_harmless *t, char c, struct act_buf *out)
 {
     if (c == '\t')
-        put(t, &c, 1, out);
+        put_harmless(t, &c, 1, out);
     else if ((c == '\n' || c == '\r') && t->allow & ACT_SHOW_LINES)
         put_line_end(t, c, out);
     else
@@ -142,7 +142,7 @@ static size_t take_wide(struct act_harmless *t, const char *s, size_t len, bool 
     else if (act_is_mark(c))
         put_mark(t, s, n, out);
     else
-        put(t, s, n, out);
+        put_harmless(t, s, n, out);
     return n ? n : 1;
 }
 
@@ -158,7 +158,7 @@ static size_t take_some(struct act_harmless *t, const char *s, size_t len, bool 
     while (n < len && is_plain(s[n]))
         n++;
     if (n > 0)
-        put(t, s, n, out);
+        put_harmless(t, s, n, out);
     else if ((unsigned char)*s >= 0x80)
         n = take_wide(t, s, len, is_end, out);
     else if (*s == ESCAPE)

@@ -62,6 +62,7 @@ struct cli {
     struct flow flow;
     bool flow_is_open;
     struct filter *filter; /* from cli_transfer_options() */
+    bool said_unkept;      /* that copies of logs cannot be kept */
 };
 
 /* What a verb's words are; CLI_CHOICE: those at the beginning of its synopsis, "show | check". */
@@ -220,6 +221,7 @@ struct cli_column {
     int rank;         /* 0: always shown; else the column with the highest rank is cut, and left out, first */
     int min, pad;     /* cut to no less (0: not cut); in a pipe, aligned up to this width (0: any) */
     bool is_state;    /* the state of a run, shown in its colour */
+    bool below;       /* where all of it has no room beside more important ones, it comes on lines below each row */
 };
 
 /* The width of stdout's terminal in columns; 0: it is not a terminal, or the width is not known. */
@@ -232,6 +234,18 @@ void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
                     struct act_buf *out);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
+
+/* ---- wrap.c: help that fits the terminal */
+
+/* How wide help is: as the terminal, 80 columns in a pipe. */
+int cli_help_width(void);
+/* The length of the first paragraph of prose in a table, with its last newline. */
+size_t cli_paragraph(const char *text);
+/* Prints the words of text in lines of at most width columns: the first begins at column at, which is where the output
+ * is, the others are indented. */
+void cli_wrap(FILE *out, const char *text, size_t len, int at, int indent, int width);
+/* Prints the lines of examples: an explanation that has no room beside its example comes below it. */
+void cli_put_examples(FILE *out, const char *text, int indent, int width);
 
 /* ---- signal.c */
 
@@ -333,6 +347,9 @@ int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *
 json_t *cli_names_json(const struct act_strv *names);
 json_t *cli_failures_json(const struct transfer_report *report);
 json_t *cli_errors_json(const struct cli_outcome *outcome);
+/* Whether all words lie in mapped folders, also in those of from (may be NULL). Else the others are added to the
+ * outcome, and when there are several words, hint says what was not done. */
+bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struct cli_outcome *outcome);
 /* Warns about patterns that matched nothing. */
 void cli_warn_idle_patterns(const struct cli *cli);
 /* Adds the report of one path to the sum, and releases it. */

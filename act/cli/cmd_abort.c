@@ -9,35 +9,46 @@ static json_t *aborted_json(const struct flow_run *run, bool had_ended)
                      had_ended);
 }
 
-static int say(struct cli *cli, const struct flow_run *run, bool was_final, json_t *list)
+static const char *outcome(const struct cli *cli, const struct flow_run *run, bool had_ended)
 {
-    const char *more = was_final                                ? ": it had ended already"
-                       : !run_state_is_final(run->status.state) ? ": it is being cancelled"
-                       : cli->options.forget                    ? ": forgotten here; its cluster does not answer"
-                                                                : "";
+    if (had_ended)
+        return cli->options.forget ? ": it had ended already, so nothing was changed" : ": it had ended already";
+    if (!run_state_is_final(run->status.state))
+        return ": it is being cancelled";
+    return cli->options.forget ? ": forgotten here; its cluster does not answer" : "";
+}
 
-    if (!cli->options.dry_run)
-        act_note("%s  %s%s", run->row.id, run_state_name(run->status.state), more);
-    if (list)
-        json_array_append_new(list, aborted_json(run, was_final));
-    return 0;
+static void say_plan(const struct cli *cli, const struct flow_run *run)
+{
+    const char *verb = cli->options.forget ? "forget" : "abort", *state = run_state_name(run->status.state);
+
+    if (run_state_is_final(run->status.state))
+        act_note("would not %s %s: it has ended (%s)", verb, run->row.id, state);
+    else
+        act_note("would %s %s (%s)%s", verb, run->row.id, state,
+                 cli->options.forget ? ", unless its cluster answers" : "");
 }
 
 static int abort_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
-    bool was_final = run_state_is_final(run->status.state);
+    bool had_ended = run_state_is_final(run->status.state);
     int rc = 0;
 
+    if (!cli->options.dry_run)
+        rc = (cli->options.forget ? flow_forget : flow_abort)(&cli->flow, run, &had_ended, err);
+    if (rc < 0)
+        return rc;
     if (cli->options.dry_run)
-        act_note("would %s %s (%s)", cli->options.forget ? "forget" : "abort", run->row.id,
-                 run_state_name(run->status.state));
+        say_plan(cli, run);
     else
-        rc = (cli->options.forget ? flow_forget : flow_abort)(&cli->flow, run, &was_final, err);
-    return rc < 0 ? rc : say(cli, run, was_final, list);
+        act_note("%s  %s%s", run->row.id, run_state_name(run->status.state), outcome(cli, run, had_ended));
+    if (list)
+        json_array_append_new(list, aborted_json(run, had_ended));
+    return 0;
 }
 
 /* Runs of a cluster that is gone for good could otherwise never be ended. */
-static int find(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+static int find_run_to_end(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     struct act_error ignored;
     struct flow_run known;
@@ -53,7 +64,7 @@ static int find(struct flow *flow, const char *piece, struct flow_run *out, stru
 int cmd_abort(struct cli *cli, struct act_error *err)
 {
     struct cli_each_run each = {
-        .act = abort_run, .find = cli->options.forget ? flow_find_unasked : find, .list = cli->options.json};
+        .act = abort_run, .find = cli->options.forget ? flow_find_unasked : find_run_to_end, .list = cli->options.json};
 
     return cli_each_run(cli, &each, err);
 }

@@ -160,7 +160,7 @@ struct told {
     char last[96];
 };
 
-static void tell(void *arg, const char *status, int percent)
+static void show_operation(void *arg, const char *status, int percent)
 {
     struct told *told = arg;
     char line[sizeof(told->last)];
@@ -218,7 +218,7 @@ static int show(struct cli *cli, const char *name, struct act_error *err)
 }
 
 /* The result of a change. */
-static int finish(struct cli *cli, const char *name, const char *what, struct act_error *err)
+static int finish_cluster(struct cli *cli, const char *name, const char *what, struct act_error *err)
 {
     if (!cli->options.no_wait)
         return show(cli, name, err);
@@ -291,7 +291,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     struct told told = {.name = name};
-    struct platform_follow follow = {.no_wait = o->no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = o->no_wait, .progress = show_operation, .arg = &told};
     ACT_AUTOFREE char *key = NULL;
 
     if (!is_name(name))
@@ -323,7 +323,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
         return would(cli, "create", name, how, err);
     }
     rc = flow_create_cluster(&cli->flow, &cluster, &follow, err);
-    return rc < 0 ? rc : finish(cli, name, "the creation", err);
+    return rc < 0 ? rc : finish_cluster(cli, name, "the creation", err);
 }
 
 static int scale(struct cli *cli, const char *name, const struct platform_scale *wanted, struct act_error *err)
@@ -333,10 +333,10 @@ static int scale(struct cli *cli, const char *name, const struct platform_scale 
         return would_change(cli, "resize", name, how, err);
     }
     struct told told = {.name = name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
     int rc = flow_scale_cluster(&cli->flow, name, wanted, &follow, err);
 
-    return rc < 0 ? rc : finish(cli, name, "the new size", err);
+    return rc < 0 ? rc : finish_cluster(cli, name, "the new size", err);
 }
 
 static int resize(struct cli *cli, const char *name, struct act_error *err)
@@ -361,7 +361,7 @@ static int autoscale(struct cli *cli, const char *name, struct act_error *err)
 static int delete (struct cli *cli, const char *name, struct act_error *err)
 {
     struct told told = {.name = name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
     if (cli->options.dry_run)
         return would_change(cli, "delete", name, " with all its nodes", err);
     ACT_AUTOFREE char *question = act_sprintf("Delete the cluster '%s' with all its nodes? Runs on it are lost.", name);

@@ -50,24 +50,33 @@ static int show(struct cli *cli, struct act_error *err)
     return 0;
 }
 
+static int print_report(const struct config_report *report, struct act_error *err)
+{
+    return cli_print_json(json_pack("{s:i,s:s?,s:s?,s:b,s:o}", "version", 1, "cluster", report->cluster, "file",
+                                    report->file, "ok", report->problems.n == 0, "problems",
+                                    codec_json_strv_new(&report->problems)),
+                          err);
+}
+
 static int check(struct cli *cli, struct act_error *err)
 {
-    ACT_AUTO(act_strv) problems = {0};
+    ACT_AUTO(config_report) report = {0};
+    const struct act_strv *problems = &report.problems;
     struct cli_request request;
 
     cli_request(cli, &request);
-    int rc = flow_check_config(&request.config, &problems, err);
+    int rc = flow_check_config(&request.config, &report, err);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(
-            json_pack("{s:i,s:b,s:o}", "version", 1, "ok", problems.n == 0, "problems", codec_json_strv_new(&problems)),
-            err);
-    for (size_t i = 0; i < problems.n && !cli->options.json; i++)
-        puts(problems.v[i]);
-    if (rc == 0 && problems.n > 0)
-        rc = act_error_set(err, ACT_CONFIG, "%zu problem%s in the configuration", problems.n,
-                           problems.n == 1 ? "" : "s");
+        rc = print_report(&report, err);
+    for (size_t i = 0; i < problems->n && !cli->options.json; i++)
+        puts(problems->v[i]);
+    if (rc == 0 && problems->n > 0)
+        rc = act_error_set(err, ACT_CONFIG, "%zu problem%s in the configuration%s%s%s", problems->n,
+                           problems->n == 1 ? "" : "s", report.cluster ? " of cluster '" : "",
+                           report.cluster ? report.cluster : "", report.cluster ? "'" : "");
     else if (rc == 0)
-        act_note("the configuration is valid");
+        act_note("the configuration of cluster '%s' is valid: %s", report.cluster,
+                 report.file ? report.file : "built-in");
     return rc;
 }
 

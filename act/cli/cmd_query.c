@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
@@ -77,11 +79,20 @@ static int print_for_people(struct cli *cli, struct flow_run *run, const struct 
     return 0;
 }
 
+static void warn_unkept(struct cli *cli, const struct flow_logs *logs)
+{
+    if (logs->unkept_errno && !cli->said_unkept)
+        act_warn("copies of logs cannot be kept in '%s': %s; AML_LOG_FOLDER names another folder", logs->root,
+                 strerror(logs->unkept_errno));
+    cli->said_unkept = cli->said_unkept || logs->unkept_errno;
+}
+
 static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
     ACT_AUTO(flow_logs) logs = {0};
     int rc = cli_fetch_logs(cli, run, &logs, err);
 
+    warn_unkept(cli, &logs);
     if (rc == 0 && list) {
         json_t *json = cli_run_json(run), *paths = json_array();
         for (size_t i = 0; i < logs.n; i++)

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "base/log.h"
 #include "cli/cli.h"
 #include "flow/flow.h"
@@ -5,7 +7,7 @@
 #include "flow/runs/submit.h"
 
 /* With --json the new runs are one list. */
-static int report(struct cli *cli, const struct run_spec *spec, json_t *list, struct act_error *err)
+static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *list, struct act_error *err)
 {
     if (cli->options.dry_run)
         return cli_print_json(run_spec_to_json(spec), err);
@@ -26,13 +28,26 @@ static int open_target(struct cli *cli, const struct flow_run *old, struct flow 
     return cli_open_flow(cli, named ? named : old->row.cluster, named ? NULL : old->row.project, to, err);
 }
 
+/* On a terminal, the user is asked before a running run loses its work. Scripts, which take the id from stdout, are
+ * never asked. */
+static int confirm(const struct cli *cli, const struct flow_run *old, struct act_error *err)
+{
+    if (cli->options.dry_run || old->status.state != RUN_RUNNING || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return 0;
+    ACT_AUTOFREE char *question = act_sprintf("'%s' is running: abort it and submit it again?", old->row.id);
+    return cli_confirm(cli, question, err);
+}
+
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
     struct flow home, to;
     struct run_spec spec = {0};
-    int rc = flow_open(&request, &home, err);
+    int rc = confirm(cli, old, err);
 
+    if (rc < 0)
+        return rc;
+    rc = flow_open(&request, &home, err);
     if (rc < 0)
         return act_error_prefix(err, "cannot find the configuration of '%s'", old->row.id);
     home.services = &cli->services;
@@ -40,7 +55,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
     if (rc == 0) {
         rc = flow_resubmit(&cli->flow, old, &home, &to, cli->options.dry_run, &spec, err);
         if (rc == 0)
-            rc = report(cli, &spec, list, err);
+            rc = report_new_run(cli, &spec, list, err);
         run_spec_release(&spec);
         flow_close(&to);
     }

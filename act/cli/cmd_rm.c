@@ -31,8 +31,8 @@ static void print_step(void *arg, const struct transfer_step *step)
     putchar_unlocked('\n');
 }
 
-static int run(const struct removing *removing, const struct transfer_options *options, struct transfer_report *report,
-               struct act_error *err)
+static int run_removal(const struct removing *removing, const struct transfer_options *options,
+                       struct transfer_report *report, struct act_error *err)
 {
     struct engine *engine = services_engine(&removing->cli->services);
 
@@ -66,11 +66,34 @@ static int confirm(const struct removing *removing, struct act_error *err)
 
     if (removing->cli->options.yes || removing->options.dry_run)
         return 0;
-    int rc = run(removing, &count, &report, err);
+    int rc = run_removal(removing, &count, &report, err);
     if (rc == 0 && report.total.found_objects > 0)
         rc = ask_to_remove(removing, &report.total, err);
     transfer_report_release(&report);
     return rc;
+}
+
+/* A folder that must not be removed is refused before anything else is: of a single one rm() knows in time. */
+static bool check_folders(struct cli *cli, struct cli_outcome *outcome)
+{
+    for (size_t i = 0; i < cli->words.n && cli->words.n > 1 && !cli->options.leftovers; i++) {
+        struct act_error err = {0};
+        struct flow_path p;
+        if (flow_open_path(&cli->flow, cli->words.v[i], &p, &err) < 0)
+            continue; /* what is missing keeps nothing else */
+        int rc = p.path.is_folder ? flow_may_remove(&cli->flow, cli->words.v[i], &err) : 0;
+        flow_path_release(&p);
+        if (rc < 0)
+            cli_outcome_add(outcome, rc, &err);
+    }
+    if (outcome->n_failed > 0)
+        act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was removed");
+    return outcome->n_failed == 0;
+}
+
+static bool check_words(struct cli *cli, struct cli_outcome *outcome)
+{
+    return cli_check_paths(cli, NULL, "nothing was removed", outcome) && check_folders(cli, outcome);
 }
 
 static int rm(void *arg, const char *word, enum flow_place place, struct flow_path *p, struct act_error *err)
@@ -87,7 +110,7 @@ static int rm(void *arg, const char *word, enum flow_place place, struct flow_pa
     if (rc == 0)
         rc = confirm(removing, err);
     if (rc == 0)
-        rc = run(removing, &removing->options, &report, err);
+        rc = run_removal(removing, &removing->options, &report, err);
     cli_progress_add(&removing->progress, &removing->sum, &report);
     flow_path_release(p);
     return rc;
@@ -131,7 +154,7 @@ int cmd_rm(struct cli *cli, struct act_error *err)
                        &removing.options);
     if (removing.options.dry_run)
         removing.options.plan = print_step;
-    for (size_t i = 0; i < cli->words.n; i++)
+    for (size_t i = 0, n = check_words(cli, &outcome) ? cli->words.n : 0; i < n; i++)
         cli_outcome_add(&outcome, cli_each_place(cli, cli->words.v[i], rm, &removing, err), err);
     print_summary(&removing, &outcome);
     cli_warn_idle_patterns(cli);

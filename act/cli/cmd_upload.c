@@ -225,23 +225,9 @@ static void transfer(struct moving *moving, const char *path)
 /* Whoever gives a source and a target, as to scp, is told before anything is copied. */
 static bool check_words(struct moving *moving)
 {
-    const struct act_strv *words = &moving->cli->words;
-    struct cli_outcome *outcome = &moving->outcome;
-
-    for (size_t i = 0; i < words->n; i++) {
-        struct act_error err = {0};
-        int rc = cli_names_run(moving->cli, words->v[i], &err);
-        if (rc == 0)
-            rc = flow_check_path(&moving->cli->flow, words->v[i], &err);
-        if (rc == 0 && moving->from)
-            rc = flow_check_path(moving->from, words->v[i], &err);
-        if (rc < 0)
-            cli_outcome_add(outcome, rc, &err);
-    }
-    if (outcome->n_failed > 0 && words->n > 1)
-        act_error_hint(&outcome->failed[outcome->n_failed - 1],
-                       "nothing was copied: paths are of the project, and each is copied to the same place");
-    return outcome->n_failed == 0;
+    return cli_check_paths(moving->cli, moving->from,
+                           "nothing was copied: paths are of the project, and each is copied to the same place",
+                           &moving->outcome);
 }
 
 static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_error *err)

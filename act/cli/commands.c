@@ -109,10 +109,10 @@ const struct cli_command cli_commands[] = {
                 "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
                 "azureml.settle_seconds) nothing was added to them.\n"
                 "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
-                "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu,\n"
-                "created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
-                "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
-                "logs and page of each.",
+                "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
+                "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
+                "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
+                "with runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -203,7 +203,8 @@ const struct cli_command cli_commands[] = {
      .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n"
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
      .details = "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
-                "if it comes back, goes on with it.\n"
+                "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
+                "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
                 "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster forget dry-run json",
      RUNS,
@@ -214,10 +215,11 @@ const struct cli_command cli_commands[] = {
      .examples = "a resubmit 60ce2fc7\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
      .details = "The new run has the command, the package and the size of the old one, and goes to the same\n"
-                "cluster unless -rt or -c names another. Prints the new ids.\n"
+                "cluster unless -rt or -c names another. Prints the new ids. On a terminal it asks before it\n"
+                "aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package and resubmit_of; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args dry-run json",
+     .options = "cluster resubmit-to num-gpu param single compile-args yes dry-run json",
      RUNS,
      .run = cmd_resubmit},
     {.name = "nodes",
@@ -266,7 +268,8 @@ const struct cli_command cli_commands[] = {
      .summary = "the managed clusters of an Azure Machine Learning workspace",
      .examples = "a cluster list\n"
                  "a cluster show gpu\n"
-                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m --ssh-key ~/.ssh/id_rsa.pub\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --ssh-key ~/.ssh/id_rsa.pub\n"
                  "a cluster resize gpu --nodes 2            exactly two nodes from now on\n"
                  "a cluster autoscale gpu --min 0 --max 8   as many as there is work for\n"
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
@@ -474,7 +477,7 @@ const struct cli_command cli_commands[] = {
                  "a -c eu -p 'num_gpu: 8' config show --json\n"
                  "a -c eu config check\n",
      .details = "show leaves out keys without a value. --json: version (1), cluster, file, project_root and values,\n"
-                "which are all keys, each with value and origin; of check version, ok and problems.",
+                "which are all keys, each with value and origin; of check version, cluster, file, ok and problems.",
      .options = "cluster num-gpu param single compile-args all json",
      A_CHOICE,
      .bare = true,

@@ -3,13 +3,15 @@
 
 #include "cli/cli.h"
 
-enum { COLUMN = 30 };
+enum { VERB_COLUMN = 18, OPTION_COLUMN = 30 };
 
-/* "  left                right" */
-static void print_row(FILE *out, const char *left, const char *right)
+/* "  left                right", which begins at that column. */
+static void print_row(FILE *out, int column, const char *left, const char *right)
 {
-    fprintf(out, "  %-*s%s%s\n", COLUMN - 2, left, strlen(left) < COLUMN - 2 ? "" : "\n                              ",
-            right);
+    fprintf(out, "  %-*s", column - 2, left);
+    if ((int)strlen(left) >= column - 2)
+        fprintf(out, "\n%*s", column, "");
+    cli_wrap(out, right, strlen(right), column, column, cli_help_width());
 }
 
 static void print_option(FILE *out, const struct cli_option *o)
@@ -17,7 +19,7 @@ static void print_option(FILE *out, const struct cli_option *o)
     ACT_AUTOFREE char *left = act_sprintf("%s%s--%s%s%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "",
                                           o->long_name, o->argument ? " " : "", o->argument ? o->argument : "");
 
-    print_row(out, left, o->help);
+    print_row(out, OPTION_COLUMN, left, o->help);
 }
 
 /* The verb's options for that place, below a title. */
@@ -31,14 +33,27 @@ static void print_options(FILE *out, const struct cli_command *command, enum cli
     }
 }
 
-/* Each line of text, indented. */
-static void print_lines(FILE *out, const char *text)
+static void print_prose(FILE *out, const char *text)
 {
-    while (*text) {
-        size_t n = strcspn(text, "\n");
-        fprintf(out, "  %.*s\n", (int)n, text);
-        text += n + (text[n] == '\n');
+    for (size_t n; *text; text += n) {
+        n = cli_paragraph(text);
+        cli_wrap(out, text, n, 0, 0, cli_help_width());
     }
+}
+
+static void print_examples(FILE *out, const char *examples)
+{
+    fputs("examples:\n", out);
+    cli_put_examples(out, examples, 2, cli_help_width());
+}
+
+static void print_usage(FILE *out, const char *words)
+{
+    static const char usage[] = "usage: ";
+    int indent = (int)strlen(usage);
+
+    fprintf(out, "\n%s", usage);
+    cli_wrap(out, words, strlen(words), indent, indent, cli_help_width());
 }
 
 const char cli_overview_examples[] = "a init                           pack the code and upload it\n"
@@ -52,37 +67,40 @@ const char cli_exit_statuses[] =
 
 void cli_print_overview(FILE *out)
 {
-    fputs("Transfers any command from this machine to a cluster.\n\n"
-          "usage: a [OPTIONS] VERB [OPTIONS] [ARGUMENTS]\n\n"
-          "examples:\n",
-          out);
-    print_lines(out, cli_overview_examples);
+    print_prose(out, "Transfers any command from this machine to a cluster.\n");
+    print_usage(out, "a [OPTIONS] VERB [OPTIONS] [ARGUMENTS]");
+    fputc('\n', out);
+    print_examples(out, cli_overview_examples);
     fputs("\nverbs:\n", out);
     for (const struct cli_command *c = cli_commands; c->name; c++) {
         if (c->hidden)
             continue;
         ACT_AUTOFREE char *left = act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
-        print_row(out, left, c->summary);
+        print_row(out, VERB_COLUMN, left, c->summary);
     }
     print_options(out, NULL, CLI_BEFORE, "options, before the verbs that take them or behind");
     print_options(out, NULL, CLI_EVERYWHERE, "options of every verb");
-    fprintf(out,
-            "\nexit status: %s"
-            "Without any configuration there is the cluster 'local': this machine, with a folder as its store.\n"
-            "'a VERB --help' says more.\n",
-            cli_exit_statuses);
+    fputs("\nexit status: ", out);
+    cli_wrap(out, cli_exit_statuses, strlen(cli_exit_statuses), (int)strlen("exit status: "), 0, cli_help_width());
+    print_prose(out,
+                "Without any configuration there is the cluster 'local': this machine, with a folder as its store.\n"
+                "'a VERB --help' says more.\n");
 }
 
 void cli_print_help(const struct cli_command *c, FILE *out)
 {
-    fputs("examples:\n", out);
-    print_lines(out, c->examples);
-    fprintf(out, "\nusage: a [OPTIONS] %s %s%s\n", c->name, c->options ? "[OPTIONS] " : "", c->synopsis);
+    ACT_AUTOFREE char *words = act_sprintf("a [OPTIONS] %s %s%s", c->name, c->options ? "[OPTIONS] " : "", c->synopsis);
+
+    print_examples(out, c->examples);
+    print_usage(out, words);
     if (c->aliases)
         fprintf(out, "also:  %s\n", c->aliases);
-    fprintf(out, "\n%s\n", c->summary);
-    if (c->details)
-        fprintf(out, "\n%s\n", c->details);
+    fputc('\n', out);
+    print_prose(out, c->summary);
+    if (c->details) {
+        fputc('\n', out);
+        print_prose(out, c->details);
+    }
     print_options(out, c, CLI_BEHIND, "options");
     print_options(out, c, CLI_BEFORE, "options, also before the verb");
     print_options(out, c, CLI_EVERYWHERE, "options of every verb");

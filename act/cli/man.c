@@ -56,35 +56,42 @@ static void put_entry(FILE *out, const char *term, const char *more, const char 
     put_line(out, text);
 }
 
-/* Whether the line of prose that starts here starts a paragraph: it is about an option, and the previous one is
- * complete. */
-static bool begins_paragraph(const char *text, const char *line)
+static void put_lines(FILE *out, const char *text, size_t len)
 {
-    return line > text + 1 && act_starts_with(line, "--") && strchr(".;:", line[-2]);
-}
-
-static void put_prose(FILE *out, const char *text)
-{
-    for (const char *line = text; *line;) {
-        size_t n = strcspn(line, "\n");
-        if (begins_paragraph(text, line))
-            fputs(".PP\n", out);
-        put_text(out, line, n);
-        fputc('\n', out);
-        line += n + (line[n] == '\n');
-    }
-}
-
-static void put_examples(FILE *out, const char *text)
-{
-    fputs(".SH EXAMPLES\n.nf\n", out);
-    while (*text) {
+    for (const char *end = text + len; text < end;) {
         size_t n = strcspn(text, "\n");
         put_text(out, text, n);
         fputc('\n', out);
         text += n + (text[n] == '\n');
     }
+}
+
+static void put_prose(FILE *out, const char *text)
+{
+    for (size_t n = 0; *text; text += n) {
+        if (n > 0)
+            fputs(".PP\n", out);
+        n = cli_paragraph(text);
+        put_lines(out, text, n);
+    }
+}
+
+/* man(1) does not wrap these lines, and indents them. */
+static void put_examples(FILE *out, const char *text)
+{
+    enum { WIDTH = 71 };
+    char *lines = NULL;
+    size_t len = 0;
+    FILE *wrapped = open_memstream(&lines, &len);
+
+    if (!wrapped)
+        return;
+    cli_put_examples(wrapped, text, 0, WIDTH);
+    fclose(wrapped);
+    fputs(".SH EXAMPLES\n.nf\n", out);
+    put_lines(out, lines, len);
     fputs(".fi\n", out);
+    free(lines);
 }
 
 static void put_option(FILE *out, const struct cli_option *o)

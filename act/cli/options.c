@@ -353,7 +353,7 @@ static int refuse_equals(const struct cli_command *command, const char *word, co
 }
 
 /* word: an option that the verb does not take; before: it came before the verb. */
-static int refuse(const struct cli_command *command, const char *word, bool before, struct act_error *err)
+static int refuse_option(const struct cli_command *command, const char *word, bool before, struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_strndup(word, strcspn(word, "="));
     const char *ignored;
@@ -409,7 +409,7 @@ static int check_before(const struct parser *p, struct act_error *err)
 {
     for (size_t i = 0; i < p->n_before; i++)
         if (!cli_takes(p->cli->command, p->before[i].option))
-            return refuse(p->cli->command, p->before[i].word, true, err);
+            return refuse_option(p->cli->command, p->before[i].word, true, err);
     return 0;
 }
 
@@ -440,7 +440,7 @@ static int parse_option(struct parser *p, struct act_error *err)
     if (!o && command && parse_letters(p, word))
         return 0;
     if (!o)
-        return refuse(command, word, false, err);
+        return refuse_option(command, word, false, err);
     if (!o->argument && value)
         return act_error_set(err, ACT_USAGE, "'%s' takes no value", word);
     if (o->argument && !value) {

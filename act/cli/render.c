@@ -181,7 +181,7 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
                                          cluster,
                                          gpus,
                                          created,
-                                         {"REASON", 'l', .rank = 1, .min = 20, .pad = 80},
+                                         {"REASON", 'l', .rank = 1, .pad = 80, .below = true},
                                          {"COMMAND", 'l', .rank = 2, .min = 12}};
     ACT_AUTO(act_strv) cells = {0};
 
@@ -190,7 +190,10 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
         act_strv_push(&cells, run->row.id);
         act_strv_push(&cells, run_state_name(run->status.state));
         act_strv_push(&cells, run->row.cluster);
-        act_strv_pushf(&cells, "%lld", (long long)run->row.num_gpu);
+        if (run->row.num_gpu > 0)
+            act_strv_pushf(&cells, "%lld", (long long)run->row.num_gpu);
+        else
+            act_strv_push(&cells, "-");
         push_times(&cells, run, !with_reason);
         if (with_reason)
             act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
@@ -228,6 +231,16 @@ static void print_param(const struct act_strv *argv)
         print_field(" ", line);
 }
 
+/* In GPUs, or else in processes. */
+static void print_size(const struct flow_run *run)
+{
+    int64_t processes = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);
+    ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)(run->row.num_gpu > 0 ? run->row.num_gpu : processes));
+
+    if (run->row.num_gpu > 0 || processes > 0)
+        print_field(run->row.num_gpu > 0 ? "gpus" : "processes", number);
+}
+
 void cli_print_run(const struct flow_run *run, const char *page)
 {
     const struct run_status *s = &run->status;
@@ -252,8 +265,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
         act_duration_to_text(elapsed_s(s), elapsed);
         print_field("elapsed", elapsed);
     }
-    snprintf(number, sizeof(number), "%lld", (long long)run->row.num_gpu);
-    print_field("gpus", number);
+    print_size(run);
     if (run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0) {
         snprintf(number, sizeof(number), "%d", s->exit_status);
         print_field("exit", number);

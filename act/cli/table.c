@@ -33,7 +33,7 @@ static int choose(const struct cli_column *columns, int *widths, size_t n, int r
     room += GAP;
     for (int rank = 0; rank <= CLI_RANK_MAX; rank++)
         for (size_t i = 0; i < n; i++) {
-            if (columns[i].rank != rank)
+            if (columns[i].rank != rank || widths[i] == 0)
                 continue;
             int wanted = least(&columns[i], widths[i]) + GAP;
             full = full || (rank > 0 && wanted > room);
@@ -100,6 +100,7 @@ static int add_cut(struct act_buf *out, const char *text, int width)
 struct layout {
     const struct cli_column *columns;
     size_t n, last; /* the last one shown */
+    size_t below;   /* the one on lines of its own; n: none */
     int *widths, room;
     bool coloured;
 };
@@ -124,6 +125,30 @@ static void add_head(const struct layout *l, struct act_buf *out)
             add_cell(l, i, l->columns[i].head, NULL, out);
 }
 
+/* How much of text goes into a line: whole words, if one fits. */
+static size_t line_of(const char *text, int width)
+{
+    int columns;
+    size_t n = act_columns_fit(text, width, &columns), end = n;
+
+    while (text[n] && end > 0 && text[end] != ' ')
+        end--;
+    return end > 0 ? end : n > 0 ? n : strlen(text);
+}
+
+static void add_below(const struct layout *l, const char *text, struct act_buf *out)
+{
+    enum { INDENT = 4 };
+    int indent = l->room > 2 * INDENT ? INDENT : 0;
+
+    for (size_t n; *text && strcmp(text, "-") != 0; text += n + strspn(text + n, " ")) {
+        n = line_of(text, l->room - indent);
+        add_blanks(out, indent);
+        act_buf_add(out, text, n);
+        act_buf_adds(out, "\n");
+    }
+}
+
 static void add_row(const struct layout *l, char *const *cells, struct act_buf *out)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -132,6 +157,8 @@ static void add_row(const struct layout *l, char *const *cells, struct act_buf *
         bool coloured = l->coloured && l->columns[i].is_state;
         add_cell(l, i, cells[i], coloured ? cli_state_colour(run_state_from_name(cells[i])) : NULL, out);
     }
+    if (l->below < l->n)
+        add_below(l, cells[l->below], out);
 }
 
 /* The width of a column if nothing has to be cut; never 0. */
@@ -148,10 +175,27 @@ static int measure(const struct layout *l, size_t i, const struct act_strv *line
     return most;
 }
 
+/* Whether all of a column fits beside what is more important. */
+static bool has_room(const struct layout *l, size_t column)
+{
+    int wanted = -GAP;
+
+    for (size_t i = 0; i < l->n; i++)
+        if (i == column || l->columns[i].rank < l->columns[column].rank)
+            wanted += GAP + (i == column ? l->widths[i] : least(&l->columns[i], l->widths[i]));
+    return l->room == 0 || wanted <= l->room;
+}
+
 static void lay_out(struct layout *l, const struct act_strv *lines)
 {
     for (size_t i = 0; i < l->n; i++)
         l->widths[i] = measure(l, i, lines);
+    l->below = l->n;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->columns[i].below && !has_room(l, i)) {
+            l->below = i;
+            l->widths[i] = 0;
+        }
     cli_fit(l->columns, l->widths, l->n, l->room);
     for (size_t i = 0; i < l->n; i++)
         l->last = l->widths[i] > 0 ? i : l->last;

@@ -143,6 +143,25 @@ int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, stru
     return rc < 0 ? rc : (rc > 0 ? flow_open_run_path : flow_open_path)(&cli->flow, word, out, err);
 }
 
+bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struct cli_outcome *outcome)
+{
+    const struct act_strv *words = &cli->words;
+
+    for (size_t i = 0; i < words->n; i++) {
+        struct act_error err = {0};
+        int rc = cli_names_run(cli, words->v[i], &err);
+        if (rc == 0)
+            rc = flow_check_path(&cli->flow, words->v[i], &err);
+        if (rc == 0 && from)
+            rc = flow_check_path(from, words->v[i], &err);
+        if (rc < 0)
+            cli_outcome_add(outcome, rc, &err);
+    }
+    if (outcome->n_failed > 0 && words->n > 1)
+        act_error_hint(&outcome->failed[outcome->n_failed - 1], "%s", hint);
+    return outcome->n_failed == 0;
+}
+
 int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg, struct act_error *err)
 {
     struct flow_path p;

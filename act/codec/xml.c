@@ -31,7 +31,7 @@ static void stop(struct xml *x, int rc)
     XML_StopParser(x->parser, XML_FALSE);
 }
 
-static void refuse(struct xml *x, const char *why)
+static void refuse_xml(struct xml *x, const char *why)
 {
     stop(x, act_error_set(x->err, ACT_FAIL, "%s:%lu:%lu: %s", x->name, XML_GetCurrentLineNumber(x->parser),
                           XML_GetCurrentColumnNumber(x->parser) + 1, why));
@@ -44,9 +44,9 @@ static void on_start(void *arg, const XML_Char *element, const XML_Char **attrib
     if (x->rc < 0)
         return;
     if (x->depth == MAX_DEPTH)
-        return refuse(x, "elements are nested too deeply");
+        return refuse_xml(x, "elements are nested too deeply");
     if (x->path.len + strlen(element) >= MAX_PATH_BYTES)
-        return refuse(x, "an element name is too long");
+        return refuse_xml(x, "an element name is too long");
     act_buf_addc(&x->path, '/');
     act_buf_adds(&x->path, element);
     x->texts[++x->depth].len = 0;
@@ -79,7 +79,7 @@ static void on_text(void *arg, const XML_Char *text, int len)
     if (x->rc < 0)
         return;
     if (all->len + (size_t)len > MAX_TEXT_BYTES)
-        return refuse(x, "the text of an element is too long");
+        return refuse_xml(x, "the text of an element is too long");
     act_buf_add(all, text, (size_t)len);
 }
 
@@ -93,7 +93,7 @@ static void on_doctype(void *arg, const XML_Char *name, const XML_Char *sysid, c
     (void)pubid;
     (void)has_internal_subset;
     if (x->rc == 0)
-        refuse(x, "a document type declaration is not allowed");
+        refuse_xml(x, "a document type declaration is not allowed");
 }
 
 static void feed(struct xml *x, const char *text, size_t len)
@@ -105,7 +105,7 @@ static void feed(struct xml *x, const char *text, size_t len)
         last = part == len;
         if (XML_Parse(x->parser, text, (int)part, last) != XML_STATUS_OK) {
             if (x->rc == 0)
-                refuse(x, XML_ErrorString(XML_GetErrorCode(x->parser)));
+                refuse_xml(x, XML_ErrorString(XML_GetErrorCode(x->parser)));
             return;
         }
         text += part;

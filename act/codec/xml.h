@@ -1,4 +1,4 @@
-/* xml.h - XML answers of a service as a stream of elements (expat). Entities are never expanded from outside,
+/* xml.h - XML responses of a service as a stream of elements (expat). Entities are never expanded from outside,
  * no DTD is accepted; depth is bounded to 64 and the text of one element to 64 KiB.
  */
 #ifndef ACT_CODEC_XML_H

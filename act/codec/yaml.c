@@ -204,7 +204,7 @@ static int refuse_at(struct reader *r, yaml_mark_t mark, const char *why)
     return act_error_set(r->err, ACT_CONFIG, "%s:%zu:%zu: %s", r->name, mark.line + 1, mark.column + 1, why);
 }
 
-static int refuse(struct reader *r, const char *why)
+static int refuse_yaml(struct reader *r, const char *why)
 {
     return refuse_at(r, r->event.start_mark, why);
 }
@@ -250,7 +250,7 @@ static int refuse_syntax(struct reader *r)
     return -ACT_CONFIG;
 }
 
-static int next(struct reader *r)
+static int next_event(struct reader *r)
 {
     yaml_event_delete(&r->event);
     return yaml_parser_parse(&r->parser, &r->event) ? 0 : refuse_syntax(r);
@@ -260,9 +260,9 @@ static int next(struct reader *r)
 static int charge(struct reader *r, size_t len)
 {
     if (r->values_left == 0)
-        return refuse(r, "too many values (limit: 100000, aliases counted)");
+        return refuse_yaml(r, "too many values (limit: 100000, aliases counted)");
     if (len > r->bytes_left)
-        return refuse(r, "too much text (limit: 8 MiB, aliases counted)");
+        return refuse_yaml(r, "too much text (limit: 8 MiB, aliases counted)");
     r->values_left--;
     r->bytes_left -= len;
     return 0;
@@ -323,7 +323,7 @@ static int copy(struct reader *r, const struct yaml *from, int depth, struct yam
     int rc = charge(r, (from->text ? strlen(from->text) : 0) + (from->key ? strlen(from->key) : 0));
 
     if (rc == 0 && depth > MAX_DEPTH)
-        rc = refuse(r, "nested too deeply (limit: 64 levels)");
+        rc = refuse_yaml(r, "nested too deeply (limit: 64 levels)");
     if (rc < 0)
         return rc;
     to = value_new(from->kind, name_ref(from->file));
@@ -351,10 +351,10 @@ static int read_alias(struct reader *r, int depth, struct yaml **out)
     const struct anchor *anchor = anchor_find(r, (char *)r->event.data.alias.anchor);
 
     if (!anchor)
-        return refuse(r, "an alias (*...) to something that was not defined before; quote text that starts "
-                         "with '*'");
+        return refuse_yaml(r, "an alias (*...) to something that was not defined before; quote text that starts "
+                              "with '*'");
     if (anchor->open)
-        return refuse(r, "an alias inside of what it stands for");
+        return refuse_yaml(r, "an alias inside of what it stands for");
     int rc = copy(r, anchor->value, depth, out);
     if (rc == 0) {
         free((*out)->key);
@@ -394,9 +394,9 @@ static int read_scalar(struct reader *r, struct yaml **out)
     if (rc < 0)
         return rc;
     if (strlen(text) != len)
-        return refuse(r, "text with a NUL character");
+        return refuse_yaml(r, "text with a NUL character");
     if (meaning == -2)
-        return refuse(r, "a tag (!...) that is not supported; quote text that starts with '!'");
+        return refuse_yaml(r, "a tag (!...) that is not supported; quote text that starts with '!'");
     struct yaml *value = value_at_event(r, YAML_SCALAR);
     value->text = act_strndup(text, len);
     value->quoted = meaning ? meaning > 0 : r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
@@ -412,7 +412,7 @@ static int read_list(struct reader *r, int depth, struct yaml *list)
 {
     int rc;
 
-    while ((rc = next(r)) == 0 && r->event.type != YAML_SEQUENCE_END_EVENT) {
+    while ((rc = next_event(r)) == 0 && r->event.type != YAML_SEQUENCE_END_EVENT) {
         struct yaml *item = NULL;
         rc = read_value(r, depth + 1, &item);
         if (rc < 0)
@@ -429,7 +429,7 @@ static int merge_defaults(struct reader *r, int depth, struct yaml *map, const s
 
     for (size_t i = 0; i < from->n && rc == 0; i++) {
         struct yaml *value = NULL;
-        rc = map->n < MAX_KEYS ? charge(r, 0) : refuse(r, "too many keys in one map (limit: 4096)");
+        rc = map->n < MAX_KEYS ? charge(r, 0) : refuse_yaml(r, "too many keys in one map (limit: 4096)");
         if (rc < 0 || yaml_get(map, from->items[i]->key))
             continue;
         rc = copy(r, from->items[i], depth + 1, &value);
@@ -458,13 +458,13 @@ static int read_key(struct reader *r, const struct yaml *map, bool seen_merge, c
     const char *key = (const char *)r->event.data.scalar.value;
 
     if (r->event.type != YAML_SCALAR_EVENT || strlen(key) != r->event.data.scalar.length)
-        return refuse(r, "a key must be plain text");
+        return refuse_yaml(r, "a key must be plain text");
     if (yaml_get(map, key) || (seen_merge && strcmp(key, "<<") == 0)) {
-        refuse(r, "the key is given twice");
+        refuse_yaml(r, "the key is given twice");
         return act_error_hint(r->err, "key '%s'", key);
     }
     if (map->n >= MAX_KEYS)
-        return refuse(r, "too many keys in one map (limit: 4096)");
+        return refuse_yaml(r, "too many keys in one map (limit: 4096)");
     *out = act_strdup(key);
     return charge(r, strlen(key));
 }
@@ -479,7 +479,7 @@ static int read_member(struct reader *r, int depth, struct yaml *map, struct yam
     int rc = read_key(r, map, *merge != NULL, &key);
 
     if (rc == 0)
-        rc = next(r);
+        rc = next_event(r);
     if (rc == 0)
         rc = read_value(r, depth + 1, &value);
     if (!value) {
@@ -502,7 +502,7 @@ static int read_map(struct reader *r, int depth, struct yaml *map)
     struct yaml *merge = NULL;
     int rc;
 
-    while ((rc = next(r)) == 0 && r->event.type != YAML_MAPPING_END_EVENT) {
+    while ((rc = next_event(r)) == 0 && r->event.type != YAML_MAPPING_END_EVENT) {
         rc = read_member(r, depth, map, &merge);
         if (rc < 0)
             break;
@@ -521,9 +521,9 @@ static int read_collection(struct reader *r, int depth, struct yaml **out)
     const char *plain_tag = is_map ? YAML_MAP_TAG : YAML_SEQ_TAG;
 
     if (depth > MAX_DEPTH)
-        return refuse(r, "nested too deeply (limit: 64 levels)");
+        return refuse_yaml(r, "nested too deeply (limit: 64 levels)");
     if (tag && strcmp((const char *)tag, plain_tag) != 0)
-        return refuse(r, "a tag (!...) that is not supported");
+        return refuse_yaml(r, "a tag (!...) that is not supported");
     int rc = charge(r, 0);
     if (rc < 0)
         return rc;
@@ -557,20 +557,20 @@ static int read_value(struct reader *r, int depth, struct yaml **out)
 
 static int read_root(struct reader *r, struct yaml **out)
 {
-    int rc = next(r); /* the start of the stream */
+    int rc = next_event(r); /* the start of the stream */
 
     if (rc == 0)
-        rc = next(r);
+        rc = next_event(r);
     if (rc == 0 && r->event.type == YAML_DOCUMENT_START_EVENT) {
-        rc = next(r);
+        rc = next_event(r);
         if (rc == 0)
             rc = read_value(r, 1, out);
         if (rc == 0)
-            rc = next(r); /* the end of the document */
+            rc = next_event(r); /* the end of the document */
         if (rc == 0)
-            rc = next(r);
+            rc = next_event(r);
         if (rc == 0 && r->event.type != YAML_STREAM_END_EVENT)
-            rc = refuse(r, "a second document ('---'); only one is allowed");
+            rc = refuse_yaml(r, "a second document ('---'); only one is allowed");
     }
     if (rc == 0 && yaml_is_null(*out)) {
         yaml_tree_free(*out);

@@ -41,7 +41,15 @@ static void check_platform(const struct config *c, struct config_findings *f)
     need(c, "docker.image", c->docker.image, f);
 }
 
-int config_check(const struct config_request *request, struct act_strv *out_problems, struct act_error *err)
+void config_report_release(struct config_report *report)
+{
+    free(report->cluster);
+    free(report->file);
+    act_strv_release(&report->problems);
+    *report = (struct config_report){0};
+}
+
+int config_check(const struct config_request *request, struct config_report *out, struct act_error *err)
 {
     ACT_AUTO(config_findings) f = {0};
     ACT_AUTO(act_strv) seen = {0};
@@ -57,7 +65,8 @@ int config_check(const struct config_request *request, struct act_strv *out_prob
         act_strv_push(&f.problems, err ? act_error_text(err) : "not readable");
         rc = 0;
     }
-    act_strv_copy(out_problems, f.problems.v, f.problems.n);
-    act_strv_copy(out_problems, f.warnings.v, f.warnings.n);
+    *out = (struct config_report){.cluster = act_strdup(c.cluster), .file = act_strdup(c.file)};
+    act_strv_copy(&out->problems, f.problems.v, f.problems.n);
+    act_strv_copy(&out->problems, f.warnings.v, f.warnings.n);
     return rc;
 }

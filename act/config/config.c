@@ -336,7 +336,8 @@ int config_load_all(const struct config_request *request, struct config *out, st
     struct yaml *tree = NULL;
     int rc = config_find(request, &place, err);
 
-    *out = (struct config){0};
+    *out = (struct config){
+        .cluster = act_strdup(place.cluster), .file = act_strdup(place.file), .project_root = act_strdup(place.root)};
     if (rc == 0)
         rc = config_layers(request, &place, &tree, err);
     if (rc == 0) {
@@ -344,9 +345,6 @@ int config_load_all(const struct config_request *request, struct config *out, st
         out->values->tree = tree;
         out->values->current_dir = act_strdup(place.current_dir);
         out->values->cluster_origin = act_strdup(place.origin);
-        out->cluster = act_strdup(place.cluster);
-        out->file = act_strdup(place.file);
-        out->project_root = act_strdup(place.root);
         read_tree(out, f);
     }
     return rc;

@@ -186,10 +186,15 @@ bool config_is_key(const char *key);
 /* Whether the last name of such a key is that of a secret: "account_key", "password" of "docker.password". */
 bool config_is_secret(const char *name);
 
-/* Everything that is wrong with this cluster's files, one line each ("file:line:column: ..."), accounts
- * included. Returns 0 with an empty list when all is well. Never contacts a service. */
-int config_check(const struct config_request *request, struct act_strv *out_problems,
-                 struct act_error *err) ACT_NODISCARD;
+struct config_report {
+    char *cluster;            /* the one that was checked; NULL: it could not be found out which */
+    char *file;               /* its file; NULL: the built-in configuration */
+    struct act_strv problems; /* everything that is wrong, one line each ("file:line:column: ...") */
+};
+void config_report_release(struct config_report *report);
+/* Checks the files of a cluster, accounts included. Returns 0 also with problems, none when all is well. Never contacts
+ * a service. */
+int config_check(const struct config_request *request, struct config_report *out, struct act_error *err) ACT_NODISCARD;
 
 /* What the user sets for all projects, in the file <act_config_dir()>/config.yaml. */
 struct config_user {

@@ -175,7 +175,7 @@ static void put_env(const struct config_key *key, const struct yaml *value, stru
     }
 }
 
-static void put(const struct config_key *key, const struct yaml *value, void *at, struct config_findings *f)
+static void put_value(const struct config_key *key, const struct yaml *value, void *at, struct config_findings *f)
 {
     switch (key->type) {
     case CONFIG_BOOL:
@@ -230,7 +230,7 @@ void config_read_keys(const struct config_key *keys, const char *prefix, const s
         if (member && keys->offset == CONFIG_NOWHERE)
             check_only(keys, value, f);
         else if (member)
-            put(keys, value, (char *)base + keys->offset, f);
+            put_value(keys, value, (char *)base + keys->offset, f);
     }
 }
 

@@ -444,7 +444,7 @@ static int read_text(struct reader *r, const char *text, size_t len, const char 
     return rc;
 }
 
-static int finish(struct diagnose *d, int rc, struct diagnose **out)
+static int finish_rules(struct diagnose *d, int rc, struct diagnose **out)
 {
     if (rc < 0) {
         diagnose_free(d);
@@ -463,14 +463,14 @@ int diagnose_open(const char *own_file, struct diagnose **out, struct act_error 
     if (rc == 0)
         rc = read_text(&r, diagnose_builtin, (size_t)(diagnose_builtin_end - diagnose_builtin),
                        "diagnosis.yaml of the program");
-    return finish(r.d, rc, out);
+    return finish_rules(r.d, rc, out);
 }
 
 int diagnose_parse(const char *text, size_t len, const char *name, struct diagnose **out, struct act_error *err)
 {
     struct reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
 
-    return finish(r.d, read_text(&r, text, len, name), out);
+    return finish_rules(r.d, read_text(&r, text, len, name), out);
 }
 
 void diagnose_free(struct diagnose *d)

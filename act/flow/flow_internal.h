@@ -54,8 +54,8 @@ int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uin
 
 /* ---- row.c */
 
-/* The number of GPUs on all nodes together. */
-int64_t flow_gpus_of(const struct run_spec *spec);
+/* The GPUs of all nodes together, or the processors where there are no GPUs. */
+int64_t flow_slots_of(const struct run_spec *spec);
 /* A command in readable form, quoted where necessary. New string. */
 char *flow_command_line(const struct act_strv *argv);
 /* The ledger row of a run about which only its specification is known. The caller releases it. */

@@ -91,7 +91,7 @@ static void add_found(struct ledger *ledger, const struct ledger_runs *runs)
 }
 
 /* aside: the remains of the previous ledger, or NULL. */
-static void fill(struct flow *flow, struct ledger *ledger, const char *aside)
+static void fill_ledger(struct flow *flow, struct ledger *ledger, const char *aside)
 {
     struct ledger_runs left = {0}, here;
 
@@ -136,7 +136,7 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
     *out = flow->ledger;
     if (rc == 0 && ledger_is_new(flow->ledger) && !flow->ledger_filled) {
         flow->ledger_filled = true;
-        fill(flow, flow->ledger, aside);
+        fill_ledger(flow, flow->ledger, aside);
     }
     return rc;
 }
@@ -154,7 +154,7 @@ static int use_copy(struct flow *flow, const struct act_error *why, struct act_e
     act_hint_at_own_dirs(&reason);
     act_warn("%s (what is known of the runs is shown, but not written down)", act_error_text(&reason));
     if (ledger_is_new(flow->ledger_copy))
-        fill(flow, flow->ledger_copy, NULL);
+        fill_ledger(flow, flow->ledger_copy, NULL);
     return 0;
 }
 
@@ -173,7 +173,7 @@ static int help(struct flow *flow, int failed, struct act_error *err)
         flow->ledger = NULL;
         flow->ledger_filled = true;
         if (flow_ledger(flow, &ledger, &ignored) == 0) {
-            fill(flow, ledger, aside);
+            fill_ledger(flow, ledger, aside);
             return 0;
         }
     }

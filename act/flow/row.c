@@ -7,7 +7,7 @@
 #include "ledger/ledger.h"
 #include "run/run.h"
 
-int64_t flow_gpus_of(const struct run_spec *spec)
+int64_t flow_slots_of(const struct run_spec *spec)
 {
     return (int64_t)spec->nodes * spec->gpus_per_node;
 }
@@ -38,7 +38,7 @@ struct ledger_run flow_row_of(const struct run_spec *spec)
                                .experiment = act_strdup(spec->experiment),
                                .project = act_strdup(spec->project_root),
                                .created_unix_s = spec->created_unix_s,
-                               .num_gpu = flow_gpus_of(spec),
+                               .num_gpu = spec->on_processors ? 0 : flow_slots_of(spec),
                                .state = act_strdup(run_state_name(RUN_QUEUED)),
                                .spec = codec_json_line(json),
                                .command = spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};

@@ -71,7 +71,7 @@ static void note_status(struct http_handle *h)
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
-    struct http_headers *response = &h->t->call->answer_headers;
+    struct http_headers *response = &h->t->call->response_headers;
     size_t len = size * count;
     const char *colon = memchr(line, ':', len);
 

@@ -97,7 +97,7 @@ static void drop_response(struct http_call *call)
 {
     call->status = 0;
     call->sink_len = 0;
-    http_headers_release(&call->answer_headers);
+    http_headers_release(&call->response_headers);
     act_buf_release(&call->body_text);
 }
 
@@ -143,8 +143,8 @@ static char *limits_of(const struct http_call *call)
     static const char prefix[] = "x-ms-ratelimit-remaining-";
     struct act_buf out = {0};
 
-    for (size_t i = 0; i < call->answer_headers.n; i++) {
-        const struct http_header *header = &call->answer_headers.v[i];
+    for (size_t i = 0; i < call->response_headers.n; i++) {
+        const struct http_header *header = &call->response_headers.v[i];
         if (strncasecmp(header->name, prefix, strlen(prefix)) == 0)
             act_buf_addf(&out, " %s %s", header->name, header->value);
     }
@@ -160,7 +160,7 @@ static void trace_try(const struct http_try *t)
         return;
     ACT_AUTOFREE char *url = http_redact_url(call->url);
     ACT_AUTOFREE char *limits = limits_of(call);
-    const char *id = http_header_get(&call->answer_headers, "x-ms-request-id");
+    const char *id = http_header_get(&call->response_headers, "x-ms-request-id");
     curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &out);
     curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_DOWNLOAD_T, &in);
     curl_easy_getinfo(t->handle->easy, CURLINFO_TOTAL_TIME_T, &us);
@@ -269,8 +269,8 @@ static void try_ended(void *arg, CURLcode code)
         may_pass = http_describe_failure(t, code);
         call->rc = -(int)call->error.code;
     } else if (http_may_pass(call->status)) {
-        asked_ms = http_retry_after_ms(&call->answer_headers, act_now_unix_s());
-        throttled = http_is_throttled(call->status, &call->answer_headers);
+        asked_ms = http_retry_after_ms(&call->response_headers, act_now_unix_s());
+        throttled = http_is_throttled(call->status, &call->response_headers);
     }
     trace_try(t);
     if (t->handle->sends > 1 || (code != CURLE_OK && t->handle->sends > 0) || call->status >= 500)

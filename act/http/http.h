@@ -2,14 +2,15 @@
  *
  * A request that failed in a way that may pass (network, 408, 429, 500, 502, 503, 504) is sent again after a
  * delay: what the service asked for (Retry-After in seconds or as a date, retry-after-ms,
- * x-ms-retry-after-ms), otherwise exponential with jitter. The decision is http_retry_delay(), a pure
- * function. Bodies are memory; large ones are the caller's parts. TLS certificates are always verified.
+ * x-ms-retry-after-ms), otherwise exponential with jitter. Also a service that asks for no delay gets one, which grows
+ * to a second. The decision is http_retry_delay(), a pure function. Bodies are memory; large ones are the caller's
+ * parts. TLS certificates are always verified.
  *
  * Only as many requests are in flight at one peer (host and port: a storage account) as raise throughput; the others
  * wait here, first come, first served. A peer that throttles (429; 503 ServerBusy; 500 OperationTimedOut; another
- * passing failure with Retry-After) gets half as many and a pause. As long as it gave another proper response
- * within the last two minutes, a throttled request waits for its next turn without using up a retry. See pace.h;
- * ACT_TRACE=pace shows it.
+ * passing failure with a Retry-After other than 0) gets half as many and a pause. As long as it gave another proper
+ * response within the last two minutes, a throttled request waits for its next turn without using up a retry. See
+ * pace.h; ACT_TRACE=pace shows it.
  */
 #ifndef ACT_HTTP_HTTP_H
 #define ACT_HTTP_HTTP_H
@@ -72,8 +73,8 @@ struct http_call {
     void *sink; /* a 2xx body goes here, when set; more than sink_cap bytes is a failure */
     size_t sink_cap;
     /* Instead of a sink: gets the bytes of a 2xx body as they arrive, at offset `at`, sink_cap at most in all. Every
-     * try delivers them from the start; status and answer_headers are those of this try. It may start other calls, but
-     * this call never ends inside it. */
+     * try delivers them from the start; status and response_headers are those of this try. It may start other calls,
+     * but this call never ends inside it. */
     void (*take)(struct http_call *call, size_t at, const void *data, size_t len);
     size_t max_body;  /* limit of body_text; 0: 8 MiB */
     const char *what; /* for error texts: "cannot get 'container/key'"; owned by the caller */
@@ -95,7 +96,7 @@ struct http_call {
     int rc; /* 0: a response came (of any status); else see error */
     struct act_error error;
     int status; /* HTTP status */
-    struct http_headers answer_headers;
+    struct http_headers response_headers;
     size_t sink_len;          /* bytes that went into sink or to take */
     struct act_buf body_text; /* the body, when it did not go to the sink */
     int tries;                /* how often it was sent */

@@ -10,6 +10,7 @@ enum {
     REQUEST_WORK = 65536, /* what a request is worth beside its bytes: so long it takes on a usual line */
     PAUSE_MS = 1000,      /* where a peer throttles without saying for how long */
     PAUSE_SPREAD_MS = 500,
+    LEAST_PAUSE_MS = 100, /* where it says that it wants none */
 };
 
 static int least(int a, int b)
@@ -120,7 +121,8 @@ void pace_done(struct pace *p, int64_t now_ms, uint64_t bytes)
 void pace_throttled(struct pace *p, int64_t now_ms, int64_t started_ms, int64_t asked_ms, double random01)
 {
     bool is_new = started_ms > p->cut_ms;
-    int64_t pause_ms = asked_ms >= 0 ? asked_ms : is_new ? PAUSE_MS + (int64_t)(PAUSE_SPREAD_MS * random01) : 0;
+    int64_t own_ms = is_new ? PAUSE_MS + (int64_t)(PAUSE_SPREAD_MS * random01) : 0;
+    int64_t pause_ms = asked_ms < 0 ? own_ms : asked_ms > LEAST_PAUSE_MS ? asked_ms : LEAST_PAUSE_MS;
 
     if (now_ms + pause_ms > p->hold_until_ms)
         p->hold_until_ms = now_ms + pause_ms;

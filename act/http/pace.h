@@ -37,8 +37,9 @@ void pace_started(struct pace *pace, int64_t now_ms, int before, int under_way);
 /* A response came, and not a throttling one; bytes: of both bodies. */
 void pace_done(struct pace *pace, int64_t now_ms, uint64_t bytes);
 
-/* A request, started at started_ms, was throttled. asked_ms: the pause the peer asks for, -1:
- * none. random01 in [0, 1). What was started before the last such response counts as the same event. */
+/* A request, started at started_ms, was throttled. asked_ms: the pause the peer asks for (a short
+ * one is made even for 0), -1: none. random01 in [0, 1). What was started before the last such response counts as the
+ * same event. */
 void pace_throttled(struct pace *pace, int64_t now_ms, int64_t started_ms, int64_t asked_ms, double random01);
 
 /* For how many milliseconds nothing may be started; 0: now. */

@@ -9,6 +9,8 @@ enum {
     FIRST_DELAY_MS = 500,
     MAX_DELAY_MS = 30000,
     MAX_ASKED_MS = 60000, /* the longest wait a service may ask for */
+    LEAST_PARTS = 5,      /* the shortest is a fifth of the usual one, or */
+    LEAST_MS = 1000,
 };
 
 bool http_may_pass(int status)
@@ -33,6 +35,13 @@ static int64_t backoff_ms(int tries, double random01)
     return (int64_t)((double)delay_ms * (0.8 + 0.5 * random01));
 }
 
+static int64_t asked_ms(int64_t asked, int64_t least)
+{
+    least = least < LEAST_MS ? least : LEAST_MS;
+    asked = asked > least ? asked : least;
+    return asked < MAX_ASKED_MS ? asked : MAX_ASKED_MS;
+}
+
 int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
                          int64_t give_up_ms, int64_t retry_after_ms, double random01)
 {
@@ -40,9 +49,9 @@ int64_t http_retry_delay(int status, bool network_error, int tries, int max_retr
         return -1;
     if (tries > max_retries)
         return -1;
-    int64_t delay_ms = retry_after_ms >= 0 ? retry_after_ms : backoff_ms(tries, random01);
-    if (delay_ms > MAX_ASKED_MS)
-        delay_ms = MAX_ASKED_MS;
+    int64_t delay_ms = backoff_ms(tries, random01);
+    if (retry_after_ms >= 0)
+        delay_ms = asked_ms(retry_after_ms, delay_ms / LEAST_PARTS);
     return elapsed_ms + delay_ms > give_up_ms ? -1 : delay_ms;
 }
 
@@ -92,5 +101,5 @@ bool http_is_throttled(int status, const struct http_headers *response)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (status == rows[i].status && (!rows[i].code || (code && strcmp(code, rows[i].code) == 0)))
             return true;
-    return http_may_pass(status) && http_retry_after_ms(response, act_now_unix_s()) >= 0;
+    return http_may_pass(status) && http_retry_after_ms(response, act_now_unix_s()) > 0;
 }

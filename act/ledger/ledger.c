@@ -120,7 +120,7 @@ static int run_sql(struct ledger *ledger, const char *sql, const char *what, str
 }
 
 /* Ends a transaction: commits what went well, takes back what did not. */
-static int finish(struct ledger *ledger, int rc, const char *what, struct act_error *err)
+static int finish_statement(struct ledger *ledger, int rc, const char *what, struct act_error *err)
 {
     if (rc == 0)
         rc = run_sql(ledger, "COMMIT", what, err);
@@ -209,7 +209,7 @@ static int migrate(struct ledger *ledger, struct act_error *err)
     if (rc == 0)
         rc = run_sql(ledger, "BEGIN IMMEDIATE", "set up", err);
     if (rc == 0)
-        rc = finish(ledger, migrate_steps(ledger, err), "set up", err);
+        rc = finish_statement(ledger, migrate_steps(ledger, err), "set up", err);
     return rc;
 }
 
@@ -581,7 +581,7 @@ int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs, struct
     if (runs->n == 0)
         return 0;
     int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
-    return rc < 0 ? rc : finish(ledger, add_each(ledger, runs, err), "write to", err);
+    return rc < 0 ? rc : finish_statement(ledger, add_each(ledger, runs, err), "write to", err);
 }
 
 int ledger_update(struct ledger *ledger, const struct ledger_update *updates, size_t n, struct act_error *err)
@@ -589,7 +589,7 @@ int ledger_update(struct ledger *ledger, const struct ledger_update *updates, si
     if (n == 0)
         return 0;
     int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
-    return rc < 0 ? rc : finish(ledger, update_all(ledger, updates, n, err), "write to", err);
+    return rc < 0 ? rc : finish_statement(ledger, update_all(ledger, updates, n, err), "write to", err);
 }
 
 /* Reading */

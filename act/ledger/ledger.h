@@ -23,7 +23,7 @@ struct ledger_run {
     char *state;   /* run_state_name() */
     char *status;  /* run_status_to_json() as one line, or NULL */
     int64_t created_unix_s;
-    int64_t num_gpu; /* nodes x GPUs, or processes without GPUs */
+    int64_t num_gpu; /* nodes x GPUs; 0: without GPUs */
     char *command;   /* for people, one line */
     /* Out: of spec the member of config that has the name of the platform, JSON; NULL: there is none, or in a list a
      * run that has ended. */

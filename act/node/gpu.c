@@ -125,7 +125,7 @@ static bool reap(struct gpu_query *q, int *out_status)
     return true;
 }
 
-static bool start(struct gpu_query *q, int *out_fd)
+static bool start_query(struct gpu_query *q, int *out_fd)
 {
     const char *const argv[] = {q->program,
                                 "--query-gpu=index,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,"
@@ -146,12 +146,12 @@ static bool start(struct gpu_query *q, int *out_fd)
 }
 
 /* Runs it. False if it fails, prints too much, or takes too long. */
-static bool run(struct gpu_query *q, struct act_buf *out)
+static bool run_query(struct gpu_query *q, struct act_buf *out)
 {
     int64_t deadline_ms = act_now_monotonic_ms() + TIMEOUT_MS;
     int fd, status = 0;
 
-    if (!start(q, &fd))
+    if (!start_query(q, &fd))
         return false;
     bool good = read_all(q, fd, out, deadline_ms);
     q->watch->extra_fd = -1;
@@ -175,7 +175,7 @@ json_t *gpu_ask(struct gpu_query *q)
     bool free_to_ask = q->pid == 0 || reap(q, &status); /* a killed one may still hang in the driver */
     if (q->failures >= FAILURES_MAX || q->told_to_end)
         return json_null();
-    if (free_to_ask && run(q, &out))
+    if (free_to_ask && run_query(q, &out))
         gpus = gpu_parse(out.data ? out.data : "");
     if (gpus)
         q->failures = 0;

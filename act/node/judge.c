@@ -76,7 +76,7 @@ static bool never_came(const struct rank_state *state)
     return state->presence == RANK_AWAITED;
 }
 
-/* The reason, if it is that nodes do not see the run folder; otherwise empty. New string. */
+/* The reason, if nodes do not see the run folder; otherwise empty. New string. */
 static char *blind_reason(const struct supervisor *s)
 {
     ACT_AUTO(act_strv) blind = {0};

@@ -182,7 +182,7 @@ static bool try_all(struct link *l, const struct target *t, json_t *hello, bool 
     return false;
 }
 
-static int report(const struct target *t, const char *why, struct act_error *err)
+static int report_unreachable(const struct target *t, const char *why, struct act_error *err)
 {
     if (t->dir)
         return act_error_set(err, ACT_FAIL, "cannot reach the supervisor of the run (%s)", why);
@@ -204,7 +204,7 @@ int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error
         if (act_now_monotonic_ms() < deadline)
             nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
         else
-            rc = report(&t, why.data, err);
+            rc = report_unreachable(&t, why.data, err);
     }
     free(t.text);
     return rc;

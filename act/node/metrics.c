@@ -306,7 +306,7 @@ void metrics_start(const struct node *node)
 
 /* ---- the reporter ---- */
 
-static void report(struct metrics *m, int fd, int64_t every_ms)
+static void report_sample(struct metrics *m, int fd, int64_t every_ms)
 {
     enum { FIRST_MS = 60 * 1000 };
     int64_t next_ms = act_now_monotonic_ms() + (every_ms < FIRST_MS ? every_ms : FIRST_MS);
@@ -328,7 +328,7 @@ static int run_reporter(void *arg)
     close(start->ready[1]);
     if (!m)
         return ACT_FAIL;
-    report(m, start->fd, start->every_ms);
+    report_sample(m, start->fd, start->every_ms);
     metrics_free(m);
     return 0;
 }

@@ -183,7 +183,7 @@ static void print_failure(const struct rank *r)
 }
 
 /* Fits struct rank. */
-static void report(struct rank *r)
+static void report_failure(struct rank *r)
 {
     if (record_failed(&r->record))
         print_failure(r);
@@ -274,7 +274,7 @@ static void remove_copy(void)
 int node_job(int argc, char **argv)
 {
     struct service s = {
-        .rank = {.log_fd = STDERR_FILENO, .out_fd = -1, .grace_ms = node_abort_grace_ms(), .report = report}};
+        .rank = {.log_fd = STDERR_FILENO, .out_fd = -1, .grace_ms = node_abort_grace_ms(), .report = report_failure}};
     struct act_error err;
 
     if (!parse(argc, argv, &s)) {

@@ -154,7 +154,7 @@ static int64_t next_timeout_ms(const struct supervisor *s)
     return next;
 }
 
-/* An alarm rings once; who wants it again sets it again. */
+/* An alarm fires once and must be set again to repeat. */
 static void act_in_time(struct supervisor *s)
 {
     static void (*const acts[N_ALARMS])(struct supervisor *) = {
@@ -251,7 +251,7 @@ static bool send_folders(struct supervisor *s)
     return s->send_pid > 0 && status == 0;
 }
 
-static void run(struct supervisor *s)
+static void run_supervisor(struct supervisor *s)
 {
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
     if (folder_any_to_send(&s->node))
@@ -277,7 +277,7 @@ static void supervise(struct supervisor *s)
     int rc = start_run(s, &err);
 
     if (rc == 0) {
-        run(s);
+        run_supervisor(s);
     } else if (rc == -ACT_INTERRUPTED) {
         s->aborted = true;
         attempt_finish(s, RUN_CANCELED, 128 + SIGTERM, act_error_text(&err));

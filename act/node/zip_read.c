@@ -138,7 +138,7 @@ struct stream {
     struct act_error *err;
 };
 
-static int fill(struct stream *s)
+static int fill_stream(struct stream *s)
 {
     size_t len = s->packed_left < CHUNK ? (size_t)s->packed_left : CHUNK;
 
@@ -165,7 +165,7 @@ static int copy_stored(struct stream *s)
     int rc = 0;
 
     while (rc == 0 && s->packed_left > 0) {
-        rc = fill(s);
+        rc = fill_stream(s);
         if (rc == 0)
             rc = give(s, s->in, s->z.avail_in);
     }
@@ -178,7 +178,7 @@ static int inflate_stream(struct stream *s, char *out)
 
     while (rc == 0 && state == Z_OK) {
         if (s->z.avail_in == 0 && s->packed_left > 0)
-            rc = fill(s);
+            rc = fill_stream(s);
         s->z.next_out = (Bytef *)out;
         s->z.avail_out = CHUNK;
         if (rc == 0)

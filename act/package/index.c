@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -22,7 +23,7 @@ enum { CHECKSUM = ACT_SHA256_HEX - 1 };
 
 #define FRESH_NS  (2 * INT64_C(1000000000))
 #define MAX_INDEX ((size_t)4 << 30)
-#define MAGIC     "act package index 4" /* also another one when the judge knows more */
+#define MAGIC     "act package index 5" /* also another one when the judge knows more */
 
 struct head {
     char magic[32], made_with[64];
@@ -152,7 +153,7 @@ void package_index_release(struct package_index *index)
     *index = (struct package_index){0};
 }
 
-static const struct package_known *find(const struct package_index *index, const char *path)
+static const struct package_known *find_known(const struct package_index *index, const char *path)
 {
     return index->n ? bsearch(&path, index->v, index->n, sizeof(*index->v), act_by_text) : NULL;
 }
@@ -166,9 +167,30 @@ static bool looks_same(const struct package_known *k, const struct package_entry
 
 const struct package_known *package_index_find(const struct package_index *index, const struct package_entry *entry)
 {
-    const struct package_known *k = find(index, entry->path);
+    const struct package_known *k = find_known(index, entry->path);
 
     return k && looks_same(k, entry) && (!k->fresh || S_ISDIR(entry->mode)) ? k : NULL;
+}
+
+static bool is_file_below(const struct package_known *k, const char *root)
+{
+    ACT_AUTOFREE char *path = act_path_join(root, k->path);
+    struct stat st;
+
+    return S_ISREG(k->mode) && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_ino == k->inode &&
+           (uint64_t)st.st_size == k->size && act_timespec_ns(st.st_mtim) == k->mtime_ns;
+}
+
+bool package_index_is_of(const char *index, const char *root)
+{
+    struct package_index known;
+    bool found = false;
+
+    package_index_load(index, &known);
+    for (size_t i = 0; i < known.n && !found; i++)
+        found = is_file_below(&known.v[i], root);
+    package_index_release(&known);
+    return found;
 }
 
 /* Comparing */
@@ -182,7 +204,7 @@ static void add_change(struct package_summary *out, const char *path)
 static bool has_changed(const struct package_index *index, const struct package_entry *e,
                         const struct package_item *item)
 {
-    const struct package_known *k = find(index, e->path);
+    const struct package_known *k = find_known(index, e->path);
 
     if (!k || k->mode != e->mode)
         return true;

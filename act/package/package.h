@@ -142,6 +142,10 @@ int package_write(const struct package_options *options, const struct package_li
 void package_forecast(const struct package_list *list, const char *folder, const char *index,
                       struct package_summary *out);
 
+/* Whether the tree below root has a file of the last package still: the path, inode, size and time of it, as after the
+ * project was renamed. Stops at the first; a missing or damaged index knows none. */
+bool package_index_is_of(const char *index, const char *root);
+
 /* Removes unfinished packages of processes that have ended. */
 void package_sweep(const char *folder);
 

@@ -120,7 +120,7 @@ static size_t batch_bound(const struct package_task *task)
 }
 
 /* It was not looked at before, or its secret is new. */
-static int judge(struct package_task *task, const struct package_entry *entry, const void *data)
+static int judge_entry(struct package_task *task, const struct package_entry *entry, const void *data)
 {
     char *rule = task->judge && entry->size > 0 ? task->judge(entry->path, data, entry->size) : NULL;
 
@@ -144,7 +144,7 @@ static int add_entry(struct package_task *task, size_t i, struct package_deflate
     else if (S_ISREG(entry->mode))
         rc = read_range(task, entry, 0, data, len);
     if (rc == 0 && S_ISREG(entry->mode))
-        rc = judge(task, entry, data);
+        rc = judge_entry(task, entry, data);
     if (rc < 0)
         return rc;
     if (package_is_deflated(entry))

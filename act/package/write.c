@@ -405,7 +405,7 @@ static void step_done(void *arg)
     look_around(b);
 }
 
-static void start(struct build *b, struct step *s)
+static void start_step(struct build *b, struct step *s)
 {
     *b->end = s;
     b->end = &s->next;
@@ -418,7 +418,7 @@ static void start(struct build *b, struct step *s)
 static void start_more(struct build *b)
 {
     while (b->rc == 0 && b->next < b->list->n && b->tasks < JOBS && b->memory < MEMORY)
-        start(b, plan(b));
+        start_step(b, plan(b));
 }
 
 /* The archive, in order */
@@ -618,7 +618,7 @@ static void wait_for_all(struct build *b)
         drop_first(b);
 }
 
-static void run(struct build *b)
+static void run_build(struct build *b)
 {
     b->end = &b->first;
     b->items = act_calloc(b->list->n + 1, sizeof(*b->items));
@@ -654,7 +654,7 @@ static int build_into_temp(struct build *b)
     if (fd < 0)
         return fail_output(b, errno);
     package_sink_open(&b->sink, fd);
-    run(b);
+    run_build(b);
     if (package_sink_close(&b->sink, b->out->sha256) < 0)
         fail_sink(b);
     int rc = b->rc == 0 ? publish(b, temp) : b->rc;

@@ -153,7 +153,7 @@ static zip_int64_t serve_archive(void *arg, void *data, zip_uint64_t len, zip_so
     case ZIP_SOURCE_ERROR:
         return zip_error_to_data(&a->error, data, len);
     case ZIP_SOURCE_BEGIN_WRITE:
-    case ZIP_SOURCE_ROLLBACK_WRITE: /* whoever made the file removes it */
+    case ZIP_SOURCE_ROLLBACK_WRITE: /* the creator of the file removes it */
     case ZIP_SOURCE_FREE:
         return 0;
     case ZIP_SOURCE_COMMIT_WRITE:
@@ -207,7 +207,7 @@ static zip_t *open_archive(struct archive *a, zip_error_t *error)
     return za;
 }
 
-static int fill(zip_t *za, struct archive *a)
+static int fill_archive(zip_t *za, struct archive *a)
 {
     const struct package_zip *zip = a->zip;
 
@@ -232,7 +232,7 @@ static int write_archive_of(struct archive *a, struct act_error *err)
     zip_t *za = open_archive(a, &error);
     int rc = za ? 0 : fail_zip(&error, err);
     zip_error_fini(&error);
-    if (za && fill(za, a) < 0) {
+    if (za && fill_archive(za, a) < 0) {
         rc = fail_zip(zip_get_error(za), err);
         zip_discard(za);
     }

@@ -12,7 +12,7 @@ static const char *example(void)
     return "";
 }
 
-static int find(const struct platform *p, const struct platform_clusters_ops **out, struct act_error *err)
+static int find_cluster(const struct platform *p, const struct platform_clusters_ops **out, struct act_error *err)
 {
     *out = p->row->clusters;
     if (*out)
@@ -25,7 +25,7 @@ static int find(const struct platform *p, const struct platform_clusters_ops **o
 int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find(p, &ops, err);
+    int rc = find_cluster(p, &ops, err);
 
     *out = (struct platform_clusters){0};
     return rc < 0 ? rc : ops->list(p, out, err);
@@ -34,7 +34,7 @@ int platform_list_clusters(struct platform *p, struct platform_clusters *out, st
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find(p, &ops, err);
+    int rc = find_cluster(p, &ops, err);
 
     *out = (struct platform_cluster){0};
     return rc < 0 ? rc : ops->get(p, name, out, err);
@@ -44,7 +44,7 @@ int platform_create_cluster(struct platform *p, const struct platform_new_cluste
                             const struct platform_follow *follow, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find(p, &ops, err);
+    int rc = find_cluster(p, &ops, err);
 
     return rc < 0 ? rc : ops->create(p, cluster, follow, err);
 }
@@ -53,7 +53,7 @@ int platform_scale_cluster(struct platform *p, const char *name, const struct pl
                            const struct platform_follow *follow, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find(p, &ops, err);
+    int rc = find_cluster(p, &ops, err);
 
     return rc < 0 ? rc : ops->scale(p, name, scale, follow, err);
 }
@@ -62,7 +62,7 @@ int platform_delete_cluster(struct platform *p, const char *name, const struct p
                             struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find(p, &ops, err);
+    int rc = find_cluster(p, &ops, err);
 
     return rc < 0 ? rc : ops->remove(p, name, follow, err);
 }
@@ -71,7 +71,7 @@ int platform_list_cluster_nodes(struct platform *p, const char *name, struct pla
                                 struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find(p, &ops, err);
+    int rc = find_cluster(p, &ops, err);
 
     *out = (struct platform_cluster_nodes){0};
     return rc < 0 ? rc : ops->nodes(p, name, out, err);

@@ -80,7 +80,7 @@ struct platform_job {
     char *nodes_text;  /* where it runs: nodes, "n[1-2]", or the name of a compute */
     int64_t running_s; /* -1: not known */
     int64_t limit_s;   /* 0: none, or not known */
-    int nodes, gpus;   /* -1: not known */
+    int nodes, gpus;   /* -1: not known; gpus also where there are none */
 };
 struct platform_jobs {
     struct platform_job *v;

@@ -62,6 +62,7 @@ struct run_spec {
     struct run_folder *folders;
     size_t n_folders;
     int nodes, procs_per_node, gpus_per_node; /* gpus_per_node may be 0 */
+    bool on_processors;                       /* the cluster has no GPUs: gpus_per_node counts processors */
     /* The command is a starter (starter.h), one on each node, which starts so many processes there; 0: it is not. */
     int started_per_node;
     struct run_env *env;

@@ -151,6 +151,8 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "nodes", json_integer(spec->nodes));
     json_object_set_new(json, "processes_per_node", json_integer(spec->procs_per_node));
     json_object_set_new(json, "gpus_per_node", json_integer(spec->gpus_per_node));
+    if (spec->on_processors)
+        json_object_set_new(json, "on_processors", json_true());
     if (spec->started_per_node)
         json_object_set_new(json, "started_per_node", json_integer(spec->started_per_node));
     json_object_set_new(json, "env", env_to_json(spec));
@@ -323,6 +325,12 @@ static int get_flag(const json_t *json, const char *key, bool *out, struct act_e
     return json_is_boolean(value) ? 0 : malformed(err, key, "true or false");
 }
 
+/* One that is only written where it is true. */
+static int get_rare_flag(const json_t *json, const char *key, bool *out, struct act_error *err)
+{
+    return json_object_get(json, key) ? get_flag(json, key, out, err) : 0;
+}
+
 static int get_version(const json_t *json, struct act_error *err)
 {
     int64_t version = codec_json_int(json, "version", 0);
@@ -352,10 +360,12 @@ static int get_all(const json_t *json, struct run_spec *spec, struct act_error *
         rc = get_flag(json, "sleep_if_fail", &spec->sleep_if_fail, err);
     if (rc == 0)
         rc = get_flag(json, "sleep_if_succeed", &spec->sleep_if_succeed, err);
-    if (rc == 0 && json_object_get(json, "own_image"))
-        rc = get_flag(json, "own_image", &spec->own_image, err);
-    if (rc == 0 && json_object_get(json, "foreign"))
-        rc = get_flag(json, "foreign", &spec->foreign, err);
+    if (rc == 0)
+        rc = get_rare_flag(json, "on_processors", &spec->on_processors, err);
+    if (rc == 0)
+        rc = get_rare_flag(json, "own_image", &spec->own_image, err);
+    if (rc == 0)
+        rc = get_rare_flag(json, "foreign", &spec->foreign, err);
     return rc;
 }
 

@@ -35,7 +35,7 @@ static int wait_readable(const struct channel *c, struct act_error *err)
 }
 
 /* Reads what is there; returns when there is at least one byte. */
-static int fill(struct channel *c, struct act_error *err)
+static int fill_channel(struct channel *c, struct act_error *err)
 {
     ssize_t n;
     int rc = wait_readable(c, err);
@@ -55,7 +55,7 @@ static int fill(struct channel *c, struct act_error *err)
 
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err)
 {
-    int rc = c->pos == c->len ? fill(c, err) : 0;
+    int rc = c->pos == c->len ? fill_channel(c, err) : 0;
 
     if (rc < 0)
         return rc;
@@ -71,7 +71,7 @@ int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct
 
     out->len = 0;
     while (!end) {
-        int rc = c->pos == c->len ? fill(c, err) : 0;
+        int rc = c->pos == c->len ? fill_channel(c, err) : 0;
         if (rc < 0)
             return rc;
         const char *from = c->buffer + c->pos;

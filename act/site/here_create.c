@@ -133,8 +133,8 @@ static void remove_leftovers(const char *fresh)
         closedir(d);
 }
 
-static int fill(const struct site *site, const char *dir, const struct run_spec *spec, const char *package,
-                struct act_error *err)
+static int fill_run_dir(const struct site *site, const char *dir, const struct run_spec *spec, const char *package,
+                        struct act_error *err)
 {
     const struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     ACT_AUTOFREE char *spec_path = act_path_join(dir, RUN_FILE_SPEC);
@@ -211,7 +211,7 @@ int here_create_run(struct site *site, const struct run_spec *spec, const char *
     if (out_lock_fd)
         rc = lock_in(temp, &lock_fd, err);
     if (rc == 0)
-        rc = fill(site, temp, spec, package, err);
+        rc = fill_run_dir(site, temp, spec, package, err);
     if (rc == 0)
         rc = publish(temp, dir, out_existed, err);
     if (rc < 0 || *out_existed) {

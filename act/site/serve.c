@@ -242,7 +242,7 @@ static int serve_agent(struct request *r, struct act_error *err)
 /* ---- files that are brought ---- */
 
 /* Where an uploaded file belongs; NULL: no such file is allowed. New string. */
-static char *place_of(const struct request *r, mode_t *out_mode)
+static char *path_of_request(const struct request *r, mode_t *out_mode)
 {
     const char *program = text_of(r, "program"), *hash = text_of(r, "hash"), *sha256 = text_of(r, "sha256");
     const bool known = act_streq(program, SITE_AGENT) || act_streq(program, SITE_ACT);
@@ -308,7 +308,7 @@ static int serve_put(struct request *r, int *out_channel_rc, struct act_error *e
 {
     const int64_t bytes = codec_json_int(r->frame.head, "bytes", -1);
     mode_t mode;
-    ACT_AUTOFREE char *path = place_of(r, &mode);
+    ACT_AUTOFREE char *path = path_of_request(r, &mode);
 
     if (bytes < 0 || !path) /* it is unknown where the next request begins */
         return *out_channel_rc = malformed("bytes", err);

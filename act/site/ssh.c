@@ -121,7 +121,7 @@ int ssh_explain_loss(const struct ssh *ssh, struct act_error *err)
 
 /* ssh reads and writes one socket; its messages go to a file in memory, which a master in the background may keep
  * open. */
-static int start(struct ssh *ssh, struct act_strv *argv, struct channel *channel, struct act_error *err)
+static int start_ssh(struct ssh *ssh, struct act_strv *argv, struct channel *channel, struct act_error *err)
 {
     int ends[2];
 
@@ -390,7 +390,7 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
 
     ssh_command_words(ssh, start_script, NULL, &argv);
     ssh->busy = false;
-    int rc = start(ssh, &argv, channel, err);
+    int rc = start_ssh(ssh, &argv, channel, err);
     if (rc < 0)
         return rc;
     channel->deadline_ms = act_now_monotonic_ms() + (int64_t)limit_s * 1000;

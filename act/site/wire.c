@@ -249,8 +249,8 @@ bool wire_needs_login_shell(const struct wire *wire)
 /* ---- files that are brought ---- */
 
 /* Sends a file behind the request, which says what it is. */
-static int put(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
-               struct act_error *err)
+static int bring_file(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
+                      struct act_error *err)
 {
     struct exchange x = {.request = request, .file = path, .file_bytes = bytes};
 
@@ -275,8 +275,8 @@ static int put_program(struct site *site, const char *name, const char *agent_ha
         rc = here_size_of(path, &bytes, err);
     if (rc < 0)
         return rc;
-    return put(site, json_pack("{s:s, s:s%}", "program", name, "hash", agent_hash, (size_t)SITE_AGENT_HEX), path,
-               sha256, bytes, err);
+    return bring_file(site, json_pack("{s:s, s:s%}", "program", name, "hash", agent_hash, (size_t)SITE_AGENT_HEX), path,
+                      sha256, bytes, err);
 }
 
 /* Adds the size of a program to the list for the other side. */
@@ -404,7 +404,7 @@ int wire_create_run(struct site *site, const struct run_spec *spec, const char *
         rc = ask_to_create(site, spec, about, out_existed, &needed, err);
     if (rc < 0 || !needed)
         return rc;
-    rc = put(site, json_object(), package, sha256, bytes, err);
+    rc = bring_file(site, json_object(), package, sha256, bytes, err);
     if (rc == 0)
         rc = ask_to_create(site, spec, about, out_existed, &needed, err);
     return rc == 0 && needed ? bad_response("needs_package", err) : rc;

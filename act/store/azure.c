@@ -76,7 +76,7 @@ static void set_request_id(struct http_headers *headers)
 /* Whether the service refused the signature because of our clock. Then its time is taken from now on. */
 static bool clock_was_wrong(struct azure_op *op)
 {
-    const char *date = http_header_get(&op->http.answer_headers, "Date");
+    const char *date = http_header_get(&op->http.response_headers, "Date");
     int64_t theirs = 0;
 
     if (op->clock_checked || op->http.status != 403 || auth_kind_of(op->azure->auth) != AUTH_KEY || !date ||
@@ -121,7 +121,7 @@ static void http_ended(struct http_call *http)
     }
 }
 
-/* The emulator answers what it does not implement with 500: with this code, or, with a SAS, without any. */
+/* The emulator responds with 500 to what it does not implement: with this code, or, with a SAS, without any. */
 static bool is_final(const struct http_call *http)
 {
     enum store_op op = ((const struct azure_op *)http->arg)->call->op;

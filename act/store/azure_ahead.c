@@ -80,7 +80,7 @@ static char *find_marker(const struct act_buf *page)
 static void build_ahead(struct azure_op *op)
 {
     azure_request_page(op, op->azure->ahead->query);
-    op->http.no_retry = true; /* whoever wants the page tries again */
+    op->http.no_retry = true; /* the caller that wants the page tries again */
 }
 
 static void answer_ahead(struct azure_op *op)

@@ -198,8 +198,8 @@ static int status_of(const char *line)
     return sscanf(line, "HTTP/%*d.%*d %d", &status) == 1 ? status : 0;
 }
 
-/* One part of the answer: headers, among them which part of the request it answers, then an HTTP answer.
- * False: it is not that, or the second answer to one part. */
+/* One part of the response: headers, among them the request part that it belongs to, then an HTTP response.
+ * False: it is malformed, or the second response to one part. */
 static bool take_part_response(struct azure_batch *batch, const char *text)
 {
     struct http_headers outer = {0}, inner = {0};
@@ -224,7 +224,7 @@ static bool take_part_response(struct azure_batch *batch, const char *text)
 /* The delimiter "\r\n--boundary" of the answer; NULL: it is not a multipart one. New string. */
 static char *delimiter_of(const struct http_call *http)
 {
-    const char *type = http_header_get(&http->answer_headers, "Content-Type");
+    const char *type = http_header_get(&http->response_headers, "Content-Type");
     const char *boundary = type ? strcasestr(type, "boundary=") : NULL;
 
     if (!boundary)

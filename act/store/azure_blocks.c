@@ -177,7 +177,7 @@ static void build_delete_empty(struct azure_op *op)
 /* The empty blob that took the place of the blocks is ours: made just now, or by a first try that failed. */
 static void delete_empty(struct azure_op *op)
 {
-    azure_take_etag(&op->call->entry, http_header_get(&op->http.answer_headers, "ETag"));
+    azure_take_etag(&op->call->entry, http_header_get(&op->http.response_headers, "ETag"));
     azure_send_next(op, build_delete_empty, answer_deleted);
 }
 

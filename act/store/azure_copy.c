@@ -89,7 +89,7 @@ static void poll(void *arg)
 /* Polls again later; -ACT_TIMEOUT when nothing has moved for too long. */
 static int poll_later(struct azure_op *op)
 {
-    const char *progress = http_header_get(&op->http.answer_headers, "x-ms-copy-progress");
+    const char *progress = http_header_get(&op->http.response_headers, "x-ms-copy-progress");
     int64_t now = act_now_monotonic_ms();
 
     if (!op->copy->moved_ms || (progress && !act_streq(progress, op->copy->progress))) {
@@ -109,7 +109,7 @@ static int poll_later(struct azure_op *op)
 /* Both the first answer and those of polling carry the copy's id and status. */
 static void take_status(struct azure_op *op)
 {
-    const struct http_headers *headers = &op->http.answer_headers;
+    const struct http_headers *headers = &op->http.response_headers;
     const char *id = http_header_get(headers, "x-ms-copy-id");
     const char *status = http_header_get(headers, "x-ms-copy-status");
     const char *why = http_header_get(headers, "x-ms-copy-status-description");
@@ -240,7 +240,7 @@ static const char *property_to_set(const char *name)
 
 static void answer_source_head(struct azure_op *op)
 {
-    const struct http_headers *source = &op->http.answer_headers;
+    const struct http_headers *source = &op->http.response_headers;
     const char *etag = http_header_get(source, "ETag"), *wanted = op->call->commit.source.match;
 
     if (!azure_succeeded(op)) {

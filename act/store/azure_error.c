@@ -134,13 +134,13 @@ struct azure_refusal azure_refusal_of(const struct http_call *http)
 {
     struct azure_refusal refusal;
 
-    azure_read_refusal(&refusal, http->status, &http->answer_headers, http->body_text.data, http->body_text.len);
+    azure_read_refusal(&refusal, http->status, &http->response_headers, http->body_text.data, http->body_text.len);
     return refusal;
 }
 
 bool azure_has_code(const struct http_call *http, const char *code)
 {
-    const char *header = http_header_get(&http->answer_headers, "x-ms-error-code");
+    const char *header = http_header_get(&http->response_headers, "x-ms-error-code");
 
     if (header)
         return strcmp(header, code) == 0;

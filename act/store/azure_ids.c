@@ -1,7 +1,7 @@
 /* azure_ids.c - ids of blocks where ids of another length are in the way.
  *
  * All ids of the blocks of one blob must have one length, those of its committed blocks and those that somebody's
- * interrupted upload left included; otherwise the service answers InvalidBlobOrBlock. To clear them away could cost
+ * interrupted upload left included; otherwise the service reports InvalidBlobOrBlock. To clear them away could cost
  * somebody the blob, or an upload that is still going on. So nothing is cleared: our ids take the length that is
  * there.
  *   longer:  zeros behind

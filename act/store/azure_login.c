@@ -25,7 +25,7 @@ static struct token_challenge challenge_of(const struct azure_op *op)
 {
     struct token_challenge challenge;
 
-    token_read_challenge(http_header_get(&op->http.answer_headers, "WWW-Authenticate"), &challenge);
+    token_read_challenge(http_header_get(&op->http.response_headers, "WWW-Authenticate"), &challenge);
     return challenge;
 }
 

@@ -32,17 +32,17 @@ void azure_build_head(struct azure_op *op)
     azure_request(op, "HEAD", azure_blob_of(op), NULL);
 }
 
-/* Fills the entry from the answer to HEAD. */
+/* Fills the entry from the response to HEAD. */
 int azure_take_head(struct azure_op *op)
 {
-    const char *length = http_header_get(&op->http.answer_headers, "Content-Length");
+    const char *length = http_header_get(&op->http.response_headers, "Content-Length");
     uint64_t size = 0;
 
     if (!azure_succeeded(op))
         return azure_answer_error(op);
     if (!length || !take_number(&length, &size))
         return act_error_set(&op->call->error, ACT_FAIL, "%s: the answer does not tell the size", azure_what(op));
-    azure_fill(&op->call->entry, azure_blob_of(op), size, op->http.status, &op->http.answer_headers);
+    azure_fill(&op->call->entry, azure_blob_of(op), size, op->http.status, &op->http.response_headers);
     return 0;
 }
 
@@ -83,7 +83,7 @@ void azure_answer_head_of_get(struct azure_op *op)
 /* Whether the answer is of the version that was asked for. */
 static bool is_same_version(const struct azure_op *op)
 {
-    const char *etag = http_header_get(&op->http.answer_headers, "ETag");
+    const char *etag = http_header_get(&op->http.response_headers, "ETag");
 
     return !op->call->get.if_match || !etag || strcmp(op->call->get.if_match, etag) == 0;
 }
@@ -91,7 +91,7 @@ static bool is_same_version(const struct azure_op *op)
 /* Whether the body begins with the first byte that was asked for. A proxy may ignore the range. */
 static bool begins_at_offset(const struct azure_op *op)
 {
-    const char *text = http_header_get(&op->http.answer_headers, "Content-Range");
+    const char *text = http_header_get(&op->http.response_headers, "Content-Range");
     uint64_t first = 0, last = 0, total = 0;
 
     if (op->http.status == 200)
@@ -127,7 +127,7 @@ void azure_build_get(struct azure_op *op)
 static int check_range(struct azure_op *op, uint64_t *out_size)
 {
     const struct store_call *call = op->call;
-    const char *text = http_header_get(&op->http.answer_headers, "Content-Range");
+    const char *text = http_header_get(&op->http.response_headers, "Content-Range");
     uint64_t first = 0, last = 0, end = call->get.offset + call->get.sink_cap;
 
     if (op->http.status == 200 && call->get.offset == 0) {
@@ -171,7 +171,7 @@ void azure_answer_get(struct azure_op *op)
     int rc = is_same_version(op) ? check_range(op, &size) : has_changed(op);
     if (rc == 0) {
         call->get.got = op->http.sink_len;
-        azure_fill(&call->entry, call->key, size, op->http.status, &op->http.answer_headers);
+        azure_fill(&call->entry, call->key, size, op->http.status, &op->http.response_headers);
         if (call->entry.kind == STORE_FOLDER)
             rc = not_a_file(op);
     }

@@ -112,7 +112,7 @@ static void set_sum(struct azure_op *op)
 /* Whether the service received what was sent, if it says what it received. */
 static bool echo_is_right(const struct azure_op *op)
 {
-    const struct http_headers *answer = &op->http.answer_headers;
+    const struct http_headers *answer = &op->http.response_headers;
     const char *md5 = http_header_get(answer, "Content-MD5");
     const char *text = http_header_get(answer, "x-ms-content-crc64");
     uint64_t crc64 = 0;
@@ -145,7 +145,7 @@ void azure_replace_that(struct azure_op *op)
 {
     struct store_entry entry = {0};
 
-    azure_take_etag(&entry, http_header_get(&op->http.answer_headers, "ETag"));
+    azure_take_etag(&entry, http_header_get(&op->http.response_headers, "ETag"));
     memcpy(op->write->replaces, entry.etag, sizeof(op->write->replaces));
 }
 
@@ -180,7 +180,7 @@ void azure_set_upload(struct azure_op *op)
 
 bool azure_is_ours(const struct azure_op *op)
 {
-    const char *upload = http_header_get(&op->http.answer_headers, "x-ms-meta-act_upload");
+    const char *upload = http_header_get(&op->http.response_headers, "x-ms-meta-act_upload");
 
     return op->write->upload[0] && act_streq(upload, op->write->upload);
 }
@@ -239,7 +239,7 @@ static void finish_written(struct azure_op *op)
 
     store_entry_release(entry);
     entry->key = act_strdup(op->call->key);
-    azure_take_etag(entry, http_header_get(&op->http.answer_headers, "ETag"));
+    azure_take_etag(entry, http_header_get(&op->http.response_headers, "ETag"));
     if (op->write->summed)
         *store_data_of(op->call)->sums = op->write->sums;
     if (op->call->op == STORE_COMMIT) /* no other blocks are left */

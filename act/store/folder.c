@@ -32,7 +32,7 @@ static int missing(struct act_error *err)
 
 /* ---- reading */
 
-/* Finds out what lies at the place. A folder answers only to a key with a slash, a file to one without. */
+/* Finds out what lies at the place. Only a key with a trailing slash names a folder, only one without names a file. */
 int folder_stat(const struct folder_place *place, struct stat *st, struct act_error *err)
 {
     if (fstatat(place->fd, place->name, st, AT_SYMLINK_NOFOLLOW))

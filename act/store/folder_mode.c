@@ -11,7 +11,7 @@
 
 #include "store/folder.h"
 
-/* Of a folder on disk, what store_folder_mode() leaves to whoever made it. */
+/* Of a folder on disk, what store_folder_mode() leaves to its creator. */
 #define OWN_BITS 07002
 
 struct folder_mode {

@@ -92,7 +92,7 @@ static void free_upload(struct folder_upload *u)
 }
 
 /* Takes note of a complete block. */
-static void note(struct folder_upload *u, const struct folder_record *record)
+static void note_record(struct folder_upload *u, const struct folder_record *record)
 {
     if (record->index >= u->n_blocks) {
         uint32_t n = 2 * record->index + 16;
@@ -103,7 +103,7 @@ static void note(struct folder_upload *u, const struct folder_record *record)
     u->blocks[record->index] = *record;
 }
 
-static void forget(struct folder_upload *u, uint32_t index)
+static void forget_record(struct folder_upload *u, uint32_t index)
 {
     if (index < u->n_blocks)
         u->blocks[index].len = 0;
@@ -168,7 +168,7 @@ void folder_upload_attach(struct folder_job *job)
     else if (call->op == STORE_GET)
         call->rc = check_range(job->upload, call);
     else if (call->op == STORE_BLOCK)
-        forget(job->upload, call->block.index);
+        forget_record(job->upload, call->block.index);
 }
 
 struct engine_lane *folder_upload_lane(const struct folder_job *job)
@@ -216,7 +216,7 @@ void folder_upload_detach(struct folder_job *job)
     if (call->rc == 0 && call->op == STORE_BLOCKS)
         tell_blocks(u, &call->blocks);
     if (call->rc == 0 && call->op == STORE_BLOCK && !call->block.more)
-        note(u, &job->record);
+        note_record(u, &job->record);
     if (call->rc == 0 && (call->op == STORE_COMMIT || call->op == STORE_DROP)) {
         u->over = true; /* its files are closed with it */
         unlink_upload(job->folder, u);
@@ -389,7 +389,7 @@ static int read_map(struct folder_upload *u, struct act_error *err)
         return act_error_errno(err, errno, "cannot read the map of its part file");
     for (size_t i = 0; i < (size_t)got / sizeof(*records); i++)
         if (is_true(u, &records[i], buf)) {
-            note(u, &records[i]);
+            note_record(u, &records[i]);
             records[kept++] = records[i];
             u->resumed = true;
         }

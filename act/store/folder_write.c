@@ -99,7 +99,7 @@ int folder_flush(int fd)
     return copy < 0 ? -1 : close(copy);
 }
 
-/* Says that a file with the name of a part file is in use, to who looks for leftovers. Where a file system has no
+/* Says that a file with the name of a part file is in use, to anyone looking for leftovers. Where a file system has no
  * locks, its age has to tell. */
 static void hold(int fd)
 {

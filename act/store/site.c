@@ -86,7 +86,7 @@ static void carry_out(void *arg)
     store_finish_listed(&own.s->store, own.call, rc, &page);
 }
 
-static void start(struct store *store, struct store_call *call)
+static void start_call(struct store *store, struct store_call *call)
 {
     struct site_call *own = act_calloc(1, sizeof(*own));
 
@@ -100,7 +100,7 @@ static void close_site(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start, [STORE_GET] = start, [STORE_LIST] = start},
+    .start = {[STORE_HEAD] = start_call, [STORE_GET] = start_call, [STORE_LIST] = start_call},
     .close = close_site,
     .real_folders = true,
 };

@@ -444,7 +444,8 @@ struct store_urls_options {
     void *arg;
     int64_t settle_s; /* bytes may be added for so long after the end, or after others were */
 };
-/* URLs are asked for by every LIST, and by GET when it has none, or they are no longer accepted (403). */
+/* URLs are asked for by every LIST, and by GET when it has none, or they are no longer accepted (403). Calls that come
+ * while they are asked for share the outcome. */
 struct store *store_urls_open(struct http *http, const struct store_urls_options *options);
 
 #endif

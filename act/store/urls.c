@@ -16,8 +16,10 @@ struct urls_store {
     struct store store;
     struct store_urls_options options;
     struct store_urls urls;
-    unsigned turn; /* how often they were asked for */
+    unsigned turn; /* how often they were got */
     bool asking;
+    int rc; /* of the last question, and its error */
+    struct act_error error;
 };
 
 void store_urls_add(struct store_urls *urls, const char *key, const char *url)
@@ -37,21 +39,41 @@ void store_urls_release(struct store_urls *urls)
 }
 
 /* Asks for the URLs. The loop runs meanwhile. */
-static int renew(struct urls_store *s, struct act_error *err)
+static int ask_for_urls(struct urls_store *s)
 {
     struct store_urls urls = {0};
 
     s->asking = true;
-    int rc = s->options.ask(s->options.arg, s->options.id, &urls, err);
+    s->rc = s->options.ask(s->options.arg, s->options.id, &urls, &s->error);
     s->asking = false;
-    if (rc < 0)
-        return rc;
+    if (s->rc < 0)
+        return s->rc;
     store_urls_release(&s->urls);
     s->urls = urls;
     s->turn++;
     if (urls.n > 0)
         qsort(urls.v, urls.n, sizeof(*urls.v), act_by_text);
     return 0;
+}
+
+/* Whoever waited for the question of another has its outcome, good or bad. */
+static int renew(struct urls_store *s, bool has_waited, struct act_error *err)
+{
+    int rc = has_waited ? s->rc : ask_for_urls(s);
+
+    if (rc < 0)
+        *err = s->error;
+    return rc;
+}
+
+/* One question at a time: whether one is under way, after which again(arg) is called. */
+static bool wait_for_question(struct urls_store *s, bool *has_waited, void (*again)(void *arg), void *arg)
+{
+    if (!s->asking)
+        return false;
+    *has_waited = true;
+    engine_timer(http_engine(s->store.http), LOOK_AGAIN_MS, again, arg);
+    return true;
 }
 
 /* ---- LIST, HEAD: what there is, and the sizes, all at once ---- */
@@ -68,11 +90,12 @@ struct url_listing {
     struct store_page page;
     struct url_head *v;
     size_t n, left;
+    bool has_waited;
 };
 
 static int64_t time_in(const struct http_call *http, const char *header)
 {
-    const char *text = http_header_get(&http->answer_headers, header);
+    const char *text = http_header_get(&http->response_headers, header);
     int64_t unix_s;
 
     return text && act_time_from_http(text, &unix_s) ? unix_s : 0;
@@ -107,7 +130,7 @@ static int check_head(const struct urls_store *s, const struct url_head *h, cons
 
 static void fill_entry(const struct url_head *h, struct store_entry *entry)
 {
-    const char *length = h->http.status == 200 ? http_header_get(&h->http.answer_headers, "Content-Length") : NULL;
+    const char *length = h->http.status == 200 ? http_header_get(&h->http.response_headers, "Content-Length") : NULL;
     int64_t size, idle_s = h->asked_s > h->changed_s ? h->asked_s - h->changed_s : 0;
 
     entry->size = length && act_int_from_text(length, &size) && size > 0 ? (uint64_t)size : 0;
@@ -172,8 +195,10 @@ static void ask_heads(struct url_listing *l)
 static void begin_listing(void *arg)
 {
     struct url_listing *l = arg;
-    int rc = renew(l->s, &l->call->error);
 
+    if (wait_for_question(l->s, &l->has_waited, begin_listing, l))
+        return;
+    int rc = renew(l->s, l->has_waited, &l->call->error);
     if (rc == 0 && l->s->urls.n > 0)
         ask_heads(l);
     if (l->n == 0)
@@ -196,7 +221,7 @@ struct url_reading {
     struct store_call *call;
     char *what;
     unsigned turn; /* of the URL that was used */
-    bool refused;
+    bool refused, has_waited;
 };
 
 static void end_reading(struct url_reading *r, int rc)
@@ -212,7 +237,7 @@ static void end_reading(struct url_reading *r, int rc)
 /* Whether a part of an object is the one that was asked for: "bytes 100-199/1000". */
 static bool begins_at(const struct http_call *http, uint64_t offset, uint64_t *out_size)
 {
-    const char *range = http_header_get(&http->answer_headers, "Content-Range");
+    const char *range = http_header_get(&http->response_headers, "Content-Range");
     const char *total = range ? strchr(range, '/') : NULL;
     unsigned long long first;
     int64_t size;
@@ -258,6 +283,7 @@ static void read_done(struct http_call *http)
 
     if (http->rc == 0 && http->status == 403 && !r->refused) {
         r->refused = true;
+        r->has_waited = false;
         http_call_release(http);
         begin_reading(r);
     } else {
@@ -295,15 +321,13 @@ static void begin_reading(void *arg)
 {
     struct url_reading *r = arg;
     struct urls_store *s = r->s;
-    const char *url = find_url(s, r->call->key);
     int rc = 0;
 
-    if (s->asking) {
-        engine_timer(http_engine(s->store.http), LOOK_AGAIN_MS, begin_reading, r);
+    if (wait_for_question(s, &r->has_waited, begin_reading, r))
         return;
-    }
+    const char *url = find_url(s, r->call->key);
     if (!url || r->turn == s->turn) {
-        rc = renew(s, &r->call->error);
+        rc = renew(s, r->has_waited, &r->call->error);
         url = rc == 0 ? find_url(s, r->call->key) : NULL;
     }
     if (rc == 0 && !url)

@@ -58,15 +58,15 @@ static size_t piece_len(const struct pieces *p, size_t at)
     return left < PIECE ? left : PIECE;
 }
 
-static char *place_of(const struct pieces *p, size_t at)
+static char *piece_place(const struct pieces *p, size_t at)
 {
     return p->setup.buffer + (size_t)p->place[at / PIECE] * PIECE + at % PIECE;
 }
 
-static void write_next(struct pieces *p);
+static void write_next_piece(struct pieces *p);
 
 /* Nothing is under way, and nothing more will be. */
-static void finish(struct pieces *p)
+static void finish_pieces(struct pieces *p)
 {
     p->setup.done(p->setup.arg, p->failed ? &p->call.error : NULL);
 }
@@ -79,11 +79,11 @@ static void piece_written(struct store_call *call)
     p->failed = call->rc < 0;
     p->free[p->n_free++] = p->place[p->written / PIECE];
     p->written += call->block.data.len;
-    write_next(p);
+    write_next_piece(p);
 }
 
 /* The next piece when it is here, or the end. */
-static void write_next(struct pieces *p)
+static void write_next_piece(struct pieces *p)
 {
     size_t len = piece_len(p, p->written);
     const struct pieces_setup *s = &p->setup;
@@ -93,7 +93,7 @@ static void write_next(struct pieces *p)
         return;
     if (p->failed || len == 0 || p->came - p->written < len || (is_last && !p->good)) {
         if (p->ended)
-            finish(p);
+            finish_pieces(p);
         return;
     }
     store_call_release(&p->call);
@@ -102,7 +102,7 @@ static void write_next(struct pieces *p)
                                   .block = {.upload_id = s->upload_id,
                                             .index = s->block,
                                             .offset = s->offset + p->written,
-                                            .data.bytes = place_of(p, p->written),
+                                            .data.bytes = piece_place(p, p->written),
                                             .data.len = len,
                                             .block_len = s->len,
                                             .more = !is_last,
@@ -119,10 +119,10 @@ static void take_some(struct pieces *p, const char *data, size_t len)
     if (p->came % PIECE == 0)
         p->place[p->came / PIECE] = p->free[--p->n_free];
     *p->setup.crc64 = act_crc64(*p->setup.crc64, data, len);
-    memcpy(place_of(p, p->came), data, len);
+    memcpy(piece_place(p, p->came), data, len);
     p->came += len;
     if (p->came % PIECE == 0 || p->came == p->setup.len)
-        write_next(p);
+        write_next_piece(p);
 }
 
 /* After a failed try of the request it comes from the start once more: it is the same object, by its ETag, and what was
@@ -142,5 +142,5 @@ void pieces_end(struct pieces *p, bool good)
 {
     p->ended = true;
     p->good = good;
-    write_next(p);
+    write_next_piece(p);
 }

@@ -5,7 +5,7 @@
  *
  *   written ─► being written ─► arrived ─► under way ... started
  *
- * So what was written is without a gap at every moment, whatever fails and whoever is killed. The price is that a slice
+ * So what was written is without a gap at every moment, whatever fails or is killed. The price is that a slice
  * may wait in memory for the one before it.
  */
 #include <string.h>
@@ -54,9 +54,9 @@ struct stretches {
     struct act_error *err;
 };
 
-static void go_on(struct stretches *all);
+static void continue_stretches(struct stretches *all);
 
-static void fail(struct stretches *all, int rc, const struct act_error *error)
+static void fail_stretches(struct stretches *all, int rc, const struct act_error *error)
 {
     if (all->rc == 0) {
         all->rc = rc;
@@ -81,14 +81,14 @@ static void drop_first(struct stretching *s)
 }
 
 /* What came of the slice behind those that are written. */
-static void judge(struct stretching *s, const struct slice *slice)
+static void compare_slice(struct stretching *s, const struct slice *slice)
 {
     const struct store_call *call = &slice->call;
     bool differs = slice->before > 0 && call->get.got >= slice->before &&
                    memcmp(call->get.sink, s->stretch->before, slice->before) != 0;
 
     if (call->rc < 0 && call->rc != -ACT_NOT_FOUND)
-        fail(s->all, call->rc, &call->error);
+        fail_stretches(s->all, call->rc, &call->error);
     s->over = call->rc < 0 || call->get.got < slice->len || differs;
     s->stretch->replaced =
         differs || (call->rc == 0 && call->get.got < slice->len && call->entry.size < s->stretch->end);
@@ -104,7 +104,7 @@ static void write_work(void *arg)
                                &slice->error);
 }
 
-static void write_next(struct stretching *s);
+static void write_next_slice(struct stretching *s);
 
 static void write_done(void *arg)
 {
@@ -114,7 +114,7 @@ static void write_done(void *arg)
 
     s->writing = false;
     if (slice->rc < 0) {
-        fail(all, slice->rc, &slice->error);
+        fail_stretches(all, slice->rc, &slice->error);
         s->over = true;
     } else {
         s->stretch->got += slice->call.get.got - slice->before;
@@ -122,17 +122,17 @@ static void write_done(void *arg)
             all->moved(all->arg, s->stretch, slice->call.get.got - slice->before);
     }
     drop_first(s);
-    write_next(s);
-    go_on(all);
+    write_next_slice(s);
+    continue_stretches(all);
 }
 
-static void write_next(struct stretching *s)
+static void write_next_slice(struct stretching *s)
 {
     while (!s->writing && s->first && s->first->arrived) {
         struct slice *slice = s->first;
         bool wanted = !s->over;
         if (wanted)
-            judge(s, slice);
+            compare_slice(s, slice);
         if (wanted && slice->call.get.got > slice->before && !s->stretch->replaced) {
             s->writing = true;
             engine_work(s->all->engine, write_work, write_done, slice);
@@ -149,8 +149,8 @@ static void slice_done(struct store_call *call)
 
     slice->arrived = true;
     all->under_way--;
-    write_next(slice->of);
-    go_on(all);
+    write_next_slice(slice->of);
+    continue_stretches(all);
 }
 
 /* ---- what is started when ---- */
@@ -202,7 +202,7 @@ static bool has_room(const struct stretches *all, const struct stretching *s)
 }
 
 /* Object after object, so that most of them are whole when this is interrupted. */
-static void go_on(struct stretches *all)
+static void continue_stretches(struct stretches *all)
 {
     while (all->rc == 0 && all->at < all->n) {
         struct stretching *s = &all->v[all->at];
@@ -230,7 +230,7 @@ int transfer_stretches(struct engine *engine, struct store *store, struct transf
         stretches[i].got = 0;
         stretches[i].replaced = false;
     }
-    go_on(&all);
+    continue_stretches(&all);
     if (!all.done)
         engine_run(engine, &all.done);
     free(all.v);

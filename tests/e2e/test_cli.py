@@ -26,7 +26,7 @@ def test_help_of_every_verb(act, verb):
     example = next(i for i, line in enumerate(lines) if re.match(r"\s+(id=\$\()?a ", line))
     options = next((i for i, line in enumerate(lines) if re.match(r"\s+-", line)), len(lines))
     assert example < options and example < 8, "examples come first"
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
     assert act.run("help", verb).out == result.out
     assert act.run(verb, "-h").out == result.out
 
@@ -40,6 +40,17 @@ def test_overview(act, scratch):
     assert act.run("--help").out == result.out
     nothing = act.run(status=(0, 2))
     assert "submit" in nothing.out + nothing.err
+
+
+def test_help_fits_the_terminal(act, scratch):
+    """Where it is narrower than a command that can be copied, only that is longer."""
+    assert max(map(len, act.run("help").out.splitlines())) <= 80
+    for columns in (60, 100, 160):
+        for words in (("--help",), ("upload", "--help"), ("cluster", "--help"), ("q", "--help"), ("logs", "--help")):
+            lines = act.on_terminal(*words, columns=columns).decode().splitlines()
+            long = [line for line in lines if len(line) > columns]
+            assert all(re.match(r"  a \S+", line) and "   " not in line.strip() for line in long), long
+            assert any(len(line) > columns - 20 for line in lines), "the width is used"
 
 
 def test_help_after_the_command_is_the_commands(act):

@@ -125,6 +125,18 @@ def test_unknown_cluster(act):
     act.fail("-c", "../../etc/passwd", "config", "show", status=(2, 3, 7))
 
 
+def test_check_names_the_cluster(act):
+    file = act.project / "aux_data/aml/aml.yaml"
+    assert act.run("config", "check").err == f"the configuration of cluster 'aml' is valid: {file}\n"
+    checked = act.run("config", "check", "--json").json
+    assert (checked["cluster"], checked["file"], checked["ok"]) == ("aml", str(file), True)
+    assert "cluster 'local' is valid: built-in" in act.run("-c", "local", "config", "check").err
+    act.cluster("lab", extra={"num_gpu": "x"})
+    assert "1 problem in the configuration of cluster 'lab'" in act.run("-c", "lab", "config", "check", status=7).err
+    file.write_text("platform: [local\n")
+    assert "1 problem in the configuration of cluster 'aml'" in act.run("config", "check", status=7).err
+
+
 @pytest.mark.parametrize("text, place", [
     ("platform: [local\n", ":"),
     ("platform: local\n  bad: indent\n", ":2:"),

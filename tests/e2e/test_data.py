@@ -445,6 +445,24 @@ def test_url_of_a_folder_store_does_not_end(act):
     act.fail("url", "--expires", "1h", "data/a.txt", status=2, match="'--expires' has no effect")
 
 
+def test_rm_looks_at_all_words_before_it_removes(act):
+    account = "aux_data/configs/store.yaml"
+    act.cluster("aml", extra={"config_param": {
+        "code_path": {"azure_blob_config_file": account, "path": "code.zip"},
+        "data_folder": {"azure_blob_config_file": account, "path": "files/data"},
+        "all_folder": {"azure_blob_config_file": account, "path": "files"}}})
+    act.write("data/a", "x")
+    act.write("data/b", "x")
+    act.run("u", "data")
+    for words, status in ((("data/a", "/elsewhere"), 2), (("data/a", "no-folder/x"), 3)):
+        act.fail("rm", "-y", *words, status=status, match="nothing was removed")
+        act.fail("rm", "-y", words[1], status=status)
+    act.fail("rm", "-y", "data/a", "all", status=2, match="lies in it.*nothing was removed")
+    assert act.run("ls", "data").out.split() == ["a", "b"]
+    result = act.run("rm", "-y", "data/a", "data/none", status=8)
+    assert "cannot find 'data/none'" in result.err and act.run("ls", "data").out.split() == ["b"]
+
+
 @pytest.mark.parametrize("path, advice", [("data/*.txt", "--include '*.txt' data"),
                                           ("data/d[12]/*.txt", "--include 'd[12]/*.txt' data")])
 @pytest.mark.parametrize("verb", ["upload", "download", "rm"])

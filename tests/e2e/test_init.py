@@ -166,6 +166,12 @@ SECRETS = {
     "a variable where it does not parse": ("y.yaml", "a: b: c\nenv:\n  MY_CREDS:\n    pssst\n", "MY_CREDS"),
     "a URL where it does not parse": ("y.yaml", "\tp: http://me:pssst@proxy\n", "a URL with a password"),
     "bytes of another file": ("y.yaml", b"a: b\n\x00\x00\xff\xfe\naccount_key : pssst\n", "account_key"),
+    "a job file with comments": (
+        "job.json", '{ // mine\n  "mountVolumes": [{"credentials": {"accountKey": "pssst"}}]\n}', "accountKey"),
+    "a job file with a key twice": (
+        "job.json", '{"a": 1, "a": 2, "properties": {"secrets": [{"name": "A", "value": "pssst"}]}}', "value"),
+    "a mount where it does not parse": (
+        "job.jsonc", '{"mountCommand": "mount -t cifs //h/s -o username=a,password=pssst", // x\n', "mountCommand"),
     "much text": ("y.yaml", "# comment\n" * 90_000 + "account_key: pssst\n", "account_key"),
 }
 
@@ -192,8 +198,22 @@ def test_what_only_sounds_secret_goes_in(act):
     act.write("f.yaml", "env: {PAGE: 'https://host/a:b@c', REMOTE: 'ssh://git@host/x'}\n")
     act.write("g.yaml", "\tpassword: {{ .Values.password }}\naccount_key: ''\nsas_token:\nkey: x\nMAX_TOKENS: 4096\n")
     act.write("i.yaml", "a:" * 100_000)  # does not take long
+    act.write("j.json", '{// x\n"credentials": {"password": "<password>", "accountKey": "$KEY"}, "value": 3}')
     act.write("h.py", "class A:\n    account_key: str\n    password: str = 'x'\n")
-    assert {"a.yaml", "b.yaml", "c.yaml", "d.py", "e.yaml", "f.yaml", "g.yaml", "h.py", "i.yaml"} <= set(pack(act))
+    names = {"a.yaml", "b.yaml", "c.yaml", "d.py", "e.yaml", "f.yaml", "g.yaml", "h.py", "i.yaml", "j.json"}
+    assert names <= set(pack(act))
+
+
+def test_large_files_with_secrets_are_named(act):
+    """Nothing loads them as configuration, so they may be of use to the code."""
+    act.write("big.json", '{"mountVolumes": [{"credentials": {"accountKey": "pssst"}}]}' + " " * (1 << 20))
+    act.write("big.yaml", "account_key: pssst\n" + "# comment\n" * (1 << 17))
+    act.write("data.json", '{"credentials": "none", "value": 1}' + " " * (1 << 20))
+    err = act.run("init").err
+    assert "'big.json' goes into the package and seems to hold a secret: accountKey" in err and "pssst" not in err
+    assert "'big.yaml' goes into the package and seems to hold a secret: account_key" in err and "data.json" not in err
+    act.write(".actignore", "/big.*\n")
+    assert "secret" not in act.run("init").err
 
 
 def test_secret_where_nobody_looks_for_one_first(act):

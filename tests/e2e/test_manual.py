@@ -18,6 +18,9 @@ def test_pages(act, scratch):
     lint = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages.values()], capture_output=True, text=True)
     assert lint.stdout + lint.stderr == ""
 
+    for page in pages.values():
+        assert max(map(len, text(page).splitlines())) <= 80, page
+
     shown = {name: text(pages[name]) for name in ("a.1", "a-submit.1", "act.yaml.5")}
     assert all(f"a {verb}" in shown["a.1"] or f"\n       {verb}" in shown["a.1"] for verb in verbs)
     assert all("share/doc/act-cluster/docs" in shown[name] for name in ("a.1", "act.yaml.5"))

@@ -86,6 +86,50 @@ def test_tables_fit_the_terminal(act):
     assert words[-1] in act.run("q").out and words[-1] in act.run("qf").out, "nothing is cut in a pipe"
 
 
+def test_processors_are_not_shown_as_gpus(act):
+    """This machine has none: the slots of its runs are processors."""
+    run = act.finish("true", before=("-n", "2"))
+    row, = [line.split() for line in act.run("q").out.splitlines()[1:]]
+    assert row[:4] == [run, "Completed", "aml", "-"]
+    assert act.run("q", "--json").json["runs"][0]["num_gpu"] == 0
+    page = act.run("q", run).out
+    assert "processes 2\n" in page and "gpus" not in page
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+    assert act.info(again)["num_gpu"] == 0 and act.info(again)["processes_per_node"] == 2
+
+
+def test_reasons_are_not_cut(act):
+    act.write("script", "#!/no/such/interpreter\n").chmod(0o755)
+    run = act.finish("./script", before=("-n", "1"), status=None)
+    reason = act.info(run)["reason"]
+    assert len(reason) > 60
+    for columns in (40, 80, 200):
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", act.on_terminal("qf", columns=columns).decode())
+        assert reason in re.sub(r"\s+", " ", shown), shown
+
+
+def test_query_in_a_project_that_cannot_be_written(act):
+    if subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        pytest.skip("no mount namespaces here")
+    runs = [act.finish("echo", word, before=("-n", "1")) for word in ("first words", "second words")]
+    act.prefix = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && cd "$0" && '
+                  'exec "$@"', str(act.project))
+    for had_copies in (False, True):
+        result = act.run("q", *runs)
+        assert "first words" in result.out and "second words" in result.out and "Completed" in result.out
+        assert result.err.count("copies of logs cannot be kept") == 1, result
+        assert f"'{act.project}/assets': Read-only file system" in result.err
+        assert [r["logs"] for r in act.run("q", "--json", *runs).json["runs"]] == [[], []]
+        act.fail("parse", runs[0], status=4, match="cannot fetch the logs.*Read-only file system")
+        elsewhere = {"AML_LOG_FOLDER": str(act.scratch / "logs")}
+        assert "warning" not in act.run("q", runs[0], env=elsewhere).err
+        if not had_copies:
+            prefix, act.prefix = act.prefix, ()
+            act.run("q", *runs)
+            act.prefix = prefix
+
+
 def test_json_of_a_run(act):
     before = int(time.time())
     run = act.finish("echo", "two words", before=("-n", "1"))
@@ -94,7 +138,7 @@ def test_json_of_a_run(act):
     assert whole["version"] == 1
     assert (info["id"], info["state"], info["cluster"], info["command"]) == (run, "Completed", "aml",
                                                                            ["echo", "two words"])
-    assert info["num_gpu"] == 1 and info["exit_status"] == 0 and info["package"]
+    assert info["exit_status"] == 0 and info["package"]
     assert {"created", "started", "ended", "failed_rank", "reason"} <= info.keys()
     times = [calendar.timegm(time.strptime(info[k], "%Y-%m-%dT%H:%M:%SZ")) for k in ("created", "started", "ended")]
     assert before <= times[0] <= times[1] <= times[2] <= time.time()
@@ -335,6 +379,24 @@ def test_resubmit_aborts_and_repeats(act):
     act.until_state(new, "Running")
     assert act.info(new)["command"] == ["sh", "stay.sh"]
     act.run("abort", new)
+
+
+def test_resubmit_asks_on_a_terminal_before_it_aborts(act):
+    old = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(old, "Running")
+    shown = act.on_terminal("resubmit", old, typed=b"n\n").decode()
+    assert f"'{old}' is running: abort it and submit it again? [y/N]" in shown and "not confirmed" in shown, shown
+    assert act.state(old) == "Running" and len(act.run("q", "--json").json["runs"]) == 1
+    assert "[y/N]" in act.on_terminal("resubmit", old, typed=b"y\n").decode()
+    assert act.state(old) == "Canceled"
+    new = act.run("qr", "--json").json["runs"] + act.run("qq", "--json").json["runs"]
+    act.until_state(new[0]["id"], "Running")
+    assert "[y/N]" not in act.on_terminal("resubmit", "-y", new[0]["id"]).decode()
+    assert act.state(new[0]["id"]) == "Canceled"
+    assert "[y/N]" not in act.on_terminal("resubmit", old).decode(), "it has ended"
+    for run in act.run("q", "--json").json["runs"]:
+        if run["state"] in ("Running", "Queued"):
+            act.run("abort", run["id"])
 
 
 def test_resubmit_to_another_cluster(act):
@@ -984,8 +1046,15 @@ def test_what_can_be_asked_is_not_forgotten(act):
     run = act.submit("sleep", "300", before=("-n", "1"))
     act.fail("abort", "--forget", run, status=2, match=f"its cluster answers, and 'a abort {run}' ends it")
     act.run("abort", run)
-    assert act.state(run) == "Canceled"
-    assert "had ended already" in act.run("abort", "--forget", run).err
+    before = act.info(run)
+    assert before["state"] == "Canceled"
+    for words, said in ((("--forget",), f"{run}  Canceled: it had ended already, so nothing was changed\n"),
+                        (("--forget", "--dry-run"), f"would not forget {run}: it has ended (Canceled)\n"),
+                        (("--dry-run",), f"would not abort {run}: it has ended (Canceled)\n")):
+        assert act.run("abort", *words, run).err == said
+    assert act.run("abort", "--forget", "--json", run).json["runs"] == [
+        {"id": run, "state": "Canceled", "had_ended": True}]
+    assert act.info(run)["reason"] == before["reason"]
 
 
 def test_batch_parameters_are_decoded(act):

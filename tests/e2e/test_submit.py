@@ -189,7 +189,7 @@ def test_single_is_one_process_on_a_node(act, two_ranks):
 def test_no_gpus_is_one_process(act):
     act.write("env.py", PRINT_ENV)
     run = act.finish("python3", "env.py", before=("-n", "0"))
-    assert "gpus      0\n" in act.run("q", run).out
+    assert "processes 1\n" in act.run("q", run).out
     env = rank_env(act, run)
     assert (env["WORLD_SIZE"], env["AZ_BATCHAI_NUM_GPUS"]) == ("1", "0")
 
@@ -382,9 +382,11 @@ def test_links_that_lead_out_of_the_code(act):
 
 
 def test_what_is_not_in_the_built_in_store_is_found(act):
-    """It is in the project, or in the store of the project as it was called before."""
-    old, new = act.scratch / "old", act.scratch / "new"
-    (old / "output").mkdir(parents=True)
+    """It is in the project, or in the store of the project as it was called before, but not in that of another one."""
+    old, new, other = (act.scratch / name for name in ("old", "new", "other"))
+    for project in old, other:
+        (project / "output").mkdir(parents=True)
+        (project / "train.py").write_text("print('the same words')\n")
     (old / "output/before").touch()
     assert "no runs yet; 'a submit COMMAND' starts one" in act.run("q", cwd=old).err
     run = act.submit("-n", "1", "--", "sh", "-c", "echo result > output/result", cwd=old)
@@ -394,13 +396,18 @@ def test_what_is_not_in_the_built_in_store_is_found(act):
     act.run("u", "output", cwd=old)
     old.rename(new)
     (new / "output").rename(act.scratch / "elsewhere")
+    (other / "output").rmdir()
+    assert str(old) not in act.fail("ls", "output", cwd=other, status=3), "a project of its own"
+    known = f"this project was at '{old}', and has a folder 'output' in the store"
+    assert known in act.fail("ls", "output", cwd=new, status=3)
+    (new / "train.py").write_text("print('another file')\n")
+    (new / "train.py").touch()
+    assert known not in act.fail("ls", "output", cwd=new, status=3), "nothing shows it"
+    (new / "assets" / run).mkdir(parents=True)
     message = act.fail("ls", "output", cwd=new, status=3)
-    assert f"'{old}' is no longer there and has a folder 'output' in the store" in message
-    subprocess.run(["sh", "-c", message.partition("this project: ")[2]], check=True)
+    assert known in message, "it has the copies of a run's logs"
+    subprocess.run(["sh", "-c", message.partition("take it over: ")[2]], check=True)
     assert act.run("ls", "output", cwd=new).out.split() == ["before", "result"]
-    (act.scratch / "other").mkdir()
-    message = act.fail("ls", "output", cwd=act.scratch / "other", status=3)
-    assert "no longer there" not in message, "nothing is left of it"
 
 
 def test_a_damaged_package_is_not_run(act):

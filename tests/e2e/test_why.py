@@ -46,6 +46,14 @@ def plant(act, run, rank=0, log=None, **files):
 # ---- what people see
 
 
+@pytest.mark.parametrize("command", [("./run.sh",), ("bash", "run.sh")])
+def test_scripts_with_the_line_ends_of_windows(act, command):
+    (act.project / "run.sh").write_bytes(b"#!/bin/bash\r\n\r\nexit 3\r\n")
+    (act.project / "run.sh").chmod(0o755)
+    run = act.finish(*command, before=("-n", "1"), status=None)
+    assert why(act, run)["diagnosis"]["id"] == "windows_lines", why(act, run)
+
+
 @pytest.mark.smoke
 def test_the_failing_rank_and_what_it_means(act, two_ranks):
     run = act.finish(*by_rank(r1=f"echo step 1; echo '{GPU}' >&2; exit 3"), before=("-n", "2"), status=3)

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct azure_op op = {.batch = batch};
 
     batch->n_parts = 3;
-    http_header_set(&op.http.answer_headers, "Content-Type", fuzz_line(&rest));
+    http_header_set(&op.http.response_headers, "Content-Type", fuzz_line(&rest));
     act_buf_adds(&op.http.body_text, rest);
     bool all = read_responses(&op);
     for (size_t i = 0; all && i < batch->n_parts; i++)

@@ -544,6 +544,54 @@ TEST(tables_fit_the_terminal)
 }
 
 /* Wide characters, marks, emoji, what a terminal shows as '?', bytes that are not UTF-8: cut anywhere. */
+TEST(reasons_have_lines_of_their_own)
+{
+    static const struct cli_column columns[] = {{"ID", 'l', .rank = 0},
+                                                {"CLUSTER", 'l', .rank = 3, .min = 7},
+                                                {"REASON", 'l', .rank = 1, .below = true},
+                                                {"COMMAND", 'l', .rank = 2, .min = 8}};
+    static const char *const cells[] = {"run_1", "eu", "no room on the disk", "python train.py --lr 0.1", "run_2", "eu",
+                                        "-",     "sh"};
+    static const struct {
+        int room;
+        const char *text;
+    } rows[] = {
+        {0, "ID     CLUSTER  REASON               COMMAND\n"
+            "run_1  eu       no room on the disk  python train.py --lr 0.1\n"
+            "run_2  eu       -                    sh\n"},
+        {40, "ID     REASON               COMMAND\n"
+             "run_1  no room on the disk  python tr...\n"
+             "run_2  -                    sh\n"},
+        {26, "ID     REASON\n"
+             "run_1  no room on the disk\n"
+             "run_2  -\n"},
+        {25, "ID     CLUSTER  COMMAND\n"
+             "run_1  eu       python...\n"
+             "    no room on the disk\n"
+             "run_2  eu       sh\n"},
+        {14, "ID\n"
+             "run_1\n"
+             "    no room on\n"
+             "    the disk\n"
+             "run_2\n"},
+        {7, "ID\n"
+            "run_1\n"
+            "no room\n"
+            "on the\n"
+            "disk\n"
+            "run_2\n"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(act_strv) strv = {0};
+        ACT_AUTO(act_buf) out = {0};
+        for (size_t k = 0; k < COUNT(cells); k++)
+            act_strv_push(&strv, cells[k]);
+        cli_table_text(columns, COUNT(columns), &strv, rows[i].room, false, &out);
+        assert_string_equal(out.data, rows[i].text);
+    }
+}
+
 TEST(what_is_cut_is_counted_in_columns)
 {
     static const char *const commands[] = {

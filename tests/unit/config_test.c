@@ -951,40 +951,45 @@ TEST(check_collects)
         "needs 'aml_config.workspace_name'",
         "unknown key 'nonsens'",
     };
-    struct act_strv problems = {0};
+    struct config_report report = {0};
 
     put_cluster("multi_process: maybe\ngpu_per_node: lots\nconfig_param:\n  code_path: c.zip\n"
                 "  data_folder: {azure_blob_config_file: a.yaml, path: x}\n"
                 "  again_folder: {azure_blob_config_file: a.yaml, path: x}\n"
                 "  gone_folder: {azure_blob_config_file: no.yaml, path: x}\nnonsens: 1\n");
     put("a.yaml", "account_name: Bad\n");
-    assert_ok(config_check(&(struct config_request){.start_dir = project}, &problems, &err), err);
+    assert_ok(config_check(&(struct config_request){.start_dir = project}, &report, &err), err);
     for (size_t i = 0; i < COUNT(expected); i++) {
         size_t found = 0;
-        for (size_t k = 0; k < problems.n; k++)
-            found += strstr(problems.v[k], expected[i]) != NULL;
+        for (size_t k = 0; k < report.problems.n; k++)
+            found += strstr(report.problems.v[k], expected[i]) != NULL;
         if (found != 1)
             fail_msg("%zu times '%s'", found, expected[i]);
     }
-    act_strv_release(&problems);
+    config_report_release(&report);
     struct config c;
     assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "2 more problems: 'a config check' lists them");
 }
 
 TEST(check_other_outcomes)
 {
-    struct act_strv problems = {0};
+    struct config_report report = {0};
 
-    assert_ok(config_check(&(struct config_request){.start_dir = project}, &problems, &err), err);
-    assert_int_equal(problems.n, 0);
+    assert_ok(config_check(&(struct config_request){.start_dir = project}, &report, &err), err);
+    assert_int_equal(report.problems.n, 0);
+    assert_string_equal(report.cluster, "local");
+    assert_null(report.file);
+    config_report_release(&report);
     put_cluster("a: [\n");
-    assert_ok(config_check(&(struct config_request){.start_dir = project}, &problems, &err), err);
-    assert_int_equal(problems.n, 1);
-    assert_contains(problems.v[0], "aux_data/aml/aml.yaml:2:1: ");
-    act_strv_release(&problems);
-    assert_int_equal(config_check(&(struct config_request){.start_dir = project, .cluster = "x"}, &problems, &err),
+    assert_ok(config_check(&(struct config_request){.start_dir = project}, &report, &err), err);
+    assert_int_equal(report.problems.n, 1);
+    assert_contains(report.problems.v[0], "aux_data/aml/aml.yaml:2:1: ");
+    assert_string_equal(report.cluster, "aml");
+    assert_contains(report.file, "aux_data/aml/aml.yaml");
+    config_report_release(&report);
+    assert_int_equal(config_check(&(struct config_request){.start_dir = project, .cluster = "x"}, &report, &err),
                      -ACT_NOT_FOUND);
-    assert_int_equal(problems.n, 0);
+    assert_int_equal(report.problems.n, 0);
 }
 
 /* -- paths -- */

@@ -112,7 +112,7 @@ TEST(answers_table)
         assert_null(f.call.under_way);
         if (rows[i].rc == 0) {
             assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
-            assert_null(http_header_get(&f.call.answer_headers, "x-a"));
+            assert_null(http_header_get(&f.call.response_headers, "x-a"));
         } else {
             assert_true(act_starts_with(act_error_text(&f.err), "cannot get 'c/b': "));
             assert_contains(act_error_text(&f.err), rows[i].text);
@@ -131,9 +131,9 @@ TEST(answer_headers_are_found_in_any_case)
                               "Content-Length: 0\r\n\r\n",
                               CLOSE),
                      0);
-    assert_string_equal(http_header_get(&f.call.answer_headers, "etag"), "\"1\"");
-    assert_string_equal(http_header_get(&f.call.answer_headers, "x-empty"), "");
-    assert_string_equal(http_header_get(&f.call.answer_headers, "x-spaces"), "a b");
+    assert_string_equal(http_header_get(&f.call.response_headers, "etag"), "\"1\"");
+    assert_string_equal(http_header_get(&f.call.response_headers, "x-empty"), "");
+    assert_string_equal(http_header_get(&f.call.response_headers, "x-spaces"), "a b");
     tear_down(&f);
 }
 
@@ -278,7 +278,7 @@ TEST(head_has_a_length_but_no_body)
     f.call.method = "HEAD";
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(f.call.status, 200);
-    assert_string_equal(http_header_get(&f.call.answer_headers, "Content-Length"), "5");
+    assert_string_equal(http_header_get(&f.call.response_headers, "Content-Length"), "5");
     assert_int_equal(f.call.body_text.len, 0);
     tear_down(&f);
 }
@@ -455,6 +455,20 @@ TEST(throttled_calls_wait_for_their_turn)
     assert_int_equal(f.call.tries, 5);
     assert_true(f.call.ambiguous);
     assert_true(http_window(f.http, f.call.url) < 32);
+    tear_down(&f);
+}
+
+/* A peer that is well otherwise and answers "now" for ever gets as many tries as with any other failure. */
+TEST(no_pause_asked_for_is_no_throttling)
+{
+    const struct step steps[] = {{FINE, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}};
+    struct fixture f;
+
+    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 2});
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(f.call.status, 503);
+    assert_int_equal(f.call.tries, 3);
     tear_down(&f);
 }
 
@@ -1033,7 +1047,12 @@ TEST(retry_delay_table)
         {0, true, 8, 8, 0, -1, 0, 24000},
         {0, true, 9, 8, 0, -1, 0, -1}, /* 8 retries are 9 tries */
         {0, true, 1, 0, 0, -1, 0, -1},
-        {503, false, 1, 8, 0, 0, 0.9, 0},
+        {503, false, 1, 8, 0, 0, 0, 80}, /* "now" still means a pause, which grows */
+        {503, false, 3, 8, 0, 0, 0, 320},
+        {503, false, 3, 8, 0, 10, 0, 320},
+        {503, false, 3, 8, 0, 321, 0, 321},
+        {503, false, 8, 8, 0, 0, 0, 1000},
+        {503, false, 9, 8, 0, 0, 0, -1},
         {503, false, 1, 8, 0, 1500, 0.9, 1500},
         {503, false, 1, 8, 0, 3600000, 0.9, 60000},
         {503, false, 1, 8, INT64_MAX / 2, 3600000, 0.9, -1},

@@ -50,8 +50,18 @@ __attribute__((unused)) static size_t test_count;
 
 #define TEST(name) TEST_IN(name, TEST_SETUP, TEST_TEARDOWN)
 
+/* With ACT_TEST_REVERSE the last test comes first: no test depends on those before it. */
+__attribute__((unused)) static void tests_order(void)
+{
+    for (size_t i = 0; getenv("ACT_TEST_REVERSE") && i < test_count / 2; i++) {
+        struct CMUnitTest swapped = test_all[i];
+        test_all[i] = test_all[test_count - 1 - i];
+        test_all[test_count - 1 - i] = swapped;
+    }
+}
+
 /* cmocka passes over rows without a name. */
-#define tests_run(setup, teardown) cmocka_run_group_tests(test_all, setup, teardown)
+#define tests_run(setup, teardown) (tests_order(), cmocka_run_group_tests(test_all, setup, teardown))
 
 /* Leaves out the tests whose names begin so. */
 __attribute__((unused)) static void tests_leave_out(const char *beginning)

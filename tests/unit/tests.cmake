@@ -20,6 +20,7 @@ act_test(config_test unit/config_test.c codec INSIDE config)
 act_test(diagnose_test unit/diagnose_test.c INSIDE diagnose)
 act_test(azure_test unit/azure_test.c engine http store)
 act_test(folder_test unit/folder_test.c engine http store)
+act_test(urls_test unit/urls_test.c engine http store)
 act_test(cli_test unit/cli_test.c cli)
 act_test(run_test unit/run_test.c codec run)
 act_test(starter_test unit/starter_test.c run)
@@ -45,6 +46,8 @@ target_sources(watch_test PRIVATE fake/platform.c)
 target_link_options(watch_test PRIVATE -Wl,--wrap=usleep) # nobody waits
 act_test(site_test unit/site_test.c codec INSIDE site)
 add_dependencies(site_test act act-node)
+add_test(NAME site_test_reversed COMMAND site_test)
+set_tests_properties(site_test_reversed PROPERTIES ENVIRONMENT ACT_TEST_REVERSE=1)
 act_test(power_test unit/power_test.c engine transfer INSIDE flow node)
 # what writes, syncs and names, as the linker knows it
 target_link_options(power_test PRIVATE -Wl,--wrap=write,--wrap=pwrite64,--wrap=copy_file_range,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=link,--wrap=linkat,--wrap=renameat

@@ -16,19 +16,20 @@
 static bool examine_config(struct flow *flow, const struct config_request *request, struct platform_findings *findings)
 {
     static const char what[] = "configuration";
-    ACT_AUTO(act_strv) problems = {0};
+    ACT_AUTO(config_report) report = {0};
+    const struct act_strv *problems = &report.problems;
     struct act_error err;
-    int rc = flow_check_config(request, &problems, &err);
+    int rc = flow_check_config(request, &report, &err);
 
-    for (size_t i = 0; i < problems.n; i++)
-        platform_findings_add(findings, false, what, "%s", problems.v[i]);
+    for (size_t i = 0; i < problems->n; i++)
+        platform_findings_add(findings, false, what, "%s", problems->v[i]);
     if (rc == 0)
         rc = config_load(request, &flow->config, &err);
     if (rc == 0)
         rc = flow_trust(&flow->config, &err);
-    if (rc < 0 && (problems.n == 0 || rc == -ACT_DENIED))
+    if (rc < 0 && (problems->n == 0 || rc == -ACT_DENIED))
         platform_findings_add(findings, false, what, "%s", act_error_text(&err));
-    if (rc == 0 && problems.n == 0)
+    if (rc == 0 && problems->n == 0)
         platform_findings_add(findings, true, what, "cluster '%s', platform %s, %s", flow->config.cluster,
                               flow->config.platform, flow->config.file ? flow->config.file : "built-in");
     return rc == 0;

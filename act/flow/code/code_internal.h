@@ -32,6 +32,8 @@ int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, 
                         struct act_error *err) ACT_NODISCARD;
 /* Whether the file exists and has this hash. */
 bool flow_file_is(const char *path, const char *sha256);
+/* Where this machine remembers what the last package of a project was made of (package_output.index). New string. */
+char *flow_package_index(const char *project);
 /* The contents of a store's latest.json (see init.c); NULL: it is missing or unreadable. A new reference. */
 int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err) ACT_NODISCARD;
 /* Stores the tree below root, the compiled package of source, as a separate package and as code_path. */

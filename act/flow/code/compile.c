@@ -48,7 +48,8 @@ static int check(const struct config *config, const char **out_tool, struct act_
 
 /* Runs it with what it prints on stderr. The environment has the configuration's variables first, as the first
  * counts. */
-static int run(const struct config *config, const struct act_strv *words, int *out_exit_status, struct act_error *err)
+static int run_container(const struct config *config, const struct act_strv *words, int *out_exit_status,
+                         struct act_error *err)
 {
     ACT_AUTO(act_strv) env = {0};
     pid_t pid;
@@ -84,7 +85,7 @@ static int unpack(const struct flow_init *code, const char *dir, struct act_erro
     act_strv_push(&words, zip);
     act_strv_push(&words, code->package.sha256);
     act_strv_push(&words, dir);
-    rc = run(&none, &words, &status, err);
+    rc = run_container(&none, &words, &status, err);
     return rc == 0 && status ? act_error_set(err, ACT_FAIL, "cannot unpack '%s'", zip) : rc;
 }
 
@@ -114,7 +115,7 @@ static int compile(const struct config *config, const char *tool, const char *di
 
     act_note("compiling in the image '%s' by %s", config->docker.image, tool);
     add_words(config, tool, dir, &words);
-    int rc = run(config, &words, &status, err);
+    int rc = run_container(config, &words, &status, err);
     if (rc < 0 || status == 0)
         return rc;
     return act_error_set(

@@ -2,12 +2,15 @@
  *
  * A cluster or account file with a secret stays out, whatever its name and place: every reader of such a file expects
  * one YAML (or JSON) map of at most 1 MiB, and so does this. A file that does not parse (a tab, merge markers) is
- * recognized by its name or place and searched for words, because those who may read the package are not always those
- * who may read the file. The code may need other files with credentials: they are packed, and the user is told.
+ * recognized by its name or place and searched for words, because people who may read the package may not be allowed to
+ * read the file. A larger file is never loaded as configuration and is packed, but the user is told what it seems to
+ * hold. The code may need other files with credentials: they are packed, and the user is told.
  */
 #include <endian.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <unistr.h>
 
 #include "base/file.h"
@@ -113,13 +116,17 @@ static bool is_filled_in(const struct yaml *value)
 }
 
 /* "mount -t cifs //x/y -o username=a,password=b". */
-static bool has_mount_password(const struct yaml *value)
+static bool has_password_option(const char *command)
 {
     static const char option[] = "password=";
-    const char *s =
-        act_streq(value->key, "mountCommand") && value->kind == YAML_SCALAR ? strstr(value->text, option) : NULL;
+    const char *s = strstr(command, option);
 
     return s && s[strlen(option)] && !strchr("<$ ,", s[strlen(option)]);
+}
+
+static bool has_mount_password(const struct yaml *value)
+{
+    return act_streq(value->key, "mountCommand") && value->kind == YAML_SCALAR && has_password_option(value->text);
 }
 
 /* The credentials of a job file's volumes and registries, and its secret variables, anywhere in it. */
@@ -200,18 +207,67 @@ static bool is_secret(const char *word, const char *value)
     return is_value(value) && (config_is_secret(word) || (is_variable(word) && act_env_gives_away(word, value)));
 }
 
-static char *secret_of_text(const struct act_buf *text)
+/* What is_filled_in() says of a value that was parsed. */
+static bool is_filled_in_text(const char *value)
+{
+    return is_value(value) && !strchr("<$", *value);
+}
+
+/* As secret_of_job(), of a member "word: value" somewhere in a job file. */
+static bool is_job_secret(const struct act_buf *text, const char *word, const char *value)
+{
+    if (!is_filled_in_text(value))
+        return false;
+    if (act_streq(word, "accountKey") || act_streq(word, "password"))
+        return has_word(text, "credentials");
+    return act_streq(word, "value") && has_word(text, "secrets");
+}
+
+typedef bool member_fn(const struct act_buf *text, const char *word, const char *value);
+
+/* The first word of a member that is a secret. New string, or NULL. */
+static char *find_member(const struct act_buf *text, member_fn *is_one)
 {
     const char *end = text->data + text->len;
 
     for (const char *colon = text->data; (colon = memchr(colon, ':', (size_t)(end - colon))); colon++) {
         char *word = word_before(text->data, colon);
         ACT_AUTOFREE char *value = value_behind(colon + 1);
-        if (is_secret(word, value))
+        if (is_one(text, word, value))
             return word;
         free(word);
     }
+    return NULL;
+}
+
+static bool is_member_secret(const struct act_buf *text, const char *word, const char *value)
+{
+    (void)text;
+    return is_secret(word, value);
+}
+
+static char *secret_of_text(const struct act_buf *text)
+{
+    char *word = find_member(text, is_member_secret);
+
+    if (word)
+        return word;
     return act_text_is_secret(text->data) ? act_strdup("a URL with a password") : NULL;
+}
+
+static char *secret_of_job_text(const struct act_buf *text)
+{
+    static const char mount[] = "mountCommand";
+    const char *command = memmem(text->data, text->len, mount, strlen(mount));
+
+    if (command && has_password_option(command))
+        return act_sprintf("%s, a password", mount);
+    return find_member(text, is_job_secret);
+}
+
+static bool is_job_file_name(const char *path)
+{
+    return act_ends_with(path, ".json") || act_ends_with(path, ".jsonc") || package_is_config(path);
 }
 
 /* -- the judgement -- */
@@ -273,7 +329,7 @@ static char *judge_text(const char *path, const struct act_buf *text)
     if (!seems && !folds && !may_be_config(text))
         return NULL;
     if (yaml_parse(text->data, text->len, "package", &tree, &ignored) < 0)
-        return seems;
+        return seems || !is_job_file_name(path) ? seems : secret_of_job_text(text);
     free(seems);
     char *what = tree->kind == YAML_MAP ? secret_of_tree(tree) : secret_of_job(tree);
     yaml_tree_free(tree);
@@ -388,8 +444,49 @@ static void warn_of_credentials(const char *root, const struct package_list *lis
                  names.data);
 }
 
+/* What the beginning of a file holds that is too large to be judged. New string, or NULL. */
+static char *secret_of_large(const char *root, const char *path)
+{
+    enum { BEGINNING = 256 << 10 };
+    ACT_AUTOFREE char *file = act_path_join(root, path);
+    struct act_buf text = {0};
+    int fd = open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0)
+        return NULL;
+    ACT_AUTOFREE char *data = act_alloc(BEGINNING);
+    ssize_t n = act_pread_all(fd, data, BEGINNING, 0);
+    close(fd);
+    act_buf_add(&text, data, n > 0 ? (size_t)n : 0);
+    explicit_bzero(data, BEGINNING);
+    make_utf8(&text);
+    char *what = package_is_config(path) && text.len > 0 ? secret_of_text(&text) : NULL;
+    if (!what && text.len > 0)
+        what = secret_of_job_text(&text);
+    release(&text);
+    return what;
+}
+
+static void warn_of_large(const char *root, const struct package_list *list)
+{
+    int looks_left = MAX_LOOKS;
+
+    for (size_t i = 0; i < list->n && looks_left > 0; i++) {
+        const struct package_entry *e = &list->v[i];
+        if (!S_ISREG(e->mode) || e->size <= PACKAGE_JUDGED || !is_job_file_name(e->path))
+            continue;
+        ACT_AUTOFREE char *what = secret_of_large(root, e->path);
+        looks_left--;
+        if (what)
+            act_warn("'%s' goes into the package and seems to hold a secret: %s; it is too large to be left out for "
+                     "that, but a line in '.actignore' leaves it out",
+                     e->path, what);
+    }
+}
+
 void flow_guard_tell(const char *root, const struct package_list *list)
 {
     note_left_out(list);
     warn_of_credentials(root, list);
+    warn_of_large(root, list);
 }

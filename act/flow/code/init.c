@@ -79,16 +79,21 @@ static void kept_out(const struct config *config, struct act_strv *out)
     }
 }
 
-/* Remembers what the last package of this project was made of. */
-static char *index_path(const struct flow *flow, const char *packages)
+char *flow_package_index(const char *project)
 {
+    ACT_AUTOFREE char *packages = flow_packages_dir();
     struct act_sha256 h;
     char hex[ACT_SHA256_HEX];
 
     act_sha256_init(&h);
-    act_sha256_add(&h, flow->config.project_root, strlen(flow->config.project_root));
+    act_sha256_add(&h, project, strlen(project));
     act_sha256_done(&h, hex);
     return act_sprintf("%s/index-%.16s", packages, hex);
+}
+
+static char *index_path(const struct flow *flow)
+{
+    return flow_package_index(flow->config.project_root);
 }
 
 static void show_packing(void *arg, const struct package_progress *now)
@@ -105,8 +110,7 @@ static void show_packing(void *arg, const struct package_progress *now)
 /* What is new, and may hold a secret, before anything is packed; all: whatever is new. */
 static int judge(struct work *w, bool all, struct act_error *err)
 {
-    ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+    ACT_AUTOFREE char *index = index_path(w->flow);
 
     return package_judge(&w->options, index, all, &w->io->list, err);
 }
@@ -114,7 +118,7 @@ static int judge(struct work *w, bool all, struct act_error *err)
 static int build_once(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+    ACT_AUTOFREE char *index = index_path(w->flow);
 
     return package_write(&w->options, &w->io->list,
                          &(struct package_output){.engine = flow_engine(w->flow),
@@ -322,7 +326,7 @@ static int upload(struct work *w, struct act_error *err)
 static int weigh(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+    ACT_AUTOFREE char *index = index_path(w->flow);
     struct flow_init *io = w->io;
 
     if (!io->large || io->list.bytes <= FLOW_LARGE_CODE)
@@ -337,7 +341,7 @@ static int weigh(struct work *w, struct act_error *err)
 static int forecast(struct work *w)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+    ACT_AUTOFREE char *index = index_path(w->flow);
     struct act_error err = {0};
 
     package_forecast(&w->io->list, packages, index, &w->io->package);
@@ -364,7 +368,7 @@ static int forecast(struct work *w)
 static int lock_project(const struct flow *flow)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(flow, packages);
+    ACT_AUTOFREE char *index = index_path(flow);
     ACT_AUTOFREE char *path = act_sprintf("%s.lock", index);
     int fd = act_mkdir_all(packages, 0700, NULL) < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 

@@ -23,7 +23,7 @@ struct place {
     const struct package_list *list;
 };
 
-static const struct package_entry *find(const struct package_list *list, const char *path)
+static const struct package_entry *find_packed(const struct package_list *list, const char *path)
 {
     return list->n ? bsearch(&path, list->v, list->n, sizeof(*list->v), act_by_text) : NULL;
 }
@@ -32,13 +32,13 @@ static bool has_folder(const struct package_list *list, const char *path)
 {
     ACT_AUTOFREE char *folder = act_sprintf("%s/", path);
 
-    return find(list, folder) != NULL;
+    return find_packed(list, folder) != NULL;
 }
 
 /* Something prepares the node before the command runs, and may make what it needs. */
 static bool is_prepared(const struct package_list *list)
 {
-    return find(list, "compile.aml.sh") || find(list, "requirements.txt");
+    return find_packed(list, "compile.aml.sh") || find_packed(list, "requirements.txt");
 }
 
 static bool is_mapped(const struct config *config, const char *path)
@@ -61,11 +61,11 @@ static bool may_exist(const struct place *p, const char *path)
 
     if (is_outside(clean))
         return false;
-    if (clean[0] == '/' || is_mapped(p->config, clean) || find(p->list, clean) || has_folder(p->list, clean))
+    if (clean[0] == '/' || is_mapped(p->config, clean) || find_packed(p->list, clean) || has_folder(p->list, clean))
         return true;
     for (char *slash = strrchr(clean, '/'); slash; slash = strrchr(clean, '/')) {
         *slash = '\0';
-        const struct package_entry *e = find(p->list, clean);
+        const struct package_entry *e = find_packed(p->list, clean);
         if (e && S_ISLNK(e->mode))
             return true;
     }
@@ -103,7 +103,7 @@ static int missing(const struct place *p, const char *word, struct act_error *er
 static int check_file(const struct place *p, const char *word, struct act_error *err)
 {
     ACT_AUTOFREE char *clean = act_path_clean(word);
-    const struct package_entry *e = find(p->list, clean);
+    const struct package_entry *e = find_packed(p->list, clean);
 
     if (!may_exist(p, word))
         return missing(p, word, err);
@@ -196,8 +196,8 @@ static bool is_closed(const struct place *p, const char *package)
     struct act_error ignored;
     size_t len;
 
-    if (!find(p->list, name))
-        return find(p->list, file) && !has_folder(p->list, package);
+    if (!find_packed(p->list, name))
+        return find_packed(p->list, file) && !has_folder(p->list, package);
     if (act_file_read_regular(path, PACKAGE_JUDGED, &text, &len, &ignored) < 0)
         return false;
     for (size_t i = 0; i < sizeof(opened_by) / sizeof(opened_by[0]); i++)
@@ -238,7 +238,7 @@ static int check_live(const struct place *p, const char *word, struct act_error 
     ACT_AUTOFREE char *path = word && word[0] == '/' ? realpath(word, NULL) : NULL;
 
     if (!root || !path || act_streq(path, root) || !act_path_is_within(path, root) ||
-        !find(p->list, path + strlen(root) + 1))
+        !find_packed(p->list, path + strlen(root) + 1))
         return 0;
     return act_error_set(err, ACT_USAGE,
                          "'%s' is the file here, which may change, and the run has its own copy: write './%s'", word,
@@ -250,7 +250,7 @@ static int check_live(const struct place *p, const char *word, struct act_error 
 /* A word without a slash, which the shell would look up in PATH. Only of this machine is PATH known. */
 static int check_name(const struct place *p, const char *word, struct act_error *err)
 {
-    const struct package_entry *e = find(p->list, word);
+    const struct package_entry *e = find_packed(p->list, word);
     ACT_AUTOFREE char *program = proc_find_in_path(word);
     bool here = platform_find(p->config->platform)->is_here && !p->config->docker.image;
 

@@ -63,7 +63,7 @@ void flow_use_here(const struct config *config, const struct config_folder *from
     if (!see_the_project(config, from) || !folder->link || !flow_has_content(own))
         return;
     if (flow_has_content(folder->link)) {
-        if (config_is_built_in(from) && has_unstored(own, folder->link)) /* whoever wrote down a store knows */
+        if (config_is_built_in(from) && has_unstored(own, folder->link)) /* a user who configured a store knows */
             act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that", folder->name,
                      folder->name);
         return;

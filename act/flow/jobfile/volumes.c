@@ -2,8 +2,8 @@
  * them.
  *
  * Only Azure Machine Learning mounts: a volume becomes a folder of the configuration, whose account is in memory, and
- * goes the way of all mapped folders. The keys are the word of whoever named the file, the host of a share is not: it
- * must be Azure's, or one that the user trusts.
+ * goes the way of all mapped folders. The user who names the file vouches for
+ * its keys, but not for the host of a share: that must be Azure's, or one that the user trusts.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* copies.c - logs into files, each of which is the beginning of its log at every moment, whatever fails and whoever is
- * killed: there is nothing to mend, and its length says where to go on.
+/* copies.c - copies of logs in files. Each is a prefix of its log at every moment, whatever fails and whichever process
+ * is killed: nothing needs repair, and its length says where to continue.
  *
  * A job that is started again may write another log under the same name. It is known by being shorter; or, where a file
  * is gone on with, by other bytes before those that are new: a few of them are read too, and compared.

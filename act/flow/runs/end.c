@@ -90,7 +90,7 @@ static struct limit limit_of(int64_t timeout_s)
     return (struct limit){timeout_s, timeout_s ? act_now_monotonic_ms() + timeout_s * 1000 : 0};
 }
 
-static bool is_over(const struct limit *limit)
+static bool is_limit_over(const struct limit *limit)
 {
     return limit->end_ms && act_now_monotonic_ms() >= limit->end_ms;
 }
@@ -104,7 +104,7 @@ static int find_patiently(struct flow *flow, const char *piece, const struct lim
         int rc = flow_watch_took(&watch, flow_find_run(flow, piece, out, err), err);
         if (rc < 0 || !watch.trial_ms)
             return rc;
-        if (is_over(limit)) {
+        if (is_limit_over(limit)) {
             struct act_error why = *err;
             return act_error_set(err, ACT_TIMEOUT, "nobody could tell for %lld s what run '%s' does: %s",
                                  (long long)limit->seconds, piece, act_error_text(&why));
@@ -134,7 +134,7 @@ static int wait_until(struct flow *flow, struct flow_run *run, const struct limi
         rc = flow_watch_took(&watch, flow_watch_look(&watch, flow, platform, run, err), err);
         if (rc < 0 || run_state_is_final(run->status.state))
             break;
-        if (is_over(limit))
+        if (is_limit_over(limit))
             rc = act_error_set(err, ACT_TIMEOUT, "run '%s' is still %s after %lld s", run->row.id,
                                run_state_name(run->status.state), (long long)limit->seconds);
     }

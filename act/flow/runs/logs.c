@@ -1,7 +1,7 @@
 /* logs.c - logs of a run: fetched into assets/<run id>/, or followed as they grow.
  *
- * The logs of the last attempt have their plain names, those of earlier ones are below attempts/<n>/: so a list of the
- * logs tells which attempt it is that writes, whatever the scheduler says meanwhile.
+ * The logs of the last attempt have their plain names, those of earlier ones are below attempts/<n>/: so the list of
+ * logs tells which attempt is writing, whatever the scheduler says meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -303,6 +303,20 @@ static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, 
     return rc;
 }
 
+/* Why nothing can be written into a folder or, where it does not exist yet, into the one that it would be made in; 0:
+ * nothing speaks against it. */
+static int why_not_writable(const char *folder)
+{
+    ACT_AUTOFREE char *at = act_strdup(folder);
+
+    while (access(at, F_OK) < 0 && errno == ENOENT && strcmp(at, "/") != 0) {
+        char *parent = act_path_dirname(at);
+        free(at);
+        at = parent;
+    }
+    return access(at, W_OK | X_OK) < 0 && (errno == EROFS || errno == EACCES) ? errno : 0;
+}
+
 int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
                     struct act_error *err)
 {
@@ -317,6 +331,8 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
     if (rc == 0 && from.store)
         flow_mention_limits(flow, from.store, NULL);
     if (rc == 0)
+        out->unkept_errno = why_not_writable(out->folder);
+    if (rc == 0 && !out->unkept_errno)
         rc = fetch_attempt(flow, &from, run, what, out, err);
     flow_log_source_close(&from);
     if (rc < 0) {
@@ -545,7 +561,7 @@ static int change_attempt(struct follower *f, int last, struct act_error *err)
     return 0;
 }
 
-static bool is_over(const struct follower *f)
+static bool is_follow_over(const struct follower *f)
 {
     return f->what->attempt > 0 && f->attempt == f->what->attempt && f->attempt < last_attempt(&f->logs);
 }
@@ -615,7 +631,7 @@ static int follow(struct follower *f, struct act_error *err)
             rc = end_round(f, err);
         if (what->follow)
             rc = flow_watch_took(&watch, rc, err);
-        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_over(f))
+        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_follow_over(f))
             return rc;
         rc = heed_signal(f, err);
         if (rc < 0)

@@ -146,7 +146,7 @@ static int list_run(const struct parse *p, struct act_strv *out, struct act_erro
 }
 
 /* Scans the logs if all went well so far (rc), and lets go of what is not handed out. */
-static int finish(struct parse *p, struct act_strv *logs, int rc, struct act_error *err)
+static int finish_parse(struct parse *p, struct act_strv *logs, int rc, struct act_error *err)
 {
     if (rc == 0)
         rc = scan_all(p, logs, err);
@@ -172,7 +172,7 @@ int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_er
         rc = logs.n > 0 ? flow_rules(run, &out->rules, err)
                         : act_error_set(err, ACT_NOT_FOUND, "no logs of '%s' in '%s'; 'a q %s' fetches them",
                                         run->row.id, folder, run->row.id);
-    return finish(&p, &logs, rc, err);
+    return finish_parse(&p, &logs, rc, err);
 }
 
 int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_error *err)
@@ -188,7 +188,7 @@ int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_err
     if (rc == 0)
         rc = logs.n > 0 ? diagnose_open("aux_data/diagnosis.yaml", &out->rules, err)
                         : act_error_set(err, ACT_NOT_FOUND, "no logs in '%s'", folder);
-    return finish(&p, &logs, rc, err);
+    return finish_parse(&p, &logs, rc, err);
 }
 
 void flow_codes_release(struct flow_codes *codes)

@@ -127,6 +127,7 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
     if (c->process_count_per_node > 0 && c->multi_process && s.gpus_per_node > 0)
         spec->procs_per_node = (int)c->process_count_per_node;
     spec->gpus_per_node = s.gpus_per_node;
+    spec->on_processors = !limits.has_gpus;
     return rc;
 }
 
@@ -145,6 +146,7 @@ static int shape_of_file(const struct config *c, struct platform *platform, cons
     spec->nodes = job->nodes;
     spec->procs_per_node = job->procs_per_node;
     spec->gpus_per_node = limits.has_gpus ? limits.gpu_per_node : job->procs_per_node;
+    spec->on_processors = !limits.has_gpus;
     return 0;
 }
 
@@ -417,12 +419,13 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
 
     if (moved || said || config_is_said(&to->config, "multi_process")) {
         if (!said)
-            to->config.num_gpu = flow_gpus_of(old);
+            to->config.num_gpu = flow_slots_of(old);
         return shape(&to->config, platform, spec, err);
     }
     spec->nodes = old->nodes;
     spec->procs_per_node = old->procs_per_node;
     spec->gpus_per_node = old->gpus_per_node;
+    spec->on_processors = old->on_processors;
     spec->started_per_node = old->started_per_node;
     return 0;
 }

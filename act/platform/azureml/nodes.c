@@ -222,7 +222,7 @@ static void parse_login(const char *text, struct login *out)
         release_login(&login);
 }
 
-/* Attached Kubernetes tells it in a tag of the run; it is that of the first node. */
+/* Attached Kubernetes puts that of the first node into a tag of the run. */
 static int ask_tag(struct azureml *a, const struct wanted *w, struct login *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *details = NULL;

@@ -1,5 +1,5 @@
-/* runs.c - what became of many runs, and which runs there are, in few requests and whatever of the run history
- * answers:
+/* runs.c - the states of many runs, and the list of runs, in few requests, by whichever part of the run history
+ * is available:
  *
  *   what became of them   batchrundata: 100 runs of whatever experiment in a request
  *                         else the pages of the experiment, newest first

@@ -37,7 +37,7 @@ static enum credential credential_of(const struct config_account *account)
 }
 
 /* The container, or the share. */
-static const char *place_of(const struct config_folder *row, const struct config_account *account)
+static const char *account_place(const struct config_folder *row, const struct config_account *account)
 {
     return config_is_share(row) ? row->file_share : account->container_name;
 }
@@ -50,7 +50,7 @@ static void datastore_mark(const struct config_folder *row, const struct config_
         [CREDENTIAL_NONE] = "", [CREDENTIAL_KEY] = account->account_key, [CREDENTIAL_SAS] = account->sas_token};
     ACT_AUTOFREE char *all =
         act_sprintf("%s\n%s\n%s%s\n%s", account->endpoint, account->account_name, config_is_share(row) ? "share:" : "",
-                    place_of(row, account), secrets[credential_of(account)]);
+                    account_place(row, account), secrets[credential_of(account)]);
 
     azureml_mark(all, out);
     explicit_bzero(all, strlen(all));
@@ -66,7 +66,7 @@ char *azureml_datastore_name(const struct config_folder *row, const struct confi
         return act_strdup(row->datastore_name);
     datastore_mark(row, account, mark);
     char *name = act_sprintf("%s%.*s_%.*s_%s", config_is_share(row) ? "file_" : "", PART_SHOWN, account->account_name,
-                             PART_SHOWN, place_of(row, account), mark);
+                             PART_SHOWN, account_place(row, account), mark);
     make_name(name);
     return name;
 }
@@ -108,7 +108,7 @@ json_t *azureml_datastore_body(const struct config_folder *row, const struct con
     datastore_mark(row, account, mark);
     return json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:{s:s}}}", "properties", "datastoreType",
                      is_share ? "AzureFile" : "AzureBlob", "description", "created by act", "accountName",
-                     account->account_name, is_share ? "fileShareName" : "containerName", place_of(row, account),
+                     account->account_name, is_share ? "fileShareName" : "containerName", account_place(row, account),
                      "endpoint", suffix, "protocol", protocol, "credentials", credentials(account), "tags", MARK_TAG,
                      mark);
 }

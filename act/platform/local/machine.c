@@ -351,7 +351,7 @@ int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
             .nodes_text = machine_name(),
             .running_s = run->status.started_unix_s ? act_now_unix_s() - run->status.started_unix_s : 0,
             .nodes = 1,
-            .gpus = run->spec.gpus_per_node,
+            .gpus = run->spec.on_processors ? -1 : run->spec.gpus_per_node,
         };
     }
     qsort(out->v, out->n, sizeof(*out->v), longest_first);

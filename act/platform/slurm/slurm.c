@@ -56,8 +56,8 @@ enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
  * node has not started yet, though Slurm reports it as running. */
 static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now"};
 
-static int tell(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
-                struct act_error *err)
+static int send_scancel(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
+                        struct act_error *err)
 {
     ACT_AUTOFREE char *job = act_sprintf("%lld", (long long)view->job);
     ACT_AUTOFREE char *out = NULL;
@@ -102,7 +102,7 @@ static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_v
             return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)", id,
                                  (long long)view->job);
         if (how > told)
-            rc = tell(s, view, how, &told, err);
+            rc = send_scancel(s, view, how, &told, err);
         if (rc < 0)
             break;
         nanosleep(&(struct timespec){.tv_sec = step_ms / 1000, .tv_nsec = step_ms % 1000 * 1000000}, NULL);

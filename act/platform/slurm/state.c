@@ -325,7 +325,7 @@ static bool has_begun(const struct run_status *said)
     return said->state == RUN_RUNNING || said->heartbeat_unix_s || said->started_unix_s;
 }
 
-static bool is_over(const struct slurm_job *job)
+static bool is_job_over(const struct slurm_job *job)
 {
     return run_state_is_final(slurm_state_of(job->state));
 }
@@ -340,7 +340,7 @@ static bool record_stands(const struct run_status *said, const struct slurm_job 
     if (slurm_state_of(job->state) == RUN_QUEUED || !is_current(said, job))
         return false;  /* requeued */
     if (job->in_array) /* one task wrote it; only Slurm knows whether another one failed */
-        return is_over(job) && (said->state != RUN_COMPLETED || slurm_state_of(job->state) == RUN_COMPLETED);
+        return is_job_over(job) && (said->state != RUN_COMPLETED || slurm_state_of(job->state) == RUN_COMPLETED);
     return true;
 }
 
@@ -355,7 +355,7 @@ bool slurm_needs_record(const struct slurm_known *known)
 {
     const struct slurm_job *job = known->queue ? known->queue : known->past;
 
-    return job && is_over(job) && !run_state_is_final(known->said->state);
+    return job && is_job_over(job) && !run_state_is_final(known->said->state);
 }
 
 /* This machine sees a record only a moment after it was written. */
@@ -438,13 +438,13 @@ bool slurm_merge(const struct slurm_known *k, struct run_status *out)
         *out = *k->said;
         return false;
     }
-    if (k->past && (!job || is_over(job)) && is_over(k->past))
+    if (k->past && (!job || is_job_over(job)) && is_job_over(k->past))
         job = k->past;
     if (!job) {
         merge_forgotten(k, out);
         return false;
     }
-    if (!is_over(job)) {
+    if (!is_job_over(job)) {
         merge_active(k, job, out);
         return false;
     }

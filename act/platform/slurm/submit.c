@@ -2,8 +2,8 @@
  *
  * Several clients may submit the same id, each may die at any moment, and sbatch's response may be lost. So:
  *   - the folder of the run is made, complete or not at all;
- *   - whoever makes the file "submit.1" hands the run over; others wait for job.json. When that client is gone, the
- *     next one is who makes "submit.2", and so on: a claim is never removed, so no two can hold the last one;
+ *   - the client that creates the file "submit.1" submits the run; others wait for job.json. When that client is gone,
+ *     the next one creates "submit.2", and so on: a claim is never removed, so no two can hold the last one;
  *   - sbatch is called again, or after another client's claim, only when Slurm knows no job of the run's name.
  */
 #include <errno.h>
