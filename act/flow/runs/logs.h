@@ -25,7 +25,7 @@ struct flow_logs {
     struct flow_log *v;
     size_t n;
     struct transfer_progress total; /* what was fetched; same: of what nothing is new */
-    int unkept_errno; /* why there can be no copies, so that none were made; 0: they could be made */
+    int unkept_errno;               /* why there can be no copies, so that none were made; 0: they could be made */
 };
 void flow_logs_release(struct flow_logs *logs);
 
