@@ -71,7 +71,8 @@ bool attempt_find(struct supervisor *s)
     s->status.attempt = s->options.where == IN_SLURM ? s->job.starts : 1;
     if (s->options.where == IN_PODS && run_status_read(s->status_path, &last, NULL) == 0)
         s->status.attempt = last.attempt; /* as the first pod has counted */
-    if (s->options.where != IN_SLURM || run_status_read(s->status_path, &last, NULL) < 0 || last.attempt < s->status.attempt)
+    if (s->options.where != IN_SLURM || run_status_read(s->status_path, &last, NULL) < 0 ||
+        last.attempt < s->status.attempt)
         return true;
     if (last.state == RUN_RUNNING && !wait_for_other(s, &last))
         return false;

@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "codec/json.h"
 #include "node/attempt.h"
+#include "node/launcher.h"
 #include "node/pod.h"
 
 #define TERMINATION_LOG "/dev/termination-log" /* terminationMessagePath, if the pod says nothing else */
@@ -53,6 +54,12 @@ char *pod_host(const char *job, int i)
     return act_sprintf("%s-%d.%s", job, i, job);
 }
 
+void pod_hosts(const char *job, int n, struct act_strv *out)
+{
+    for (int i = 0; n > 1 && i < n; i++)
+        act_strv_take(out, pod_host(job, i));
+}
+
 /* Kubernetes makes the file before the pod runs. */
 void pod_leave_word(const struct run_status *status)
 {
@@ -73,10 +80,14 @@ void pod_leave_word(const struct run_status *status)
 int pod_begin(struct pod *pod, int attempt, const struct run_status *earlier, struct act_error *err)
 {
     const struct run_spec *spec = &pod->node.spec;
+    ACT_AUTO(act_strv) hosts = {0};
     int rc = pod->attempt > 0 ? attempt_put_away(&pod->node, pod->attempt, earlier, err) : 0;
 
     if (rc == 0)
         rc = attempt_make_folders(&pod->node, err);
+    pod_hosts(pod->options.job, spec->nodes, &hosts);
+    if (rc == 0)
+        rc = launcher_write_hosts(&pod->node, &hosts, err);
     node_own_log(&pod->node); /* the one of the last attempt was moved away */
     if (rc < 0)
         return rc;

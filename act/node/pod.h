@@ -48,11 +48,11 @@ struct pod_options {
 };
 
 enum pod_phase {
-    POD_SEEKS, /* not the first pod: looks for it */
-    POD_WAITS, /* for the group, or for the first pod's word */
-    POD_RUNS,  /* an attempt */
+    POD_SEEKS,  /* not the first pod: looks for it */
+    POD_WAITS,  /* for the group, or for the first pod's word */
+    POD_RUNS,   /* an attempt */
     POD_CHECKS, /* the first pod: the attempt has failed; are the others still there? */
-    POD_ENDS,  /* ends all that was started for the attempt */
+    POD_ENDS,   /* ends all that was started for the attempt */
     POD_OVER,
 };
 
@@ -80,8 +80,8 @@ struct pod {
     struct pod_task *tasks;
     size_t n_tasks;
 
-    struct pod_group *group; /* the first pod */
-    struct link link;        /* the others */
+    struct pod_group *group;  /* the first pod */
+    struct link link;         /* the others */
     int64_t lost_ms, seek_ms; /* monotonic: when the first pod was lost, when it is looked for again */
 };
 
@@ -89,6 +89,8 @@ struct pod {
 void pod_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 /* The host name of pod i. New string. */
 char *pod_host(const char *job, int i);
+/* Those of all n pods; none for one alone, whose name nobody needs. */
+void pod_hosts(const char *job, int n, struct act_strv *out);
 /* How a run of this pod that could not begin is recorded: the last thing before exit. */
 void pod_leave_word(const struct run_status *status);
 /* An attempt begins on this pod; earlier: the status of the last one, for its folder; may be NULL. */

@@ -89,8 +89,7 @@ static int take_package(const struct pod *pod, const char *dir, struct act_error
     if (fd < 0)
         return act_error_errno(err, errno, "cannot write '%s'", whole);
     for (bool more = true; rc == 0 && more; i++) {
-        ACT_AUTOFREE char *name =
-            in_one ? act_strdup(RUN_FILE_PACKAGE) : act_sprintf(RUN_FILE_PACKAGE ".%03d", i);
+        ACT_AUTOFREE char *name = in_one ? act_strdup(RUN_FILE_PACKAGE) : act_sprintf(RUN_FILE_PACKAGE ".%03d", i);
         ACT_AUTOFREE char *next = act_sprintf(RUN_FILE_PACKAGE ".%03d", i + 1);
         ACT_AUTOFREE char *path = act_path_join(pod->options.secret, name);
         rc = append(path, fd, err);

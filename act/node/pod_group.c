@@ -35,11 +35,11 @@ struct pod_group {
     struct member *members;
     char *status_path;
     struct run_status status;
-    pid_t supervisor;  /* 0: it does not run */
-    bool stopped;      /* it was told to end */
-    int lost;          /* a pod that was lost in this attempt; 0: none */
-    int known_attempt; /* the last one that any pod knows */
-    bool last;         /* no attempt follows */
+    pid_t supervisor;    /* 0: it does not run */
+    bool stopped;        /* it was told to end */
+    int lost;            /* a pod that was lost in this attempt; 0: none */
+    int known_attempt;   /* the last one that any pod knows */
+    bool last;           /* no attempt follows */
     int64_t farewell_ms; /* monotonic: so long the others may take to end what is left there */
 };
 
@@ -54,13 +54,13 @@ static int count_missing(const struct pod *pod)
     return missing;
 }
 
-/* Of those who are there. */
-static bool all_answered(const struct pod *pod)
+/* A pod that is there and has not answered; 0: all have. */
+static int first_silent(const struct pod *pod)
 {
     for (int i = 1; i < pod->options.nodes; i++)
         if (pod->group->members[i].there && !pod->group->members[i].answered)
-            return false;
-    return true;
+            return i;
+    return 0;
 }
 
 /* To the other pods, and to no launcher. */
@@ -187,11 +187,12 @@ static void on_supervisor_end(struct pod *pod, int wait_status)
     judge(pod);
 }
 
+/* A failure before this pod was told to end stays one, if it was not that of a lost pod. */
 static void finish(struct pod *pod)
 {
     struct run_status *status = &pod->group->status;
 
-    if (!run_state_is_final(status->state))
+    if (!run_state_is_final(status->state) || (pod->group->lost && status->state == RUN_FAILED))
         set_status(pod, RUN_CANCELED, 128 + SIGTERM, "aborted");
     save_status(pod);
     pod_say("%s%s%s", run_state_name(status->state), status->reason[0] ? ": " : "", status->reason);
@@ -214,15 +215,17 @@ static void wait_again(struct pod *pod)
 
 static void step_check(struct pod *pod)
 {
-    bool late = act_now_monotonic_ms() >= pod->until_ms;
+    int silent = first_silent(pod);
 
-    if (pod->group->lost || late || all_answered(pod))
-        end(pod, !pod->group->lost && !late);
+    if (silent > 0 && act_now_monotonic_ms() >= pod->until_ms)
+        lose(pod, silent, "does not answer");
+    if (pod->group->lost || silent == 0)
+        end(pod, !pod->group->lost);
 }
 
 static void step_end(struct pod *pod)
 {
-    bool quiet = pod->group->last && !pod->told ? count_missing(pod) == pod->options.nodes - 1 : all_answered(pod);
+    bool quiet = pod->group->last && !pod->told ? count_missing(pod) == pod->options.nodes - 1 : first_silent(pod) == 0;
 
     if (pod->output.n > 0 && !pod_ended(pod))
         return;
@@ -278,9 +281,8 @@ static void pass_on(struct pod *pod, int launcher, const json_t *start)
     } else if (to > 0 && to < pod->options.nodes && pod->group->members[to].there) {
         link_tell(pod->group->server, (int)to, message);
     } else {
-        CODEC_AUTOJSON json_t *done =
-            json_pack("{s:s, s:i, s:i, s:[s]}", "type", "done", "id", launcher, "status", EXIT_NOT_THERE, "lines",
-                      "act-node: the pod is not there");
+        CODEC_AUTOJSON json_t *done = json_pack("{s:s, s:i, s:i, s:[s]}", "type", "done", "id", launcher, "status",
+                                                EXIT_NOT_THERE, "lines", "act-node: the pod is not there");
         answer_launcher(pod, (int)to, done);
     }
 }
@@ -304,7 +306,7 @@ static bool on_hello(void *arg, int who, const json_t *message)
     if (who == 0)
         return false;
     if (who >= pod->options.nodes)
-        return true;
+        return pod->phase == POD_RUNS;
     pod->group->members[who] = (struct member){.there = true};
     if (attempt > pod->group->known_attempt)
         pod->group->known_attempt = (int)attempt;

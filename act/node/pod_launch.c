@@ -112,9 +112,8 @@ static int run_on(const struct node *node, int pod, char *const *words, int n_wo
         act_buf_addf(&command, "%s%s", i ? " " : "", words[i]);
     if (rc < 0)
         return rc;
-    CODEC_AUTOJSON json_t *message =
-        json_pack("{s:s, s:i, s:[s, s, o]}", "type", "start", "pod", pod, "argv", "/bin/sh", "-c",
-                  codec_json_bytes_new(command.data ? command.data : ""));
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i, s:[s, s, o]}", "type", "start", "pod", pod, "argv",
+                                               "/bin/sh", "-c", codec_json_bytes_new(command.data ? command.data : ""));
     if (link_send(&l, message) && link_drain(&l, SEND_MS))
         status = wait_for_ends(&l, 1);
     link_close(&l);

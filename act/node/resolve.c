@@ -39,8 +39,8 @@ static void add_record(ns_msg *answer, int i, enum __ns_type type, struct act_st
     int family = type == ns_t_aaaa ? AF_INET6 : AF_INET;
     size_t len = type == ns_t_aaaa ? sizeof(struct in6_addr) : sizeof(struct in_addr);
 
-    if (ns_parserr(answer, ns_s_an, i, &record) == 0 && ns_rr_type(record) == type &&
-        ns_rr_rdlen(record) == len && inet_ntop(family, ns_rr_rdata(record), text, sizeof(text)))
+    if (ns_parserr(answer, ns_s_an, i, &record) == 0 && ns_rr_type(record) == type && ns_rr_rdlen(record) == len &&
+        inet_ntop(family, ns_rr_rdata(record), text, sizeof(text)))
         act_strv_push(out, text);
 }
 

@@ -54,14 +54,6 @@ static pid_t start_main(struct supervisor *s, struct child *child)
     return child_start(child);
 }
 
-static void name_pods(struct supervisor *s)
-{
-    if (s->node.spec.nodes == 1) /* nobody else needs to know its name */
-        return;
-    for (int i = 0; i < s->node.spec.nodes; i++)
-        act_strv_take(&s->job.hosts, pod_host(s->options.pods, i));
-}
-
 static int start_ranks(struct supervisor *s, struct act_error *err)
 {
     const char *name = launcher_name(&s->node);
@@ -108,7 +100,7 @@ static int make_ready(struct supervisor *s, struct act_error *err)
     if (rc == 0 && s->options.where == IN_SLURM)
         rc = job_find_hosts(&s->job, &s->node, err);
     if (rc == 0 && s->options.where == IN_PODS)
-        name_pods(s);
+        pod_hosts(s->options.pods, s->node.spec.nodes, &s->job.hosts);
     if (rc == 0 && attempt_abort_is_asked(s))
         rc = act_error_set(err, ACT_INTERRUPTED, "cancelled before it began");
     if (rc == 0 && s->options.where == IN_SLOTS)

@@ -71,7 +71,8 @@ static void on_signal(struct supervisor *s, int sig)
 {
     bool end = sig == SIGTERM || sig == SIGINT;
 
-    if ((end && (s->options.where != IN_SLURM || attempt_abort_is_asked(s))) || (sig == SIGUSR2 && attempt_abort_is_asked(s)))
+    if ((end && (s->options.where != IN_SLURM || attempt_abort_is_asked(s))) ||
+        (sig == SIGUSR2 && attempt_abort_is_asked(s)))
         abort_ranks(s);
     else if (end)
         end_with_job(s);
@@ -331,9 +332,12 @@ static bool parse_int(const char *text, int high, int *out)
 static int parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
-        {"slurm", no_argument, NULL, 'b'},           {"pods", required_argument, NULL, 'p'},
+        {"slots-dir", required_argument, NULL, 'd'},
+        {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},
+        {"gpus", no_argument, NULL, 'g'},
+        {"slurm", no_argument, NULL, 'b'},
+        {"pods", required_argument, NULL, 'p'},
         {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };

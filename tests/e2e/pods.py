@@ -148,7 +148,8 @@ class Job:
         self.folder = act.scratch / self.id
         self.secret = self.folder / "secret"
         self.secret.mkdir(parents=True)
-        self.env = {"ASAN_OPTIONS": "detect_leaks=1"}
+        self.go = self.folder / "go"  # for commands that wait until the test makes it
+        self.env = {"GO": str(self.go)}
         self.spec = {"version": 1, "id": self.id, "experiment": "exp", "cluster": "k", "platform": "k8s",
                      "project_root": "/p", "created": 1700000000, "command": list(command),
                      "package_store": "blob:a/c", "package_key": "", "package_sha256": "", "package_bytes": 0,
