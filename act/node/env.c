@@ -214,7 +214,7 @@ void env_set(const struct node *node, const struct rank_place *place)
     set_path(node, "AZ_BATCHAI_MPI_HOST_FILE", RUN_FILE_HOSTS);
     set_path(node, "AZ_BATCHAI_JOB_TEMP", RUN_DIR_TEMP);
     set_path(node, "AZ_BATCHAI_STDOUTERR_DIR", RUN_DIR_USER);
-    launcher_forget_settings();
+    launcher_forget_settings(node);
     set_users(node);
     set_python(node);
 }
@@ -328,7 +328,7 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
     set_missing("AZ_BATCHAI_JOB_MASTER_NODE_IP", master);
     set_missing("AZ_BATCHAI_JOB_TEMP", temp);
     set_missing("AZ_BATCHAI_STDOUTERR_DIR", user);
-    launcher_forget_settings();
+    launcher_forget_settings(node);
     set_users(node);
     set_python(node);
     return rc;

@@ -219,10 +219,22 @@ void launcher_set_remote_start(const struct node *node, const char *program)
     set_for_mpirun(WHOLE_NAMES, "1");
 }
 
-void launcher_forget_settings(void)
+static void forget(enum setting which)
 {
-    for (int i = 0; i < N_SETTINGS; i++) {
-        unsetenv(settings[i].in_4);
-        unsetenv(settings[i].in_5);
-    }
+    unsetenv(settings[which].in_4);
+    unsetenv(settings[which].in_5);
+}
+
+/* How a site starts daemons stays as it is. */
+void launcher_forget_settings(const struct node *node)
+{
+    const char *agent = getenv(settings[REMOTE_AGENT].in_4);
+    ACT_AUTOFREE char *ours = act_sprintf(" rsh %s", node->dir);
+
+    forget(KILL_TIMEOUT);
+    if (!agent || !act_ends_with(agent, ours))
+        return;
+    forget(REMOTE_AGENT);
+    forget(NO_TREE);
+    forget(WHOLE_NAMES);
 }

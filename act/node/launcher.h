@@ -23,7 +23,7 @@ void launcher_set_environment(const char *master, int64_t grace_ms);
 /* Sets in the environment of mpirun how it starts its daemons on the other pods of a run: by "program rsh". */
 void launcher_set_remote_start(const struct node *node, const char *program);
 /* Removes from the environment what was for our mpirun, and not for one that the command starts. */
-void launcher_forget_settings(void);
+void launcher_forget_settings(const struct node *node);
 
 /* The major version in the output of "mpirun --version"; 0: it is not Open MPI. */
 int launcher_mpirun_version(const char *text);
