@@ -212,6 +212,24 @@ def test_nothing_outlives_a_pod_and_orphans_are_adopted(job):
     assert [run.log(rank) for rank in range(2)] == ["0\n", "1\n"]
 
 
+# ---- names
+
+
+@pytest.mark.parametrize("launcher", [None, "direct"])
+def test_names_that_come_late(job, bed, launcher):
+    """The name server knows the pods some time after they have begun, as that of a cluster."""
+    run = job("python3", "-c", REACH_MASTER, nodes=2, launcher=launcher)
+    names = run.folder / "names"
+    names.write_text("")
+    with bed.names_by_dns(names):
+        run.start()
+        run.until(lambda: "no address" in run.pods[1].text("system_logs/node_" + run.pods[1].name + ".txt"),
+                  "the second pod has looked in vain")
+        names.write_text("".join(f"{bed.address(i)} {run.name}-{i}.{run.name}\n" for i in range(2)))
+        run.wait()
+    assert run.log(1) == "rank 1 of 2 local 0 node 1\nwell met\n"
+
+
 # ---- words
 
 
