@@ -1,6 +1,6 @@
 /* resolve.h - the addresses of a host name, for a program without the modules of the system's resolver: those that
- * /etc/hosts has, else those that DNS has, with the name servers and the search list of /etc/resolv.conf (resolv.conf(5)),
- * which is how Kubernetes makes names known to its pods. */
+ * /etc/hosts has, else those that DNS has, with the name servers and the search list of /etc/resolv.conf
+ * (resolv.conf(5)), which is how Kubernetes makes names known to its pods. */
 #ifndef ACT_NODE_RESOLVE_H
 #define ACT_NODE_RESOLVE_H
 

@@ -1,5 +1,5 @@
-"""A name server as a cluster has it for its pods: <pod>.<service>.ns.svc.cluster.local, of the names in a file, which is
-read for each question: `pod_dns.py ADDRESS FILE`, a line "<address> <name>" each."""
+"""A name server as a cluster has it for its pods: <pod>.<service>.ns.svc.cluster.local, of the names in a file, which
+is read for each question: `pod_dns.py ADDRESS FILE`, a line "<address> <name>" each."""
 import pathlib
 import socket
 import struct

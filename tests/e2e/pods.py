@@ -259,6 +259,13 @@ class Bed:
             (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
 
     @contextlib.contextmanager
+    def cut_off(self, i):
+        """Meanwhile no packet gets to or from a pod."""
+        ip("-n", self.bridge, "link", "set", f"p{i}", "down")
+        yield
+        ip("-n", self.bridge, "link", "set", f"p{i}", "up")
+
+    @contextlib.contextmanager
     def names_by_dns(self, path):
         """The pods' names come from a name server, which knows those in a file."""
         for i in range(self.size):

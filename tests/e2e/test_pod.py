@@ -62,7 +62,8 @@ def test_every_rank_reaches_the_master(job, launcher):
     run = job("python3", "-c", REACH_MASTER, nodes=3, procs=2, launcher=launcher)
     run.run()
     for rank in range(6):
-        assert run.log(rank) == (f"rank {rank} of 6 local {rank % 2} node {rank // 2}\n" + ("well met\n" if rank else ""))
+        met = "well met\n" if rank else ""
+        assert run.log(rank) == f"rank {rank} of 6 local {rank % 2} node {rank // 2}\n{met}"
 
 
 @pytest.mark.parametrize("launcher", [None, "direct"])
@@ -188,6 +189,21 @@ def test_what_follows_from_a_lost_pod_is_no_failure(job):
     assert (message["state"], message["attempt"]) == ("Completed", 2)
 
 
+def test_a_node_that_vanishes(job, bed):
+    """Nobody is told: its silence has to be noticed, first of all by its ranks' connections."""
+    run = job("sh", "-c", UNTIL_GO, nodes=2)
+    run.start()
+    for rank in range(2):
+        run.until_log(rank, f"rank {rank}")
+    with bed.cut_off(1):
+        run.pods[1].kill()
+        run.until(lambda: "lost" in "".join(run.pods[0].words()), "the first pod has noticed", timeout=150)
+    run.pods[1].start()
+    run.go.write_text("")
+    message = run.wait()
+    assert (message["state"], message["attempt"]) == ("Completed", 2)
+
+
 def test_a_pod_that_does_not_find_its_group_gives_up(job):
     run = job("true", nodes=2)
     run.env["ACT_POD_PATIENCE"] = "1"
@@ -256,7 +272,7 @@ def test_wrong_index(job, index, pattern):
 def test_missing_file(job, name, index):
     run = job("true", nodes=2)
     (run.secret / name).unlink()
-    wrong(run, run.pods[index], f"act: cannot take the run from its Secrets: .*'/run/act/secret/{name}': No such file.*")
+    wrong(run, run.pods[index], f"act: cannot take .* Secrets: .*'/run/act/secret/{name}': No such file.*")
 
 
 def test_other_bad_files(job):
@@ -296,8 +312,9 @@ def test_no_mpirun_in_the_image(job):
 
 def test_the_port_is_taken(job, bed):
     run = job("true", nodes=2)
-    words = ["ip", "netns", "exec", bed.space(0), "python3", "-c",
-             "import socket, time\ns = socket.create_server(('0.0.0.0', 6427))\nprint('ready', flush=True)\ntime.sleep(99)"]
+    script = ("import socket, time\ns = socket.create_server(('0.0.0.0', 6427))\n"
+              "print('ready', flush=True)\ntime.sleep(99)")
+    words = ["ip", "netns", "exec", bed.space(0), "python3", "-c", script]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
         try:
             holder.stdout.readline()
