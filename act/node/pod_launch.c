@@ -5,6 +5,7 @@
  *
  * Both stay until what they have started has ended, print the end of its output if it failed, and return its status.
  * If they are ended themselves, so is what they have started. */
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -39,6 +40,9 @@ static int connect_to_pod(struct link *l, const struct node *node, int offset, s
     return link_connect_once(l, target, hello, &stop, err);
 }
 
+/* The last line of what was printed. */
+static char last_words[256];
+
 static void print_end(const json_t *done)
 {
     ACT_AUTO(act_strv) lines = {0};
@@ -47,6 +51,8 @@ static void print_end(const json_t *done)
         return;
     for (size_t i = 0; i < lines.n; i++)
         fprintf(stderr, "%s\n", lines.v[i]);
+    if (lines.n > 0)
+        snprintf(last_words, sizeof(last_words), "%.*s", (int)sizeof(last_words) - 1, lines.v[lines.n - 1]);
 }
 
 /* Waits for n ends. Returns the first status that is not 0. */
@@ -120,6 +126,13 @@ static int run_on(const struct node *node, int pod, char *const *words, int n_wo
     return status;
 }
 
+/* For "a why": what mpirun says then is long, and says less. */
+static void say_failure(const char *host, int status)
+{
+    fprintf(stderr, "act-node: the daemon of mpirun on '%s' ended with status %d%s%s\n", host, status,
+            last_words[0] ? ": " : "", last_words);
+}
+
 int node_rsh(int argc, char **argv)
 {
     ACT_AUTO(node) node = {0};
@@ -132,7 +145,11 @@ int node_rsh(int argc, char **argv)
     int pod = find_host(&node, argv[2]);
     int rc = pod < 0 ? act_error_set(&err, ACT_NOT_FOUND, "'%s' is no pod of this run", argv[2])
                      : run_on(&node, pod, argv + 3, argc - 3, &err);
-    return rc < 0 ? report(&err) : rc;
+    if (rc < 0)
+        return report(&err);
+    if (rc > 0)
+        say_failure(argv[2], rc);
+    return rc;
 }
 
 /* ---- direct ---- */
@@ -171,8 +188,12 @@ int node_direct(int argc, char **argv)
 
     if (argc != 2)
         return ACT_USAGE;
-    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || node_open(&node, argv[1], "direct", &err) < 0 ||
-        connect_to_pod(&l, &node, 0, &err) < 0)
+    int rc = node_open(&node, argv[1], "direct", &err);
+    if (rc == 0 && readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        rc = act_error_errno(&err, errno, "cannot find this program");
+    if (rc == 0)
+        rc = connect_to_pod(&l, &node, 0, &err);
+    if (rc < 0)
         return report(&err);
     int status = start_ranks(&l, &node, self) ? wait_for_ends(&l, node.spec.nodes) : EXIT_NOT_THERE;
     link_close(&l);

@@ -329,8 +329,10 @@ def test_words_of_a_daemon_that_does_not_start(job):
     run.pods[0].start()
     run.pods[1].start(PATH=run.bare_path())
     message = run.wait(None)
+    host = f"{run.pods[1].name}.{run.name}"
     assert message["state"] == "Failed"
-    assert "orted" in run.pods[0].text("system_logs/mpirun.txt"), run.pods[0].story()
+    assert message["reason"] == (f"mpirun ended with status 127: the daemon of mpirun on '{host}' ended with status 127: "
+                                 "/bin/sh: 1: orted: not found")
 
 
 def test_secrets_and_environment(job):
