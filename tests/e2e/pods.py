@@ -33,7 +33,7 @@ mkdir -p /run/act/secret /run/act/work
 mount --bind $here/../secret /run/act/secret
 mount --bind $here/work /run/act/work
 hostname "$1"; shift
-exec "$@"
+exec $AS_USER "$@"
 """
 
 
@@ -64,7 +64,9 @@ class Pod:
         shutil.rmtree(self.folder / "work", ignore_errors=True)
         for name in ("work", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+            (self.folder / name).chmod(0o777)
         (self.folder / "termination-log").write_text("")
+        (self.folder / "termination-log").chmod(0o666)
         shutil.copy(self.job.act.programs / "act-node", self.folder / "work/act-node")
         env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "TMPDIR": str(self.folder / "tmp"),
                "ACT_ABORT_GRACE": "3", "JOB_COMPLETION_INDEX": str(self.index), **self.job.env, **env}
@@ -153,6 +155,8 @@ class Job:
         self.secret.mkdir(parents=True)
         self.go = self.folder / "go"  # for commands that wait until the test makes it
         self.env = {"GO": str(self.go)}
+        for folder in (act.scratch, self.folder, self.secret):
+            folder.chmod(0o755)
         self.spec = {"version": 1, "id": self.id, "experiment": "exp", "cluster": "k", "platform": "k8s",
                      "project_root": "/p", "created": 1700000000, "command": list(command),
                      "package_store": "blob:a/c", "package_key": "", "package_sha256": "", "package_bytes": 0,

@@ -129,6 +129,14 @@ def test_mpi_program(job):
         assert run.log(rank) == f"{rank} 15 {[pod.name for pod in run.pods]}\n"
 
 
+@pytest.mark.parametrize("launcher", [None, "direct"])
+def test_image_of_an_ordinary_user(job, launcher):
+    run = job("sh", "-c", "id -u; echo $RANK", nodes=2, procs=2, launcher=launcher)
+    run.env.update(AS_USER="setpriv --reuid 4711 --regid 4711 --clear-groups", HOME="/nowhere")
+    run.run()
+    assert [run.log(rank) for rank in range(4)] == [f"4711\n{rank}\n" for rank in range(4)]
+
+
 # ---- losses
 
 
