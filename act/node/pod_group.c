@@ -153,7 +153,7 @@ static void end(struct pod *pod, bool last)
     CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:b}", "type", "end", "over", last && !pod->told);
 
     pod->group->last = last;
-    pod->group->farewell_ms = act_now_monotonic_ms() + FAREWELL_MS;
+    pod->group->farewell_ms = act_now_monotonic_ms() + (pod->told ? 2 * POD_END_MS : FAREWELL_MS);
     tell_pods(pod, message);
     pod_end(pod, POD_END_MS);
 }

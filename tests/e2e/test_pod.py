@@ -47,8 +47,10 @@ def job(act, bed):
 
 
 @pytest.mark.smoke
-def test_one_pod_of_several_ranks(job):
-    run = job("sh", "-c", "echo rank $RANK of $WORLD_SIZE; echo to stderr >&2; printf 'no end'", procs=2)
+@pytest.mark.parametrize("launcher", [None, "direct"])
+def test_one_pod_of_several_ranks(job, launcher):
+    run = job("sh", "-c", "echo rank $RANK of $WORLD_SIZE; echo to stderr >&2; printf 'no end'", procs=2,
+              launcher=launcher)
     message = run.run()
     assert (message["state"], message["exit_status"], message["attempt"]) == ("Completed", 0, 1)
     for rank in range(2):
