@@ -93,8 +93,8 @@ struct config_k8s {
     char *image, *queue, *priority_class, *service_account;
     char *gpu_resource; /* "none": nodes without GPUs */
     char *cpu, *memory, *shm_size, *time;
-    char *launcher; /* "mpirun" or "direct" */
-    json_t *node_selector, *pod;    /* objects */
+    char *launcher;                /* "mpirun" or "direct" */
+    json_t *node_selector, *pod;   /* objects */
     json_t *tolerations, *volumes; /* arrays of objects */
 };
 

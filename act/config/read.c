@@ -217,8 +217,7 @@ static void put_object(const struct config_key *key, const struct yaml *value, j
         wrong_type(f, key, value, "a map");
 }
 
-static void put_objects(const struct config_key *key, const struct yaml *value, json_t **out,
-                        struct config_findings *f)
+static void put_objects(const struct config_key *key, const struct yaml *value, json_t **out, struct config_findings *f)
 {
     bool fits = value && value->kind == YAML_LIST;
 

@@ -229,11 +229,17 @@ void config_each_key(enum config_file file, void (*each)(void *arg, const struct
     static const struct config_key *const files[] = {[CONFIG_CLUSTER_FILE] = config_cluster_keys,
                                                      [CONFIG_ACCOUNT_FILE] = config_account_keys,
                                                      [CONFIG_USER_FILE] = config_user_keys};
-    static const char *const kinds[] = {
-        [CONFIG_TEXTS] = "[TEXT, ...]", [CONFIG_INTS] = "[NUMBER, ...]",  [CONFIG_ENV] = "{NAME: VALUE, ...}",
-        [CONFIG_OBJECT] = "{...}",      [CONFIG_OBJECTS] = "[{...}, ...]",
-        [CONFIG_MAP] = "{...}",         [CONFIG_MAP_FILE] = "FILE|{...}", [CONFIG_BOOL] = "true|false",
-        [CONFIG_INT] = "NUMBER",        [CONFIG_TEXT] = "TEXT",           [CONFIG_ANY] = "TEXT"};
+    static const char *const kinds[] = {[CONFIG_TEXTS] = "[TEXT, ...]",
+                                        [CONFIG_INTS] = "[NUMBER, ...]",
+                                        [CONFIG_ENV] = "{NAME: VALUE, ...}",
+                                        [CONFIG_OBJECT] = "{...}",
+                                        [CONFIG_OBJECTS] = "[{...}, ...]",
+                                        [CONFIG_MAP] = "{...}",
+                                        [CONFIG_MAP_FILE] = "FILE|{...}",
+                                        [CONFIG_BOOL] = "true|false",
+                                        [CONFIG_INT] = "NUMBER",
+                                        [CONFIG_TEXT] = "TEXT",
+                                        [CONFIG_ANY] = "TEXT"};
 
     for (const struct config_key *key = files[file]; key->path; key++) {
         struct config_key_text text = {.path = key->path,

@@ -49,6 +49,8 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, str
     if (rc < 0)
         return rc;
     rc = platform_abort(platform, run->row.id, out_was_final, err);
+    if (rc == -ACT_NOT_FOUND && platform_row(platform)->deletion_ends)
+        rc = 0;
     if (rc == 0 && !*out_was_final)
         run->status.aborted = run->changed = true;
     if (rc == 0)

@@ -16,9 +16,9 @@
 #define PROGRAM "/run/act/program"
 
 enum {
-    RETRIES = 6,           /* of pods that lost their group; what ends a run does so at once */
+    RETRIES = 6,            /* of pods that lost their group; what ends a run does so at once */
     KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
-    GRACE_MORE_S = 20,     /* for the agent, after its processes had theirs */
+    GRACE_MORE_S = 20,      /* for the agent, after its processes had theirs */
     TITLE_MAX = 1024,
     LABEL_MAX = 63,
     HASH_SHOWN = 12,
@@ -111,9 +111,7 @@ static bool has_names(const json_t *list)
     size_t i;
     json_t *item;
 
-    json_array_foreach(list, i, item)
-        if (!*codec_json_str(item, "name", ""))
-            return false;
+    json_array_foreach(list, i, item) if (!*codec_json_str(item, "name", "")) return false;
     return json_array_size(list) > 0;
 }
 
@@ -122,14 +120,12 @@ static json_t *find_named(json_t *list, const char *name)
     size_t i;
     json_t *item;
 
-    json_array_foreach(list, i, item)
-        if (strcmp(codec_json_str(item, "name", ""), name) == 0)
-            return item;
+    json_array_foreach(list, i, item) if (strcmp(codec_json_str(item, "name", ""), name) == 0) return item;
     return NULL;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
-static void merge_lists(json_t *list, const json_t *patch)
+static void merge_lists(json_t *list, json_t *patch)
 {
     size_t i;
     json_t *item;
@@ -145,12 +141,12 @@ static void merge_lists(json_t *list, const json_t *patch)
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
-void kubernetes_merge(json_t *object, const json_t *patch)
+void kubernetes_merge(json_t *object, json_t *patch)
 {
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)patch, key, value)
+    json_object_foreach(patch, key, value)
     {
         json_t *own = json_object_get(object, key);
         if (json_is_null(value)) {
@@ -174,10 +170,18 @@ int64_t kubernetes_quantity(const char *text)
     static const struct {
         const char *suffix;
         double factor;
-    } units[] = {{"", 1},           {"m", 1e-3},        {"k", 1e3},
-                 {"M", 1e6},        {"G", 1e9},         {"T", 1e12},
-                 {"P", 1e15},       {"Ki", 1024},       {"Mi", 1048576.0},
-                 {"Gi", 1073741824.0}, {"Ti", 1099511627776.0}, {"Pi", 1125899906842624.0}};
+    } units[] = {{"", 1},
+                 {"m", 1e-3},
+                 {"k", 1e3},
+                 {"M", 1e6},
+                 {"G", 1e9},
+                 {"T", 1e12},
+                 {"P", 1e15},
+                 {"Ki", 1024},
+                 {"Mi", 1048576.0},
+                 {"Gi", 1073741824.0},
+                 {"Ti", 1099511627776.0},
+                 {"Pi", 1125899906842624.0}};
     size_t n = strspn(text, "0123456789.");
     double value = strtod(text, NULL) * 1000;
 
@@ -214,7 +218,8 @@ static char *script_of(const struct kubernetes_run *run)
                        "  echo 'act: the image has no gzip, which unpacks the agent; add it to the image'\n"
                        "  exit %d\n"
                        "fi\n"
-                       "gzip -dc " PROGRAM "/act-node.gz > " WORK "/act-node && chmod 700 " WORK "/act-node || exit %d\n"
+                       "gzip -dc " PROGRAM "/act-node.gz > " WORK "/act-node && chmod 700 " WORK
+                       "/act-node || exit %d\n"
                        "exec " WORK "/act-node pod --job %s --nodes %d --secret " SECRET " --work " WORK "\n",
                        KUBERNETES_NO_GZIP, KUBERNETES_NO_GZIP, run->name, run->spec->nodes);
 }
@@ -269,15 +274,16 @@ static void add_shm(const struct kubernetes_run *run, json_t *volumes, json_t *m
     const char *size = run->config->k8s.shm_size;
 
     if (size)
-        add_mount(volumes, mounts,
-                  json_pack("{s:s, s:{s:s, s:s}}", "name", "act-shm", "emptyDir", "medium", "Memory", "sizeLimit", size),
-                  "/dev/shm", false);
+        add_mount(
+            volumes, mounts,
+            json_pack("{s:s, s:{s:s, s:s}}", "name", "act-shm", "emptyDir", "medium", "Memory", "sizeLimit", size),
+            "/dev/shm", false);
 }
 
 static void add_own_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
 {
-    add_mount(volumes, mounts,
-              json_pack("{s:s, s:{s:s}}", "name", "act-program", "secret", "secretName", run->program), PROGRAM, true);
+    add_mount(volumes, mounts, json_pack("{s:s, s:{s:s}}", "name", "act-program", "secret", "secretName", run->program),
+              PROGRAM, true);
     add_mount(volumes, mounts, run_volume(run), SECRET, true);
     add_mount(volumes, mounts, json_pack("{s:s, s:{}}", "name", "act-work", "emptyDir"), WORK, false);
     add_shm(run, volumes, mounts);
@@ -299,13 +305,13 @@ static bool has_login(const struct config_docker *docker)
 }
 
 /* Values of node labels are texts, whatever YAML takes them for. */
-static json_t *texts_of(const json_t *map)
+static json_t *texts_of(json_t *map)
 {
     json_t *out = json_object();
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)map, key, value)
+    json_object_foreach(map, key, value)
     {
         ACT_AUTOFREE char *text = json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
         json_object_set_new(out, key, json_string(text));
@@ -339,8 +345,8 @@ static json_t *pod_of(const struct kubernetes_run *run)
 
     add_own_volumes(run, volumes, mounts);
     kubernetes_add_volumes(run, volumes, mounts);
-    json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o}", "name", KUBERNETES_MAIN, "image", image, "command", "/bin/sh", "-c", script, "resources",
-                             resources_of(run), "volumeMounts", mounts);
+    json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o}", "name", KUBERNETES_MAIN, "image", image, "command",
+                             "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts);
     json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
                             "terminationGracePeriodSeconds", (json_int_t)grace_of(run->spec), "enableServiceLinks", 0,
                             "containers", main, "volumes", volumes);
@@ -390,8 +396,9 @@ static void add_notes(const struct kubernetes_run *run, json_t *job)
 
 static json_t *template_of(const struct kubernetes_run *run)
 {
-    json_t *template = json_pack("{s:{s:o, s:{s:s}}, s:o}", "metadata", "labels", labels_of(run->spec), "annotations",
-                                 KUBERNETES_RUN, run->spec->id, "spec", pod_of(run));
+    json_t *template =
+        json_pack("{s:{s:o, s:{s:s, s:s}}, s:o}", "metadata", "labels", labels_of(run->spec), "annotations",
+                  KUBERNETES_RUN, run->spec->id, KUBERNETES_USER, run->user, "spec", pod_of(run));
 
     kubernetes_merge(template, run->config->k8s.pod);
     return template;
@@ -422,8 +429,8 @@ json_t *kubernetes_service(const struct kubernetes_run *run, const char *uid)
     json_t *service = object_new("v1", "Service", run, run->name, uid);
 
     json_object_set_new(service, "spec",
-                        json_pack("{s:s, s:b, s:{s:s}}", "clusterIP", "None", "publishNotReadyAddresses", 1,
-                                  "selector", "job-name", run->name));
+                        json_pack("{s:s, s:b, s:{s:s}}", "clusterIP", "None", "publishNotReadyAddresses", 1, "selector",
+                                  "job-name", run->name));
     return service;
 }
 
@@ -564,12 +571,13 @@ static int check_pod(const struct config *config, struct act_error *err)
     json_t *spec = json_object_get(config->k8s.pod, "spec"), *value;
     const char *key;
 
-    json_object_foreach(config->k8s.pod, key, value)
-        if (strcmp(key, "spec") != 0 && strcmp(key, "metadata") != 0)
-            return act_error_set(err, ACT_CONFIG,
-                                 "'k8s.pod' is merged into the pods' template, which has 'metadata' and 'spec', not "
-                                 "'%s'; put it below 'spec'",
-                                 key);
+    json_object_foreach(config->k8s.pod, key, value) if (
+        strcmp(key, "spec") != 0 &&
+        strcmp(key, "metadata") !=
+            0) return act_error_set(err, ACT_CONFIG,
+                                    "'k8s.pod' is merged into the pods' template, which has 'metadata' and 'spec', not "
+                                    "'%s'; put it below 'spec'",
+                                    key);
     static const char *const lists[] = {"containers", "volumes"};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         value = json_object_get(spec, lists[i]);

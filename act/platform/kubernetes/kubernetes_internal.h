@@ -60,10 +60,10 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 
 enum {
     KUBERNETES_NAME_MAX = 40,
-    KUBERNETES_PART = 700000,        /* bytes of a package in one Secret, of which the limit is 1 MiB */
+    KUBERNETES_PART = 700000, /* bytes of a package in one Secret, of which the limit is 1 MiB */
     KUBERNETES_PACKAGE_MAX = 32 << 20,
-    KUBERNETES_LOST_GROUP = 121,     /* exit status of a pod that the Job shall replace */
-    KUBERNETES_NO_GZIP = 125,        /* and of one whose image cannot unpack the agent */
+    KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job shall replace */
+    KUBERNETES_NO_GZIP = 125,    /* and of one whose image cannot unpack the agent */
 };
 
 /* A run, and what its objects need to know besides it. */
@@ -115,9 +115,15 @@ void kubernetes_mask(json_t *secret);
 const char *kubernetes_gpu_resource(const struct config *config);
 /* patch merged into object as JSON merge patch (RFC 7396), except that lists whose members have names ("containers")
  * are merged by name, as kubectl does. */
-void kubernetes_merge(json_t *object, const json_t *patch);
+void kubernetes_merge(json_t *object, json_t *patch);
 /* "16Gi", "500m", "2" to a number, in thousandths; -1: it is no quantity. */
 int64_t kubernetes_quantity(const char *text);
+
+/* ---- cluster.c */
+
+/* Calls each for every node. -ACT_DENIED: the user may not list them. */
+int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),
+                         void *arg, struct act_error *err) ACT_NODISCARD;
 
 /* ---- gzip.c */
 
@@ -172,6 +178,8 @@ const char *kubernetes_annotation(const json_t *object, const char *key);
 const char *kubernetes_name_of(const json_t *object);
 /* The index of a pod in its Job; -1: not known. */
 int kubernetes_index(const json_t *pod);
+/* The pod that is a node of a run now: the newest of its index; NULL: there is none. */
+const json_t *kubernetes_pod_of(const json_t *pods, int index);
 /* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */
 char *kubernetes_pod_state(const json_t *pod);
 

@@ -55,8 +55,7 @@ static struct kept *find_kept(struct logs *l, int attempt, int rank, int index)
         if (t->attempt == attempt && t->rank == rank && (rank >= 0 || t->index == index))
             return t;
     }
-    ACT_PUSH(l->kept, l->n_kept,
-             (struct kept){.attempt = attempt, .rank = rank, .index = index, .file = tmpfile()});
+    ACT_PUSH(l->kept, l->n_kept, (struct kept){.attempt = attempt, .rank = rank, .index = index, .file = tmpfile()});
     return &l->kept[l->n_kept - 1];
 }
 
@@ -95,9 +94,9 @@ static int publish(struct logs *l, struct act_error *err)
             text->changed_unix_s = act_now_unix_s();
         text->size = t->size;
     }
-    return l->rc < 0 ? act_error_errno(err, -l->rc, "cannot keep the logs of '%s' in the folder for temporary files",
-                                       l->id)
-                     : 0;
+    return l->rc < 0
+               ? act_error_errno(err, -l->rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
+               : 0;
 }
 
 /* ---- the pods ---- */
@@ -134,12 +133,11 @@ static void start_reading(struct reader *r)
     struct logs *l = r->of;
     ACT_AUTOFREE char *since = kubernetes_pod_log_resume(r->log);
     ACT_AUTOFREE char *escaped = since ? http_encode(since, false) : NULL;
-    ACT_AUTOFREE char *query = act_sprintf("container=" KUBERNETES_MAIN "&timestamps=true%s%s",
-                                           escaped ? "&sinceTime=" : "", escaped ? escaped : "");
-    ACT_AUTOFREE char *name = act_sprintf("%s/log", r->pod);
+    ACT_AUTOFREE char *pod = kube_path(l->k->kube, "v1", "pods", r->pod, NULL);
 
     kube_stream_release(&r->stream);
-    r->stream = (struct kube_stream){.path = kube_path(l->k->kube, "v1", "pods", name, query),
+    r->stream = (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s%s",
+                                                         pod, escaped ? "&sinceTime=" : "", escaped ? escaped : ""),
                                      .what = r->what,
                                      .take = take_bytes,
                                      .done = reading_done,
@@ -261,10 +259,8 @@ struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ende
     struct logs *l = act_calloc(1, sizeof(*l));
 
     *l = (struct logs){.k = k, .id = act_strdup(id), .name = kubernetes_name(id), .attempt = 1, .idle = true};
-    return store_texts_open(services_http(k->base.services), &(struct store_texts_options){.id = l->id,
-                                                                                           .gather = gather,
-                                                                                           .close = close_logs,
-                                                                                           .arg = l,
-                                                                                           .texts = &l->texts,
-                                                                                           .grow = !ended});
+    return store_texts_open(
+        services_http(k->base.services),
+        &(struct store_texts_options){
+            .id = l->id, .gather = gather, .close = close_logs, .arg = l, .texts = &l->texts, .grow = !ended});
 }

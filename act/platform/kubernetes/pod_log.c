@@ -85,8 +85,8 @@ static void take_position(struct kubernetes_pod_log *log, int rank, uint64_t byt
     uint64_t *printed = printed_of(log, rank);
 
     if (bytes > *printed) {
-        ACT_AUTOFREE char *gap = act_sprintf("[%llu bytes are gone: the node rotated its log]\n",
-                                             (unsigned long long)(bytes - *printed));
+        ACT_AUTOFREE char *gap =
+            act_sprintf("[%llu bytes are gone: the node rotated its log]\n", (unsigned long long)(bytes - *printed));
         log->text(log->arg, log->attempt, rank, gap, strlen(gap));
     }
     *printed = bytes > *printed ? bytes : *printed;

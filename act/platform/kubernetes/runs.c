@@ -10,7 +10,7 @@
 #define ALL_OF_ACT "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dact"
 
 enum {
-    FEW = 20,           /* of so many runs every reason is asked for */
+    FEW = 20,            /* of so many runs every reason is asked for */
     SELECTOR_MAX = 3000, /* characters: a longer query may be refused */
 };
 
@@ -19,7 +19,7 @@ enum {
 static int keep(void *arg, const json_t *item, struct act_error *err)
 {
     (void)err;
-    json_array_append((json_t *)arg, (json_t *)item);
+    json_array_append(arg, (json_t *)(uintptr_t)item); /* which counts its references */
     return 0;
 }
 
@@ -93,9 +93,8 @@ static const json_t *workload_of(const struct views *v, const json_t *job)
     json_t *workload, *owner;
 
     json_array_foreach(v->workloads, i, workload)
-        json_array_foreach(json_object_get(json_object_get(workload, "metadata"), "ownerReferences"), o, owner)
-            if (strcmp(codec_json_str(owner, "uid", "?"), uid) == 0)
-                return workload;
+        json_array_foreach(json_object_get(json_object_get(workload, "metadata"), "ownerReferences"), o,
+                           owner) if (strcmp(codec_json_str(owner, "uid", "?"), uid) == 0) return workload;
     return NULL;
 }
 
@@ -228,16 +227,16 @@ static void add_run(const struct views *v, size_t i, const enum run_state *only,
     read_one(v, i, &status);
     if ((only && status.state != *only) || (gpus && !act_int_from_text(gpus, &num_gpu)))
         return;
-    ACT_PUSH(out->v, out->n,
-             (struct platform_run){.id = act_strdup(kubernetes_run_of(job)),
-                                   .name = act_strdup(kubernetes_name_of(job)),
-                                   .cluster = act_strdup(cluster ? cluster : ""),
-                                   .title = act_strdup(kubernetes_annotation(job, KUBERNETES_TITLE)),
-                                   .created_unix_s =
-                                       kubernetes_time(json_object_get(job, "metadata"), "creationTimestamp"),
-                                   .num_gpu = (int)num_gpu,
-                                   .status = status,
-                                   .is_partial = status.state == RUN_QUEUED && !status.reason[0]});
+    ACT_PUSH(
+        out->v, out->n,
+        (struct platform_run){.id = act_strdup(kubernetes_run_of(job)),
+                              .name = act_strdup(kubernetes_name_of(job)),
+                              .cluster = act_strdup(cluster ? cluster : ""),
+                              .title = act_strdup(kubernetes_annotation(job, KUBERNETES_TITLE)),
+                              .created_unix_s = kubernetes_time(json_object_get(job, "metadata"), "creationTimestamp"),
+                              .num_gpu = (int)num_gpu,
+                              .status = status,
+                              .is_partial = status.state == RUN_QUEUED && !status.reason[0]});
 }
 
 /* The Jobs of all runs. */
@@ -326,10 +325,8 @@ int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, st
 
     if (rc < 0)
         return rc;
-    struct kube_call get = {.method = "GET",
-                            .path = kube_path(kube, "v1", "secrets", name, NULL),
-                            .what = what,
-                            .missing_is_fine = true};
+    struct kube_call get = {
+        .method = "GET", .path = kube_path(kube, "v1", "secrets", name, NULL), .what = what, .missing_is_fine = true};
     rc = kube_do(kube, &get, err);
     if (rc == 0 && act_streq(kubernetes_run_of(get.response), id)) {
         json = value_of(get.response, RUN_FILE_SPEC);

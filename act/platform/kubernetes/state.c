@@ -46,9 +46,8 @@ static const json_t *condition_of(const json_t *object, const char *type)
     size_t i;
     json_t *condition;
 
-    json_array_foreach(conditions, i, condition)
-        if (strcmp(codec_json_str(condition, "type", ""), type) == 0)
-            return condition;
+    json_array_foreach(conditions, i,
+                       condition) if (strcmp(codec_json_str(condition, "type", ""), type) == 0) return condition;
     return NULL;
 }
 
@@ -86,9 +85,7 @@ static const json_t *container_of(const json_t *pod)
     size_t i;
     json_t *item;
 
-    json_array_foreach(list, i, item)
-        if (strcmp(codec_json_str(item, "name", ""), KUBERNETES_MAIN) == 0)
-            return item;
+    json_array_foreach(list, i, item) if (strcmp(codec_json_str(item, "name", ""), KUBERNETES_MAIN) == 0) return item;
     return NULL;
 }
 
@@ -118,7 +115,7 @@ static const json_t *find_state(const json_t *pod, const char *state)
 char *kubernetes_pod_state(const json_t *pod)
 {
     const json_t *waiting = find_state(pod, "waiting"), *unscheduled = condition_of(pod, "PodScheduled");
-    const char *why = waiting ? codec_json_str(waiting, "reason", "")
+    const char *why = waiting                                ? codec_json_str(waiting, "reason", "")
                       : unscheduled && !is_true(unscheduled) ? codec_json_str(unscheduled, "reason", "")
                                                              : "";
 
@@ -212,16 +209,13 @@ static bool is_newer(const json_t *pod, const json_t *than)
     return !than || gone || strcmp(a, b) > 0;
 }
 
-/* The pod that is a node of the run now: the newest of its index. */
-static const json_t *pod_of_index(const json_t *pods, int index)
+const json_t *kubernetes_pod_of(const json_t *pods, int index)
 {
     const json_t *found = NULL;
     size_t i;
     json_t *pod;
 
-    json_array_foreach(pods, i, pod)
-        if (kubernetes_index(pod) == index && is_newer(pod, found))
-            found = pod;
+    json_array_foreach(pods, i, pod) if (kubernetes_index(pod) == index && is_newer(pod, found)) found = pod;
     return found;
 }
 
@@ -234,7 +228,7 @@ static bool is_up(const json_t *pod)
 static bool read_last_words(const json_t *pods, struct run_status *out)
 {
     struct act_error ignored;
-    const char *text = codec_json_str(state_of(container_of(pod_of_index(pods, 0)), "terminated"), "message", "");
+    const char *text = codec_json_str(state_of(container_of(kubernetes_pod_of(pods, 0)), "terminated"), "message", "");
     CODEC_AUTOJSON json_t *json = NULL;
 
     if (codec_json_parse(text, strlen(text), "status", &json, &ignored) < 0 || !json_is_object(json))
@@ -312,9 +306,7 @@ static void explain_failure(const struct kubernetes_view *view, const json_t *fa
 
     out->exit_status = ACT_FAIL;
     if (strcmp(reason, "DeadlineExceeded") != 0)
-        json_array_foreach(view->pods, i, pod)
-            if (explain_pod(pod, out))
-                return;
+        json_array_foreach(view->pods, i, pod) if (explain_pod(pod, out)) return;
     say(out, m ? m : &other, codec_json_str(failed, "message", ""));
 }
 
@@ -344,7 +336,8 @@ static bool is_of(const json_t *event, const char *kind, const char *name)
 {
     const json_t *object = json_object_get(event, "involvedObject");
 
-    return strcmp(codec_json_str(object, "kind", ""), kind) == 0 && strcmp(codec_json_str(object, "name", ""), name) == 0;
+    return strcmp(codec_json_str(object, "kind", ""), kind) == 0 &&
+           strcmp(codec_json_str(object, "name", ""), name) == 0;
 }
 
 /* The latest event of an object that has a meaning. Those of the scheduler have only an eventTime. */
@@ -411,8 +404,8 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
     const json_t *quota = condition_of(view->workload, "QuotaReserved");
     ACT_AUTOFREE char *text = act_sprintf("it waits in the queue '%s'", queue ? queue : "");
     const struct meaning waits = {NULL, text, NULL};
-    static const struct meaning half = {
-        NULL, "its Job is suspended", "where 'a submit' was interrupted, the same command again completes it"};
+    static const struct meaning half = {NULL, "its Job is suspended",
+                                        "where 'a submit' was interrupted, the same command again completes it"};
 
     if (queue)
         say(out, &waits, is_true(quota) ? "" : codec_json_str(quota, "message", ""));
@@ -427,7 +420,7 @@ static int count_up(const json_t *pods, int n, const json_t **out_waits)
 
     *out_waits = NULL;
     for (int i = 0; i < n; i++) {
-        const json_t *pod = pod_of_index(pods, i);
+        const json_t *pod = kubernetes_pod_of(pods, i);
         up += is_up(pod);
         if (!is_up(pod) && !*out_waits)
             *out_waits = pod;

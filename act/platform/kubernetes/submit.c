@@ -91,12 +91,12 @@ static int make_program(struct kubernetes *k, struct act_error *err)
 
 /* ---- what is refused before anything is made ---- */
 
-static bool matches(const json_t *node, const json_t *selector)
+static bool matches(const json_t *node, json_t *selector)
 {
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)selector, key, value)
+    json_object_foreach(selector, key, value)
     {
         ACT_AUTOFREE char *text = json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
         if (!act_streq(kubernetes_label(node, key), text))
@@ -132,8 +132,7 @@ static int check_nodes(struct kubernetes *k, const struct run_spec *spec, struct
 
     if (!kubernetes_gpu_resource(k->config) || spec->gpus_per_node == 0)
         return 0;
-    ACT_AUTOFREE char *path = kube_cluster_path("v1", "nodes", NULL, NULL);
-    int rc = kube_each(k->kube, path, "list the nodes", take_node, &l, &said);
+    int rc = kubernetes_each_node(k, take_node, &l, &said);
     if (rc < 0 || l.gpus <= 0 || l.gpus >= (int64_t)spec->gpus_per_node * THOUSANDTHS)
         return 0;
     return act_error_set(err, ACT_NO_CAPACITY,
@@ -271,7 +270,8 @@ static int object_of(const struct submission *s, size_t i, json_t **out, struct 
         if (!kubernetes_is_blob(&spec->folders[i]))
             return 0;
         for (size_t f = 0; f < c->n_folders; f++)
-            if (strcmp(c->folders[f].name, spec->folders[i].name) == 0 && config_account(c, &c->folders[f], &account, err) < 0)
+            if (strcmp(c->folders[f].name, spec->folders[i].name) == 0 &&
+                config_account(c, &c->folders[f], &account, err) < 0)
                 return -(int)err->code;
         *out = kubernetes_folder_secret(&s->run, i, &account, s->uid, err);
         return *out ? 0 : -(int)err->code;
@@ -319,16 +319,16 @@ static int look_whose(struct submission *s, const json_t *object, json_t **out, 
 {
     const char *kind = codec_json_str(object, "kind", ""), *name = kubernetes_name_of(object);
     ACT_AUTOFREE char *what = act_sprintf("look at the %s '%s'", kind, name);
-    struct kube_call get = {.method = "GET",
-                            .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object),
-                                              name, NULL),
-                            .accept = out ? NULL : METADATA_ONLY,
-                            .what = what};
+    struct kube_call get = {
+        .method = "GET",
+        .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), name, NULL),
+        .accept = out ? NULL : METADATA_ONLY,
+        .what = what};
     int rc = kube_do(s->k->kube, &get, err);
 
     if (rc == 0 && !act_streq(kubernetes_run_of(get.response), s->run.spec->id))
-        rc = act_error_set(err, ACT_FAIL, "the namespace has another %s of the name '%s', which is not this run's", kind,
-                           name);
+        rc = act_error_set(err, ACT_FAIL, "the namespace has another %s of the name '%s', which is not this run's",
+                           kind, name);
     if (rc == 0 && out)
         *out = json_incref(get.response);
     kube_call_release(&get);
@@ -340,12 +340,12 @@ static int create(struct submission *s, json_t *object, json_t **out, struct act
 {
     ACT_AUTOFREE char *what =
         act_sprintf("create the %s '%s'", codec_json_str(object, "kind", ""), kubernetes_name_of(object));
-    struct kube_call post = {.method = "POST",
-                             .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object),
-                                               NULL, NULL),
-                             .body = object,
-                             .what = what,
-                             .exists_is_fine = true};
+    struct kube_call post = {
+        .method = "POST",
+        .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), NULL, NULL),
+        .body = object,
+        .what = what,
+        .exists_is_fine = true};
     int rc = kube_do(s->k->kube, &post, err);
 
     if (rc == 0 && out && post.response)

@@ -57,8 +57,8 @@ static int check_configured(const struct config *config, struct act_error *err)
         for (size_t k = 0; k < N_MOUNT_KEYS; k++)
             sources -= json_object_get(row, mount_keys[k].ours) != NULL;
         if (*path != '/')
-            return act_error_set(err, ACT_CONFIG, "'k8s.volumes': the volume %zu needs 'mount_path', a path in the pods",
-                                 i + 1);
+            return act_error_set(err, ACT_CONFIG,
+                                 "'k8s.volumes': the volume %zu needs 'mount_path', a path in the pods", i + 1);
         if (sources != 1)
             return act_error_set(err, ACT_CONFIG,
                                  "'k8s.volumes': the volume at '%s' needs one source, such as persistentVolumeClaim: "
@@ -87,10 +87,9 @@ static void add_blob(const struct kubernetes_run *run, size_t i, json_t *volumes
     if (f->path && *f->path)
         json_object_set_new(mount, "subPath", json_string(f->path));
     json_array_append_new(mounts, mount);
-    json_array_append_new(volumes,
-                          json_pack("{s:s, s:{s:s, s:b, s:{s:s, s:s, s:s}}}", "name", name, "csi", "driver", DRIVER,
-                                    "readOnly", read_only, "volumeAttributes", "containerName",
-                                    strchr(f->store, '/') + 1, "secretName", secret, "mountOptions", OPTIONS));
+    json_array_append_new(volumes, json_pack("{s:s, s:{s:s, s:b, s:{s:s, s:s, s:s}}}", "name", name, "csi", "driver",
+                                             DRIVER, "readOnly", read_only, "volumeAttributes", "containerName",
+                                             strchr(f->store, '/') + 1, "secretName", secret, "mountOptions", OPTIONS));
 }
 
 void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
@@ -118,9 +117,8 @@ json_t *kubernetes_folder_secret(const struct kubernetes_run *run, size_t i, con
         return NULL;
     }
     ACT_AUTOFREE char *name = folder_secret_name(run, i);
-    return kubernetes_values_secret(run, name, uid,
-                                    (const char *const[]){"azurestorageaccountname", account->account_name, key, value,
-                                                          NULL});
+    return kubernetes_values_secret(
+        run, name, uid, (const char *const[]){"azurestorageaccountname", account->account_name, key, value, NULL});
 }
 
 /* Whether the pods have this path of a folder store, by a volume mounted at it or above. */
@@ -129,9 +127,8 @@ static bool is_mounted(const struct config *config, const char *path)
     size_t i;
     json_t *row;
 
-    json_array_foreach(config->k8s.volumes, i, row)
-        if (act_path_is_within(path, codec_json_str(row, "mount_path", "/-")))
-            return true;
+    json_array_foreach(config->k8s.volumes, i,
+                       row) if (act_path_is_within(path, codec_json_str(row, "mount_path", "/-"))) return true;
     return false;
 }
 
