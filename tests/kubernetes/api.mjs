@@ -6,7 +6,8 @@ import { findPlural, groupsOf, NAMESPACE, POD, resourcesOf } from "./kinds.mjs";
 import { list, selector, Watch } from "./list.mjs";
 import { checkChange, checkObject } from "./validate.mjs";
 import { applyPatch, asBody } from "./patch.mjs";
-import { badRequest, conflict, forbidden, invalid, noMethod, notFound, pageNotFound, Refusal, success, unsupported }
+import { badRequest, conflict, forbidden, invalid, noMethod, notFound, pageNotFound, Refusal, success, unsupported,
+    wrongValue }
     from "./status.mjs";
 import { asked } from "./table.mjs";
 import { suffix } from "./world.mjs";
@@ -129,8 +130,8 @@ export class Api {
 
     forbids({ verb, group, plural, subresource, namespace }) {
         const full = subresource ? `${plural}/${subresource}` : plural;
-        return this.world.forbids.some((rule) => [rule.verb, "*"].some((one) => one === verb || rule.verb === "*")
-            && (rule.resource === full || rule.resource === "*") && (rule.group ?? group) === group
+        return this.world.forbids.some((rule) => [verb, "*"].includes(rule.verb)
+            && [full, "*"].includes(rule.resource) && (rule.group ?? group) === group
             && (rule.namespace ?? namespace) === namespace);
     }
 
@@ -166,7 +167,7 @@ export class Api {
     /** The body as an object of the type, after everything that can be said against it without knowing its state. */
     read({ type, namespace, name, headers, body, query }) {
         const object = parseBody(headers, body);
-        if ((object.kind && object.kind !== type.kind) || (object.apiVersion && object.apiVersion !== type.apiVersion)) {
+        if ((object.kind ?? type.kind) !== type.kind || (object.apiVersion ?? type.apiVersion) !== type.apiVersion) {
             throw badRequest(`the API version in the data (${object.apiVersion}) does not match the expected API `
                 + `version (${type.apiVersion})`);
         }
@@ -299,8 +300,8 @@ export class Api {
         const policy = query.get("propagationPolicy") ?? given.propagationPolicy
             ?? { true: "Orphan", false: "Background" }[given.orphanDependents];
         if (policy && !["Orphan", "Background", "Foreground"].includes(policy)) {
-            throw invalid({ kind: "DeleteOptions", group: "meta.k8s.io", plural: "" }, "", [{ field: "propagationPolicy",
-                reason: "FieldValueInvalid", message: `Invalid value: "${policy}": not a known policy` }]);
+            throw invalid({ kind: "DeleteOptions", group: "meta.k8s.io", plural: "" }, "",
+                [wrongValue("propagationPolicy", policy, "not a known policy")]);
         }
         const grace = query.get("gracePeriodSeconds") ?? given.gracePeriodSeconds;
         return { ...given, propagationPolicy: policy, gracePeriodSeconds: grace === undefined || grace === null

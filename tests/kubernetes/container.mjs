@@ -162,8 +162,9 @@ export class Container {
             this.child[stream].on("data", (data) => this.log.write(stream, data));
         }
         const begun = new Promise((resolve) => { this.child.stdio[3].once("data", resolve); });
-        this.ended = new Promise((resolve) => { this.child.once("close", (code, signal) => resolve({ code, signal })); })
-            .then((end) => this.outcome(end));
+        this.ended = new Promise((resolve) => {
+            this.child.once("close", (code, signal) => resolve(this.outcome(code, signal)));
+        });
         return Promise.race([begun, this.ended]);
     }
 
@@ -174,10 +175,11 @@ export class Container {
         return [ROOT, ...files.map(([from, to]) => `file ${quote(from)} "$R"${quote(to)}`),
             ...mountLines(container, this.volumes), "shift", "echo >&3", "exec 3>&-",
             container.workingDir ? `/usr/bin/mkdir -p "$R"${quote(container.workingDir)}` : ":",
-            `exec /usr/sbin/chroot "$R" /usr/bin/env --chdir=${quote(container.workingDir ?? "/")} -- "$@"`, ""].join("\n");
+            `exec /usr/sbin/chroot "$R" /usr/bin/env --chdir=${quote(container.workingDir ?? "/")} -- "$@"`, ""]
+            .join("\n");
     }
 
-    outcome({ code, signal }) {
+    outcome(code, signal) {
         this.isOver = true;
         this.log.end();
         const exitCode = signal ? 128 + constants.signals[signal] : code;

@@ -42,7 +42,8 @@ function* walk(value, type, format, where) {
             yield wrongType(where, format || type, value);
         }
     } else if (list) {
-        yield* Array.isArray(value) ? value.flatMap((item, index) => [...walk(item, list, format, `${where}[${index}]`)])
+        yield* Array.isArray(value)
+            ? value.flatMap((item, index) => [...walk(item, list, format, `${where}[${index}]`)])
             : [wrongType(where, "a list", value)];
     } else if (!isObject(value)) {
         yield wrongType(where, "an object", value);
@@ -74,7 +75,7 @@ function missing(kind, body) {
     }
 }
 
-/** What the official client has against a body, as causes. partial: it is a patch, from which anything may be absent. */
+/** What the official client has against a body, as causes. partial: a patch, from which anything may be absent. */
 export function checkBody(type, body, partial = false) {
     const found = [...walk(body, type.checked, "", "")];
     return found.length || partial ? found : missing(type.kind, body);

@@ -12,9 +12,10 @@
 //   compact                  forgets the history of changes: who continues a watch or a list is told 410
 //   cut                      ends all watches and logs that are followed
 //   objects   {kind, namespace}   the objects of a kind
-//   create, patch, delete    {kind, namespace, name, object | patch | options}: what somebody else does
-//   node      {name, do, ...}     lose, back, remove, cordon, uncordon, drain, add (with what world.mjs has of nodes)
-//   pod       {namespace, name, do, ...}   preempt, evict, oom, kill (signal), pid
+//   create, patch, delete    {kind, namespace, name, object | patch | options}: what somebody else does; a Job or pod
+//                            with a status is as if it had come to that by itself
+//   create, patch, delete    {kind, namespace, name, object | patch | options}: what somebody else does; a Job or
+//                            pod with a status is as if it had come to that by itself
 //   log       {namespace, name, container, text or size, end}   adds to a pod's log
 //   written   {namespace, name, container}   everything that was ever written to a log, whatever was rotated
 import { JOB, NODE, POD, byKind } from "./kinds.mjs";
@@ -85,15 +86,16 @@ const ACTIONS = {
         }
     },
     forbid: ({ world }, forbids) => void Object.assign(world, { forbids }),
-    compact({ world }) {
-        world.store.compact();
-        world.expireTokens = true;
-    },
+    compact: ({ world }) => world.store.compact(),
     cut: ({ world }) => world.endWatches(),
     objects: ({ world: { store } }, { kind, namespace }) => store.list(byKind(kind), namespace),
     create({ world, api }, { kind, object }) {
         const type = byKind(kind);
-        return type === JOB || type === POD ? api.make(type, object) : world.store.create(type, object);
+        if (type !== JOB && type !== POD) {
+            return world.store.create(type, object);
+        }
+        const made = api.make(type, object);
+        return object.status ? world.store.change(type, made, (next) => { next.status = object.status; }) : made;
     },
     patch({ world: { store } }, { kind, namespace = "default", name, patch }) {
         const type = byKind(kind);

@@ -42,15 +42,17 @@ function setReady(world, node, condition, taints) {
     });
 }
 
-/** The power goes off. Its pods are marked and asked to go, which nobody carries out until the node is removed. */
-export function loseNode({ world, kubelet }, node) {
+/** The power goes off. Its pods are asked to go (evict: at once), which nobody carries out until the node is removed or
+ *  is back. */
+export function loseNode({ world, kubelet }, node, { evict = true }) {
     const key = "node.kubernetes.io/unreachable";
     for (const pod of podsOn(world, node)) {
         kubelet.runners.get(pod.metadata.uid)?.kill();
     }
     setReady(world, node, { status: "Unknown", reason: "NodeStatusUnknown",
-        message: "Kubelet stopped posting node status." }, [{ key, effect: "NoSchedule" }, { key, effect: "NoExecute" }]);
-    podsOn(world, node).forEach((pod) => disrupt(world, pod, "DeletionByTaintManager"));
+        message: "Kubelet stopped posting node status." },
+    [{ key, effect: "NoSchedule" }, { key, effect: "NoExecute" }]);
+    podsOn(world, node).filter(() => evict).forEach((pod) => disrupt(world, pod, "DeletionByTaintManager"));
 }
 
 /** The node is gone for good: its pods have failed. */

@@ -84,15 +84,12 @@ export class JobController {
     /** Counts a pod that ended, or that went before it ended, once. */
     count(job, pod) {
         const counts = this.countsOf(job);
-        if (counts.seen.has(pod.metadata.uid) || isOver(job) || (job.spec.suspend && !isFinished(pod))) {
+        if (counts.seen.has(pod.metadata.uid) || isOver(job)) {
             return;
         }
         counts.seen.add(pod.metadata.uid);
         if (pod.status.phase === "Succeeded") {
             counts.succeeded.add(indexOf(pod) ?? pod.metadata.uid);
-            return;
-        }
-        if (pod.metadata.annotations?.["double/suspended"]) {
             return;
         }
         const { action, message } = judge(job.spec.podFailurePolicy, pod);
@@ -188,12 +185,7 @@ export class JobController {
 
     suspend(job, active) {
         const { store } = this.world;
-        active.forEach((pod) => {
-            const mine = store.change(POD, pod, ({ metadata }) => {
-                metadata.annotations = { ...metadata.annotations, "double/suspended": "1" };
-            });
-            this.deletePod(job, mine);
-        });
+        active.forEach((pod) => this.dropPod(job, pod));
         if (!isTrue(job, "Suspended")) {
             this.condition(job, "Suspended", "True", "JobSuspended", "Job suspended");
             store.change(JOB, job, ({ status }) => { delete status.startTime; });
@@ -228,10 +220,16 @@ export class JobController {
             for (let n = held.length; n < Math.min(spec.parallelism, left) && this.createPod(job); n++);
         }
         active.sort((a, b) => (indexOf(a) ?? 0) - (indexOf(b) ?? 0)).slice(spec.parallelism).forEach(
-            (pod) => this.deletePod(job, pod));
+            (pod) => this.dropPod(job, pod));
     }
 
     // ---- pods
+
+    /** Deletes one that is too many: that is no failure of it. */
+    dropPod(job, pod) {
+        this.countsOf(job).seen.add(pod.metadata.uid);
+        this.deletePod(job, pod);
+    }
 
     createPod(job, index) {
         try {

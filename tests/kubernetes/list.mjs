@@ -17,7 +17,7 @@ function decode(token, world) {
     } catch {
         throw badRequest("continue key is not valid: illegal base64 data");
     }
-    if (found.version <= world.store.oldest && world.store.oldest > 0 && world.expireTokens) {
+    if (found.version <= world.store.oldest) {
         throw expired("The provided continue parameter is too old to display a consistent list result. You can start "
             + "a new list without the continue parameter.");
     }
@@ -32,8 +32,9 @@ export function list(world, type, namespace, query, accept) {
     const token = query.get("continue");
     const from = token && decode(token, world);
     const chosen = selector(type, query);
-    const all = store.list(type, namespace).filter((object) => chosen(object) && (!from || fullName(object) > from.key));
-    const wanted = settings.ignoreLimit ? 0 : Number(query.get("limit") ?? 0);
+    const all = store.list(type, namespace).filter((object) => chosen(object)
+        && (!from || fullName(object) > from.key));
+    const wanted = Number(query.get("limit") ?? 0);
     const limit = settings.limit && wanted ? Math.min(wanted, settings.limit) : wanted;
     const items = limit ? all.slice(0, limit) : all;
     const version = from?.version ?? store.version;
@@ -97,7 +98,8 @@ export class Watch {
     }
 
     write(action, object) {
-        this.response.write(`${JSON.stringify({ type: action, object: this.form.one(this.type, object, this.world) })}\n`);
+        const shown = this.form.one(this.type, object, this.world);
+        this.response.write(`${JSON.stringify({ type: action, object: shown })}\n`);
     }
 
     bookmark() {

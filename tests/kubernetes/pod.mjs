@@ -70,7 +70,8 @@ export class PodRunner {
             hostname ?? pod.metadata.name}`;
         this.own = ["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback", own];
         writeFileSync(this.etc.hostname, `${hostname ?? pod.metadata.name}\n`);
-        writeFileSync(this.etc["resolv.conf"], `search ${pod.metadata.namespace}.svc.cluster.local svc.cluster.local\n`);
+        writeFileSync(this.etc["resolv.conf"], `search ${pod.metadata.namespace}.svc.cluster.local `
+            + "svc.cluster.local\n");
         writeFileSync(this.etc["nsswitch.conf"], "passwd: files\ngroup: files\nshadow: files\nhosts: files\n");
         this.change((next) => {
             next.status.podIP = this.sandbox.address;
@@ -194,6 +195,9 @@ export class PodRunner {
             sandbox: this.sandbox, log, etc: this.etc });
         this.containers.set(container.name, running);
         await running.start(env);
+        if (this.isEnding) { // since before it could be told
+            running.signal(this.isLost ? "SIGKILL" : "SIGTERM");
+        }
         const startedAt = this.world.time();
         this.event("Normal", "Started", `Started container ${container.name}`);
         this.setState(container, { running: { startedAt } }, { ready: true, started: true });
@@ -331,7 +335,8 @@ export class PodRunner {
                 next.status.phase = "Running";
             }
             if (isReady) {
-                ["Ready", "ContainersReady"].forEach((type) => setCondition(this.world, next, { type, status: "True" }));
+                ["Ready", "ContainersReady"].forEach(
+                    (type) => setCondition(this.world, next, { type, status: "True" }));
             }
         });
     }

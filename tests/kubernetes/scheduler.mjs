@@ -61,7 +61,8 @@ export class Scheduler {
             setCondition(this.world, next, { type: "PodScheduled", status: "True" });
         });
         const { namespace, name } = pod.metadata;
-        this.world.event("Normal", pod, "Scheduled", `Successfully assigned ${namespace}/${name} to ${nodeName}`, SOURCE);
+        this.world.event("Normal", pod, "Scheduled", `Successfully assigned ${namespace}/${name} to ${nodeName}`,
+            SOURCE);
     }
 
     refuse(pod, message) {

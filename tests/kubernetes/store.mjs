@@ -122,6 +122,7 @@ export class Store {
     compact(version = this.version) {
         this.history = this.history.filter((change) => change.version > version);
         this.oldest = version;
+        this.version += 1; // of what is listed from now on
     }
 
     // ---- deletion
@@ -146,9 +147,11 @@ export class Store {
             next.metadata.deletionTimestamp ??= this.world.time(this.world.now() + grace * 1000);
             next.metadata.deletionGracePeriodSeconds = Math.min(grace,
                 next.metadata.deletionGracePeriodSeconds ?? grace);
-            next.metadata.finalizers = [...(next.metadata.finalizers ?? []), ...(isSlow ? [finalizer] : [])];
+            if (isSlow) {
+                next.metadata.finalizers = [...new Set([...(next.metadata.finalizers ?? []), finalizer])];
+            }
         });
-        if (grace > 0 || marked === undefined || marked.metadata.finalizers.length > 0) {
+        if (grace > 0 || marked === undefined || marked.metadata.finalizers?.length > 0) {
             this.collectSoon();
             return this.current(type, object);
         }
@@ -159,7 +162,7 @@ export class Store {
     /** An object that shall go, and that nobody holds any more, goes. */
     finalize(type, object) {
         const { deletionTimestamp, deletionGracePeriodSeconds: grace, finalizers } = object.metadata;
-        if (deletionTimestamp && finalizers?.length === 0 && grace === 0 && !type.graceful) {
+        if (deletionTimestamp && !finalizers?.length && grace === 0 && !type.graceful) {
             this.remove(type, object);
         }
     }

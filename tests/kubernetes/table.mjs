@@ -5,7 +5,8 @@ const FORMS = {
     Object: {
         one: (_, object) => object,
         list: (type, items, metadata) => ({ kind: `${type.kind}List`, apiVersion: type.apiVersion, metadata,
-            items: items.map(({ kind, apiVersion, ...rest }) => (type.custom ? { apiVersion, kind, ...rest } : rest)) }),
+            items: items.map(({ kind, apiVersion, ...rest }) =>
+                (type.custom ? { apiVersion, kind, ...rest } : rest)) }),
     },
     PartialObjectMetadata: {
         one: (_, { metadata }) => ({ kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata }),

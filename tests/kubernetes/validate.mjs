@@ -161,8 +161,8 @@ export function* checkPodSpec(spec, field) {
     for (const [index, { key, operator, value }] of (spec.tolerations ?? []).entries()) {
         if (operator === "Exists" ? value : !key) {
             yield wrongValue(`${field}.tolerations[${index}].operator`, operator,
-                key ? "value must be empty when `operator` is 'Exists'" : "operator must be Exists when `key` is empty, "
-                    + "which means \"match all values and all keys\"");
+                key ? "value must be empty when `operator` is 'Exists'" : "operator must be Exists when `key` is "
+                    + "empty, which means \"match all values and all keys\"");
         }
     }
 }

@@ -28,8 +28,7 @@ const DEFAULTS = {
     ttlUnitMs: 1000, // a second of ttlSecondsAfterFinished
     collectMs: 10, // before the garbage collector looks
     bookmarkMs: 1000,
-    limit: 500, // most objects in a page, whatever is asked for; 0: no end
-    ignoreLimit: false,
+    limit: 0, // most objects in a page, where a client wants pages; 0: as it wants them
 };
 
 const letters = "bcdfghjklmnpqrstvwxz2456789";
@@ -50,7 +49,7 @@ export class World {
     reset() {
         this.settings = structuredClone(this.initial);
         this.offset = 0;
-        Object.assign(this, { requests: [], violations: [], faults: [], forbids: [], mutations: [], counter: 0 });
+        Object.assign(this, { requests: [], violations: [], faults: [], forbids: [], counter: 0 });
         this.tokens = new Map([[this.settings.token, {}]]);
         this.store.clear();
         this.settings.namespaces.forEach((name) => this.addNamespace(name));
