@@ -12,10 +12,10 @@
 //   compact                  forgets the history of changes: who continues a watch or a list is told 410
 //   cut                      ends all watches and logs that are followed
 //   objects   {kind, namespace}   the objects of a kind
-//   create, patch, delete    {kind, namespace, name, object | patch | options}: what somebody else does; a Job or pod
-//                            with a status is as if it had come to that by itself
 //   create, patch, delete    {kind, namespace, name, object | patch | options}: what somebody else does; a Job or
 //                            pod with a status is as if it had come to that by itself
+//   node      {name, do, ...}     lose (evict: whether its pods are asked to go), back, remove, cordon, uncordon, drain,
+//                                 add (with what world.mjs has of nodes)
 //   log       {namespace, name, container, text or size, end}   adds to a pod's log
 //   written   {namespace, name, container}   everything that was ever written to a log, whatever was rotated
 import { JOB, NODE, POD, byKind } from "./kinds.mjs";

@@ -143,7 +143,11 @@ export class Store {
         const isSlow = finalizer && this.dependents(object).length > 0;
         const grace = type.graceful && object.spec.nodeName && !isFinished(object)
             ? gracePeriodSeconds ?? object.spec.terminationGracePeriodSeconds ?? 30 : 0;
-        const marked = this.change(type, object, (next) => {
+        if (!isSlow && grace === 0 && !object.metadata.finalizers?.length) {
+            this.remove(type, object);
+            return undefined;
+        }
+        this.change(type, object, (next) => {
             next.metadata.deletionTimestamp ??= this.world.time(this.world.now() + grace * 1000);
             next.metadata.deletionGracePeriodSeconds = Math.min(grace,
                 next.metadata.deletionGracePeriodSeconds ?? grace);
@@ -151,12 +155,8 @@ export class Store {
                 next.metadata.finalizers = [...new Set([...(next.metadata.finalizers ?? []), finalizer])];
             }
         });
-        if (grace > 0 || marked === undefined || marked.metadata.finalizers?.length > 0) {
-            this.collectSoon();
-            return this.current(type, object);
-        }
-        this.remove(type, object);
-        return undefined;
+        this.collectSoon();
+        return this.current(type, object);
     }
 
     /** An object that shall go, and that nobody holds any more, goes. */
