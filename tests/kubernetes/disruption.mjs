@@ -1,0 +1,81 @@
+// What takes pods away: preemption, eviction, nodes that are lost.
+import { NODE, POD } from "./kinds.mjs";
+import { setCondition } from "./scheduler.mjs";
+import { isFinished } from "./store.mjs";
+
+const WHY = {
+    PreemptionByScheduler: { source: "default-scheduler", event: "Preempted",
+        message: "default-scheduler: preempting to accommodate a higher priority pod" },
+    EvictionByEvictionAPI: { source: "eviction-api", message: "Eviction API: evicting" },
+    TerminationByKubelet: { source: "kubelet", event: "Evicted", phase: "Evicted",
+        message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi." },
+    DeletionByTaintManager: { source: "taint-eviction-controller", event: "TaintManagerEviction",
+        message: "Taint manager: deleting due to NoExecute taint" },
+    DeletionByPodGC: { source: "pod-garbage-collector", message: "PodGC: node no longer exists" },
+};
+
+/** Says on a pod that it is disrupted, and deletes it as that kind of disruption does. */
+export function disrupt(world, pod, reason, message = WHY[reason].message) {
+    const { source, event, phase } = WHY[reason];
+    if (isFinished(pod)) {
+        return;
+    }
+    const marked = world.store.change(POD, pod, (next) => {
+        setCondition(world, next, { type: "DisruptionTarget", status: "True", reason, message });
+        if (phase) {
+            Object.assign(next.status, { reason: phase, message });
+        }
+    });
+    if (event) {
+        world.event(reason === "TerminationByKubelet" ? "Warning" : "Normal", marked, event, message, source);
+    }
+    world.store.delete(POD, marked);
+}
+
+const podsOn = ({ store }, node) => store.list(POD).filter((pod) => pod.spec.nodeName === node.metadata.name);
+
+function setReady(world, node, condition, taints) {
+    world.store.change(NODE, node, (next) => {
+        next.status.conditions = [{ type: "Ready", lastTransitionTime: world.time(), ...condition }];
+        next.spec.taints = [...(next.spec.taints ?? []).filter(({ key }) => !key.startsWith("node.kubernetes.io/")),
+            ...taints];
+    });
+}
+
+/** The power goes off. Its pods are asked to go (evict: at once), which nobody carries out until the node is removed or
+ *  is back. */
+export function loseNode({ world, kubelet }, node, { evict = true }) {
+    const key = "node.kubernetes.io/unreachable";
+    for (const pod of podsOn(world, node)) {
+        kubelet.runners.get(pod.metadata.uid)?.kill();
+    }
+    setReady(world, node, { status: "Unknown", reason: "NodeStatusUnknown",
+        message: "Kubelet stopped posting node status." },
+    [{ key, effect: "NoSchedule" }, { key, effect: "NoExecute" }]);
+    podsOn(world, node).filter(() => evict).forEach((pod) => disrupt(world, pod, "DeletionByTaintManager"));
+}
+
+/** The node is gone for good: its pods have failed. */
+export function removeNode(double, node) {
+    const { world, kubelet } = double;
+    const pods = podsOn(world, node);
+    pods.forEach((pod) => kubelet.runners.get(pod.metadata.uid)?.kill());
+    world.store.remove(NODE, node);
+    for (const pod of pods.filter((one) => !isFinished(one))) {
+        const failed = world.store.change(POD, pod, (next) => {
+            setCondition(world, next, { type: "DisruptionTarget", status: "True", reason: "DeletionByPodGC",
+                message: WHY.DeletionByPodGC.message });
+            next.status.phase = "Failed";
+        });
+        world.store.remove(POD, failed);
+    }
+}
+
+/** The node is on again: what ran there has ended. */
+export function returnNode({ world }, node) {
+    setReady(world, node, { status: "True", reason: "KubeletReady", message: "kubelet is posting ready status" }, []);
+    for (const pod of podsOn(world, node).filter((one) => one.metadata.deletionTimestamp)) {
+        const failed = world.store.change(POD, pod, (next) => { next.status.phase = "Failed"; });
+        world.store.remove(POD, failed);
+    }
+}
