@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "node/attempt.h"
 #include "node/launcher.h"
 #include "node/supervisor.h"
 
@@ -67,8 +68,11 @@ bool attempt_find(struct supervisor *s)
 {
     struct run_status last;
 
-    s->status.attempt = s->options.slurm ? s->job.starts : 1;
-    if (!s->options.slurm || run_status_read(s->status_path, &last, NULL) < 0 || last.attempt < s->status.attempt)
+    s->status.attempt = s->options.where == IN_SLURM ? s->job.starts : 1;
+    if (s->options.where == IN_PODS && run_status_read(s->status_path, &last, NULL) == 0)
+        s->status.attempt = last.attempt; /* as the first pod has counted */
+    if (s->options.where != IN_SLURM || run_status_read(s->status_path, &last, NULL) < 0 ||
+        last.attempt < s->status.attempt)
         return true;
     if (last.state == RUN_RUNNING && !wait_for_other(s, &last))
         return false;
@@ -105,20 +109,20 @@ static int move_entries(const char *from, const char *to, struct act_error *err)
 
 /* status.json is copied, not moved: there always is one. It describes the earlier attempt until this one has written
  * its own, so that an interrupted try is repeated. */
-static int put_away(const struct supervisor *s, const struct run_status *earlier, struct act_error *err)
+int attempt_put_away(const struct node *node, int attempt, const struct run_status *last, struct act_error *err)
 {
     static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
-    ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_ATTEMPTS "/%d", earlier->attempt);
-    ACT_AUTOFREE char *to = node_path(&s->node, name);
+    ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_ATTEMPTS "/%d", attempt);
+    ACT_AUTOFREE char *to = node_path(node, name);
     ACT_AUTOFREE char *status = act_path_join(to, RUN_FILE_STATUS);
     int rc = act_mkdir_all(to, 0755, err);
 
     for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
-        ACT_AUTOFREE char *from = node_path(&s->node, folders[i]);
+        ACT_AUTOFREE char *from = node_path(node, folders[i]);
         ACT_AUTOFREE char *target = act_path_join(to, folders[i]);
         rc = move_entries(from, target, err);
     }
-    return rc < 0 ? rc : run_status_write(status, earlier, err);
+    return rc < 0 || !last ? rc : run_status_write(status, last, err);
 }
 
 static void make_reserve(const struct supervisor *s)
@@ -134,19 +138,28 @@ static void make_reserve(const struct supervisor *s)
         close(fd);
 }
 
-int attempt_begin(struct supervisor *s, struct act_error *err)
+int attempt_make_folders(const struct node *node, struct act_error *err)
 {
     static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_TEMP};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        ACT_AUTOFREE char *path = node_path(node, folders[i]);
+        rc = act_mkdir_all(path, 0755, err);
+    }
+    return rc;
+}
+
+int attempt_begin(struct supervisor *s, struct act_error *err)
+{
     struct run_status earlier;
     int rc = 0;
 
     if (s->status.attempt > 1 && run_status_read(s->status_path, &earlier, err) == 0 &&
         earlier.attempt < s->status.attempt)
-        rc = put_away(s, &earlier, err);
-    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
-        ACT_AUTOFREE char *path = node_path(&s->node, folders[i]);
-        rc = act_mkdir_all(path, 0755, err);
-    }
+        rc = attempt_put_away(&s->node, earlier.attempt, &earlier, err);
+    if (rc == 0)
+        rc = attempt_make_folders(&s->node, err);
     if (rc == 0)
         make_reserve(s);
     return rc;

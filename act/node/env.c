@@ -203,13 +203,6 @@ static void set_python(const struct node *node)
     set_torch_home(node);
 }
 
-/* They were for our mpirun (see launcher.h, platform/azureml/job.c), not for one that the command starts. */
-static void forget_kill_timeout(void)
-{
-    unsetenv("OMPI_MCA_odls_base_sigkill_timeout");
-    unsetenv("PRTE_MCA_odls_base_sigkill_timeout");
-}
-
 void env_set(const struct node *node, const struct rank_place *place)
 {
     const char *master = getenv("MASTER_ADDR");
@@ -221,7 +214,7 @@ void env_set(const struct node *node, const struct rank_place *place)
     set_path(node, "AZ_BATCHAI_MPI_HOST_FILE", RUN_FILE_HOSTS);
     set_path(node, "AZ_BATCHAI_JOB_TEMP", RUN_DIR_TEMP);
     set_path(node, "AZ_BATCHAI_STDOUTERR_DIR", RUN_DIR_USER);
-    forget_kill_timeout();
+    launcher_forget_settings(node);
     set_users(node);
     set_python(node);
 }
@@ -335,7 +328,7 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
     set_missing("AZ_BATCHAI_JOB_MASTER_NODE_IP", master);
     set_missing("AZ_BATCHAI_JOB_TEMP", temp);
     set_missing("AZ_BATCHAI_STDOUTERR_DIR", user);
-    forget_kill_timeout();
+    launcher_forget_settings(node);
     set_users(node);
     set_python(node);
     return rc;

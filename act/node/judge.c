@@ -9,7 +9,8 @@
 
 bool judge_only_terminated(const struct supervisor *s)
 {
-    return s->options.slurm && s->first_failed >= 0 && s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
+    return s->options.where == IN_SLURM && s->first_failed >= 0 &&
+           s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
 }
 
 static bool ended_by_slurm(const struct supervisor *s)

@@ -14,11 +14,15 @@
 #include "node/link.h"
 #include "proc/proc.h"
 
+const char *const launcher_passed_on[] = {LINK_ENV, NODE_ENV_ATTEMPT, "MASTER_ADDR", "MASTER_PORT", NULL};
+
 const char *launcher_name(const struct node *node)
 {
     if (node->spec.launcher && strcmp(node->spec.launcher, "srun") == 0)
         return "srun";
-    return node_world_size(node) == 1 ? "rank" : "mpirun";
+    if (node_world_size(node) == 1)
+        return "rank";
+    return act_streq(node->spec.launcher, "direct") ? "direct" : "mpirun";
 }
 
 /* ---- mpirun ---- */
@@ -52,7 +56,6 @@ static int find_version(char *mpirun, int *out, struct act_error *err)
 
 static int mpirun_words(const struct node *node, struct act_strv *out, struct act_error *err)
 {
-    static const char *const passed_on[] = {LINK_ENV, NODE_ENV_ATTEMPT, "MASTER_ADDR", "MASTER_PORT"};
     ACT_AUTOFREE char *mpirun = proc_find_in_path("mpirun");
     ACT_AUTOFREE char *hosts = node_path(node, RUN_FILE_HOSTS);
     int version;
@@ -73,9 +76,9 @@ static int mpirun_words(const struct node *node, struct act_strv *out, struct ac
     act_strv_pushf(out, version >= 5 ? "ppr:%d:node" : "%d", node->spec.procs_per_node);
     act_strv_push(out, "--bind-to");
     act_strv_push(out, "none");
-    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
+    for (const char *const *name = launcher_passed_on; *name; name++) {
         act_strv_push(out, "-x"); /* its daemons on other nodes need not have our environment */
-        act_strv_push(out, passed_on[i]);
+        act_strv_push(out, *name);
     }
     return 0;
 }
@@ -125,7 +128,7 @@ int launcher_command(const struct node *node, const char *program, struct act_st
     if (rc < 0)
         return rc;
     act_strv_push(out, program);
-    act_strv_push(out, "rank");
+    act_strv_push(out, strcmp(name, "direct") == 0 ? "direct" : "rank");
     act_strv_push(out, node->dir);
     return 0;
 }
@@ -178,6 +181,24 @@ static int choose_port(void)
     return port;
 }
 
+/* Variables of Open MPI 4 and of the runtime (PRRTE) of Open MPI 5. */
+enum setting { KILL_TIMEOUT, REMOTE_AGENT, NO_TREE, WHOLE_NAMES, N_SETTINGS };
+
+static const struct {
+    const char *in_4, *in_5;
+} settings[N_SETTINGS] = {
+    [KILL_TIMEOUT] = {"OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout"},
+    [REMOTE_AGENT] = {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"},
+    [NO_TREE] = {"OMPI_MCA_plm_rsh_no_tree_spawn", "PRTE_MCA_plm_ssh_no_tree_spawn"},
+    [WHOLE_NAMES] = {"OMPI_MCA_orte_keep_fqdn_hostnames", "PRTE_MCA_prte_keep_fqdn_hostnames"},
+};
+
+static void set_for_mpirun(enum setting which, const char *value)
+{
+    setenv(settings[which].in_4, value, 1);
+    setenv(settings[which].in_5, value, 1);
+}
+
 void launcher_set_environment(const char *master, int64_t grace_ms)
 {
     ACT_AUTOFREE char *port = act_sprintf("%d", choose_port());
@@ -185,7 +206,35 @@ void launcher_set_environment(const char *master, int64_t grace_ms)
 
     setenv("MASTER_ADDR", master, 1);
     setenv("MASTER_PORT", port, 1);
-    /* Open MPI 4 and 5; by default they leave a second between SIGTERM and SIGKILL */
-    setenv("OMPI_MCA_odls_base_sigkill_timeout", seconds, 1);
-    setenv("PRTE_MCA_odls_base_sigkill_timeout", seconds, 1);
+    /* by default it leaves a second between SIGTERM and SIGKILL */
+    set_for_mpirun(KILL_TIMEOUT, seconds);
+}
+
+void launcher_set_remote_start(const struct node *node, const char *program)
+{
+    ACT_AUTOFREE char *agent = act_sprintf("%s rsh %s", program, node->dir);
+
+    set_for_mpirun(REMOTE_AGENT, agent);
+    set_for_mpirun(NO_TREE, "1");
+    set_for_mpirun(WHOLE_NAMES, "1");
+}
+
+static void forget(enum setting which)
+{
+    unsetenv(settings[which].in_4);
+    unsetenv(settings[which].in_5);
+}
+
+/* How a site starts daemons stays as it is. */
+void launcher_forget_settings(const struct node *node)
+{
+    const char *agent = getenv(settings[REMOTE_AGENT].in_4);
+    ACT_AUTOFREE char *ours = act_sprintf(" rsh %s", node->dir);
+
+    forget(KILL_TIMEOUT);
+    if (!agent || !act_ends_with(agent, ours))
+        return;
+    forget(REMOTE_AGENT);
+    forget(NO_TREE);
+    forget(WHOLE_NAMES);
 }

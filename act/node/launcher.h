@@ -4,8 +4,11 @@
 
 #include "node/node.h"
 
-/* "mpirun", "srun", or "rank" for a run of one process, which needs neither. */
+/* "mpirun", "srun", "direct" (see pod_launch.c), or "rank" for a run of one process, which needs no other. */
 const char *launcher_name(const struct node *node);
+
+/* The variables that every rank gets from the supervisor's environment. Ends with NULL. */
+extern const char *const launcher_passed_on[];
 
 /* The command that starts "program rank <run folder>" once for each rank of the run. */
 int launcher_command(const struct node *node, const char *program, struct act_strv *out,
@@ -16,6 +19,11 @@ int launcher_write_hosts(const struct node *node, const struct act_strv *hosts, 
 
 /* Sets in the environment where rank 0 may listen, and how long a launcher waits for ranks that it ends itself. */
 void launcher_set_environment(const char *master, int64_t grace_ms);
+
+/* Sets in the environment of mpirun how it starts its daemons on the other pods of a run: by "program rsh". */
+void launcher_set_remote_start(const struct node *node, const char *program);
+/* Removes from the environment what was for our mpirun, and not for one that the command starts. */
+void launcher_forget_settings(const struct node *node);
 
 /* The major version in the output of "mpirun --version"; 0: it is not Open MPI. */
 int launcher_mpirun_version(const char *text);

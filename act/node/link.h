@@ -20,6 +20,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -58,6 +59,11 @@ void link_close(struct link *l);
  * LINK_ENV from the environment. */
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err) ACT_NODISCARD;
 
+/* Likewise, but tries each address of the target once: "<token> tcp <port> <address> <address> ...", the form of
+ * link_address(). */
+int link_connect_once(struct link *l, const char *target, json_t *hello, bool *out_stop,
+                      struct act_error *err) ACT_NODISCARD;
+
 /* ---- the supervisor's side ---- */
 
 struct link_server;
@@ -75,6 +81,8 @@ struct link_events {
 struct link_where {
     const char *dir; /* the run's folder, if all ranks are on this machine; NULL: there are several nodes */
     const struct act_strv *hosts; /* the names of all nodes; NULL: not known */
+    uint16_t port;                /* with several nodes; 0: any that is free */
+    const char *token;            /* 64 hex digits; NULL: a new one */
 };
 
 /* Listens for ranks 0 to n_ranks - 1. On one machine: a Unix socket, or a loopback port if the file system does not

@@ -192,6 +192,21 @@ static int report(const struct target *t, const char *why, struct act_error *err
                          t->port, why);
 }
 
+int link_connect_once(struct link *l, const char *target, json_t *hello, bool *out_stop, struct act_error *err)
+{
+    struct target t = {.text = act_strdup(target)};
+    ACT_AUTO(act_buf) why = {0};
+    int rc = 0;
+
+    *l = (struct link){.fd = -1};
+    if (!parse_target(&t, t.text))
+        rc = act_error_set(err, ACT_FAIL, "no address of the first pod is known");
+    else if (!try_all(l, &t, hello, out_stop, &why))
+        rc = act_error_set(err, ACT_FAIL, "cannot connect to port %d (%s)", t.port, why.data);
+    free(t.text);
+    return rc;
+}
+
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err)
 {
     struct target t = {0};

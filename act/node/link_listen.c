@@ -170,6 +170,8 @@ static int listen_tcp(struct link_listeners *l, const char *address, uint16_t *p
         return errno;
     if (at.ss_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+    if (*port != 0) /* connections of an earlier listener may be in TIME_WAIT */
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (bind(fd, (struct sockaddr *)&at, len) < 0 || listen(fd, BACKLOG) < 0 ||
         getsockname(fd, (struct sockaddr *)&at, &len) < 0) {
         int errnum = errno;
@@ -183,10 +185,9 @@ static int listen_tcp(struct link_listeners *l, const char *address, uint16_t *p
 
 /* Listens on the same port of all addresses; unavailable ones are left out. Returns an errno; EADDRINUSE: the port is
  * not free on all of them. */
-static int listen_at_one_port(struct link_listeners *l, const struct act_strv *addresses)
+static int listen_at_one_port(struct link_listeners *l, const struct act_strv *addresses, uint16_t port)
 {
     ACT_AUTO(act_buf) text = {0};
-    uint16_t port = 0;
     int errnum = EADDRNOTAVAIL;
 
     for (size_t i = 0; i < addresses->n; i++) {
@@ -220,8 +221,8 @@ int link_listen_on(struct link_listeners *l, const struct link_where *where, str
         add_interfaces(&addresses);
     if (!act_strv_has(&addresses, LOOPBACK))
         act_strv_push(&addresses, LOOPBACK); /* for the ranks of this node, whatever the network does */
-    for (int i = 0; i < TRIES && errnum == EADDRINUSE; i++)
-        errnum = listen_at_one_port(l, &addresses);
+    for (int i = 0; (i == 0 || (i < TRIES && where->port == 0)) && errnum == EADDRINUSE; i++)
+        errnum = listen_at_one_port(l, &addresses, where->port);
     return errnum ? act_error_errno(err, errnum, "cannot listen for the ranks") : 0;
 }
 

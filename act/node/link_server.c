@@ -1,6 +1,7 @@
 /* link_server.c - the supervisor's side: thousands of ranks on one epoll descriptor. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -91,7 +92,10 @@ int link_listen(int n_ranks, const struct link_where *where, const struct link_e
                               .ranks = act_calloc((size_t)n_ranks, sizeof(struct peer *)),
                               .n_ranks = n_ranks};
     s->youngest = &s->strangers;
-    link_make_secret(s->token);
+    if (where->token)
+        snprintf(s->token, sizeof(s->token), "%s", where->token);
+    else
+        link_make_secret(s->token);
     int rc = open_server(s, where, err);
     if (rc < 0) {
         link_server_free(s);

@@ -7,6 +7,11 @@
  *
  *   act-node job         likewise, if a service starts the ranks itself and collects their output (service.c)
  *
+ *   act-node pod           one for each pod of a run on Kubernetes (pod.h); the first one starts the supervisor
+ *     act-node supervise
+ *       mpirun             starts its daemons on the other pods by "act-node rsh"; or "act-node direct" in its place,
+ *         act-node rsh     which has the ranks started by "act-node pod" of each pod
+ *
  * No process outlives the one above it: a rank is connected to the supervisor (link.h) and ends with the connection,
  * every other process that is started here dies with its parent, and both adopt and end whatever their commands
  * leave behind. On "local" all but the supervisor are in a cgroup (cgroup.h), where the user may make one.
@@ -68,6 +73,9 @@ void node_last_line(const char *path, char *out, size_t size);
 int node_supervise(int argc, char **argv);
 int node_rank(int argc, char **argv);
 int node_job(int argc, char **argv);
+int node_pod(int argc, char **argv);
+int node_rsh(int argc, char **argv);
+int node_direct(int argc, char **argv);
 int node_sweep(int argc, char **argv);
 
 #endif

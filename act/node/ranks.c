@@ -158,9 +158,10 @@ int ranks_open(struct supervisor *s, struct act_error *err)
 
     raise_file_limit(n);
     s->ranks = act_calloc((size_t)n, sizeof(*s->ranks));
-    int rc = link_listen(
-        n, &(struct link_where){.dir = s->node.spec.nodes == 1 ? s->node.dir : NULL, .hosts = &s->job.hosts}, &events,
-        s, &s->link, err);
+    int rc = link_listen(n,
+                         &(struct link_where){.dir = s->node.spec.nodes == 1 ? s->node.dir : NULL,
+                                              .hosts = s->options.where == IN_SLURM ? &s->job.hosts : NULL},
+                         &events, s, &s->link, err);
     if (rc < 0)
         return rc;
     setenv(LINK_ENV, link_address(s->link), 1);

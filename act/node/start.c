@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "node/launcher.h"
+#include "node/pod.h"
 #include "node/supervisor.h"
 
 /* ---- slots ---- */
@@ -39,10 +40,10 @@ static int take_slots(struct supervisor *s, struct act_error *err)
 
 /* ---- start ---- */
 
-/* Slurm has cgroups of its own. */
+/* Slurm and pods have cgroups of their own. */
 static pid_t start_main(struct supervisor *s, struct child *child)
 {
-    if (!s->options.slurm)
+    if (s->options.where == IN_SLOTS)
         cgroup_make(&s->cgroup, s->node.dir);
     child->cgroup = s->cgroup.fd;
     pid_t pid = child_start(child);
@@ -63,7 +64,11 @@ static int start_ranks(struct supervisor *s, struct act_error *err)
 
     if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
         return act_error_errno(err, errno, "cannot find this program");
+    if (s->options.where == IN_PODS)
+        launcher_set_remote_start(&s->node, self);
     int rc = launcher_command(&s->node, self, &argv, err);
+    if (rc == -ACT_NOT_FOUND && s->options.where == IN_PODS)
+        return act_error_hint(err, "or set 'k8s.launcher' to direct");
     if (rc == 0) {
         int fd = alone ? -1 : node_open_log(&s->node, log);
         s->main_pid =
@@ -92,11 +97,13 @@ static int make_ready(struct supervisor *s, struct act_error *err)
 
     node_own_log(&s->node); /* the one of an earlier attempt was moved away */
     log_spec(&s->node);
-    if (rc == 0 && s->options.slurm)
+    if (rc == 0 && s->options.where == IN_SLURM)
         rc = job_find_hosts(&s->job, &s->node, err);
+    if (rc == 0 && s->options.where == IN_PODS)
+        pod_hosts(s->options.pods, s->node.spec.nodes, &s->job.hosts);
     if (rc == 0 && attempt_abort_is_asked(s))
         rc = act_error_set(err, ACT_INTERRUPTED, "cancelled before it began");
-    if (rc == 0 && !s->options.slurm)
+    if (rc == 0 && s->options.where == IN_SLOTS)
         rc = take_slots(s, err);
     if (rc == 0)
         rc = launcher_write_hosts(&s->node, &s->job.hosts, err);

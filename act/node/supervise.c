@@ -41,7 +41,7 @@ enum {
 /* A second signal means: now. But Slurm itself signals everything several times, and kills in the end. */
 static void abort_ranks(struct supervisor *s)
 {
-    if (s->aborted && !s->options.slurm) {
+    if (s->aborted && s->options.where != IN_SLURM) {
         node_say("told to abort again: what is left is killed");
         child_signal_all(SIGKILL);
     }
@@ -71,7 +71,8 @@ static void on_signal(struct supervisor *s, int sig)
 {
     bool end = sig == SIGTERM || sig == SIGINT;
 
-    if ((end && (!s->options.slurm || attempt_abort_is_asked(s))) || (sig == SIGUSR2 && attempt_abort_is_asked(s)))
+    if ((end && (s->options.where != IN_SLURM || attempt_abort_is_asked(s))) ||
+        (sig == SIGUSR2 && attempt_abort_is_asked(s)))
         abort_ranks(s);
     else if (end)
         end_with_job(s);
@@ -195,7 +196,7 @@ static bool some_are_late(const struct supervisor *s)
 {
     int came = judge_count_came(s);
 
-    return s->options.slurm && link_connected(s->link) == 0 && came > 0 && came < node_world_size(&s->node);
+    return s->options.where == IN_SLURM && link_connected(s->link) == 0 && came > 0 && came < node_world_size(&s->node);
 }
 
 /* Neither the launcher nor the ranks may outlive the other for long. */
@@ -309,7 +310,7 @@ static int own_lock(struct supervisor *s, struct act_error *err)
 
 static int own_run(struct supervisor *s, struct act_error *err)
 {
-    if (!s->options.slurm)
+    if (s->options.where != IN_SLURM)
         return own_lock(s, err);
     int rc = job_open(&s->job, &s->node, err);
 
@@ -331,9 +332,13 @@ static bool parse_int(const char *text, int high, int *out)
 static int parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
-        {"slurm", no_argument, NULL, 'b'},           {NULL, 0, NULL, 0},
+        {"slots-dir", required_argument, NULL, 'd'},
+        {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},
+        {"gpus", no_argument, NULL, 'g'},
+        {"slurm", no_argument, NULL, 'b'},
+        {"pods", required_argument, NULL, 'p'},
+        {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };
     int c;
@@ -350,12 +355,14 @@ static int parse_options(int argc, char **argv, struct supervise_options *o)
         else if (c == 'g')
             o->gpus = true;
         else if (c == 'b')
-            o->slurm = true;
+            o->where = IN_SLURM;
+        else if (c == 'p')
+            *o = (struct supervise_options){.lock_fd = -1, .where = IN_PODS, .pods = optarg};
         else
             good = false;
     }
     o->run_dir = argv[optind];
-    return good && optind == argc - 1 && (o->slurm || o->slots_dir) ? 0 : -ACT_USAGE;
+    return good && optind == argc - 1 && (o->where != IN_SLOTS || o->slots_dir) ? 0 : -ACT_USAGE;
 }
 
 /* The preconditions for writing anything about the run. */
@@ -379,8 +386,8 @@ int node_supervise(int argc, char **argv)
     struct act_error err;
 
     if (parse_options(argc, argv, &s.options) < 0) {
-        node_say(
-            "usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] RUN_DIR, or --slurm RUN_DIR");
+        node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] RUN_DIR, "
+                 "or --slurm RUN_DIR, or --pods NAME RUN_DIR");
         return ACT_USAGE;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);

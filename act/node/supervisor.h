@@ -19,12 +19,20 @@
 #include "node/record.h"
 #include "node/slots.h"
 
+/* Where the ranks run, and so who has given the run its place. */
+enum where {
+    IN_SLOTS, /* of this machine, which are still to be taken */
+    IN_SLURM, /* this is the batch step of a job */
+    IN_PODS,  /* this is the first pod; pod.h has started us, and counts the attempts */
+};
+
 struct supervise_options {
     const char *run_dir, *slots_dir;
     int slots;   /* of this machine */
     int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
     bool gpus;   /* the slots are GPUs */
-    bool slurm;  /* this is the batch step of a job, so all slots are ours already */
+    enum where where;
+    const char *pods; /* the name that all pods have in common */
 };
 
 struct rank_state {

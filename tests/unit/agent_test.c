@@ -438,7 +438,7 @@ TEST(test_which_attempt)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct supervisor s = make_attempt(1);
-        s.options.slurm = true;
+        s.options.where = IN_SLURM;
         s.job.starts = rows[i].starts;
         assert_ok(run_status_write(s.status_path, &rows[i].last, &err), err);
         assert_int_equal(attempt_find(&s), rows[i].goes_on);

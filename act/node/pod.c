@@ -1,0 +1,243 @@
+/* pod.c - act-node pod: the main process of a pod. It starts what the group needs, adopts and reaps what is left behind,
+ * and prints the logs of the ranks as they grow.
+ *
+ *   first pod: waits for all -> attempt: supervisor -> Completed, Failed or Canceled: all end what is left -> over
+ *                   ^---------- a pod was lost <-'
+ *   others:    seek the first pod -> wait -> attempt -> end what is left -> wait ... until it is over
+ *                   ^---------- the first pod was lost <-'
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "node/attempt.h"
+#include "node/launcher.h"
+#include "node/pod.h"
+
+#define TERMINATION_LOG "/dev/termination-log" /* terminationMessagePath, if the pod says nothing else */
+
+enum { TICK_MS = 100, MESSAGE_MAX = 4096 };
+
+static const char usage[] = "'act-node pod --job NAME --nodes N --secret DIR --work DIR' is the command of a pod; "
+                            "'act submit' writes it";
+
+/* ---- words ---- */
+
+void pod_say(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
+    va_end(ap);
+    node_say("%s", text);
+    act_mask_controls(text, "", '?');
+    ACT_AUTOFREE char *line = act_sprintf(RUN_LOG_AGENT "%s\n", text);
+    if (act_write_all(STDOUT_FILENO, line, strlen(line)) < 0)
+        return; /* it is in the log */
+}
+
+char *pod_host(const char *job, int i)
+{
+    return act_sprintf("%s-%d.%s", job, i, job);
+}
+
+void pod_hosts(const char *job, int n, struct act_strv *out)
+{
+    for (int i = 0; n > 1 && i < n; i++)
+        act_strv_take(out, pod_host(job, i));
+}
+
+/* Kubernetes makes the file before the pod runs. */
+void pod_leave_word(const struct run_status *status)
+{
+    CODEC_AUTOJSON json_t *json = run_status_to_json(status);
+    ACT_AUTOFREE char *line = codec_json_line(json);
+    int fd = open(TERMINATION_LOG, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    size_t len = strlen(line);
+
+    if (fd < 0)
+        return;
+    if (len > MESSAGE_MAX || act_write_all(fd, line, len) < 0)
+        node_say("cannot write '" TERMINATION_LOG "': %m");
+    close(fd);
+}
+
+/* ---- an attempt on this pod ---- */
+
+int pod_begin(struct pod *pod, int attempt, const struct run_status *earlier, struct act_error *err)
+{
+    const struct run_spec *spec = &pod->node.spec;
+    ACT_AUTO(act_strv) hosts = {0};
+    int rc = pod->attempt > 0 ? attempt_put_away(&pod->node, pod->attempt, earlier, err) : 0;
+
+    if (rc == 0)
+        rc = attempt_make_folders(&pod->node, err);
+    pod_hosts(pod->options.job, spec->nodes, &hosts);
+    if (rc == 0)
+        rc = launcher_write_hosts(&pod->node, &hosts, err);
+    node_own_log(&pod->node); /* the one of the last attempt was moved away */
+    if (rc < 0)
+        return rc;
+    pod->attempt = attempt;
+    pod_output_begin(&pod->output, pod->node.dir, pod->index * spec->procs_per_node, spec->procs_per_node, attempt);
+    pod->phase = POD_RUNS;
+    return 0;
+}
+
+void pod_end(struct pod *pod, int64_t grace_ms)
+{
+    child_signal_all(SIGTERM);
+    pod->phase = POD_ENDS;
+    pod->until_ms = act_now_monotonic_ms() + grace_ms;
+}
+
+static bool has_children(void)
+{
+    return waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+bool pod_ended(struct pod *pod)
+{
+    if (has_children()) {
+        if (act_now_monotonic_ms() >= pod->until_ms)
+            child_signal_all(SIGKILL);
+        return false;
+    }
+    pod_output_end(&pod->output);
+    return true;
+}
+
+/* ---- the loop ---- */
+
+static void reap(struct pod *pod)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
+        if (pid > 0 && pod->group)
+            group_child_ended(pod, pid, status);
+        else if (pid > 0)
+            member_child_ended(pod, pid, status);
+    }
+}
+
+static void on_signal(struct pod *pod, int sig)
+{
+    if (sig == SIGTERM || sig == SIGINT)
+        pod->told++;
+    if (sig == SIGCHLD || sig == 0)
+        return;
+    if (pod->group)
+        group_on_signal(pod, sig);
+    else
+        member_on_signal(pod, sig);
+}
+
+static void loop(struct pod *pod)
+{
+    bool more = false;
+    int sig;
+
+    while (pod->phase != POD_OVER) {
+        watch_wait(&pod->watch, more ? 0 : TICK_MS, &sig);
+        on_signal(pod, sig);
+        reap(pod);
+        more = pod_output_follow(&pod->output);
+        if (pod->group)
+            group_step(pod);
+        else
+            member_step(pod);
+    }
+}
+
+/* ---- the program ---- */
+
+static int parse_options(int argc, char **argv, struct pod_options *o, struct act_error *err)
+{
+    static const struct option table[] = {{"job", required_argument, NULL, 'j'},
+                                          {"nodes", required_argument, NULL, 'n'},
+                                          {"secret", required_argument, NULL, 's'},
+                                          {"work", required_argument, NULL, 'w'},
+                                          {NULL, 0, NULL, 0}};
+    enum { NODES_MAX = 100000 };
+    int64_t nodes = 0;
+    int c;
+
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+        if (c == 'j')
+            o->job = optarg;
+        else if (c == 'n' && act_int_from_text(optarg, &nodes) && nodes > 0 && nodes < NODES_MAX)
+            o->nodes = (int)nodes;
+        else if (c == 's')
+            o->secret = optarg;
+        else if (c == 'w')
+            o->work = optarg;
+        else
+            return act_error_set(err, ACT_USAGE, "%s", usage);
+    }
+    return optind == argc && o->job && o->nodes && o->secret && o->work ? 0
+                                                                        : act_error_set(err, ACT_USAGE, "%s", usage);
+}
+
+static int open_pod(struct pod *pod, int argc, char **argv, struct act_error *err)
+{
+    int rc = watch_open(&pod->watch, err); /* first: what comes before is lost for a process with pid 1 */
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGPIPE, SIG_IGN);
+    if (rc == 0)
+        rc = parse_options(argc, argv, &pod->options, err);
+    if (rc == 0)
+        rc = pod_take_files(pod, err);
+    if (rc == 0 && pod->index == 0)
+        rc = group_open(pod, err);
+    else if (rc == 0)
+        member_open(pod);
+    return rc;
+}
+
+static void fail(struct pod *pod, const struct act_error *err)
+{
+    struct run_status status = {.state = RUN_FAILED,
+                                .exit_status = ACT_WRAPPER,
+                                .failed_rank = -1,
+                                .attempt = 1,
+                                .ended_unix_s = act_now_unix_s()};
+
+    pod_say("%s", act_error_text(err));
+    snprintf(status.reason, sizeof(status.reason), "%.*s", (int)sizeof(status.reason) - 1, act_error_text(err));
+    pod_leave_word(&status);
+    pod->exit_status = ACT_WRAPPER;
+}
+
+int node_pod(int argc, char **argv)
+{
+    struct pod pod = {.link.fd = -1};
+    struct act_error err;
+
+    if (open_pod(&pod, argc, argv, &err) < 0)
+        fail(&pod, &err);
+    else
+        loop(&pod);
+    group_close(&pod);
+    link_close(&pod.link);
+    pod_programs_release(&pod);
+    free(pod.token);
+    node_release(&pod.node);
+    return pod.exit_status;
+}

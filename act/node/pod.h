@@ -1,0 +1,133 @@
+/* pod.h - the parts of "act-node pod", the main process of each pod of a run on Kubernetes.
+ *
+ *   pod.c            the program and its loop: signals, children, output
+ *   pod_files.c      what the Secrets hold becomes the run folder of this pod
+ *   pod_programs.c   what is started on this pod for the group
+ *   pod_group.c      the first pod: who is there, attempts, the supervisor
+ *   pod_member.c     the other pods: find the first one and do what it says
+ *   pod_launch.c     "act-node rsh" and "act-node direct": start programs on other pods
+ *   pod_output.c     what the pod prints
+ *
+ * Nothing is shared between the pods: each has a run folder with the logs of its own ranks. The first pod also has the
+ * supervisor. The others are connected to its port POD_PORT, with the run's token, by the protocol of link.h; so are the
+ * launchers on the first pod. Who is who: 0 to nodes - 1 are the pods, nodes + i starts programs on pod i.
+ * Messages, besides those of link.h:
+ *
+ *   first -> other   {"type": "begin", "attempt": N}   an attempt begins: what the last one left is put away
+ *                    {"type": "start", "id", "argv", "env": {}, "count", "first", "world"}   see pod_programs.c
+ *                    {"type": "stop", "id"}            SIGTERM for what was started with this id
+ *                    {"type": "ping"}                  are you there?
+ *                    {"type": "end", "over": bool}     the attempt is over: end everything; over: the run is, too
+ *   other -> first   {"type": "done", "id", "status", "lines"}   all of that start have ended; the end of their output
+ *                    {"type": "pong"}, {"type": "ended"}
+ *                    {"type": "leaving"}               this pod was told to end
+ *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back
+ *
+ * hello has the last "attempt" that a pod knows: so the count goes on when the first pod is a new one.
+ */
+#ifndef ACT_NODE_POD_H
+#define ACT_NODE_POD_H
+
+#include "node/child.h"
+#include "node/link.h"
+#include "node/node.h"
+#include "node/pod_output.h"
+
+enum {
+    POD_PORT = 6427,
+    POD_EXIT_LOST = 121, /* this pod has lost its group: Kubernetes shall make a new pod */
+    POD_END_MS = 5000,   /* for processes that are left when an attempt is over */
+};
+
+#define POD_FILE_TOKEN "token" /* of the run folder, 0600 */
+
+struct pod_options {
+    const char *job; /* the name of the Job, and of the Service */
+    int nodes;
+    const char *secret, *work; /* folders */
+};
+
+enum pod_phase {
+    POD_SEEKS,  /* not the first pod: looks for it */
+    POD_WAITS,  /* for the group, or for the first pod's word */
+    POD_RUNS,   /* an attempt */
+    POD_CHECKS, /* the first pod: the attempt has failed; are the others still there? */
+    POD_ENDS,   /* ends all that was started for the attempt */
+    POD_OVER,
+};
+
+/* Started on this pod by one message. */
+struct pod_task {
+    int id, left, status; /* status: the first that is not 0 */
+    pid_t *pids;
+    int n;
+};
+
+struct pod {
+    struct pod_options options;
+    int index;
+    struct node node;
+    char *token;
+    struct watch watch;
+    struct pod_output output;
+    enum pod_phase phase;
+    int attempt; /* the last one known; 0: none */
+    bool over;   /* not the first pod: the run is */
+    int told;    /* how often this pod was told to end */
+    int exit_status;
+    int64_t until_ms; /* monotonic; the end of the phase; 0: it has none */
+
+    struct pod_task *tasks;
+    size_t n_tasks;
+
+    struct pod_group *group;  /* the first pod */
+    struct link link;         /* the others */
+    int64_t lost_ms, seek_ms; /* monotonic: when the first pod was lost, when it is looked for again */
+};
+
+/* Prints "act: ..." and writes it to the agent's own log. */
+void pod_say(const char *fmt, ...) ACT_PRINTF(1, 2);
+/* The host name of pod i. New string. */
+char *pod_host(const char *job, int i);
+/* Those of all n pods; none for one alone, whose name nobody needs. */
+void pod_hosts(const char *job, int n, struct act_strv *out);
+/* How a run of this pod that could not begin is recorded: the last thing before exit. */
+void pod_leave_word(const struct run_status *status);
+/* An attempt begins on this pod; earlier: the status of the last one, for its folder; may be NULL. */
+int pod_begin(struct pod *pod, int attempt, const struct run_status *earlier, struct act_error *err) ACT_NODISCARD;
+/* All that was started on this pod shall end, within grace_ms; pod_ended() is asked again and again. */
+void pod_end(struct pod *pod, int64_t grace_ms);
+/* True, once, when nothing is left: then the output is complete. */
+bool pod_ended(struct pod *pod);
+
+/* ---- pod_files.c ---- */
+
+/* Reads the index from the environment, makes the run folder from the Secrets, and opens pod->node. */
+int pod_take_files(struct pod *pod, struct act_error *err) ACT_NODISCARD;
+
+/* ---- pod_programs.c ---- */
+
+/* Does what a message "start" says. The message "done" if nothing could be started, else NULL. A new reference. */
+json_t *pod_programs_start(struct pod *pod, const json_t *message);
+void pod_programs_stop(struct pod *pod, int id);
+/* A child has ended. Likewise "done" when it was the last one of its task. */
+json_t *pod_programs_done(struct pod *pod, pid_t pid, int wait_status);
+void pod_programs_release(struct pod *pod);
+
+/* ---- pod_group.c ---- */
+
+int group_open(struct pod *pod, struct act_error *err) ACT_NODISCARD;
+void group_close(struct pod *pod);
+/* In every turn of the loop. */
+void group_step(struct pod *pod);
+void group_child_ended(struct pod *pod, pid_t pid, int wait_status);
+void group_on_signal(struct pod *pod, int sig);
+
+/* ---- pod_member.c ---- */
+
+void member_open(struct pod *pod);
+void member_step(struct pod *pod);
+void member_child_ended(struct pod *pod, pid_t pid, int wait_status);
+void member_on_signal(struct pod *pod, int sig);
+
+#endif

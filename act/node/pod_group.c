@@ -1,0 +1,410 @@
+/* pod_group.c - the first pod: waits for the others, has the supervisor make attempts at the run until one of them has a
+ * result, and passes on what launchers want started on which pod.
+ *
+ * An attempt has no result when a pod was lost in it: what its ranks and the launcher say then follows from that. Whether
+ * one is lost may be known later than what follows from it, so after a failure all pods are asked whether they are there.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "codec/json.h"
+#include "node/launcher.h"
+#include "node/pod.h"
+
+#define FILE_OUTPUT RUN_DIR_SYSTEM "/supervisor.txt"
+
+enum {
+    CHECK_MS = 60 * 1000,    /* by then a broken connection to a pod that vanished is known, see link_tune() */
+    FAREWELL_MS = 30 * 1000, /* for the others to end what is left there */
+    EXIT_NOT_THERE = 255,    /* as ssh has it for a host that cannot be reached */
+};
+
+/* Another pod; the first one is always there. */
+struct member {
+    bool there, answered;
+};
+
+struct pod_group {
+    struct link_server *server;
+    struct member *members;
+    char *status_path;
+    struct run_status status;
+    pid_t supervisor;    /* 0: it does not run */
+    bool stopped;        /* it was told to end */
+    int lost;            /* a pod that was lost in this attempt; 0: none */
+    int known_attempt;   /* the last one that any pod knows */
+    bool last;           /* no attempt follows */
+    int64_t farewell_ms; /* monotonic: so long the others may take to end what is left there */
+};
+
+/* ---- who is there ---- */
+
+static int count_missing(const struct pod *pod)
+{
+    int missing = 0;
+
+    for (int i = 1; i < pod->options.nodes; i++)
+        missing += !pod->group->members[i].there;
+    return missing;
+}
+
+/* A pod that is there and has not answered; 0: all have. */
+static int first_silent(const struct pod *pod)
+{
+    for (int i = 1; i < pod->options.nodes; i++)
+        if (pod->group->members[i].there && !pod->group->members[i].answered)
+            return i;
+    return 0;
+}
+
+/* To the other pods, and to no launcher. */
+static void tell_pods(struct pod *pod, const json_t *message)
+{
+    for (int i = 1; i < pod->options.nodes; i++) {
+        pod->group->members[i].answered = false;
+        link_tell(pod->group->server, i, message);
+    }
+}
+
+static void stop_supervisor(struct pod *pod)
+{
+    if (pod->group->supervisor > 0)
+        kill(pod->group->supervisor, SIGTERM);
+    pod->group->stopped = true;
+}
+
+/* The attempt cannot succeed without it. */
+static void lose(struct pod *pod, int i, const char *how)
+{
+    if (pod->group->lost || (pod->phase != POD_RUNS && pod->phase != POD_CHECKS))
+        return;
+    pod->group->lost = i;
+    pod_say("pod %d %s: attempt %d ends", i, how, pod->attempt);
+    if (!pod->group->stopped)
+        stop_supervisor(pod);
+}
+
+/* ---- an attempt ---- */
+
+static void save_status(struct pod *pod)
+{
+    struct act_error err;
+
+    if (run_status_write(pod->group->status_path, &pod->group->status, &err) < 0)
+        node_say("%s", act_error_text(&err));
+}
+
+static void set_status(struct pod *pod, enum run_state state, int exit_status, const char *reason)
+{
+    struct run_status *status = &pod->group->status;
+
+    status->state = state;
+    status->exit_status = exit_status;
+    status->ended_unix_s = run_state_is_final(state) ? act_now_unix_s() : 0;
+    snprintf(status->reason, sizeof(status->reason), "%.*s", (int)sizeof(status->reason) - 1, reason);
+}
+
+static int start_supervisor(struct pod *pod, struct act_error *err)
+{
+    char self[PATH_MAX] = "";
+    const char *const argv[] = {self, "supervise", "--pods", pod->options.job, pod->node.dir, NULL};
+
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        return act_error_errno(err, errno, "cannot find this program");
+    int fd = node_open_log(&pod->node, FILE_OUTPUT);
+    pid_t pid = child_start(&(struct child){.argv = argv, .out_fd = fd});
+
+    if (fd >= 0)
+        close(fd);
+    if (pid < 0)
+        return act_error_errno(err, errno, "cannot start the supervisor");
+    pod->group->supervisor = pid;
+    return 0;
+}
+
+static int begin(struct pod *pod, struct act_error *err)
+{
+    struct pod_group *group = pod->group;
+    int attempt = (group->known_attempt > pod->attempt ? group->known_attempt : pod->attempt) + 1;
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i}", "type", "begin", "attempt", attempt);
+    int rc = pod_begin(pod, attempt, &group->status, err);
+
+    if (rc < 0)
+        return rc;
+    group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = attempt};
+    group->stopped = false;
+    group->lost = 0;
+    save_status(pod);
+    tell_pods(pod, message);
+    return start_supervisor(pod, err);
+}
+
+/* The attempt is over, and perhaps the run. If this pod was told to end, the run may go on with a new one in its place:
+ * then the others wait for that. */
+static void end(struct pod *pod, bool last)
+{
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:b}", "type", "end", "over", last && !pod->told);
+
+    pod->group->last = last;
+    pod->group->farewell_ms = act_now_monotonic_ms() + FAREWELL_MS;
+    tell_pods(pod, message);
+    pod_end(pod, POD_END_MS);
+}
+
+static void judge(struct pod *pod)
+{
+    struct pod_group *group = pod->group;
+
+    if (group->status.state == RUN_COMPLETED || pod->told || pod->options.nodes == 1) {
+        end(pod, true);
+    } else if (group->lost) {
+        end(pod, false);
+    } else {
+        CODEC_AUTOJSON json_t *ping = json_pack("{s:s}", "type", "ping");
+        pod->phase = POD_CHECKS;
+        pod->until_ms = act_now_monotonic_ms() + CHECK_MS;
+        tell_pods(pod, ping);
+    }
+}
+
+static void on_supervisor_end(struct pod *pod, int wait_status)
+{
+    struct pod_group *group = pod->group;
+
+    group->supervisor = 0;
+    if (run_status_read(group->status_path, &group->status, NULL) == 0 && run_state_is_final(group->status.state)) {
+        judge(pod);
+        return;
+    }
+    ACT_AUTOFREE char *reason = act_sprintf("the supervisor ended with status %d", child_exit_status(wait_status));
+    set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
+    judge(pod);
+}
+
+/* A failure before this pod was told to end stays one, if it was not that of a lost pod. */
+static void finish(struct pod *pod)
+{
+    struct run_status *status = &pod->group->status;
+
+    if (!run_state_is_final(status->state) || (pod->group->lost && status->state == RUN_FAILED))
+        set_status(pod, RUN_CANCELED, 128 + SIGTERM, "aborted");
+    save_status(pod);
+    pod_say("%s%s%s", run_state_name(status->state), status->reason[0] ? ": " : "", status->reason);
+    pod_leave_word(status);
+    pod->exit_status = status->exit_status;
+    pod->phase = POD_OVER;
+}
+
+static void wait_again(struct pod *pod)
+{
+    ACT_AUTOFREE char *reason = act_sprintf("pod %d was lost", pod->group->lost);
+
+    set_status(pod, RUN_QUEUED, 0, reason);
+    pod->group->status.failed_rank = -1;
+    save_status(pod);
+    pod->phase = POD_WAITS;
+    if (count_missing(pod) > 0)
+        pod_say("waits for pod %d to come back", pod->group->lost);
+}
+
+static void step_check(struct pod *pod)
+{
+    int silent = first_silent(pod);
+
+    if (silent > 0 && act_now_monotonic_ms() >= pod->until_ms)
+        lose(pod, silent, "does not answer");
+    if (pod->group->lost || silent == 0)
+        end(pod, !pod->group->lost);
+}
+
+static void step_end(struct pod *pod)
+{
+    bool quiet = pod->group->last && !pod->told ? count_missing(pod) == pod->options.nodes - 1 : first_silent(pod) == 0;
+
+    if (pod->output.n > 0 && !pod_ended(pod))
+        return;
+    if (!quiet && act_now_monotonic_ms() < pod->group->farewell_ms)
+        return;
+    if (pod->group->last || pod->told)
+        finish(pod);
+    else
+        wait_again(pod);
+}
+
+void group_step(struct pod *pod)
+{
+    struct act_error err;
+
+    switch (pod->phase) {
+    case POD_WAITS:
+        if (count_missing(pod) > 0 || begin(pod, &err) == 0)
+            return;
+        set_status(pod, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
+        return end(pod, true);
+    case POD_CHECKS:
+        return step_check(pod);
+    case POD_ENDS:
+        return step_end(pod);
+    case POD_SEEKS:
+    case POD_RUNS:
+    case POD_OVER:
+        return;
+    }
+}
+
+/* ---- what launchers want ---- */
+
+static void answer_launcher(struct pod *pod, int from, const json_t *done)
+{
+    CODEC_AUTOJSON json_t *message = json_deep_copy(done);
+
+    json_object_set_new(message, "pod", json_integer(from));
+    link_tell(pod->group->server, (int)codec_json_int(done, "id", -1), message);
+}
+
+static void pass_on(struct pod *pod, int launcher, const json_t *start)
+{
+    CODEC_AUTOJSON json_t *message = json_deep_copy(start);
+    int64_t to = codec_json_int(start, "pod", -1);
+
+    json_object_set_new(message, "id", json_integer(launcher));
+    if (to == 0) {
+        CODEC_AUTOJSON json_t *done = pod_programs_start(pod, message);
+        if (done)
+            answer_launcher(pod, 0, done);
+    } else if (to > 0 && to < pod->options.nodes && pod->group->members[to].there) {
+        link_tell(pod->group->server, (int)to, message);
+    } else {
+        CODEC_AUTOJSON json_t *done = json_pack("{s:s, s:i, s:i, s:[s]}", "type", "done", "id", launcher, "status",
+                                                EXIT_NOT_THERE, "lines", "act-node: the pod is not there");
+        answer_launcher(pod, (int)to, done);
+    }
+}
+
+void group_child_ended(struct pod *pod, pid_t pid, int wait_status)
+{
+    if (pid == pod->group->supervisor)
+        return on_supervisor_end(pod, wait_status);
+    CODEC_AUTOJSON json_t *done = pod_programs_done(pod, pid, wait_status);
+    if (done)
+        answer_launcher(pod, 0, done);
+}
+
+/* ---- the link ---- */
+
+static bool on_hello(void *arg, int who, const json_t *message)
+{
+    struct pod *pod = arg;
+    int64_t attempt = codec_json_int(message, "attempt", 0);
+
+    if (who == 0)
+        return false;
+    if (who >= pod->options.nodes)
+        return pod->phase == POD_RUNS;
+    pod->group->members[who] = (struct member){.there = true};
+    if (attempt > pod->group->known_attempt)
+        pod->group->known_attempt = (int)attempt;
+    node_say("pod %d has come ('%s')", who, codec_json_str(message, "node", ""));
+    return true;
+}
+
+static void on_message(void *arg, int who, const json_t *message)
+{
+    struct pod *pod = arg;
+    const char *type = codec_json_str(message, "type", "");
+
+    if (who >= pod->options.nodes) {
+        if (strcmp(type, "start") == 0)
+            pass_on(pod, who, message);
+        return;
+    }
+    if (strcmp(type, "done") == 0)
+        answer_launcher(pod, who, message);
+    else if (strcmp(type, "leaving") == 0)
+        lose(pod, who, "was told to end");
+    else if (strcmp(type, "pong") == 0 || strcmp(type, "ended") == 0)
+        pod->group->members[who].answered = true;
+}
+
+static void on_gone(void *arg, int who, int errnum)
+{
+    struct pod *pod = arg;
+    CODEC_AUTOJSON json_t *stop = json_pack("{s:s, s:i}", "type", "stop", "id", who);
+
+    if (who < pod->options.nodes) {
+        node_say("pod %d is gone (%s)", who, errnum ? strerror(errnum) : "closed");
+        pod->group->members[who].there = false;
+        lose(pod, who, "was lost");
+    } else {
+        pod_programs_stop(pod, who);
+        for (int i = 1; i < pod->options.nodes; i++)
+            link_tell(pod->group->server, i, stop);
+    }
+}
+
+static bool serve(void *arg)
+{
+    link_serve(((struct pod *)arg)->group->server);
+    return true;
+}
+
+static int listen_for_pods(struct pod *pod, struct act_error *err)
+{
+    static const struct link_events events = {.hello = on_hello, .message = on_message, .gone = on_gone};
+    const struct link_where where = {.port = POD_PORT, .token = pod->token};
+    int rc = link_listen(2 * pod->options.nodes, &where, &events, pod, &pod->group->server, err);
+
+    if (rc < 0)
+        return act_error_prefix(err, "port %d", POD_PORT);
+    pod->watch.extra_fd = link_fd(pod->group->server);
+    pod->watch.extra = serve;
+    pod->watch.extra_arg = pod;
+    if (pod->options.nodes > 1)
+        pod_say("waits for %d other pod(s)", pod->options.nodes - 1);
+    return 0;
+}
+
+/* ---- the program ---- */
+
+int group_open(struct pod *pod, struct act_error *err)
+{
+    pod->group = act_calloc(1, sizeof(*pod->group));
+    pod->group->members = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->members));
+    pod->group->status_path = node_path(&pod->node, RUN_FILE_STATUS);
+    pod->group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
+    pod->phase = POD_WAITS;
+    bool alone = pod->options.nodes == 1 && strcmp(launcher_name(&pod->node), "direct") != 0;
+    return alone ? 0 : listen_for_pods(pod, err);
+}
+
+void group_close(struct pod *pod)
+{
+    if (!pod->group)
+        return;
+    link_server_free(pod->group->server);
+    free(pod->group->members);
+    free(pod->group->status_path);
+    free(pod->group);
+    pod->group = NULL;
+}
+
+void group_on_signal(struct pod *pod, int sig)
+{
+    struct pod_group *group = pod->group;
+
+    if ((sig == SIGUSR1 || sig == SIGUSR2) && group->supervisor > 0)
+        kill(group->supervisor, sig);
+    if (sig != SIGTERM && sig != SIGINT)
+        return;
+    node_say("told to end");
+    if (pod->phase == POD_RUNS && (!group->stopped || pod->told > 1))
+        stop_supervisor(pod);
+    if (pod->phase == POD_WAITS)
+        end(pod, true);
+}

@@ -1,0 +1,180 @@
+/* pod_launch.c - starts programs on the pods of a run, through the first pod (see pod.h):
+ *
+ *   act-node rsh RUN_DIR HOST WORD...   as "ssh HOST WORD..." for mpirun, which starts its daemons by it
+ *   act-node direct RUN_DIR             in the place of mpirun: starts the ranks themselves
+ *
+ * Both stay until what they have started has ended, print the end of its output if it failed, and return its status.
+ * If they are ended themselves, so is what they have started. */
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "node/launcher.h"
+#include "node/pod.h"
+
+enum { EXIT_NOT_THERE = 255, SEND_MS = 60000 };
+
+/* ---- the first pod ---- */
+
+/* offset: see pod.h, "who is who". */
+static int connect_to_pod(struct link *l, const struct node *node, int offset, struct act_error *err)
+{
+    enum { TOKEN_MAX = 256 };
+    ACT_AUTOFREE char *path = node_path(node, POD_FILE_TOKEN);
+    CODEC_AUTOJSON json_t *hello =
+        json_pack("{s:i, s:s, s:i}", "rank", node->spec.nodes + offset, "node", node->name, "pid", (int)getpid());
+    ACT_AUTOFREE char *token = NULL;
+    bool stop;
+    int rc = act_file_read(path, TOKEN_MAX, &token, NULL, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *target = act_sprintf("%s tcp %d 127.0.0.1", token, POD_PORT);
+    return link_connect_once(l, target, hello, &stop, err);
+}
+
+static void print_end(const json_t *done)
+{
+    ACT_AUTO(act_strv) lines = {0};
+
+    if (!codec_json_strv_get(json_object_get(done, "lines"), &lines))
+        return;
+    for (size_t i = 0; i < lines.n; i++)
+        fprintf(stderr, "%s\n", lines.v[i]);
+}
+
+/* Waits for n ends. Returns the first status that is not 0. */
+static int wait_for_ends(struct link *l, int n)
+{
+    int status = 0, got = 0;
+    json_t *message = NULL;
+
+    for (bool more = true; n > 0;) {
+        while (n > 0 && (got = link_take(l, &message)) > 0) {
+            CODEC_AUTOJSON json_t *done = message;
+            int its = (int)codec_json_int(done, "status", 0);
+            print_end(done);
+            status = status ? status : its;
+            n--;
+        }
+        if (n == 0 || !more || got < 0)
+            break;
+        poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, -1);
+        more = link_fill(l);
+    }
+    return n > 0 && status == 0 ? EXIT_NOT_THERE : status;
+}
+
+static int report(const struct act_error *err)
+{
+    fprintf(stderr, "act-node: %s\n", act_error_text(err));
+    return EXIT_NOT_THERE;
+}
+
+/* ---- rsh ---- */
+
+/* The number of the host in the host file; -1: it is not there. mpirun may leave out the domain. */
+static int find_host(const struct node *node, const char *host)
+{
+    enum { HOSTFILE_MAX = 16 * 1024 * 1024 };
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
+    ACT_AUTOFREE char *text = NULL;
+    char *rest;
+    int i = 0;
+
+    if (act_file_read(path, HOSTFILE_MAX, &text, NULL, NULL) < 0)
+        return -1;
+    rest = text;
+    for (char *line; (line = strsep(&rest, "\n")) && *line; i++) {
+        line[strcspn(line, " ")] = '\0';
+        if (strcmp(line, host) == 0)
+            return i;
+        line[strcspn(line, ".")] = '\0';
+        if (strcmp(line, host) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static int run_on(const struct node *node, int pod, char *const *words, int n_words, struct act_error *err)
+{
+    struct link l = {.fd = -1};
+    ACT_AUTO(act_buf) command = {0};
+    int status = EXIT_NOT_THERE, rc = connect_to_pod(&l, node, pod, err);
+
+    for (int i = 0; i < n_words; i++)
+        act_buf_addf(&command, "%s%s", i ? " " : "", words[i]);
+    if (rc < 0)
+        return rc;
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i, s:[s, s, o]}", "type", "start", "pod", pod, "argv",
+                                               "/bin/sh", "-c", codec_json_bytes_new(command.data ? command.data : ""));
+    if (link_send(&l, message) && link_drain(&l, SEND_MS))
+        status = wait_for_ends(&l, 1);
+    link_close(&l);
+    return status;
+}
+
+int node_rsh(int argc, char **argv)
+{
+    ACT_AUTO(node) node = {0};
+    struct act_error err;
+
+    if (argc < 4)
+        return ACT_USAGE;
+    if (node_open(&node, argv[1], "rsh", &err) < 0)
+        return report(&err);
+    int pod = find_host(&node, argv[2]);
+    int rc = pod < 0 ? act_error_set(&err, ACT_NOT_FOUND, "'%s' is no pod of this run", argv[2])
+                     : run_on(&node, pod, argv + 3, argc - 3, &err);
+    return rc < 0 ? report(&err) : rc;
+}
+
+/* ---- direct ---- */
+
+/* What a rank needs to know of the supervisor and its group. A new reference. */
+static json_t *environment_of_ranks(void)
+{
+    json_t *env = json_object();
+
+    for (const char *const *name = launcher_passed_on; *name; name++)
+        json_object_set_new(env, *name, codec_json_bytes_new(getenv(*name) ? getenv(*name) : ""));
+    return env;
+}
+
+static bool start_ranks(struct link *l, const struct node *node, const char *self)
+{
+    const struct run_spec *spec = &node->spec;
+    bool good = true;
+
+    for (int i = 0; good && i < spec->nodes; i++) {
+        CODEC_AUTOJSON json_t *message =
+            json_pack("{s:s, s:i, s:[s, s, s], s:o, s:i, s:i, s:i}", "type", "start", "pod", i, "argv", self, "rank",
+                      node->dir, "env", environment_of_ranks(), "count", spec->procs_per_node, "first",
+                      i * spec->procs_per_node, "world", node_world_size(node));
+        good = link_send(l, message) && link_drain(l, SEND_MS);
+    }
+    return good;
+}
+
+int node_direct(int argc, char **argv)
+{
+    ACT_AUTO(node) node = {0};
+    struct link l = {.fd = -1};
+    struct act_error err;
+    char self[PATH_MAX] = "";
+
+    if (argc != 2)
+        return ACT_USAGE;
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || node_open(&node, argv[1], "direct", &err) < 0 ||
+        connect_to_pod(&l, &node, 0, &err) < 0)
+        return report(&err);
+    int status = start_ranks(&l, &node, self) ? wait_for_ends(&l, node.spec.nodes) : EXIT_NOT_THERE;
+    link_close(&l);
+    return status;
+}

@@ -1,0 +1,238 @@
+/* pod_member.c - any pod but the first: finds the first one, and does what it says. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "node/pod.h"
+#include "node/resolve.h"
+
+#define ENV_PATIENCE "ACT_POD_PATIENCE" /* seconds */
+
+enum { SEEK_EVERY_MS = 1000, SEND_MS = 10000 };
+
+static int64_t patience_ms(void)
+{
+    enum { USUAL_S = 600, MOST_S = 7 * 24 * 3600 };
+    const char *text = getenv(ENV_PATIENCE);
+    int64_t s;
+
+    return (text && act_int_from_text(text, &s) && s >= 0 && s <= MOST_S ? s : USUAL_S) * 1000;
+}
+
+static void leave(struct pod *pod, int exit_status)
+{
+    pod->exit_status = exit_status;
+    link_finish(&pod->link, 0);
+    pod->phase = POD_OVER;
+}
+
+/* Its name may lead to another pod next time. */
+static void seek(struct pod *pod)
+{
+    pod->phase = POD_SEEKS;
+    pod->lost_ms = act_now_monotonic_ms();
+    pod->seek_ms = 0;
+}
+
+/* The first pod is gone, or this one was told to end: the ranks have lost their supervisor, or will soon. */
+static void lose_group(struct pod *pod)
+{
+    pod_say("the first pod was lost%s", pod->phase == POD_RUNS ? ": the attempt ends" : "");
+    link_close(&pod->link);
+    pod->watch.extra_fd = -1;
+    if (pod->phase == POD_RUNS)
+        pod_end(pod, POD_END_MS);
+    else if (pod->phase == POD_WAITS)
+        seek(pod);
+}
+
+/* ---- what the first pod says ---- */
+
+static void tell(struct pod *pod, const json_t *message)
+{
+    if (pod->link.fd >= 0 && (!link_send(&pod->link, message) || !link_drain(&pod->link, SEND_MS)))
+        lose_group(pod);
+}
+
+static void tell_type(struct pod *pod, const char *type)
+{
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s}", "type", type);
+
+    tell(pod, message);
+}
+
+static void start(struct pod *pod, const json_t *message)
+{
+    CODEC_AUTOJSON json_t *done = pod_programs_start(pod, message);
+
+    if (done)
+        tell(pod, done);
+}
+
+static void begin(struct pod *pod, const json_t *message)
+{
+    struct act_error err;
+
+    if (pod_begin(pod, (int)codec_json_int(message, "attempt", 1), NULL, &err) == 0)
+        return;
+    pod_say("%s", act_error_text(&err));
+    leave(pod, POD_EXIT_LOST);
+}
+
+static void on_message(struct pod *pod, const json_t *message)
+{
+    const char *type = codec_json_str(message, "type", "");
+
+    if (strcmp(type, "begin") == 0)
+        begin(pod, message);
+    else if (strcmp(type, "start") == 0)
+        start(pod, message);
+    else if (strcmp(type, "stop") == 0)
+        pod_programs_stop(pod, (int)codec_json_int(message, "id", -1));
+    else if (strcmp(type, "ping") == 0)
+        tell_type(pod, "pong");
+    else if (strcmp(type, "end") == 0) {
+        pod->over = json_is_true(json_object_get(message, "over"));
+        pod_end(pod, POD_END_MS);
+    }
+}
+
+/* Fits struct watch. */
+static bool read_messages(void *arg)
+{
+    struct pod *pod = arg;
+    bool more = link_fill(&pod->link);
+    json_t *message;
+    int got = 0;
+
+    while (pod->link.fd >= 0 && (got = link_take(&pod->link, &message)) > 0) {
+        on_message(pod, message);
+        json_decref(message);
+    }
+    if (pod->link.fd >= 0 && (!more || got < 0))
+        lose_group(pod);
+    return true;
+}
+
+/* ---- find it ---- */
+
+/* New string. */
+static char *find_target(const struct pod *pod)
+{
+    ACT_AUTOFREE char *host = pod_host(pod->options.job, 0);
+    ACT_AUTO(act_strv) addresses = {0};
+    struct act_buf target = {0};
+
+    resolve_host(host, &addresses);
+    act_buf_addf(&target, "%s tcp %d", pod->token, POD_PORT);
+    for (size_t i = 0; i < addresses.n; i++)
+        act_buf_addf(&target, " %s", addresses.v[i]);
+    return act_buf_steal(&target);
+}
+
+static bool connect_to_first(struct pod *pod)
+{
+    CODEC_AUTOJSON json_t *hello =
+        json_pack("{s:i, s:s, s:i}", "rank", pod->index, "node", pod->node.name, "attempt", pod->attempt);
+    ACT_AUTOFREE char *target = find_target(pod);
+    bool stop;
+    struct act_error err;
+
+    if (link_connect_once(&pod->link, target, hello, &stop, &err) < 0) {
+        node_say("%s", act_error_text(&err));
+        return false;
+    }
+    pod->watch.extra_fd = pod->link.fd;
+    pod->watch.extra = read_messages;
+    pod->watch.extra_arg = pod;
+    return true;
+}
+
+static void step_seek(struct pod *pod)
+{
+    int64_t now = act_now_monotonic_ms();
+
+    if (now < pod->seek_ms)
+        return;
+    if (connect_to_first(pod)) {
+        pod_say("joined the first pod");
+        pod->phase = POD_WAITS;
+        return;
+    }
+    pod->seek_ms = act_now_monotonic_ms() + SEEK_EVERY_MS;
+    if (now - pod->lost_ms < patience_ms())
+        return;
+    ACT_AUTOFREE char *host = pod_host(pod->options.job, 0);
+    pod_say("cannot find the first pod, '%s'", host);
+    leave(pod, POD_EXIT_LOST);
+}
+
+/* ---- the program ---- */
+
+static void step_end(struct pod *pod)
+{
+    if (!pod_ended(pod))
+        return;
+    if (pod->over) {
+        leave(pod, 0);
+    } else if (pod->told) {
+        leave(pod, POD_EXIT_LOST);
+    } else if (pod->link.fd < 0) {
+        seek(pod);
+    } else {
+        pod->phase = POD_WAITS;
+        tell_type(pod, "ended");
+    }
+}
+
+void member_step(struct pod *pod)
+{
+    switch (pod->phase) {
+    case POD_SEEKS:
+        return step_seek(pod);
+    case POD_ENDS:
+        return step_end(pod);
+    case POD_RUNS:
+        if (pod->told && act_now_monotonic_ms() >= pod->until_ms)
+            pod_end(pod, 0);
+        return;
+    case POD_WAITS:
+    case POD_CHECKS:
+    case POD_OVER:
+        return;
+    }
+}
+
+void member_child_ended(struct pod *pod, pid_t pid, int wait_status)
+{
+    CODEC_AUTOJSON json_t *done = pod_programs_done(pod, pid, wait_status);
+
+    if (done)
+        tell(pod, done);
+}
+
+/* The supervisor ends the ranks of all pods, and gives them time to save; what Kubernetes told this pod is told the
+ * others by it. */
+void member_on_signal(struct pod *pod, int sig)
+{
+    if ((sig != SIGTERM && sig != SIGINT) || pod->phase == POD_OVER)
+        return;
+    pod_say("told to end");
+    if (pod->phase == POD_RUNS && pod->told == 1 && pod->link.fd >= 0) {
+        pod->until_ms = act_now_monotonic_ms() + node_abort_grace_ms() + POD_END_MS;
+        tell_type(pod, "leaving");
+    } else if (pod->phase == POD_RUNS) {
+        pod_end(pod, 0);
+    } else if (pod->phase != POD_ENDS) {
+        leave(pod, POD_EXIT_LOST);
+    }
+}
+
+void member_open(struct pod *pod)
+{
+    seek(pod);
+    pod_say("looks for the first pod");
+}

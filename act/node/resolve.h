@@ -1,0 +1,15 @@
+/* resolve.h - the addresses of a host name, for a program without the modules of the system's resolver: those that
+ * /etc/hosts has, else those that DNS has, with the name servers and the search list of /etc/resolv.conf (resolv.conf(5)),
+ * which is how Kubernetes makes names known to its pods. */
+#ifndef ACT_NODE_RESOLVE_H
+#define ACT_NODE_RESOLVE_H
+
+#include "base/text.h"
+
+/* Appends them as numbers, IPv4 first; none: the name is not known, or nobody answers within some seconds. */
+void resolve_host(const char *name, struct act_strv *out);
+
+/* Those in a text of the form of /etc/hosts. */
+void resolve_in_hosts(const char *hosts, const char *name, struct act_strv *out);
+
+#endif
