@@ -148,8 +148,9 @@ class Kubernetes:
 
     def cluster(self, name="k8s", **extra):
         """A cluster file; extra is merged into its top level, its own parts are merged into what is there."""
-        merged = {"platform": "k8s", "gpu_per_node": 0,
-                  "k8s": {"kubeconfig": self.kubeconfig, "namespace": "default", "image": IMAGE}}
+        merged = {"platform": "k8s", "gpu_per_node": 1,
+                  "k8s": {"kubeconfig": str(self.kubeconfig), "namespace": "default", "image": IMAGE,
+                          "gpu_resource": "none"}}
         for key, value in extra.items():
             merged[key] = {**merged[key], **value} if isinstance(merged.get(key), dict) else value
-        return self.act.cluster(name, extra=merged)
+        return self.act.cluster(name, folders=(), extra=merged)
