@@ -18,3 +18,99 @@ def test_a_command_from_submit_to_logs(act, kubernetes):
     act.run("wait", run)
     assert act.info(run)["state"] == "Completed"
     assert act.run("logs", run).out == "hello from the pod\n"
+
+
+def test_a_submit_is_five_requests_and_the_agent_one_more(act, kubernetes):
+    act.run(*K8S, "init")
+    kubernetes.forget()
+    act.finish("true", before=K8S)
+    first = kubernetes.requests()
+    until = next(i for i, r in enumerate(first) if r["method"] == "PATCH") + 1
+    assert [r["method"] for r in first[:until]] == ["GET", "POST", "POST", "POST", "POST", "PATCH"]
+    kubernetes.forget()
+    run = act.submit("true", before=K8S)
+    assert len(kubernetes.requests()) == 5
+    act.run("wait", run)
+
+
+@pytest.mark.parametrize("launcher", ["direct", "mpirun"])
+def test_processes_on_several_nodes(act, kubernetes, launcher):
+    several(kubernetes, per_node=2, launcher=launcher)
+    run = act.submit("sh", "-c", "echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR", before=("-c", "k8s", "-n", "4"))
+    act.run("wait", run)
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    for rank in range(4):
+        assert act.run("logs", "--rank", str(rank), run).out == f"rank {rank} of 4 at {name}-0.{name}\n"
+    assert act.log(run, 3).decode() == f"rank 3 of 4 at {name}-0.{name}\n"
+
+
+def test_the_exit_status_and_the_rank_of_a_failure(act, kubernetes):
+    several(kubernetes)
+    run = act.submit("sh", "-c", "test $RANK = 0 || exit 7; sleep 60", before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run, status=7)
+    info = act.info(run)
+    assert (info["state"], info["exit_status"], info["failed_rank"]) == ("Failed", 7, 1)
+
+
+def test_abort(act, kubernetes):
+    run = act.submit("sleep", "1000", before=K8S)
+    act.until_state(run, "Running")
+    act.run("abort", run)
+    act.until_state(run, "Canceled")
+    act.until(lambda: kubernetes.objects("Job") == [], "the Job is gone")
+    assert kubernetes.objects("Secret")[0]["metadata"]["name"].startswith("act-program-")
+    assert len(kubernetes.objects("Secret")) == 1 and kubernetes.objects("Service") == []
+    assert "Canceled" in act.run("abort", run).err
+
+
+def test_a_job_that_somebody_deletes_is_cancelled(act, kubernetes):
+    run = act.submit("sleep", "1000", before=K8S)
+    act.until_state(run, "Running")
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    kubernetes.tell("delete", kind="Job", name=name, namespace="default", options={"propagationPolicy": "Background"})
+    act.until_state(run, "Canceled")
+    assert act.info(run)["reason"] == "somebody deleted it from the cluster"
+
+
+def test_resubmit_runs_the_same_again(act, kubernetes):
+    act.write("say.sh", "echo $WORD\n")
+    kubernetes.cluster(env={"WORD": "first"})
+    run = act.finish("sh", "say.sh", before=K8S)
+    kubernetes.cluster(env={"WORD": "second"})
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+    assert act.run("logs", again).out == "first\n"
+
+
+def test_nodes(act, kubernetes):
+    several(kubernetes)
+    run = act.submit("sleep", "1000", before=("-c", "k8s", "-n", "2"))
+    act.until_state(run, "Running")
+    nodes = act.run("nodes", "--json", run).json["nodes"]
+    assert [n["node"] for n in nodes] == [0, 1]
+    assert all(n["state"].startswith("Running on gpu-") for n in nodes), nodes
+    act.run("abort", run)
+
+
+def test_a_dry_run_prints_what_kubectl_takes(act, kubernetes):
+    kubernetes.cluster(docker={"username": "me", "password": "hunter2"}, env={"A_TOKEN": "hunter3"})
+    act.run(*K8S, "init")
+    kubernetes.forget()
+    printed = act.run(*K8S, "submit", "--dry-run", "echo", "hello")
+    assert "hunter" not in printed.out
+    assert printed.json["kind"] == "List"
+    assert [i["kind"] for i in printed.json["items"]] == ["Job", "Secret", "Secret", "Service"]
+    spec = json.loads(printed.json["items"][2]["stringData"]["run.json"])
+    assert spec["argv"] == ["echo", "hello"]
+    assert all(r["method"] == "GET" for r in kubernetes.requests())
+    for item in printed.json["items"]:
+        kubernetes.create(item)
+
+
+def test_doctor(act, kubernetes):
+    found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
+    for what in ("server", "namespace", "rights", "image", "GPUs"):
+        assert found[what]["ok"], found
+    kubernetes.forbid({"verb": "create", "resource": "services"})
+    found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
+    assert "create services" in found["rights"]["text"] and not found["rights"]["ok"]

@@ -495,7 +495,9 @@ json_t *kubernetes_registry(const struct kubernetes_run *run, const char *uid)
     if (!has_login(docker))
         return NULL;
     ACT_AUTOFREE char *name = act_sprintf("%s-registry", run->name);
-    ACT_AUTOFREE char *host = config_docker_registry(docker);
+    ACT_AUTOFREE char *image = kubernetes_image(run->config, run->spec);
+    ACT_AUTOFREE char *host =
+        config_docker_registry(&(struct config_docker){.image = image, .address = docker->address});
     ACT_AUTOFREE char *pair = act_sprintf("%s:%s", docker->username, docker->password);
     ACT_AUTOFREE char *auth = act_base64_encode(pair, strlen(pair));
     CODEC_AUTOJSON json_t *login = json_pack("{s:{s:{s:s, s:s, s:s}}}", "auths", host, "username", docker->username,
