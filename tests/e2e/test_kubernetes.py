@@ -101,7 +101,7 @@ def test_a_dry_run_prints_what_kubectl_takes(act, kubernetes):
     assert printed.json["kind"] == "List"
     assert [i["kind"] for i in printed.json["items"]] == ["Job", "Secret", "Secret", "Service"]
     spec = json.loads(printed.json["items"][2]["stringData"]["run.json"])
-    assert spec["argv"] == ["echo", "hello"]
+    assert spec["command"] == ["echo", "hello"]
     assert all(r["method"] == "GET" for r in kubernetes.requests())
     for item in printed.json["items"]:
         kubernetes.create(item)
