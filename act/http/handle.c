@@ -317,7 +317,7 @@ static void set_way(struct http_handle *h, const struct http_try *t)
 
 static void set_pem(const struct http_handle *h, CURLoption option, char *pem)
 {
-    struct curl_blob blob = {.data = pem, .len = pem ? strlen(pem) : 0, .flags = CURL_BLOB_NOCOPY};
+    struct curl_blob blob = {.data = pem, .len = pem ? strlen(pem) : 0, .flags = CURL_BLOB_COPY};
 
     if (pem)
         curl_easy_setopt(h->easy, option, &blob);

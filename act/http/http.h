@@ -61,10 +61,11 @@ void http_header_setf(struct http_headers *h, const char *name, const char *fmt,
 const char *http_header_get(const struct http_headers *h, const char *name); /* any case; NULL: absent */
 void http_headers_release(struct http_headers *h);
 
-/* What one server wants of TLS, and the way to it, where that is not what all others want. Text is the caller's and
- * outlives the calls; certificates and keys are PEM. Calls with different ones never share a connection. */
+/* What one server wants of TLS, and the way to it, where that is not what all others want. It is the caller's, outlives
+ * the calls, and is read each time one is sent, so that it may change. Certificates and keys are PEM. Calls with
+ * different ones share neither a connection nor a session. */
 struct http_tls {
-    char *ca;               /* the only authorities to trust; NULL: those of the options. Not changed, nor are these: */
+    char *ca;               /* the only authorities to trust; NULL: those of the options. Never written to. */
     char *cert, *key;       /* the client's; NULL: none. The key is secret */
     const char *connect_to; /* "NAME:PORT:HOST:PORT": where the NAME of the URL, which the server's certificate must
                                have, is found; NULL: where its name leads */

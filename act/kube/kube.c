@@ -48,7 +48,7 @@ static void set_plugin(struct kube *kube)
     const struct act_strv *argv = &kube->config.exec.argv;
     struct act_buf words = {0};
 
-    if (argv->n == 0 || kube->config.token || kube->config.token_file || kube->config.user || kube->config.password)
+    if (kube_source_of(&kube->config) != KUBE_PLUGIN)
         return;
     for (size_t i = 0; i < argv->n; i++) {
         if (i)
@@ -152,7 +152,6 @@ char *kube_cluster_path(const char *group_version, const char *plural, const cha
 static void free_try(struct kube_try *t)
 {
     http_call_release(&t->http);
-    kube_wipe(&t->sent);
     kube_wipe(&t->body);
     free(t->cannot);
     free(t);
@@ -237,7 +236,7 @@ static bool renew(struct kube_try *t)
     if (t->http.status != 401 || t->renewed || t->cancelled)
         return false;
     t->renewed = true;
-    return kube_login_refused(t->kube, t->sent);
+    return kube_login_refused(t->kube, t->login);
 }
 
 static void answered(struct http_call *http)
@@ -294,9 +293,9 @@ static void add_headers(struct kube_try *t, const char *accept)
     const struct kube *kube = t->kube;
     struct http_headers *headers = &t->http.headers;
 
-    t->sent = act_strdup(kube->login.authorization);
-    if (t->sent)
-        http_header_set(headers, "Authorization", t->sent);
+    t->login = kube->login.number;
+    if (kube->login.authorization)
+        http_header_set(headers, "Authorization", kube->login.authorization);
     if (kube->host)
         http_header_set(headers, "Host", kube->host);
     http_header_set(headers, "Accept", accept);
@@ -349,7 +348,6 @@ void kube_have_login(struct kube_try *t, int rc, const struct act_error *err)
         end(t, rc);
         return;
     }
-    kube_wipe(&t->sent);
     t->http = (struct http_call){.what = t->cannot,
                                  .direct = http_is_here(t->kube->config.server),
                                  .tls = &t->kube->login.tls,

@@ -37,6 +37,8 @@ struct kube_config {
     struct kube_exec exec;
 };
 
+extern const char *kube_account_dir; /* what a pod has of its account; changed by tests only */
+
 int kube_config_read(const struct kube_options *options, struct kube_config *out, struct act_error *err) ACT_NODISCARD;
 void kube_config_release(struct kube_config *config); /* wipes it */
 
@@ -44,6 +46,9 @@ void kube_config_release(struct kube_config *config); /* wipes it */
 void kube_wipe(char **text);
 
 /* ---- login.c: the credentials of the next request ---- */
+
+enum kube_source { KUBE_CONFIG, KUBE_FILE, KUBE_PLUGIN };
+enum kube_source kube_source_of(const struct kube_config *config);
 
 /* What is sent now. */
 struct kube_login {
@@ -53,6 +58,7 @@ struct kube_login {
     int64_t ends_s;      /* of a plugin's answer; 0: it holds until it is refused */
     int64_t read_ms;     /* when the token file was read; 0: never */
     bool ready;
+    unsigned number; /* changes when they do */
 };
 
 struct kube {
@@ -73,9 +79,9 @@ struct kube_try {
     struct kube_stream *stream;
     struct http_call http;
     const char *what;
-    char *cannot; /* "cannot <what>" */
-    char *body;   /* secret, perhaps */
-    char *sent;   /* the login's authorization when it was sent; secret */
+    char *cannot;   /* "cannot <what>" */
+    char *body;     /* secret, perhaps */
+    unsigned login; /* its number when this was sent */
     bool renewed, cancelled;
     int64_t told_ms;       /* when the user was told of a wait; 0: never */
     struct kube_try *next; /* in kube->waiting */
@@ -84,9 +90,15 @@ struct kube_try {
 /* Goes on with kube_have_login() when there are credentials, or there are none to be had; perhaps at once. */
 void kube_need_login(struct kube_try *t);
 void kube_have_login(struct kube_try *t, int rc, const struct act_error *err);
-/* The server refused what was sent (NULL: nothing): whether another try may have something else. */
-bool kube_login_refused(struct kube *kube, const char *sent);
+/* The server refused the login of this number: whether another try may have another one. */
+bool kube_login_refused(struct kube *kube, unsigned number);
 void kube_login_release(struct kube_login *login);
+
+/* ---- plugin.c ---- */
+
+bool kube_plugin_is_fresh(const struct kube_login *login);
+/* Asks it, or waits with the others who did; then kube_have_login(). */
+void kube_plugin_ask(struct kube_try *t);
 
 /* ---- error.c ---- */
 

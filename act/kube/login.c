@@ -56,6 +56,7 @@ static int use_file(struct kube *kube, struct act_error *err)
     kube_wipe(&kube->login.authorization);
     kube->login.authorization = act_sprintf("Bearer %.*s", (int)n, start);
     kube->login.ready = n > 0;
+    kube->login.number++;
     kube_wipe(&text);
     return n > 0 ? 0 : act_error_set(err, ACT_CONFIG, "the token file '%s' is empty", path);
 }
@@ -67,26 +68,39 @@ static bool is_file_fresh(const struct kube_login *login)
 
 /* ---- whichever it is ---- */
 
+static bool has_own(const struct kube_config *c)
+{
+    return c->token || c->user || c->password;
+}
+
+enum kube_source kube_source_of(const struct kube_config *c)
+{
+    return c->token_file ? KUBE_FILE : has_own(c) || !c->exec.argv.n ? KUBE_CONFIG : KUBE_PLUGIN;
+}
+
 void kube_need_login(struct kube_try *t)
 {
     struct kube *kube = t->kube;
+    enum kube_source source = kube_source_of(&kube->config);
     struct act_error err = {0};
     int rc = 0;
 
-    if (kube->config.token_file) {
-        if (!is_file_fresh(&kube->login))
-            rc = use_file(kube, &err);
-    } else if (!kube->login.ready) {
-        use_config(kube);
+    if (source == KUBE_PLUGIN && !kube_plugin_is_fresh(&kube->login)) {
+        kube_plugin_ask(t);
+        return;
     }
+    if (source == KUBE_FILE && !is_file_fresh(&kube->login))
+        rc = use_file(kube, &err);
+    else if (source == KUBE_CONFIG && !kube->login.ready)
+        use_config(kube);
     kube_have_login(t, rc, &err);
 }
 
-bool kube_login_refused(struct kube *kube, const char *sent)
+bool kube_login_refused(struct kube *kube, unsigned number)
 {
-    (void)sent;
-    if (!kube->config.token_file)
+    if (kube_source_of(&kube->config) == KUBE_CONFIG)
         return false;
-    kube->login.read_ms = 0;
+    if (number == kube->login.number) /* else there is another one already */
+        kube->login.ready = false;
     return true;
 }
