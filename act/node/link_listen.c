@@ -223,6 +223,8 @@ int link_listen_on(struct link_listeners *l, const struct link_where *where, str
         act_strv_push(&addresses, LOOPBACK); /* for the ranks of this node, whatever the network does */
     for (int i = 0; (i == 0 || (i < TRIES && where->port == 0)) && errnum == EADDRINUSE; i++)
         errnum = listen_at_one_port(l, &addresses, where->port);
+    if (errnum && where->port)
+        return act_error_errno(err, errnum, "cannot listen at port %d", where->port);
     return errnum ? act_error_errno(err, errnum, "cannot listen for the ranks") : 0;
 }
 

@@ -361,7 +361,7 @@ static int listen_for_pods(struct pod *pod, struct act_error *err)
     int rc = link_listen(2 * pod->options.nodes, &where, &events, pod, &pod->group->server, err);
 
     if (rc < 0)
-        return act_error_prefix(err, "port %d", POD_PORT);
+        return rc;
     pod->watch.extra_fd = link_fd(pod->group->server);
     pod->watch.extra = serve;
     pod->watch.extra_arg = pod;

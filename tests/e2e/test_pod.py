@@ -1,4 +1,7 @@
 """act-node pod: the main process of each pod of a run on Kubernetes, with real Open MPI between the pods."""
+import re
+import subprocess
+
 import pytest
 
 import pods
@@ -123,3 +126,185 @@ def test_mpi_program(job):
     run.run()
     for rank in range(6):
         assert run.log(rank) == f"{rank} 15 {[pod.name for pod in run.pods]}\n"
+
+
+# ---- losses
+
+
+def test_a_pod_that_is_told_to_end_costs_an_attempt(job):
+    """Its node is drained."""
+    run = job("sh", "-c", UNTIL_GO, nodes=3)
+    run.start()
+    for rank in range(3):
+        run.until_log(rank, f"rank {rank}")
+    run.pods[2].terminate()
+    run.pods[2].wait(121)
+    run.pods[2].start()
+    run.until(lambda: all("act: attempt 2" in pod.words() for pod in run.pods), "another attempt begins")
+    run.go.write_text("")
+    assert run.wait()["attempt"] == 2
+    assert [run.log(rank, 2) for rank in range(3)] == [f"rank {rank}\nend\n" for rank in range(3)]
+
+
+def test_the_count_goes_on_whichever_pods_are_lost(job):
+    run = job("sh", "-c", UNTIL_GO, nodes=2, launcher="direct")
+    run.start()
+    for attempt, victim in enumerate((1, 0, 0, 1), 2):
+        run.until_log(1, "rank 1")
+        run.until_log(0, "rank 0")
+        run.pods[victim].kill()
+        run.until(lambda: "lost" in "".join(run.pods[1 - victim].words()[-3:]), "the other pod has noticed")
+        run.pods[victim].start()
+        run.until(lambda: all(f"act: attempt {attempt}" in pod.words() for pod in run.pods), f"attempt {attempt}")
+    run.go.write_text("")
+    assert run.wait()["attempt"] == 5
+
+
+def test_what_follows_from_a_lost_pod_is_no_failure(job):
+    """The command on the first pod sees the end of its peer, and fails, before anybody knows that it was lost."""
+    run = job("python3", "-c", (
+              "import os, socket, sys, time\nrank = int(os.environ['RANK'])\n"
+              "where = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n"
+              "if rank == 0:\n"
+              "    print('listens', flush=True)\n"
+              "    peer = socket.create_server(('0.0.0.0', where[1])).accept()[0]\n"
+              "    print('met', flush=True)\n"
+              "    sys.exit(0 if peer.recv(1) else 9)\n"
+              "for _ in range(600):\n"
+              "    try:\n"
+              "        peer = socket.create_connection(where)\n"
+              "        break\n"
+              "    except ConnectionRefusedError:\n"
+              "        time.sleep(0.1)\n"
+              "while not os.path.exists(os.environ['GO']):\n"
+              "    time.sleep(0.1)\n"
+              "peer.send(b'x')\n"), nodes=2)
+    run.start()
+    run.until_log(0, "met")
+    run.pods[1].kill()
+    run.go.write_text("")
+    run.pods[1].start()
+    message = run.wait()
+    assert (message["state"], message["attempt"]) == ("Completed", 2)
+
+
+def test_a_pod_that_does_not_find_its_group_gives_up(job):
+    run = job("true", nodes=2)
+    run.env["ACT_POD_PATIENCE"] = "1"
+    run.pods[1].start().wait(121)
+    assert run.pods[1].words() == ["act: looks for the first pod",
+                                   f"act: cannot find the first pod, '{run.pods[0].name}.{run.name}'"]
+
+
+def test_sigterm_while_the_group_gathers(job):
+    run = job("true", nodes=2)
+    run.pods[0].start()
+    run.until(lambda: run.pods[0].words(), "the first pod waits")
+    run.pods[0].terminate()
+    run.pods[0].wait(143)
+    assert run.pods[0].words()[-1] == "act: Canceled: aborted"
+    assert run.pods[0].message()["state"] == "Canceled"
+
+
+def test_nothing_outlives_a_pod_and_orphans_are_adopted(job):
+    run = job("sh", "-c", "(setsid sleep 1000 & ) ; (setsid sh -c 'trap \"\" TERM; sleep 1000' &); echo $RANK", nodes=2)
+    run.run()
+    assert [run.log(rank) for rank in range(2)] == ["0\n", "1\n"]
+
+
+# ---- words
+
+
+def wrong(run, pod, pattern):
+    """The pod ends with one clear line, which is also its message."""
+    pod.start().wait(125)
+    (line,) = pod.words()
+    assert re.fullmatch(pattern, line), line
+    assert (pod.message()["state"], "act: " + pod.message()["reason"]) == ("Failed", line)
+
+
+@pytest.mark.parametrize("index, pattern", [
+    (None, "act: cannot .*: JOB_COMPLETION_INDEX is not set: this is no pod of an Indexed Job"),
+    ("x", "act: cannot .*: JOB_COMPLETION_INDEX is 'x', and no number of a pod"),
+    ("2", r"act: cannot .*: JOB_COMPLETION_INDEX is 2, but the run has 2 node\(s\)")])
+def test_wrong_index(job, index, pattern):
+    run = job("true", nodes=2)
+    run.env["JOB_COMPLETION_INDEX"] = index
+    wrong(run, run.pods[0], pattern)
+
+
+@pytest.mark.parametrize("name", ["token", "run.json"])
+@pytest.mark.parametrize("index", [0, 1])
+def test_missing_file(job, name, index):
+    run = job("true", nodes=2)
+    (run.secret / name).unlink()
+    wrong(run, run.pods[index], f"act: cannot take the run from its Secrets: .*'/run/act/secret/{name}': No such file.*")
+
+
+def test_other_bad_files(job):
+    run = job("true", nodes=2, files={"a": "b"})
+    (run.secret / "package.zip").unlink()
+    wrong(run, run.pods[1], "act: the run has a package, and its Secret is not mounted at '/run/act/secret'")
+    (run.folder / "pod1/out").unlink()
+    (run.secret / "package.zip.000").write_bytes(b"PK")
+    (run.secret / "package.zip.001").mkdir()
+    wrong(run, run.pods[1], "act: cannot take the run from its Secrets: .*package.zip.001.*")
+    (run.folder / "pod1/out").unlink()
+    (run.secret / "token").write_text("short")
+    wrong(run, run.pods[1], "act: cannot take .*: the run's token is not 64 hex digits")
+    (run.folder / "pod1/out").unlink()
+    (run.secret / "run.json").write_text("{")
+    (run.secret / "token").write_text("5a" * 32)
+    (run.secret / "package.zip.001").rmdir()
+    wrong(run, run.pods[1], "act: .*run.json.*")
+
+
+def test_package_in_parts(job):
+    run = job("cat", "a.txt", files={"a.txt": "content\n"})
+    data = (run.secret / "package.zip").read_bytes()
+    (run.secret / "package.zip").unlink()
+    for i, at in enumerate(range(0, len(data), 50)):
+        (run.secret / f"package.zip.{i:03}").write_bytes(data[at:at + 50])
+    run.run()
+    assert run.log(0) == "content\n"
+
+
+def test_no_mpirun_in_the_image(job):
+    run = job("true", nodes=2)
+    run.env["PATH"] = run.bare_path()
+    message = run.run(125)
+    assert message["reason"] == ("mpirun not found in PATH; install Open MPI; or set 'k8s.launcher' to direct")
+
+
+def test_the_port_is_taken(job, bed):
+    run = job("true", nodes=2)
+    words = ["ip", "netns", "exec", bed.space(0), "python3", "-c",
+             "import socket, time\ns = socket.create_server(('0.0.0.0', 6427))\nprint('ready', flush=True)\ntime.sleep(99)"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
+        try:
+            holder.stdout.readline()
+            wrong(run, run.pods[0], "act: cannot listen at port 6427: Address already in use")
+        finally:
+            holder.kill()
+
+
+def test_words_of_a_daemon_that_does_not_start(job):
+    """The second pod has another image, without Open MPI."""
+    run = job("true", nodes=2)
+    run.pods[0].start()
+    run.pods[1].start(PATH=run.bare_path())
+    message = run.wait(None)
+    assert message["state"] == "Failed"
+    assert "orted" in run.pods[0].text("system_logs/mpirun.txt"), run.pods[0].story()
+
+
+def test_secrets_and_environment(job):
+    run = job("sh", "-c", "echo $PLAIN $MY_TOKEN; echo ${OMPI_MCA_plm_rsh_agent-none} $AZ_BATCH_HOST_LIST; "
+              "cat $AZ_BATCHAI_MPI_HOST_FILE", nodes=2,
+              env=[{"name": "PLAIN", "value": "a b"}, {"name": "MY_TOKEN"}])
+    (run.secret / "secrets.json").write_text('{"MY_TOKEN": "hidden"}')
+    run.run()
+    hosts = [f"{pod.name}.{run.name}" for pod in run.pods]
+    for rank in range(2):
+        assert run.log(rank) == ("a b hidden\nnone " + ",".join(hosts) + "\n" +
+                                 "".join(f"{host} slots=1\n" for host in hosts))

@@ -205,7 +205,8 @@ test("What may be done", async () => {
         spec: { resourceAttributes: { namespace: "default", verb, group, resource } } });
     const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     assert.equal((await bed.make(path, review("create", "jobs", "batch"))).status.allowed, true);
-    await bed.tell("forbid", [{ verb: "create", resource: "jobs", group: "batch" }, { verb: "*", resource: "secrets" }]);
+    await bed.tell("forbid", [{ verb: "create", resource: "jobs", group: "batch" },
+        { verb: "*", resource: "secrets" }]);
     assert.equal((await bed.make(path, review("create", "jobs", "batch"))).status.allowed, false);
     assert.equal((await bed.make(path, review("list", "secrets"))).status.allowed, false);
     const answer = await bed.post(JOBS, job("j"));

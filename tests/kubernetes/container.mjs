@@ -91,6 +91,14 @@ export function startError(kind, container, env) {
 
 // ---- its root
 
+// The first process of the new namespace, with this one to wait for it. Job control: it shall not ignore Ctrl-C.
+const FIRST = `set -m
+exec 4>&2 2>/dev/null
+${WITH_PARENT.join(" ")} /bin/sh -e "$0" "$@" 2>&4 4>&- &
+exec 3>&- 4>&-
+wait $!
+exit`;
+
 const quote = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
 
 const ROOT = `
@@ -155,7 +163,7 @@ export class Container {
         const script = join(folder, "start");
         writeFileSync(script, this.script());
         const [program, ...rest] = [...WITH_PARENT, NSENTER, "--target", String(this.sandbox.pid), "--net", "--uts",
-            "--ipc", "--", UNSHARE, "--mount", "--pid", "--fork", "--kill-child", "--", "/bin/sh", "-e", script, folder,
+            "--ipc", "--", UNSHARE, "--mount", "--pid", "--", "/bin/bash", "-c", FIRST, script, folder,
             ...words(container, env)];
         this.child = spawn(program, rest, { env, stdio: ["ignore", "pipe", "pipe", "pipe"], detached: true });
         for (const stream of ["stdout", "stderr"]) {

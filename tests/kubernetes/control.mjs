@@ -14,8 +14,9 @@
 //   objects   {kind, namespace}   the objects of a kind
 //   create, patch, delete    {kind, namespace, name, object | patch | options}: what somebody else does; a Job or
 //                            pod with a status is as if it had come to that by itself
-//   node      {name, do, ...}     lose (evict: whether its pods are asked to go), back, remove, cordon, uncordon, drain,
-//                                 add (with what world.mjs has of nodes)
+//   node      {name, do, ...}     lose (evict: whether its pods are asked to go), back, remove, cordon, uncordon,
+//                                 drain, add (with what world.mjs has of nodes)
+//   pod       {namespace, name, do, ...}   preempt, evict, oom, kill (signal), pid: of its first process
 //   log       {namespace, name, container, text or size, end}   adds to a pod's log
 //   written   {namespace, name, container}   everything that was ever written to a log, whatever was rotated
 import { JOB, NODE, POD, byKind } from "./kinds.mjs";

@@ -33,19 +33,20 @@ export async function makeCertificates(folder, { user, names }) {
 
 const base64 = (text) => Buffer.from(text).toString("base64");
 
-/** Writes kubeconfig files and gives their names: {token, certificate, exec, plain}. JSON is YAML. */
+/** Writes kubeconfig files and gives their names: {token, certificate, exec, execBeta, plain}. JSON is YAML. */
 export async function writeKubeconfigs(folder, { certificates, url, plain, token, namespace }) {
     const authority = base64(certificates["ca.crt"]);
     const credential = join(folder, "credential.json");
     await writeFile(credential, execCredential(token));
     await writeFile(join(folder, "credential"), `#!/bin/sh\necho run >>'${folder}/credential.runs'\n`
-        + `exec cat '${credential}'\n`, { mode: 0o755 });
+        + `exec sed "s|@VERSION@|$1|" '${credential}'\n`, { mode: 0o755 });
+    const plugin = (version) => ({ exec: { apiVersion: `client.authentication.k8s.io/${version}`,
+        command: join(folder, "credential"), args: [version], interactiveMode: "Never" } });
     const users = {
         token: { token },
         certificate: { "client-certificate-data": base64(certificates["client.crt"]),
             "client-key-data": base64(certificates["client.key"]) },
-        exec: { exec: { apiVersion: "client.authentication.k8s.io/v1", command: join(folder, "credential"),
-            interactiveMode: "Never" } },
+        exec: plugin("v1"), execBeta: plugin("v1beta1"),
         plain: {},
     };
     const written = {};
@@ -61,7 +62,7 @@ export async function writeKubeconfigs(folder, { certificates, url, plain, token
     return written;
 }
 
-/** What the exec plugin answers. */
+/** What the exec plugin answers; it fills in the version that it is asked for. */
 export const execCredential = (token, expirationTimestamp) => JSON.stringify({
-    apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential",
+    apiVersion: "client.authentication.k8s.io/@VERSION@", kind: "ExecCredential",
     status: { token, ...(expirationTimestamp && { expirationTimestamp }) } });

@@ -3,7 +3,7 @@
 //   node server.mjs <settings.json
 //
 // Settings are one line of JSON on standard input (the defaults in world.mjs). When it is ready it prints one line of
-// JSON: {"url", "plain", "admin", "kubeconfig": {"token", "certificate", "exec", "plain"}, "folder"}. It ends, with all
+// JSON: {"url", "plain", "admin", "kubeconfig": {"token", "certificate", ...}, "folder"}. It ends, with all
 // that it started, when its input ends.
 //
 // It listens on the loopback only: url is https with an authority made for this run, plain the same API over http for
