@@ -199,14 +199,20 @@ static void say(struct run_status *out, const struct meaning *m, const char *mes
 
 /* ---- the pods ---- */
 
+static bool is_over(const json_t *pod)
+{
+    return strcmp(phase_of(pod), "Failed") == 0 || json_object_get(metadata_of(pod), "deletionTimestamp");
+}
+
+/* Whether a pod was made in the place of the other, which then is over; times have only seconds. */
 static bool is_newer(const json_t *pod, const json_t *than)
 {
     const char *a = codec_json_str(metadata_of(pod), "creationTimestamp", "");
     const char *b = codec_json_str(metadata_of(than), "creationTimestamp", "");
-    bool gone = json_object_get(metadata_of(than), "deletionTimestamp") &&
-                !json_object_get(metadata_of(pod), "deletionTimestamp");
 
-    return !than || gone || strcmp(a, b) > 0;
+    if (!than || is_over(pod) != is_over(than))
+        return !than || is_over(than);
+    return strcmp(a, b) > 0;
 }
 
 const json_t *kubernetes_pod_of(const json_t *pods, int index)
