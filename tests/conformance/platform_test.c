@@ -55,6 +55,7 @@ static const struct world {
         {"local", "act", "127.0.0.1", 1, 3, false},
         {"slurm", "shared", NULL, MAX_NODES, 50, false},
         {"azureml", NULL, "127.0.0.1", MAX_NODES, 20, true},
+        {"kubernetes", NULL, NULL, MAX_NODES, 20, true},
 },
   *world;
 
@@ -123,7 +124,7 @@ static struct run_spec shell_spec(int procs, const char *script)
 static void store_files(struct run_spec *spec, const char *package, struct flow_job_files *out)
 {
     *out = (struct flow_job_files){0};
-    if (world->is_service)
+    if (platform_row(platform)->nodes_fetch)
         assert_ok(flow_store_job(&flow, spec, package, out, &err), err);
 }
 
@@ -163,7 +164,7 @@ static struct run_status status_of(const char *id)
     struct run_status status;
 
     assert_ok(platform_status(platform, &id, 1, &status, &err), err);
-    if (world->is_service && status.state == RUN_FAILED)
+    if (!platform_row(platform)->keeps_record && status.state == RUN_FAILED)
         add_last_words(id, &status);
     return status;
 }
@@ -619,7 +620,7 @@ static void map_data(struct run_spec *spec, const char *root, const char *store)
     spec->folders = act_calloc(1, sizeof(*spec->folders));
     spec->n_folders = 1;
     spec->folders[0] = (struct run_folder){.name = act_strdup("data"), .mode = RUN_FOLDER_RW_MOUNT};
-    if (world->is_service) {
+    if (platform_row(platform)->nodes_fetch) {
         spec->folders[0].store = act_strdup("blob");
         spec->folders[0].path = act_strdup(flow.config.folders[0].path);
         return;
@@ -632,11 +633,12 @@ static void map_data(struct run_spec *spec, const char *root, const char *store)
 /* What is in the store of the mapped folder. New string. */
 static char *read_data(const char *folder, const char *name)
 {
-    ACT_AUTOFREE char *path = act_path_join(world->is_service ? flow.config.folders[0].path : folder, name);
+    bool here = !platform_row(platform)->nodes_fetch;
+    ACT_AUTOFREE char *path = act_path_join(here ? folder : flow.config.folders[0].path, name);
     struct store *store = NULL;
     char *text = NULL;
 
-    if (!world->is_service) {
+    if (here) {
         assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
         return text;
     }
@@ -666,7 +668,7 @@ TEST(test_code_and_folders)
     run_to_end(&spec, zip, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *log = rank_log(spec.id, 0);
     ACT_AUTOFREE char *expected =
-        act_sprintf("one.two three.%s", world->is_service ? "/" : store); /* compiled once, not for each rank */
+        act_sprintf("one.two three.%s", platform_row(platform)->nodes_fetch ? "/" : store); /* compiled once, not for each rank */
     assert_contains(log, "content\nsub/file.txt\n-rwxr-xr-x\ndrwxr-x---\nruns in /");
     assert_contains(log, expected);
     ACT_AUTOFREE char *text = read_data(store, "made");

@@ -33,6 +33,7 @@ struct kubernetes {
     struct kube *kube;           /* opened by kubernetes_kube() */
     char *program;               /* the name of the agent's Secret, once it was looked for */
     bool has_program;            /* the namespace has it */
+    struct act_strv aborted;     /* the ids of the runs that were deleted by this process */
 };
 
 static inline struct kubernetes *kubernetes_of(struct platform *p)

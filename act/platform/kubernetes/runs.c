@@ -1,8 +1,10 @@
 /* runs.c - what became of many runs, and which there are, in few requests: the Jobs; the pods of those whose Job does
  * not say it all; and, of few runs that wait, what the cluster says of them.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/units.h"
 #include "platform/kubernetes/kubernetes_internal.h"
@@ -191,6 +193,15 @@ static void find_reasons(struct views *v)
         json_array_clear(v->workloads);
 }
 
+/* The run is gone by our own request. */
+static void say_aborted(struct run_status *out)
+{
+    out->state = RUN_CANCELED;
+    out->aborted = true;
+    out->ended_unix_s = act_now_unix_s();
+    snprintf(out->reason, sizeof(out->reason), "aborted");
+}
+
 int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                       struct act_error *err)
 {
@@ -201,8 +212,11 @@ int kubernetes_status(struct platform *p, const char *const *ids, size_t n, stru
         rc = find_pods(&v, err);
     if (rc == 0)
         find_reasons(&v);
-    for (size_t i = 0; rc == 0 && i < n; i++)
+    for (size_t i = 0; rc == 0 && i < n; i++) {
         read_one(&v, i, &out[i]);
+        if (!v.jobs[i] && act_strv_has(&v.k->aborted, ids[i]))
+            say_aborted(&out[i]);
+    }
     release_views(&v);
     return rc;
 }

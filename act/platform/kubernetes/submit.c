@@ -518,8 +518,8 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     struct run_status status;
     int rc = kubernetes_find_job(k, id, &job, err);
 
-    *out_was_final = false;
-    if (rc < 0)
+    *out_was_final = rc == 0 && !job && act_strv_has(&k->aborted, id);
+    if (rc < 0 || *out_was_final)
         return rc;
     if (!job)
         return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
@@ -528,6 +528,9 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     *out_was_final = run_state_is_final(status.state);
     if (*out_was_final)
         return 0;
-    return delete_job(k, kubernetes_name_of(job), codec_json_str(json_object_get(job, "metadata"), "uid", ""),
-                      "Foreground", err);
+    rc = delete_job(k, kubernetes_name_of(job), codec_json_str(json_object_get(job, "metadata"), "uid", ""),
+                    "Foreground", err);
+    if (rc == 0)
+        act_strv_push(&k->aborted, id);
+    return rc;
 }
