@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "node/launcher.h"
 #include "node/supervisor.h"
 #include "node/sweep.h"
@@ -102,22 +103,35 @@ bool judge_is_blind(const struct supervisor *s)
     return *reason != '\0';
 }
 
+/* What an agent said last that could not join the run, or start a launcher's daemon; long messages of the launcher may
+ * follow from that. New string; NULL: nothing. */
+static char *agent_words(const char *log)
+{
+    static const char agent[] = "act-node: ";
+    enum { LOG_MAX = 4 * 1024 * 1024 };
+    ACT_AUTOFREE char *text = NULL;
+    const char *last = NULL;
+
+    if (act_file_read(log, LOG_MAX, &text, NULL, NULL) < 0)
+        return NULL;
+    for (const char *line = text; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL)
+        if (act_starts_with(line, agent))
+            last = line + strlen(agent);
+    return last ? act_one_line(last, strcspn(last, "\n")) : NULL;
+}
+
 /* The message of mpirun or srun, or of an agent below it: mpirun's messages are between lines of dashes, and the first
  * line of the last one is the most useful; otherwise the last line. New string. */
 static char *launcher_words(const char *log)
 {
-    static const char agent[] = "act-node: ";
     ACT_AUTO(act_strv) lines = {0};
     size_t from = 0, dashes = 0;
-    char *words = NULL;
+    char *words = agent_words(log);
 
     record_tail(log, &lines);
     for (size_t i = lines.n; i > 0 && dashes < 2; i--)
         if (act_starts_with(lines.v[i - 1], "-----") && ++dashes == 2)
             from = i;
-    for (size_t i = lines.n; i > 0 && !words; i--) /* an agent that could not join the run */
-        if (act_starts_with(lines.v[i - 1], agent))
-            words = act_strdup(lines.v[i - 1] + strlen(agent));
     for (size_t i = from; dashes > 0 && !words && i < lines.n; i++)
         if (*lines.v[i] && !act_starts_with(lines.v[i], "-----"))
             words = act_strdup(lines.v[i]);

@@ -1,5 +1,5 @@
-/* pod.c - act-node pod: the main process of a pod. It starts what the group needs, adopts and reaps what is left behind,
- * and prints the logs of the ranks as they grow.
+/* pod.c - act-node pod: the main process of a pod. It starts what the group needs, adopts and reaps what is left
+ * behind, and prints the logs of the ranks as they grow.
  *
  *   first pod: waits for all -> attempt: supervisor -> Completed, Failed or Canceled: all end what is left -> over
  *                   ^---------- a pod was lost <-'

@@ -9,8 +9,8 @@
  *   pod_output.c     what the pod prints
  *
  * Nothing is shared between the pods: each has a run folder with the logs of its own ranks. The first pod also has the
- * supervisor. The others are connected to its port POD_PORT, with the run's token, by the protocol of link.h; so are the
- * launchers on the first pod. Who is who: 0 to nodes - 1 are the pods, nodes + i starts programs on pod i.
+ * supervisor. The others are connected to its port POD_PORT, with the run's token, by the protocol of link.h; so are
+ * the launchers on the first pod. Who is who: 0 to nodes - 1 are the pods, nodes + i starts programs on pod i.
  * Messages, besides those of link.h:
  *
  *   first -> other   {"type": "begin", "attempt": N}   an attempt begins: what the last one left is put away

@@ -1,8 +1,9 @@
-/* pod_group.c - the first pod: waits for the others, has the supervisor make attempts at the run until one of them has a
- * result, and passes on what launchers want started on which pod.
+/* pod_group.c - the first pod: waits for the others, has the supervisor make attempts at the run until one of them has
+ * a result, and passes on what launchers want started on which pod.
  *
- * An attempt has no result when a pod was lost in it: what its ranks and the launcher say then follows from that. Whether
- * one is lost may be known later than what follows from it, so after a failure all pods are asked whether they are there.
+ * An attempt has no result when a pod was lost in it: what its ranks and the launcher say then follows from that.
+ * Whether one is lost may be known later than what follows from it, so after a failure all pods are asked whether they
+ * are there.
  */
 #include <errno.h>
 #include <limits.h>
@@ -152,7 +153,7 @@ static void end(struct pod *pod, bool last)
     CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:b}", "type", "end", "over", last && !pod->told);
 
     pod->group->last = last;
-    pod->group->farewell_ms = act_now_monotonic_ms() + FAREWELL_MS;
+    pod->group->farewell_ms = act_now_monotonic_ms() + (pod->told ? 2 * POD_END_MS : FAREWELL_MS);
     tell_pods(pod, message);
     pod_end(pod, POD_END_MS);
 }

@@ -5,6 +5,7 @@
  *
  * Both stay until what they have started has ended, print the end of its output if it failed, and return its status.
  * If they are ended themselves, so is what they have started. */
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -39,36 +40,47 @@ static int connect_to_pod(struct link *l, const struct node *node, int offset, s
     return link_connect_once(l, target, hello, &stop, err);
 }
 
-static void print_end(const json_t *done)
+/* How what was started ended. */
+struct outcome {
+    int status;     /* the first that is not 0 */
+    char last[256]; /* the last line that it printed, if it failed */
+};
+
+static void take_end(struct outcome *o, const json_t *done)
 {
     ACT_AUTO(act_strv) lines = {0};
 
+    if (o->status == 0)
+        o->status = (int)codec_json_int(done, "status", 0);
     if (!codec_json_strv_get(json_object_get(done, "lines"), &lines))
         return;
     for (size_t i = 0; i < lines.n; i++)
         fprintf(stderr, "%s\n", lines.v[i]);
+    if (lines.n > 0)
+        snprintf(o->last, sizeof(o->last), "%.*s", (int)sizeof(o->last) - 1, lines.v[lines.n - 1]);
 }
 
-/* Waits for n ends. Returns the first status that is not 0. */
-static int wait_for_ends(struct link *l, int n)
+/* Waits for n ends, or for that of the connection. */
+static void wait_for_ends(struct link *l, int n, struct outcome *o)
 {
-    int status = 0, got = 0;
     json_t *message = NULL;
+    bool more = true;
 
-    for (bool more = true; n > 0;) {
-        while (n > 0 && (got = link_take(l, &message)) > 0) {
-            CODEC_AUTOJSON json_t *done = message;
-            int its = (int)codec_json_int(done, "status", 0);
-            print_end(done);
-            status = status ? status : its;
-            n--;
-        }
-        if (n == 0 || !more || got < 0)
+    while (n > 0) {
+        int got = link_take(l, &message);
+        if (got < 0 || (got == 0 && !more))
             break;
-        poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, -1);
-        more = link_fill(l);
+        if (got == 0) {
+            poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, -1);
+            more = link_fill(l);
+            continue;
+        }
+        take_end(o, message);
+        json_decref(message);
+        n--;
     }
-    return n > 0 && status == 0 ? EXIT_NOT_THERE : status;
+    if (n > 0 && o->status == 0)
+        o->status = EXIT_NOT_THERE;
 }
 
 static int report(const struct act_error *err)
@@ -102,27 +114,38 @@ static int find_host(const struct node *node, const char *host)
     return -1;
 }
 
-static int run_on(const struct node *node, int pod, char *const *words, int n_words, struct act_error *err)
+static int run_on(const struct node *node, int pod, char *const *words, int n_words, struct outcome *o,
+                  struct act_error *err)
 {
     struct link l = {.fd = -1};
     ACT_AUTO(act_buf) command = {0};
-    int status = EXIT_NOT_THERE, rc = connect_to_pod(&l, node, pod, err);
+    int rc = connect_to_pod(&l, node, pod, err);
 
-    for (int i = 0; i < n_words; i++)
-        act_buf_addf(&command, "%s%s", i ? " " : "", words[i]);
     if (rc < 0)
         return rc;
+    for (int i = 0; i < n_words; i++) /* as ssh does */
+        act_buf_addf(&command, "%s%s", i ? " " : "", words[i]);
     CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i, s:[s, s, o]}", "type", "start", "pod", pod, "argv",
-                                               "/bin/sh", "-c", codec_json_bytes_new(command.data ? command.data : ""));
-    if (link_send(&l, message) && link_drain(&l, SEND_MS))
-        status = wait_for_ends(&l, 1);
+                                               "/bin/sh", "-c", codec_json_bytes_new(command.data));
+    if (!link_send(&l, message) || !link_drain(&l, SEND_MS))
+        o->status = EXIT_NOT_THERE;
+    else
+        wait_for_ends(&l, 1, o);
     link_close(&l);
-    return status;
+    return 0;
+}
+
+/* For "a why": what mpirun says of it is long, and says less. */
+static void say_failure(const char *host, const struct outcome *o)
+{
+    fprintf(stderr, "act-node: the daemon of mpirun on '%s' ended with status %d%s%s\n", host, o->status,
+            o->last[0] ? ": " : "", o->last);
 }
 
 int node_rsh(int argc, char **argv)
 {
     ACT_AUTO(node) node = {0};
+    struct outcome o = {0};
     struct act_error err;
 
     if (argc < 4)
@@ -131,8 +154,12 @@ int node_rsh(int argc, char **argv)
         return report(&err);
     int pod = find_host(&node, argv[2]);
     int rc = pod < 0 ? act_error_set(&err, ACT_NOT_FOUND, "'%s' is no pod of this run", argv[2])
-                     : run_on(&node, pod, argv + 3, argc - 3, &err);
-    return rc < 0 ? report(&err) : rc;
+                     : run_on(&node, pod, argv + 3, argc - 3, &o, &err);
+    if (rc < 0)
+        return report(&err);
+    if (o.status != 0)
+        say_failure(argv[2], &o);
+    return o.status;
 }
 
 /* ---- direct ---- */
@@ -166,15 +193,23 @@ int node_direct(int argc, char **argv)
 {
     ACT_AUTO(node) node = {0};
     struct link l = {.fd = -1};
+    struct outcome o = {0};
     struct act_error err;
     char self[PATH_MAX] = "";
 
     if (argc != 2)
         return ACT_USAGE;
-    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || node_open(&node, argv[1], "direct", &err) < 0 ||
-        connect_to_pod(&l, &node, 0, &err) < 0)
+    int rc = node_open(&node, argv[1], "direct", &err);
+    if (rc == 0 && readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        rc = act_error_errno(&err, errno, "cannot find this program");
+    if (rc == 0)
+        rc = connect_to_pod(&l, &node, 0, &err);
+    if (rc < 0)
         return report(&err);
-    int status = start_ranks(&l, &node, self) ? wait_for_ends(&l, node.spec.nodes) : EXIT_NOT_THERE;
+    if (start_ranks(&l, &node, self))
+        wait_for_ends(&l, node.spec.nodes, &o);
+    else
+        o.status = EXIT_NOT_THERE;
     link_close(&l);
-    return status;
+    return o.status;
 }

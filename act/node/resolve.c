@@ -32,29 +32,30 @@ void resolve_in_hosts(const char *hosts, const char *name, struct act_strv *out)
     }
 }
 
-static void add_record(ns_msg *answer, int i, enum __ns_type type, struct act_strv *out)
+void resolve_in_answer(const uint8_t *bytes, int len, int type, struct act_strv *out)
 {
+    int family = type == (int)ns_t_aaaa ? AF_INET6 : AF_INET;
+    size_t size = family == AF_INET6 ? sizeof(struct in6_addr) : sizeof(struct in_addr);
     char text[INET6_ADDRSTRLEN];
+    ns_msg answer;
     ns_rr record;
-    int family = type == ns_t_aaaa ? AF_INET6 : AF_INET;
-    size_t len = type == ns_t_aaaa ? sizeof(struct in6_addr) : sizeof(struct in_addr);
 
-    if (ns_parserr(answer, ns_s_an, i, &record) == 0 && ns_rr_type(record) == type && ns_rr_rdlen(record) == len &&
-        inet_ntop(family, ns_rr_rdata(record), text, sizeof(text)))
-        act_strv_push(out, text);
+    if (ns_initparse(bytes, len, &answer) < 0)
+        return;
+    for (int i = 0; i < ns_msg_count(answer, ns_s_an) && ns_parserr(&answer, ns_s_an, i, &record) == 0; i++)
+        if ((int)ns_rr_type(record) == type && ns_rr_rdlen(record) == size &&
+            inet_ntop(family, ns_rr_rdata(record), text, sizeof(text)))
+            act_strv_push(out, text);
 }
 
-static void ask(struct __res_state *state, const char *name, enum __ns_type type, struct act_strv *out)
+static void ask(struct __res_state *state, const char *name, int type, struct act_strv *out)
 {
     enum { ANSWER_MAX = 64 * 1024 };
-    ACT_AUTOFREE unsigned char *bytes = act_alloc(ANSWER_MAX);
-    int len = res_nsearch(state, name, ns_c_in, type, bytes, ANSWER_MAX);
-    ns_msg answer;
+    ACT_AUTOFREE uint8_t *answer = act_alloc(ANSWER_MAX);
+    int len = res_nsearch(state, name, ns_c_in, type, answer, ANSWER_MAX);
 
-    if (len <= 0 || len > ANSWER_MAX || ns_initparse(bytes, len, &answer) < 0)
-        return;
-    for (int i = 0; i < ns_msg_count(answer, ns_s_an); i++)
-        add_record(&answer, i, type, out);
+    if (len > 0 && len <= ANSWER_MAX)
+        resolve_in_answer(answer, len, type, out);
 }
 
 void resolve_host(const char *name, struct act_strv *out)

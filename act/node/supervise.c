@@ -356,9 +356,10 @@ static int parse_options(int argc, char **argv, struct supervise_options *o)
             o->gpus = true;
         else if (c == 'b')
             o->where = IN_SLURM;
-        else if (c == 'p')
-            *o = (struct supervise_options){.lock_fd = -1, .where = IN_PODS, .pods = optarg};
-        else
+        else if (c == 'p') {
+            o->where = IN_PODS;
+            o->pods = optarg;
+        } else
             good = false;
     }
     o->run_dir = argv[optind];

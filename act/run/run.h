@@ -68,7 +68,7 @@ struct run_spec {
     size_t n_env;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
-    char *launcher;           /* what starts the ranks: "mpirun" (also when NULL) or "srun" */
+    char *launcher;           /* what starts the ranks: "mpirun" (also when NULL), "srun" or, in pods, "direct" */
     char *mpi;                /* srun's --mpi; may be NULL */
     char *container;          /* "apptainer", "pyxis", "docker" or "podman"; may be NULL */
     char *image;              /* the image it runs in, by container or by the service; may be NULL */

@@ -1,5 +1,6 @@
 """Pods of a run without Kubernetes: each is `act-node pod` with pid 1 in namespaces of its own, with the mounts, the
 address and the names that Kubernetes would give it. The namespaces and their bridge are made here and removed again."""
+import contextlib
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import subprocess
 import time
 import zipfile
 
+HERE = pathlib.Path(__file__).resolve().parent
 LINE = re.compile(rb"\[(\d+)(\+?)\] (.*)")
 MARK = re.compile(rb"act: log (\d+) at (\d+)")
 # What Kubernetes mounts, below a folder of the test.
@@ -31,7 +33,7 @@ mkdir -p /run/act/secret /run/act/work
 mount --bind $here/../secret /run/act/secret
 mount --bind $here/work /run/act/work
 hostname "$1"; shift
-exec "$@"
+exec $AS_USER "$@"
 """
 
 
@@ -62,7 +64,9 @@ class Pod:
         shutil.rmtree(self.folder / "work", ignore_errors=True)
         for name in ("work", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+            (self.folder / name).chmod(0o777)
         (self.folder / "termination-log").write_text("")
+        (self.folder / "termination-log").chmod(0o666)
         shutil.copy(self.job.act.programs / "act-node", self.folder / "work/act-node")
         env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "TMPDIR": str(self.folder / "tmp"),
                "ACT_ABORT_GRACE": "3", "JOB_COMPLETION_INDEX": str(self.index), **self.job.env, **env}
@@ -102,7 +106,8 @@ class Pod:
         return path.read_bytes() if path.exists() else b""
 
     def text(self, name):
-        return (self.folder / "work/run" / name).read_text()
+        path = self.folder / "work/run" / name
+        return path.read_text() if path.exists() else ""
 
     def message(self):
         return json.loads((self.folder / "termination-log").read_text())
@@ -150,6 +155,8 @@ class Job:
         self.secret.mkdir(parents=True)
         self.go = self.folder / "go"  # for commands that wait until the test makes it
         self.env = {"GO": str(self.go)}
+        for folder in (act.scratch, self.folder, self.secret):
+            folder.chmod(0o755)
         self.spec = {"version": 1, "id": self.id, "experiment": "exp", "cluster": "k", "platform": "k8s",
                      "project_root": "/p", "created": 1700000000, "command": list(command),
                      "package_store": "blob:a/c", "package_key": "", "package_sha256": "", "package_bytes": 0,
@@ -222,12 +229,14 @@ class Job:
 
 class Bed:
     """Network namespaces of three pods, and one for the bridge between them."""
+    NAMES = "10.77.0.254"  # of the name server, if there is one
 
     def __init__(self, size=3):
         self.size, self.mark = size, f"act{os.getpid()}"
         self.bridge = f"{self.mark}-br"
         ip("netns", "add", self.bridge)
         ip("-n", self.bridge, "link", "add", "br0", "type", "bridge")
+        ip("-n", self.bridge, "addr", "add", f"{self.NAMES}/24", "dev", "br0")
         ip("-n", self.bridge, "link", "set", "br0", "up")
         for i in range(size):
             space = self.space(i)
@@ -252,6 +261,29 @@ class Bed:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "hosts").write_text("".join(line + "\n" for line in lines))
             (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+
+    @contextlib.contextmanager
+    def cut_off(self, i):
+        """Meanwhile no packet gets to or from a pod."""
+        ip("-n", self.bridge, "link", "set", f"p{i}", "down")
+        yield
+        ip("-n", self.bridge, "link", "set", f"p{i}", "up")
+
+    @contextlib.contextmanager
+    def names_by_dns(self, path):
+        """The pods' names come from a name server, which knows those in a file."""
+        for i in range(self.size):
+            folder = pathlib.Path("/etc/netns") / self.space(i)
+            (folder / "hosts").write_text("127.0.0.1 localhost\n")
+            (folder / "resolv.conf").write_text(f"search ns.svc.cluster.local svc.cluster.local cluster.local\n"
+                                                f"nameserver {self.NAMES}\noptions ndots:5\n")
+        words = ["ip", "netns", "exec", self.bridge, "python3", HERE / "pod_dns.py", self.NAMES, path]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as server:
+            try:
+                server.stdout.readline()
+                yield
+            finally:
+                server.kill()
 
     def close(self):
         for space in (*map(self.space, range(self.size)), self.bridge):

@@ -184,7 +184,10 @@ TEST(test_names_in_hosts)
     static const struct {
         const char *name, *first;
         size_t n;
-    } rows[] = {{"localhost", "127.0.0.1", 2}, {"me-1-0", "10.1.2.3", 2}, {"me-1", NULL, 0}, {"me-9", NULL, 0},
+    } rows[] = {{"localhost", "127.0.0.1", 2},
+                {"me-1-0", "10.1.2.3", 2},
+                {"me-1", NULL, 0},
+                {"me-9", NULL, 0},
                 {"10.1.2.5", NULL, 0}};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
