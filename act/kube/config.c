@@ -153,7 +153,17 @@ static int check_server(const struct kube_found *at, const struct kube_config *c
     return 0;
 }
 
-static int check_tls(const struct kube_found *at, const struct kube_config *c, struct act_error *err)
+static bool is_proxy(const char *url)
+{
+    static const char *const schemes[] = {"http://", "https://", "socks5://"};
+
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (act_starts_with(url, schemes[i]))
+            return true;
+    return false;
+}
+
+static int check_way(const struct kube_found *at, const struct kube_config *c, struct act_error *err)
 {
     ACT_AUTOFREE char *url = act_sprintf("https://%s", c->server_name ? c->server_name : "x");
     ACT_AUTOFREE char *host = http_host(url);
@@ -161,6 +171,9 @@ static int check_tls(const struct kube_found *at, const struct kube_config *c, s
     if (c->insecure && c->ca)
         return yaml_error(yaml_get(at->map, "insecure-skip-tls-verify"), err,
                           "'insecure-skip-tls-verify' and a 'certificate-authority' cannot both be set");
+    if (c->proxy && !is_proxy(c->proxy))
+        return yaml_error(yaml_get(at->map, "proxy-url"), err,
+                          "'proxy-url' must begin with 'http://', 'https://' or 'socks5://'");
     if (c->server_name && (!host || strcasecmp(host, c->server_name) != 0))
         return yaml_error(yaml_get(at->map, "tls-server-name"), err, "'tls-server-name' must be a name");
     return 0;
@@ -206,7 +219,7 @@ static int read_cluster(const struct kube_found *at, struct kube_config *c, stru
         return rc;
     c->server = whole_server(c, server);
     rc = check_server(at, c, err);
-    return rc < 0 ? rc : check_tls(at, c, err);
+    return rc < 0 ? rc : check_way(at, c, err);
 }
 
 /* ---- the account of a pod ---- */

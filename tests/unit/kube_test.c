@@ -770,6 +770,8 @@ TEST(what_is_wrong_in_a_kubeconfig_is_said)
         {CLUSTER("ftp://a") CONTEXT USER(""), ACT_CONFIG, "'server' must be like 'https://HOST:PORT'"},
         {"clusters: [{name: c, cluster: {server: 'https://a', tls-server-name: 'a b'}}]\n" CONTEXT USER(""), ACT_CONFIG,
          "'tls-server-name' must be a name"},
+        {"clusters: [{name: c, cluster: {server: 'https://a', proxy-url: 'proxy:1'}}]\n" CONTEXT USER(""), ACT_CONFIG,
+         "'proxy-url' must begin with 'http://'"},
         {"clusters: [{name: c, cluster: {server: 'https://a', certificate-authority-data: '!'}}]\n" CONTEXT USER(""),
          ACT_CONFIG, "'certificate-authority-data' is not base64"},
         {"clusters: [{name: c, cluster: {server: 'https://a', certificate-authority-data: YWJj}}]\n" CONTEXT USER(""),
