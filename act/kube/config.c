@@ -340,6 +340,8 @@ int kube_config_read(const struct kube_options *options, struct kube_config *out
     struct act_error why;
     int rc = kube_files_read(options->kubeconfig, &files, &why);
 
+    if (rc < 0 && options->kubeconfig && options->said_by)
+        act_error_hint(&why, "it is named by %s", options->said_by);
     if (rc == 0 && is_empty(&files)) {
         bool account = !options->kubeconfig && !options->context && is_in_cluster();
         rc = account ? read_account(out, &why) : refuse_nothing(&files, &why);
