@@ -189,10 +189,8 @@ static int pem_of_file(const struct kube_found *at, const char *key, const char 
     size_t len = 0;
     int rc = act_file_read_regular(path, KUBE_MAX_FILE, out, &len, err);
 
-    if (rc < 0) {
-        act_error_prefix(err, "'%s' in '%s'", key, at->file->name);
-        return -(int)(err ? err->code : ACT_CONFIG);
-    }
+    if (rc < 0)
+        return act_error_prefix(err, "'%s' in '%s'", key, at->file->name);
     return is_pem(*out, len) ? 0
                              : act_error_set(err, ACT_CONFIG, "'%s', which is '%s' in '%s', is no PEM file", path, key,
                                              at->file->name);

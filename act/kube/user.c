@@ -121,8 +121,8 @@ static int refuse_provider(const struct kube_found *at, struct act_error *err)
     yaml_error(map, err, "'auth-provider' '%s' is not supported", name ? name : "");
     for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++)
         if (act_streq(name, providers[i].name))
-            return err ? act_error_hint(err, "%s", providers[i].remedy) : -ACT_CONFIG;
-    return err ? act_error_hint(err, "use a plugin ('exec') instead") : -ACT_CONFIG;
+            return act_error_hint(err, "%s", providers[i].remedy);
+    return act_error_hint(err, "use a plugin ('exec') instead");
 }
 
 static int read_extra(const struct kube_found *at, struct http_headers *out, struct act_error *err)
@@ -152,8 +152,8 @@ static int read_as(const struct kube_found *at, struct http_headers *out, struct
         rc = kube_text_of(at->map, "as-uid", &uid, err);
     if (rc == 0)
         rc = push_texts(at->map, "as-groups", &groups, err);
-    if (rc == 0 && !user && (uid || groups.n))
-        rc = yaml_error(at->map, err, "'as-uid' and 'as-groups' need 'as'");
+    if (rc == 0 && !user && (uid || groups.n || !yaml_is_null(yaml_get(at->map, "as-user-extra"))))
+        rc = yaml_error(at->map, err, "'as-uid', 'as-groups' and 'as-user-extra' need 'as'");
     if (rc < 0 || !user)
         return rc;
     http_header_set(out, "Impersonate-User", user);

@@ -359,8 +359,8 @@ TEST(a_stream_that_is_cut_is_known)
 
 TEST(a_stream_may_be_refused)
 {
-    const char *answers[] = {
-        "HTTP/1.1 400 Bad\r\n\r\n{\"kind\": \"Status\", \"reason\": \"BadRequest\", \"message\": \"is waiting to start\"}"};
+    const char *answers[] = {"HTTP/1.1 400 Bad\r\n\r\n{\"kind\": \"Status\", \"reason\": \"BadRequest\", \"message\": "
+                             "\"is waiting to start\"}"};
     ACT_AUTO(reader) r;
 
     serve_with_token(answers, COUNT(answers));
@@ -958,7 +958,8 @@ TEST(kubectl_reads_the_same)
         {A_HEAD,
          "{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"x\", \"contexts\": [{\"name\": \"x\", "
          "\"context\": {\"cluster\": \"c\", \"user\": \"u\"}}], \"clusters\": [{\"name\": \"c\", \"cluster\": "
-         "{\"server\": \"https://one\"}}], \"users\": [{\"name\": \"u\", \"user\": {\"as\": \"bob\", \"token\": \"t\"}}]}"},
+         "{\"server\": \"https://one\"}}], \"users\": [{\"name\": \"u\", \"user\": "
+         "{\"as\": \"bob\", \"token\": \"t\"}}]}"},
         {A_HEAD CLUSTER("https://one") CONTEXT USER(EXEC(", provideClusterInfo: true")), A_HEAD},
         {A_HEAD CLUSTER("https://one") CONTEXT USER(
              "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: kubelogin, args: [get-token], "
