@@ -23,6 +23,14 @@ void kube_files_release(struct kube_files *files)
     act_strv_release(&files->missing);
 }
 
+/* From the root: plugins and later reads begin elsewhere. New string. */
+static char *folder_of(const char *name)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(name), *here = *dir == '/' ? NULL : getcwd(NULL, 0);
+
+    return here ? act_path_join(here, dir) : act_strdup(dir);
+}
+
 static int add_file(struct kube_files *files, const char *name, bool must_exist, struct act_error *err)
 {
     struct yaml *tree = NULL;
@@ -41,8 +49,7 @@ static int add_file(struct kube_files *files, const char *name, bool must_exist,
         yaml_tree_free(tree);
         return rc;
     }
-    ACT_PUSH(files->v, files->n,
-             (struct kube_file){.name = act_strdup(name), .dir = act_path_dirname(name), .tree = tree});
+    ACT_PUSH(files->v, files->n, (struct kube_file){.name = act_strdup(name), .dir = folder_of(name), .tree = tree});
     return 0;
 }
 

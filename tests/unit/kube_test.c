@@ -702,6 +702,21 @@ TEST(a_plugin_may_answer_a_certificate)
     assert_string_equal(codec_json_str(saw, "client", ""), "bob");
 }
 
+TEST(a_plugin_is_beside_a_kubeconfig_that_is_named_from_here)
+{
+    const char *answers[] = {OK "{}"};
+
+    write_plugin(CREDENTIAL("\"token\": \"tok\""), "");
+    serve_answers(answers, COUNT(answers));
+    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(EXEC("")));
+    assert_int_equal(chdir(f.home), 0);
+    setenv("KUBECONFIG", "config", 1);
+    assert_ok(kube_open(&(struct kube_options){.http = f.http}, &f.kube, &err), err);
+    assert_int_equal(chdir("/"), 0);
+    json_decref(seen());
+    assert_contains(asked(0), "Bearer tok");
+}
+
 TEST(a_plugin_that_fails_is_quoted)
 {
     static const struct {
