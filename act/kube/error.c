@@ -83,6 +83,8 @@ static void hint(struct act_error *err, int status)
     if (status == 401)
         act_error_hint(err, "the cluster does not accept the credentials of the kubeconfig: log in again as your "
                             "provider says, and try 'kubectl get pods'");
+    else if (status == 403)
+        act_error_hint(err, "ask whoever runs the cluster for this right");
     else if (status >= 300 && status < 400)
         act_error_hint(err, "redirections are not followed: correct 'server' in the kubeconfig");
 }

@@ -60,7 +60,8 @@ static void set_plugin(struct kube *kube)
 
 static void set_tls(struct kube *kube)
 {
-    static const char hint[] = "its 'certificate-authority-data' in the kubeconfig must be that of this server";
+    static const char hint[] =
+        "'certificate-authority-data' and 'tls-server-name' of the kubeconfig must be those of this server";
     const struct kube_config *c = &kube->config;
 
     kube->login.tls = (struct http_tls){.ca = c->ca,
@@ -284,6 +285,7 @@ static void take(struct http_call *http, size_t at, const void *data, size_t len
     struct kube_try *t = http->arg;
 
     (void)at;
+    t->stream->status = http->status;
     if (!t->cancelled)
         t->stream->take(t->stream, data, len);
 }

@@ -106,7 +106,7 @@ struct kube_stream {
 
     int rc; /* 0: it came to its end; -ACT_INTERRUPTED: it was cancelled */
     struct act_error error;
-    int status;
+    int status;                 /* from the first byte on */
     struct kube_try *under_way; /* opaque; NULL: it is not */
 };
 void kube_stream_start(struct kube *kube, struct kube_stream *stream);

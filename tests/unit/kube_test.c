@@ -359,8 +359,8 @@ TEST(a_stream_that_is_cut_is_known)
 
 TEST(a_stream_may_be_refused)
 {
-    const char *answers[] = {
-        "HTTP/1.1 400 Bad\r\n\r\n{\"kind\": \"Status\", \"reason\": \"BadRequest\", \"message\": \"is waiting to start\"}"};
+    const char *answers[] = {"HTTP/1.1 400 Bad\r\n\r\n{\"kind\": \"Status\", \"reason\": \"BadRequest\", \"message\": "
+                             "\"is waiting to start\"}"};
     ACT_AUTO(reader) r;
 
     serve_with_token(answers, COUNT(answers));
@@ -495,7 +495,7 @@ TEST(only_the_authority_of_the_kubeconfig_is_trusted)
     json_decref(seen());
     use_tls(port, NAMED "certificate-authority: other.crt", AS("ann"));
     assert_fails(kube_get(f.kube, "/x", "look", &out, &err), err, ACT_DENIED, "cannot look: cannot trust cluster.test");
-    assert_contains(act_error_text(&err), "'certificate-authority-data' in the kubeconfig");
+    assert_contains(act_error_text(&err), "'certificate-authority-data' and 'tls-server-name' of the kubeconfig");
     use_tls(port, CA, AS("ann")); /* the certificate is not for 127.0.0.1 */
     assert_fails(kube_get(f.kube, "/x", "look", &out, &err), err, ACT_DENIED, "cannot trust 127.0.0.1");
     use_tls(port, "insecure-skip-tls-verify: true", AS("bob"));
@@ -514,6 +514,7 @@ TEST(a_stream_over_tls_ends_when_its_reader_wants)
     engine_run(f.engine, &r.finished);
     assert_int_equal(r.stream.rc, -ACT_INTERRUPTED);
     assert_string_equal(r.text.data, "one\n");
+    assert_int_equal(r.stream.status, 200);
 }
 
 TEST(a_proxy_is_the_one_of_the_kubeconfig)
@@ -701,6 +702,21 @@ TEST(a_plugin_may_answer_a_certificate)
     assert_string_equal(codec_json_str(saw, "client", ""), "bob");
 }
 
+TEST(a_plugin_is_beside_a_kubeconfig_that_is_named_from_here)
+{
+    const char *answers[] = {OK "{}"};
+
+    write_plugin(CREDENTIAL("\"token\": \"tok\""), "");
+    serve_answers(answers, COUNT(answers));
+    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(EXEC("")));
+    assert_int_equal(chdir(f.home), 0);
+    setenv("KUBECONFIG", "config", 1);
+    assert_ok(kube_open(&(struct kube_options){.http = f.http}, &f.kube, &err), err);
+    assert_int_equal(chdir("/"), 0);
+    json_decref(seen());
+    assert_contains(asked(0), "Bearer tok");
+}
+
 TEST(a_plugin_that_fails_is_quoted)
 {
     static const struct {
@@ -770,6 +786,8 @@ TEST(what_is_wrong_in_a_kubeconfig_is_said)
         {CLUSTER("ftp://a") CONTEXT USER(""), ACT_CONFIG, "'server' must be like 'https://HOST:PORT'"},
         {"clusters: [{name: c, cluster: {server: 'https://a', tls-server-name: 'a b'}}]\n" CONTEXT USER(""), ACT_CONFIG,
          "'tls-server-name' must be a name"},
+        {"clusters: [{name: c, cluster: {server: 'https://a', proxy-url: 'proxy:1'}}]\n" CONTEXT USER(""), ACT_CONFIG,
+         "'proxy-url' must begin with 'http://'"},
         {"clusters: [{name: c, cluster: {server: 'https://a', certificate-authority-data: '!'}}]\n" CONTEXT USER(""),
          ACT_CONFIG, "'certificate-authority-data' is not base64"},
         {"clusters: [{name: c, cluster: {server: 'https://a', certificate-authority-data: YWJj}}]\n" CONTEXT USER(""),
@@ -955,7 +973,8 @@ TEST(kubectl_reads_the_same)
         {A_HEAD,
          "{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"x\", \"contexts\": [{\"name\": \"x\", "
          "\"context\": {\"cluster\": \"c\", \"user\": \"u\"}}], \"clusters\": [{\"name\": \"c\", \"cluster\": "
-         "{\"server\": \"https://one\"}}], \"users\": [{\"name\": \"u\", \"user\": {\"as\": \"bob\", \"token\": \"t\"}}]}"},
+         "{\"server\": \"https://one\"}}], \"users\": [{\"name\": \"u\", \"user\": "
+         "{\"as\": \"bob\", \"token\": \"t\"}}]}"},
         {A_HEAD CLUSTER("https://one") CONTEXT USER(EXEC(", provideClusterInfo: true")), A_HEAD},
         {A_HEAD CLUSTER("https://one") CONTEXT USER(
              "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: kubelogin, args: [get-token], "
@@ -975,6 +994,56 @@ TEST(kubectl_reads_the_same)
         write_file("a/sub/ca.pem", PEM, 0600);
         write_file("b/sub/ca.pem", PEM "another\n", 0600);
         compare_with_kubectl();
+    }
+}
+
+/* What the call of this number told the plugin of the cluster. New reference. */
+static json_t *told(size_t number)
+{
+    size_t n = 0;
+    ACT_AUTOFREE char *noted = calls(&n);
+    char *line = noted;
+    CODEC_AUTOJSON json_t *info = NULL;
+
+    assert_true(n > number);
+    for (size_t i = 0; i < number; i++)
+        line = strchr(line, '\n') + 1;
+    const char *start = strchr(line, '{');
+    assert_ok(codec_json_parse(start, strcspn(start, "\n"), "info", &info, &err), err);
+    return json_incref(json_object_get(json_object_get(info, "spec"), "cluster"));
+}
+
+TEST(kubectl_tells_a_plugin_the_same)
+{
+    static const char exec[] = "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./plugin, "
+                               "provideClusterInfo: true}";
+    static const char *const clusters[] = {
+        NAMED CA
+        ", extensions: [{name: client.authentication.k8s.io/exec, extension: {a: [1, 'x', true], b: {c: null}}}]",
+        "insecure-skip-tls-verify: true"};
+    ACT_AUTOFREE char *kubectl = proc_find_in_path("kubectl");
+    char *argv[] = {(char[]){"kubectl"}, (char[]){"--kubeconfig"}, f.file, (char[]){"get"},
+                    (char[]){"--raw"},   (char[]){"/x"},           NULL};
+
+    if (!kubectl)
+        skip();
+    int port = start_peer();
+    write_plugin("{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1beta1\", "
+                 "\"status\": {\"token\": \"tok\"}}",
+                 "");
+    for (size_t i = 0; i < COUNT(clusters); i++) {
+        ACT_AUTOFREE char *said = NULL;
+        int status = 0;
+        use_tls(port, clusters[i], exec);
+        json_decref(seen());
+        assert_ok(proc_run(argv, 60, 1 << 20, &said, &status, &err), err);
+        assert_int_equal(status, 0);
+        assert_contains(said, "Bearer tok");
+        CODEC_AUTOJSON json_t *ours = told(2 * i);
+        CODEC_AUTOJSON json_t *theirs = told(2 * i + 1);
+        ACT_AUTOFREE char *ours_text = codec_json_line(ours), *theirs_text = codec_json_line(theirs);
+        if (!json_equal(ours, theirs))
+            fail_msg("ours is %s, kubectl's is %s", ours_text, theirs_text);
     }
 }
 
