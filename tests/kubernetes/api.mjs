@@ -64,6 +64,7 @@ export class Api {
 
     /** A body of ours that is not valid is a violation. */
     async judged(call) {
+        await this.contract;
         try {
             return await this[call.verb](call);
         } catch (error) {

@@ -13,7 +13,8 @@ const KUBECTL = process.env.KUBECTL ?? "kubectl"; // another version of it
 /** Its minor version, or nothing. */
 function findKubectl() {
     try {
-        const text = execFileSync(KUBECTL, ["version", "--client", "-o", "json"], { stdio: ["ignore", "pipe", "ignore"] });
+        const text = execFileSync(KUBECTL, ["version", "--client", "-o", "json"],
+            { stdio: ["ignore", "pipe", "ignore"] });
         return Number.parseInt(JSON.parse(text).clientVersion.minor, 10);
     } catch {
         return undefined;

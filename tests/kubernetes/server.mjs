@@ -45,8 +45,9 @@ export class Double {
     async start() {
         const { world } = this;
         const { folder, user, serverNames, token, namespace, http2 } = world.settings;
+        this.api.contract = loadContract();
         const [certificates] = await Promise.all([makeCertificates(`${folder}/pki`, { user, names: serverNames }),
-            this.kubelet.start(), loadContract()]);
+            this.kubelet.start()]);
         const secure = { cert: certificates["server.crt"], key: certificates["server.key"], ca: certificates["ca.crt"],
             requestCert: true, rejectUnauthorized: false };
         this.secure = await this.listen(http2 ? createSecureServer({ ...secure, allowHTTP1: true })
