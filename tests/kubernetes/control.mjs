@@ -69,9 +69,10 @@ const ACTIONS = {
     able: ({ kubelet: { reason } }) => ({ reason: reason ?? null }),
     look: ({ world: { requests, violations } }) => ({ requests, violations }),
     forget: ({ world }) => void Object.assign(world, { requests: [], violations: [] }),
-    settings({ world }, { clock, ...settings }) {
+    settings({ world, kueue }, { clock, ...settings }) {
         Object.assign(world.settings, settings);
         world.offset = clock ?? world.offset;
+        kueue.look(world.store.list(JOB));
     },
     faults: ({ world }, faults) => void Object.assign(world, { faults }),
     away: (double) => double.goAway(),

@@ -103,7 +103,7 @@ function render(entries, timestamps) {
     return Buffer.concat(parts);
 }
 
-const flag = (query, name) => ["true", "1"].includes(query.get(name));
+export const flag = (query, name) => ["true", "1"].includes(query.get(name));
 
 /** What a request for a log asks for, or a refusal. */
 export function logOptions(query, type) {

@@ -15,8 +15,9 @@ const ONE = { completions: 1, parallelism: 1 };
 let bed;
 
 before(async () => {
-    bed = await Bed.start({ backoffMs: 1, retryMs: 20, images: { "bad/pull:1": "ErrImagePull", "bad name":
-        "InvalidImageName", "no/shell:1": "StartError", "other/arch:1": "exec format" } });
+    bed = await Bed.start({ backoffMs: 1, retryMs: 20, images: { "bad/pull:1": "ErrImagePull",
+        "bad name": "InvalidImageName", "private.example.com/a:1": "login", "no/shell:1": "StartError",
+        "other/arch:1": "exec format" } });
 });
 after(() => bed.stop());
 beforeEach(() => bed.tell("reset"));
@@ -174,6 +175,13 @@ test("Images that do not work", async () => {
     assert.match(message, /exec: "\/bin\/sh": stat \/bin\/sh: no such file or directory/);
     assert.equal((await state("arch", "other/arch:1", "Error")).terminated.exitCode, 255);
     assert.equal(await logOf("arch"), "exec /bin/sh: exec format error\n");
+    const auths = { "private.example.com": { auth: Buffer.from("user:password").toString("base64") } };
+    await bed.make(JOBS, job("login", "true", { ...ONE, container: { image: "private.example.com/a:1" },
+        pod: { imagePullSecrets: [{ name: "registry" }] } }));
+    await podOf("login", (pod) => stateOf(pod).waiting?.reason === "ImagePullBackOff");
+    await bed.make(SECRETS, secret("registry", { ".dockerconfigjson": JSON.stringify({ auths }) },
+        { type: "kubernetes.io/dockerconfigjson" }));
+    await bed.untilEnded("login");
     await bed.make(JOBS, job("config", "true", { ...ONE, container: { env: [{ name: "A", valueFrom: { secretKeyRef:
         { name: "none", key: "k" } } }] } }));
     const waiting = await podOf("config", (pod) => stateOf(pod).waiting?.reason === "CreateContainerConfigError");
