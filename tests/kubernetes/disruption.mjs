@@ -74,8 +74,16 @@ export function removeNode(double, node) {
 /** The node is on again: what ran there has ended. */
 export function returnNode({ world }, node) {
     setReady(world, node, { status: "True", reason: "KubeletReady", message: "kubelet is posting ready status" }, []);
-    for (const pod of podsOn(world, node).filter((one) => one.metadata.deletionTimestamp)) {
-        const failed = world.store.change(POD, pod, (next) => { next.status.phase = "Failed"; });
-        world.store.remove(POD, failed);
+    const terminated = { exitCode: 137, reason: "ContainerStatusUnknown",
+        message: "The container could not be located when the pod was terminated", startedAt: null, finishedAt: null };
+    for (const pod of podsOn(world, node).filter((one) => !isFinished(one))) {
+        const failed = world.store.change(POD, pod, ({ status }) => {
+            status.phase = "Failed";
+            status.containerStatuses = status.containerStatuses?.map((one) => ({ ...one, ready: false,
+                started: false, state: { terminated } }));
+        });
+        if (pod.metadata.deletionTimestamp) {
+            world.store.remove(POD, failed);
+        }
     }
 }

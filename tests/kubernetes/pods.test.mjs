@@ -243,6 +243,26 @@ test("A node that is lost takes its pods with it, and they are replaced when it 
     assert.equal((await bed.get(`${JOBS}/n`)).body.status.failed, undefined);
 });
 
+test("A node that comes back before its pods were asked to go has lost them", async () => {
+    await bed.make(JOBS, job("n", "sleep 1000", { ...ONE, podFailurePolicy: { rules: [{ action: "FailJob",
+        onExitCodes: { containerName: "main", operator: "NotIn", values: [121] } }] } }));
+    const { metadata: { name }, spec: { nodeName } } = await podOf("n", running);
+    await bed.tell("node", { name: nodeName, do: "lose", evict: false });
+    assert.ok(running(await podOf("n")));
+    await bed.tell("node", { name: nodeName, do: "back" });
+    const { message } = conditionOf(await bed.untilEnded("n"), "Failed");
+    assert.match(message, new RegExp(`^Container main for pod default/${name} failed with exit code 137`));
+});
+
+test("A container starts again in its pod, which keeps the log of the one before", async () => {
+    await bed.make(JOBS, job("again", "if [ -e /e/was ]; then echo second; else touch /e/was; echo first; exit 1; fi",
+        { ...ONE, backoffLimit: 6, pod: { restartPolicy: "OnFailure", volumes: [{ name: "e", emptyDir: {} }] },
+            container: { volumeMounts: [{ name: "e", mountPath: "/e" }] } }));
+    assert.ok(conditionOf(await bed.untilEnded("again"), "Complete"));
+    assert.equal((await podOf("again")).status.containerStatuses[0].restartCount, 1);
+    assert.deepEqual([await logOf("again"), await logOf("again", "?previous=true")], ["second\n", "first\n"]);
+});
+
 test("Deleting the Job ends its processes, and nothing is left", async () => {
     await bed.make(JOBS, job("j", "sleep 1000 & sleep 1000"));
     await bed.until(`${JOBS}/j`, ({ status }) => status.ready === 2);
