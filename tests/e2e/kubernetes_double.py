@@ -168,7 +168,7 @@ class Kubernetes:
 
     def cluster(self, name="k8s", **extra):
         """A cluster file; extra is merged into its top level, its own parts are merged into what is there."""
-        merged = {"platform": "k8s", "gpu_per_node": 0,
+        merged = {"platform": "k8s", "gpu_per_node": 2,
                   "k8s": {"kubeconfig": self.kubeconfig, "namespace": "default", "image": IMAGE}}
         for key, value in extra.items():
             merged[key] = {**merged[key], **value} if isinstance(merged.get(key), dict) else value

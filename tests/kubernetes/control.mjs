@@ -20,7 +20,7 @@
 //   log       {namespace, name, container, text or size, end}   adds to a pod's log
 //   written   {namespace, name, container}   everything that was ever written to a log, whatever was rotated
 import { JOB, NODE, POD, byKind } from "./kinds.mjs";
-import { disrupt, loseNode, removeNode, returnNode } from "./disruption.mjs";
+import { disrupt, evict, loseNode, removeNode, returnNode } from "./disruption.mjs";
 import { applyPatch, MERGE } from "./patch.mjs";
 import { execCredential } from "./pki.mjs";
 import { writeFileSync } from "node:fs";
@@ -52,7 +52,7 @@ const runningIn = ({ kubelet }, pod, container) => kubelet.runners.get(pod.metad
 
 const PODS = {
     preempt: ({ world }, pod) => disrupt(world, pod, "PreemptionByScheduler"),
-    evict: ({ world }, pod, { message }) => disrupt(world, pod, "TerminationByKubelet", message),
+    evict: (double, pod, { message }) => evict(double, pod, message),
     oom(double, pod, { container }) {
         const running = runningIn(double, pod, container);
         running.oom = true;

@@ -7,8 +7,6 @@ const WHY = {
     PreemptionByScheduler: { source: "default-scheduler", event: "Preempted",
         message: "default-scheduler: preempting to accommodate a higher priority pod" },
     EvictionByEvictionAPI: { source: "eviction-api", message: "Eviction API: evicting" },
-    TerminationByKubelet: { source: "kubelet", event: "Evicted", phase: "Evicted",
-        message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi." },
     DeletionByTaintManager: { source: "taint-eviction-controller", event: "TaintManagerEviction",
         message: "Taint manager: deleting due to NoExecute taint" },
     DeletionByPodGC: { source: "pod-garbage-collector", message: "PodGC: node no longer exists" },
@@ -16,20 +14,29 @@ const WHY = {
 
 /** Says on a pod that it is disrupted, and deletes it as that kind of disruption does. */
 export function disrupt(world, pod, reason, message = WHY[reason].message) {
-    const { source, event, phase } = WHY[reason];
+    const { source, event } = WHY[reason];
     if (isFinished(pod)) {
         return;
     }
-    const marked = world.store.change(POD, pod, (next) => {
-        setCondition(world, next, { type: "DisruptionTarget", status: "True", reason, message });
-        if (phase) {
-            Object.assign(next.status, { reason: phase, message });
-        }
-    });
+    const marked = world.store.change(POD, pod, (next) => setCondition(world, next,
+        { type: "DisruptionTarget", status: "True", reason, message }));
     if (event) {
-        world.event(reason === "TerminationByKubelet" ? "Warning" : "Normal", marked, event, message, source);
+        world.event("Normal", marked, event, message, source);
     }
     world.store.delete(POD, marked);
+}
+
+/** The kubelet needs what a pod uses: the pod has failed, and stays to say so. */
+export function evict({ world, kubelet }, pod, message = "The node was low on resource: memory. Threshold quantity: "
+    + "100Mi, available: 50Mi.") {
+    const runner = kubelet.runners.get(pod.metadata.uid);
+    const marked = world.store.change(POD, pod, (next) => {
+        setCondition(world, next, { type: "DisruptionTarget", status: "True", reason: "TerminationByKubelet",
+            message });
+        Object.assign(next.status, { reason: "Evicted", message, ...(!runner && { phase: "Failed" }) });
+    });
+    world.event("Warning", marked, "Evicted", message, "kubelet");
+    runner?.evict();
 }
 
 const podsOn = ({ store }, node) => store.list(POD).filter((pod) => pod.spec.nodeName === node.metadata.name);

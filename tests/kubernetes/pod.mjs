@@ -41,7 +41,7 @@ export class PodRunner {
         } finally {
             await this.sandbox?.release();
             this.isOver = true;
-            if (this.isEnding && !this.isLost) {
+            if (this.isEnding && !this.isLost && !this.isKept) {
                 this.world.store.remove(POD, this.pod);
             }
         }
@@ -269,6 +269,12 @@ export class PodRunner {
         }
     }
 
+    /** Its node needs what it uses: it has failed, whatever it says, and stays to be looked at. */
+    evict() {
+        this.isKept = true;
+        this.terminate(0);
+    }
+
     /** At once, whatever the API says: the machine is off. */
     async kill() {
         this.isEnding = true;
@@ -285,7 +291,7 @@ export class PodRunner {
             return;
         }
         this.change((next) => {
-            next.status.phase = phase;
+            next.status.phase = this.isKept ? "Failed" : phase;
             ["Ready", "ContainersReady"].forEach((type) => setCondition(this.world, next, { type, status: "False",
                 reason: phase === "Succeeded" ? "PodCompleted" : "PodFailed" }));
         });

@@ -254,6 +254,18 @@ test("A node that comes back before its pods were asked to go has lost them", as
     assert.match(message, new RegExp(`^Container main for pod default/${name} failed with exit code 137`));
 });
 
+test("A pod that its node evicts has failed, and is replaced", async () => {
+    await bed.make(JOBS, job("e", "sleep 1000", { ...ONE, podFailurePolicy: { rules: [{ action: "Ignore",
+        onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }] } }));
+    const { metadata: { name } } = await podOf("e", running);
+    await bed.tell("pod", { name, do: "evict" });
+    const { status } = await bed.until(`${PODS}/${name}`, (pod) => pod.status.phase === "Failed");
+    assert.equal(status.reason, "Evicted");
+    await bed.until(PODS, ({ items }) => items.some((pod) => running(pod) && pod.metadata.name !== name));
+    await bed.delete(`${PODS}/${name}`);
+    await bed.until(PODS, ({ items }) => items.length === 1);
+});
+
 test("A container starts again in its pod, which keeps the log of the one before", async () => {
     await bed.make(JOBS, job("again", "if [ -e /e/was ]; then echo second; else touch /e/was; echo first; exit 1; fi",
         { ...ONE, backoffLimit: 6, pod: { restartPolicy: "OnFailure", volumes: [{ name: "e", emptyDir: {} }] },
@@ -264,11 +276,11 @@ test("A container starts again in its pod, which keeps the log of the one before
 });
 
 test("Deleting the Job ends its processes, and nothing is left", async () => {
-    await bed.make(JOBS, job("j", "sleep 1000 & sleep 1000"));
+    await bed.make(JOBS, job("j", "sleep 1000 & sleep 1000", { pod: { terminationGracePeriodSeconds: 1 } }));
     await bed.until(`${JOBS}/j`, ({ status }) => status.ready === 2);
     const pids = await Promise.all((await bed.podsOf("j")).map(async ({ metadata: { name } }) =>
         (await bed.tell("pod", { name, do: "pid" })).pid));
-    await bed.delete(`${JOBS}/j?propagationPolicy=Foreground`, { gracePeriodSeconds: 0 });
+    await bed.delete(`${JOBS}/j?propagationPolicy=Foreground`, {});
     await bed.until(JOBS, ({ items }) => items.length === 0);
     assert.ok(pids.every((pid) => !existsSync(`/proc/${pid}`)));
     await bed.tell("reset");

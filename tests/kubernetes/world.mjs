@@ -15,7 +15,7 @@ const DEFAULTS = {
     kueueMessage: "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor "
         + "default-flavor, 4 more needed",
     contract: true, // bodies that the official client would not send are refused and kept as violations
-    nodes: { "gpu-0": {}, "gpu-1": {} }, // name: {cpu, memory, gpus, pods, labels, taints}
+    nodes: { "gpu-0": { gpus: 4 }, "gpu-1": { gpus: 4 } }, // name: {cpu, memory, gpus, pods, labels, taints}
     gpuResource: "nvidia.com/gpu",
     // image: "ErrImagePull" | "InvalidImageName" | "StartError" (no shell) | "exec format" (another architecture) |
     // "login" (only with a pull secret for its registry); others are ok
