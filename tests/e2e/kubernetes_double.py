@@ -83,6 +83,26 @@ class Kubernetes:
     def objects(self, kind, namespace="default"):
         return self.tell("objects", kind=kind, namespace=namespace)
 
+    def clock(self, seconds):
+        """The server's clock is that much ahead."""
+        self.tell("settings", clock=int(seconds * 1000))
+
+    def away(self):
+        """Nobody listens at its addresses until back()."""
+        self.tell("away")
+
+    def back(self):
+        self.tell("back")
+
+    def new_token(self, token, until=None):
+        """From now on only this token is good; the exec plugin gives it, with an end (RFC 3339) where one is given."""
+        self.tell("tokens", revoke=True, add={token: {}}, credential={"token": token, "expirationTimestamp": until})
+
+    def plugin_runs(self):
+        """How often the exec plugin was run."""
+        runs = self.folder / "credential.runs"
+        return len(runs.read_text().splitlines()) if runs.exists() else 0
+
     def requests(self):
         """What was asked over https since the beginning or forget()."""
         return [r for r in self.tell("look")["requests"] if r["server"] == "secure"]

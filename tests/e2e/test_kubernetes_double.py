@@ -1,8 +1,11 @@
 """The double of Kubernetes as the fixture gives it."""
+import pathlib
 import subprocess
+import time
 
 import pytest
 
+import kubernetes_double
 from kubernetes_double import IMAGE
 
 
@@ -29,6 +32,13 @@ def cluster(kubernetes_api):
     if reason:
         pytest.skip(f"no pods here: {reason}")
     return kubernetes_api
+
+
+def alive(pids):
+    """Those of some processes that run: one that nobody waited for does not."""
+    states = subprocess.run(["ps", "-o", "pid=,stat=", "-p", ",".join(map(str, pids))], stdout=subprocess.PIPE,
+                            text=True).stdout.splitlines()
+    return [line for line in states if line.split()[1][0] != "Z"]
 
 
 LISTEN = "import socket; s = socket.create_server(('', 6427)); c, _ = s.accept(); print(c.recv(99).decode())"
@@ -64,7 +74,32 @@ def test_nothing_is_left_behind(cluster):
     assert all(pids)
     cluster.tell("reset")
     assert cluster.objects("Job") == [] and not (cluster.folder / "pods").exists()
-    running = subprocess.run(["ps", "-o", "pid=", "-p", ",".join(map(str, pids))], stdout=subprocess.PIPE, text=True)
-    assert running.stdout.split() == []
+    assert alive(pids) == []
     with open("/proc/self/mounts") as mounts:
         assert str(cluster.folder) not in mounts.read()
+
+
+def test_pods_end_with_a_double_that_is_killed(cluster, scratch):
+    other = kubernetes_double.Kubernetes(scratch)
+    try:
+        other.create(job("long", "sleep 1000 & sleep 1000"))
+        other.until("Job", "long", lambda found: found["status"].get("ready") == 2)
+        pids = [other.pod(pod["metadata"]["name"], "pid")["pid"] for pod in other.pods_of("long")]
+        children = pathlib.Path(f"/proc/{other.process.pid}/task/{other.process.pid}/children").read_text().split()
+        assert len(children) == 5  # the bridge, two pods, two containers
+        other.process.kill()
+        end = time.monotonic() + 20
+        while alive([*pids, *children]):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    finally:
+        other.stop()
+
+
+def test_a_wrong_body_fails_the_test(kubernetes_api):
+    body = job("wrong", "true")
+    del body["spec"]["template"]["spec"]["restartPolicy"]
+    assert kubernetes_api.call("POST", "/apis/batch/v1/namespaces/default/jobs", body)[0] == 422
+    with pytest.raises(AssertionError, match="restartPolicy: Required value"):
+        kubernetes_api.check()
+    assert len(kubernetes_api.violations()) == 1

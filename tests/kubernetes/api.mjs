@@ -64,8 +64,9 @@ export class Api {
 
     /** A body of ours that is not valid is a violation. */
     async judged(call) {
+        await this.contract;
         try {
-            return await this[call.verb](call);
+            return await this[call.subresource === "exec" ? "get" : call.verb](call);
         } catch (error) {
             const isOurs = this.world.settings.contract && call.type.checked;
             if (isOurs && error instanceof Refusal && (error.code === 422 || error.isViolation)) {
@@ -76,9 +77,12 @@ export class Api {
     }
 
     verbOf({ method, url }, { type, name, subresource, namespace }) {
+        if (method === "POST" && subresource === "exec" && type === POD) {
+            return "create"; // SPDY begins so
+        }
         const verb = VERBS[method]?.[name ? "one" : "collection"];
         const isKnown = !subresource || (subresource === "status" && type.status && verb !== "delete")
-            || (subresource === "log" && type === POD && verb === "get");
+            || (["log", "exec"].includes(subresource) && type === POD && verb === "get");
         if (!isKnown) {
             throw pageNotFound();
         }
@@ -149,6 +153,9 @@ export class Api {
         const object = this.store.get(type, namespace, name);
         if (subresource === "log") {
             return this.kubelet.log(object, call.query);
+        }
+        if (subresource === "exec") {
+            return { status: 101, exec: this.kubelet.exec(object, call.query) };
         }
         return { status: 200, body: asked(headers.accept).one(type, object, this.world) };
     }

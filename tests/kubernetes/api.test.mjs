@@ -189,6 +189,15 @@ test("What is owned goes with its owner, in each of the three ways", async () =>
     assert.deepEqual(names((await bed.delete(`${SECRETS}?labelSelector=!x`)).body), ["o"]);
 });
 
+test("Who has a finalizer goes when it is taken away", async () => {
+    await bed.make(MAPS, { ...map("m"), metadata: { name: "m", finalizers: ["example.com/hold"] } });
+    assert.ok((await bed.delete(`${MAPS}/m`)).body.metadata.deletionTimestamp);
+    assert.equal((await bed.post(MAPS, map("m"))).body.message,
+        'object is being deleted: configmaps "m" already exists');
+    await bed.patch(`${MAPS}/m`, { metadata: { finalizers: null } });
+    assert.equal((await bed.get(`${MAPS}/m`)).status, 404);
+});
+
 test("Metadata alone, and tables", async () => {
     await bed.make(JOBS, job("j", "true", { suspend: true }));
     const partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json";

@@ -158,6 +158,7 @@ export class Container {
     /** Starts it, and waits until its command runs; ended is a promise of {exitCode, reason, message}. */
     start(env) {
         const { folder, container } = this;
+        this.env = env;
         ["root", "upper", "work"].forEach((name) => mkdirSync(join(folder, name), { recursive: true }));
         writeFileSync(this.message, "");
         const script = join(folder, "start");

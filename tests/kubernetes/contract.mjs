@@ -2,16 +2,31 @@
 // kubernetes-models what is required. The server itself drops what it does not know without a word.
 import { cause } from "./status.mjs";
 
-const MODELS = new URL("../node_modules/@kubernetes/client-node/dist/gen/models/ObjectSerializer.js", import.meta.url);
+const MODELS = new URL("../node_modules/@kubernetes/client-node/dist/gen/models/", import.meta.url);
 const SCHEMAS = { Job: "kubernetes-models/batch/v1/Job", Pod: "kubernetes-models/v1/Pod",
     Secret: "kubernetes-models/v1/Secret", Service: "kubernetes-models/v1/Service",
     ConfigMap: "kubernetes-models/v1/ConfigMap" };
 
-let models, schemas;
+const LIST = /^Array<(.+)>$/, MAP = /^\{ \[key: string\]: (.+); \}$/;
 
-/** To be done once before the first check: it takes half a second. */
+const models = {};
+let schemas;
+
+// A model, and those of its members.
+async function loadModel(type) {
+    const inner = (LIST.exec(type) ?? MAP.exec(type))?.[1];
+    if (inner) {
+        await loadModel(inner);
+    } else if (!PLAIN[type] && !(type in models)) {
+        models[type] = undefined; // on its way
+        models[type] = (await import(new URL(`${type}.js`, MODELS)))[type];
+        await Promise.all(models[type].getAttributeTypeMap().map((member) => loadModel(member.type)));
+    }
+}
+
+/** To be done once before the first check: it takes some tenths of a second. */
 export async function loadContract() {
-    models = await import(MODELS);
+    await Promise.all(["V1Job", "V1Pod", "V1Secret", "V1Service", "V1ConfigMap"].map(loadModel));
     schemas = Object.fromEntries(await Promise.all(Object.entries(SCHEMAS).map(
         async ([kind, path]) => [kind, (await import(path))[kind]])));
 }
@@ -33,7 +48,7 @@ const PLAIN = {
 
 /** Unknown fields and wrong types. null stands for nothing, as everywhere in this API. */
 function* walk(value, type, format, where) {
-    const list = /^Array<(.+)>$/.exec(type)?.[1], map = /^\{ \[key: string\]: (.+); \}$/.exec(type)?.[1];
+    const list = LIST.exec(type)?.[1], map = MAP.exec(type)?.[1];
     if (value === null || value === undefined) {
         return;
     }

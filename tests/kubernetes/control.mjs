@@ -12,15 +12,15 @@
 //   compact                  forgets the history of changes: who continues a watch or a list is told 410
 //   cut                      ends all watches and logs that are followed
 //   objects   {kind, namespace}   the objects of a kind
-//   create, patch, delete    {kind, namespace, name, object | patch | options}: what somebody else does; a Job or
-//                            pod with a status is as if it had come to that by itself
+//   create    {kind, object or objects}   what somebody else makes; a Job or pod with a status has come to that
+//   patch, delete   {kind, namespace, name, patch or options}   what somebody else does
 //   node      {name, do, ...}     lose (evict: whether its pods are asked to go), back, remove, cordon, uncordon,
 //                                 drain, add (with what world.mjs has of nodes)
 //   pod       {namespace, name, do, ...}   preempt, evict, oom, kill (signal), pid: of its first process
 //   log       {namespace, name, container, text or size, end}   adds to a pod's log
 //   written   {namespace, name, container}   everything that was ever written to a log, whatever was rotated
 import { JOB, NODE, POD, byKind } from "./kinds.mjs";
-import { disrupt, loseNode, removeNode, returnNode } from "./disruption.mjs";
+import { disrupt, evict, loseNode, removeNode, returnNode } from "./disruption.mjs";
 import { applyPatch, MERGE } from "./patch.mjs";
 import { execCredential } from "./pki.mjs";
 import { writeFileSync } from "node:fs";
@@ -52,7 +52,7 @@ const runningIn = ({ kubelet }, pod, container) => kubelet.runners.get(pod.metad
 
 const PODS = {
     preempt: ({ world }, pod) => disrupt(world, pod, "PreemptionByScheduler"),
-    evict: ({ world }, pod, { message }) => disrupt(world, pod, "TerminationByKubelet", message),
+    evict: (double, pod, { message }) => evict(double, pod, message),
     oom(double, pod, { container }) {
         const running = runningIn(double, pod, container);
         running.oom = true;
@@ -69,9 +69,10 @@ const ACTIONS = {
     able: ({ kubelet: { reason } }) => ({ reason: reason ?? null }),
     look: ({ world: { requests, violations } }) => ({ requests, violations }),
     forget: ({ world }) => void Object.assign(world, { requests: [], violations: [] }),
-    settings({ world }, { clock, ...settings }) {
+    settings({ world, kueue }, { clock, ...settings }) {
         Object.assign(world.settings, settings);
         world.offset = clock ?? world.offset;
+        kueue.look(world.store.list(JOB));
     },
     faults: ({ world }, faults) => void Object.assign(world, { faults }),
     away: (double) => double.goAway(),
@@ -90,14 +91,7 @@ const ACTIONS = {
     compact: ({ world }) => world.store.compact(),
     cut: ({ world }) => world.endWatches(),
     objects: ({ world: { store } }, { kind, namespace }) => store.list(byKind(kind), namespace),
-    create({ world, api }, { kind, object }) {
-        const type = byKind(kind);
-        if (type !== JOB && type !== POD) {
-            return world.store.create(type, object);
-        }
-        const made = api.make(type, object);
-        return object.status ? world.store.change(type, made, (next) => { next.status = object.status; }) : made;
-    },
+    create: (double, { kind, object, objects = [object] }) => objects.map((one) => createOne(double, kind, one)),
     patch({ world: { store } }, { kind, namespace = "default", name, patch }) {
         const type = byKind(kind);
         const object = store.get(type, type.cluster ? undefined : namespace, name);
@@ -131,6 +125,15 @@ const ACTIONS = {
             pieces: current.pieces.length };
     },
 };
+
+function createOne({ world, api }, kind, object) {
+    const type = byKind(kind);
+    if (type !== JOB && type !== POD) {
+        return world.store.create(type, object);
+    }
+    const made = api.make(type, object);
+    return object.status ? world.store.change(type, made, (next) => { next.status = object.status; }) : made;
+}
 
 // Lines that differ, so that a piece at a wrong place is seen.
 function filler(size) {

@@ -7,8 +7,6 @@ const WHY = {
     PreemptionByScheduler: { source: "default-scheduler", event: "Preempted",
         message: "default-scheduler: preempting to accommodate a higher priority pod" },
     EvictionByEvictionAPI: { source: "eviction-api", message: "Eviction API: evicting" },
-    TerminationByKubelet: { source: "kubelet", event: "Evicted", phase: "Evicted",
-        message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi." },
     DeletionByTaintManager: { source: "taint-eviction-controller", event: "TaintManagerEviction",
         message: "Taint manager: deleting due to NoExecute taint" },
     DeletionByPodGC: { source: "pod-garbage-collector", message: "PodGC: node no longer exists" },
@@ -16,20 +14,29 @@ const WHY = {
 
 /** Says on a pod that it is disrupted, and deletes it as that kind of disruption does. */
 export function disrupt(world, pod, reason, message = WHY[reason].message) {
-    const { source, event, phase } = WHY[reason];
+    const { source, event } = WHY[reason];
     if (isFinished(pod)) {
         return;
     }
-    const marked = world.store.change(POD, pod, (next) => {
-        setCondition(world, next, { type: "DisruptionTarget", status: "True", reason, message });
-        if (phase) {
-            Object.assign(next.status, { reason: phase, message });
-        }
-    });
+    const marked = world.store.change(POD, pod, (next) => setCondition(world, next,
+        { type: "DisruptionTarget", status: "True", reason, message }));
     if (event) {
-        world.event(reason === "TerminationByKubelet" ? "Warning" : "Normal", marked, event, message, source);
+        world.event("Normal", marked, event, message, source);
     }
     world.store.delete(POD, marked);
+}
+
+/** The kubelet needs what a pod uses: the pod has failed, and stays to say so. */
+export function evict({ world, kubelet }, pod, message = "The node was low on resource: memory. Threshold quantity: "
+    + "100Mi, available: 50Mi.") {
+    const runner = kubelet.runners.get(pod.metadata.uid);
+    const marked = world.store.change(POD, pod, (next) => {
+        setCondition(world, next, { type: "DisruptionTarget", status: "True", reason: "TerminationByKubelet",
+            message });
+        Object.assign(next.status, { reason: "Evicted", message, ...(!runner && { phase: "Failed" }) });
+    });
+    world.event("Warning", marked, "Evicted", message, "kubelet");
+    runner?.evict();
 }
 
 const podsOn = ({ store }, node) => store.list(POD).filter((pod) => pod.spec.nodeName === node.metadata.name);
@@ -74,8 +81,16 @@ export function removeNode(double, node) {
 /** The node is on again: what ran there has ended. */
 export function returnNode({ world }, node) {
     setReady(world, node, { status: "True", reason: "KubeletReady", message: "kubelet is posting ready status" }, []);
-    for (const pod of podsOn(world, node).filter((one) => one.metadata.deletionTimestamp)) {
-        const failed = world.store.change(POD, pod, (next) => { next.status.phase = "Failed"; });
-        world.store.remove(POD, failed);
+    const terminated = { exitCode: 137, reason: "ContainerStatusUnknown",
+        message: "The container could not be located when the pod was terminated", startedAt: null, finishedAt: null };
+    for (const pod of podsOn(world, node).filter((one) => !isFinished(one))) {
+        const failed = world.store.change(POD, pod, ({ status }) => {
+            status.phase = "Failed";
+            status.containerStatuses = status.containerStatuses?.map((one) => ({ ...one, ready: false,
+                started: false, state: { terminated } }));
+        });
+        if (pod.metadata.deletionTimestamp) {
+            world.store.remove(POD, failed);
+        }
     }
 }

@@ -210,3 +210,18 @@ test("A pod that is preempted or whose node is gone is replaced and not counted"
     assert.equal(third.spec.nodeName, "c");
     assert.equal((await bed.get(`${JOBS}/j`)).body.status.failed, undefined);
 });
+
+test("Kueue: a Job waits in its queue, which says why, and goes on", async () => {
+    const workloads = "/apis/kueue.x-k8s.io/v1beta1/namespaces/default/workloads";
+    const why = async (reason) => (await bed.until(workloads, ({ items }) =>
+        items[0]?.status.conditions?.[0].reason === reason)).items[0].status.conditions[0].message;
+    await bed.tell("settings", { kueue: true, kueueAdmit: false });
+    await bed.make(JOBS, { ...job("j", "", { suspend: true }), metadata: { name: "j",
+        labels: { "kueue.x-k8s.io/queue-name": "q" } } });
+    assert.equal(await why("Inadmissible"), "LocalQueue q doesn't exist");
+    await bed.tell("create", { kind: "LocalQueue", object: { metadata: { name: "q", namespace: "default" },
+        spec: { clusterQueue: "cluster" } } });
+    assert.match(await why("Pending"), /insufficient unused quota/);
+    await bed.tell("settings", { kueueAdmit: true });
+    await pods("j", 2);
+});

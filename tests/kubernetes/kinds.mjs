@@ -81,5 +81,5 @@ function describe(type) {
     const part = (name, verbs) => ({ name: `${type.plural}/${name}`, singularName: "", namespaced: !type.cluster,
         kind: type.kind, verbs });
     return [one, ...(type.status ? [part("status", ["get", "patch", "update"])] : []),
-        ...(type === POD ? [part("log", ["get"])] : [])];
+        ...(type === POD ? [part("log", ["get"]), part("exec", ["create", "get"])] : [])];
 }

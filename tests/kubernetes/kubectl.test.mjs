@@ -13,7 +13,8 @@ const KUBECTL = process.env.KUBECTL ?? "kubectl"; // another version of it
 /** Its minor version, or nothing. */
 function findKubectl() {
     try {
-        const text = execFileSync(KUBECTL, ["version", "--client", "-o", "json"], { stdio: ["ignore", "pipe", "ignore"] });
+        const text = execFileSync(KUBECTL, ["version", "--client", "-o", "json"],
+            { stdio: ["ignore", "pipe", "ignore"] });
         return Number.parseInt(JSON.parse(text).clientVersion.minor, 10);
     } catch {
         return undefined;
@@ -80,4 +81,24 @@ test("kubectl changes objects", async () => {
     await bed.tell("forbid", [{ verb: "list", resource: "pods" }]);
     await assert.rejects(kubectl(["get", "pods"]), /cannot list resource "pods" in API group ""/);
     assert.match(await kubectl(["get", "events"]), /Suspended/);
+});
+
+const test130 = (name, body) => plainTest(name,
+    { skip: reason ?? (minor < 30 && "this kubectl has no WebSocket") }, body);
+
+test130("kubectl runs commands in a pod", async () => {
+    await create(job("k", "trap exit TERM; sleep 1000 & wait", { completions: 1, parallelism: 1,
+        container: { env: [{ name: "A", value: "of the container" }] } }));
+    const { items: [{ metadata: { name } }] } = await bed.until("/api/v1/namespaces/default/pods",
+        ({ items }) => items[0]?.status.phase === "Running");
+    assert.equal(await kubectl(["exec", name, "--", "sh", "-c", "hostname; echo $A; echo no >&2"]),
+        "k-0\nof the container\n");
+    assert.equal(await kubectl(["exec", "-i", name, "-c", "main", "--", "cat"], { input: { typed: 1 } }),
+        '{"typed":1}');
+    assert.match(await kubectl(["exec", "-i", name, "--", "head", "-c", "200000", "/dev/zero"]), /^\0{200000}$/);
+    await assert.rejects(kubectl(["exec", name, "--", "sh", "-c", "exit 7"]), ({ code, stderr }) =>
+        code === 7 && /exit code 7/.test(stderr));
+    await assert.rejects(kubectl(["exec", name, "-c", "other", "--", "true"]), /container other is not valid/);
+    await bed.tell("forbid", [{ verb: "*", resource: "pods/exec" }]);
+    await assert.rejects(kubectl(["exec", name, "--", "true"]), /cannot (get|create) resource "pods\/exec"/);
 });

@@ -4,7 +4,7 @@ import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 import { POD, SERVICE } from "./kinds.mjs";
-import { Log, logOptions, serveLog } from "./logs.mjs";
+import { flag, Log, logOptions, serveLog } from "./logs.mjs";
 import { Network, whyNot } from "./netns.mjs";
 import { PodRunner } from "./pod.mjs";
 import { matchesLabels } from "./select.mjs";
@@ -167,6 +167,30 @@ export class Kubelet {
                 /Image/.test(reason) ? "trying and failing to pull image" : reason}`);
         }
         return serveLog(this.world, log, options);
+    }
+
+    // ---- commands in containers
+
+    /** What a client wants to run: {container, command, ...}; the container runs. */
+    exec(pod, query) {
+        const { name } = pod.metadata;
+        const wanted = query.get("container") ?? pod.spec.containers[0].name;
+        const container = this.runners.get(pod.metadata.uid)?.containers.get(wanted);
+        const command = query.getAll("command");
+        if (!pod.spec.containers.some((one) => one.name === wanted)) {
+            throw badRequest(`container ${wanted} is not valid for pod ${name}`);
+        }
+        if (isFinished(pod)) {
+            throw new Refusal(500, "InternalError",
+                `cannot exec into a container in a completed pod; current phase is ${pod.status.phase}`);
+        }
+        if (!container?.pid) {
+            throw new Refusal(500, "InternalError", `unable to upgrade connection: container not found ("${wanted}")`);
+        }
+        if (!command.length) {
+            throw badRequest("you must specify at least 1 command for the container");
+        }
+        return { container, command, tty: flag(query, "tty"), stdin: flag(query, "stdin") };
     }
 
     // ---- for pods

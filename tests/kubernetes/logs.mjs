@@ -78,12 +78,32 @@ export class Log {
     }
 }
 
+const lastSecond = { number: -1n, text: "" };
+
 function stamp(time) {
-    const text = new Date(Number(time / 1000000n)).toISOString().replace(/\.\d+Z$/, "");
-    return `${text}.${String(time % 1000000000n).padStart(9, "0")}Z`;
+    const number = time / 1000000000n;
+    if (number !== lastSecond.number) {
+        Object.assign(lastSecond, { number, text: new Date(Number(number) * 1000).toISOString().slice(0, 19) });
+    }
+    return `${lastSecond.text}.${String(time % 1000000000n).padStart(9, "0")}Z `;
 }
 
-const flag = (query, name) => ["true", "1"].includes(query.get(name));
+/** Entries as the kubelet serves them. */
+function render(entries, timestamps) {
+    const parts = [];
+    for (const { time, text, isWhole, isFirst } of entries) {
+        if (timestamps && isFirst) {
+            parts.push(Buffer.from(stamp(time), "latin1"));
+        }
+        parts.push(text);
+        if (isWhole) {
+            parts.push(NEWLINE);
+        }
+    }
+    return Buffer.concat(parts);
+}
+
+export const flag = (query, name) => ["true", "1"].includes(query.get(name));
 
 /** What a request for a log asks for, or a refusal. */
 export function logOptions(query, type) {
@@ -125,28 +145,26 @@ export function serveLog(world, log, options) {
     const entries = log.current.entries.slice(options.tailLines === undefined ? 0 : -options.tailLines || Infinity)
         .filter(({ time }) => since === undefined || Number(time / 1000000n) >= since);
     let left = options.limitBytes ?? Infinity;
-    const render = (chosen) => {
-        const data = Buffer.concat(chosen.flatMap(({ time, text, isWhole, isFirst }) => [
-            options.timestamps && isFirst ? Buffer.from(`${stamp(time)} `) : Buffer.alloc(0), text,
-            isWhole ? NEWLINE : Buffer.alloc(0)])).subarray(0, left);
+    const take = (chosen) => {
+        const data = render(chosen, options.timestamps).subarray(0, left);
         left -= data.length;
         return data;
     };
-    const first = render(entries);
+    const first = take(entries);
     if (!options.follow || log.isOver) {
         return { status: 200, text: first };
     }
     return { status: 200, stream: (response, headers) => followLog(world, log, response, headers, first, (more) => {
-        const data = render(more);
+        const data = take(more);
         return { data, isEnd: left <= 0 };
     }) };
 }
 
-function followLog(world, log, response, headers, first, render) {
+function followLog(world, log, response, headers, first, take) {
     response.writeHead(200, { "Content-Type": "text/plain", ...headers });
     response.flushHeaders?.();
     const on = (more) => {
-        const { data, isEnd } = render(more);
+        const { data, isEnd } = take(more);
         response.write(data);
         if (isEnd) {
             end();

@@ -4,6 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 
 import { CannotCreate, Container, environment, startError } from "./container.mjs";
+import { imageProblem } from "./images.mjs";
 import { NODE, POD } from "./kinds.mjs";
 import { overwrite } from "./kubelet.mjs";
 import { setCondition } from "./scheduler.mjs";
@@ -40,7 +41,7 @@ export class PodRunner {
         } finally {
             await this.sandbox?.release();
             this.isOver = true;
-            if (this.isEnding && !this.isLost) {
+            if (this.isEnding && !this.isLost && !this.isKept) {
                 this.world.store.remove(POD, this.pod);
             }
         }
@@ -214,40 +215,33 @@ export class PodRunner {
     }
 
     async pull(container) {
-        const { settings } = this.world;
         const { image } = container;
-        const kind = settings.images[image] ?? "ok";
         this.event("Normal", "Pulling", `Pulling image "${image}"`);
-        await this.pause(settings.pullMs);
+        await this.pause(this.world.settings.pullMs);
         await this.again(() => {
-            if (["ErrImagePull", "InvalidImageName"].includes(settings.images[image] ?? kind)) {
-                throw new CannotCreate("image");
+            const problem = imageProblem(this.world, this.pod, image);
+            if (problem) {
+                throw new CannotCreate(problem.reason, problem.message);
             }
-        }, (error) => error instanceof CannotCreate && this.notPulled(container, settings.images[image] ?? kind));
+        }, (error) => error instanceof CannotCreate && this.notPulled(container, error));
         this.event("Normal", "Pulled", `Successfully pulled image "${image}" in 1s (1s including waiting). Image size: `
             + "48000000 bytes.");
     }
 
-    notPulled(container, kind) {
+    notPulled(container, { reason, message }) {
         const { image } = container;
-        if (kind === "InvalidImageName") {
-            const message = `Failed to apply default image tag "${image}": couldn't parse image name "${image}": `
-                + "invalid reference format";
-            this.setState(container, { waiting: { reason: kind, message } });
-            return this.event("Warning", "InspectFailed", message);
-        }
-        const message = `failed to pull and unpack image "${image}": failed to resolve reference "${image}": pull `
-            + "access denied, repository does not exist or may require authorization: server message: "
-            + "insufficient_scope: authorization failed";
-        const isFirst = this.states.get(container.name).state.waiting.reason === "ContainerCreating";
-        if (isFirst) {
-            this.event("Warning", "Failed", `Failed to pull image "${image}": ${message}`);
-            this.event("Warning", "Failed", "Error: ErrImagePull");
-            this.setState(container, { waiting: { reason: "ErrImagePull", message } });
-        } else {
+        const before = this.states.get(container.name).state.waiting?.reason;
+        if (reason === "InvalidImageName") {
+            this.setState(container, { waiting: { reason, message } });
+            this.event("Warning", "InspectFailed", message);
+        } else if (before === reason || before === "ImagePullBackOff") {
             this.event("Normal", "BackOff", `Back-off pulling image "${image}"`);
             this.setState(container, { waiting: { reason: "ImagePullBackOff",
                 message: `Back-off pulling image "${image}": ErrImagePull: ${message}` } });
+        } else {
+            this.event("Warning", "Failed", `Failed to pull image "${image}": ${message}`);
+            this.event("Warning", "Failed", "Error: ErrImagePull");
+            this.setState(container, { waiting: { reason, message } });
         }
         return true;
     }
@@ -275,6 +269,12 @@ export class PodRunner {
         }
     }
 
+    /** Its node needs what it uses: it has failed, whatever it says, and stays to be looked at. */
+    evict() {
+        this.isKept = true;
+        this.terminate(0);
+    }
+
     /** At once, whatever the API says: the machine is off. */
     async kill() {
         this.isEnding = true;
@@ -291,7 +291,7 @@ export class PodRunner {
             return;
         }
         this.change((next) => {
-            next.status.phase = phase;
+            next.status.phase = this.isKept ? "Failed" : phase;
             ["Ready", "ContainersReady"].forEach((type) => setCondition(this.world, next, { type, status: "False",
                 reason: phase === "Succeeded" ? "PodCompleted" : "PodFailed" }));
         });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, beforeEach, test as plainTest } from "node:test";
+import { after, afterEach, before, beforeEach, test as plainTest } from "node:test";
 
 import { Bed, conditionOf, job, JOBS, PODS, secret, SECRETS, service, SERVICES } from "./bed.mjs";
 import { whyNot } from "./netns.mjs";
@@ -15,11 +15,13 @@ const ONE = { completions: 1, parallelism: 1 };
 let bed;
 
 before(async () => {
-    bed = await Bed.start({ backoffMs: 1, retryMs: 20, images: { "bad/pull:1": "ErrImagePull", "bad name":
-        "InvalidImageName", "no/shell:1": "StartError", "other/arch:1": "exec format" } });
+    bed = await Bed.start({ backoffMs: 1, retryMs: 20, images: { "bad/pull:1": "ErrImagePull",
+        "bad name": "InvalidImageName", "private.example.com/a:1": "login", "no/shell:1": "StartError",
+        "other/arch:1": "exec format" } });
 });
 after(() => bed.stop());
 beforeEach(() => bed.tell("reset"));
+afterEach(async () => assert.deepEqual(await bed.violations(), []));
 
 const podOf = async (name, reached = () => true) => (await bed.until(`${PODS}?labelSelector=job-name%3D${name}`,
     ({ items }) => items.length > 0 && reached(items[0]))).items[0];
@@ -43,7 +45,8 @@ for _ in range(200):
         break
     except OSError:
         time.sleep(0.05)
-s.sendall(b"hello from " + socket.gethostname().encode())'`;
+s.sendall(b"hello from " + socket.gethostname().encode())
+s.recv(1) # a pod that has ended has no name any more'`;
 const LISTEN = `python3 -c '
 import socket
 c, peer = socket.create_server(("", 6427)).accept()
@@ -52,9 +55,12 @@ print(c.recv(99).decode(), "at", peer[0] == socket.gethostbyname("pair-1.pair"))
 test("Two pods of a Job reach each other by name", async () => {
     await bed.make(SERVICES, service("pair"));
     await bed.make(JOBS, job("pair", `if [ $JOB_COMPLETION_INDEX = 0 ]; then ${LISTEN}; else ${CONNECT}; fi`));
-    assert.ok(conditionOf(await bed.untilEnded("pair"), "Complete"));
-    const first = (await bed.podsOf("pair")).find(({ spec }) => spec.hostname === "pair-0");
-    assert.equal((await bed.get(`${PODS}/${first.metadata.name}/log`)).text, "hello from pair-1 at True\n");
+    const { status } = await bed.untilEnded("pair");
+    const pods = await bed.podsOf("pair");
+    const logs = await Promise.all(pods.map(async ({ metadata: { name }, status: { containerStatuses } }) =>
+        (await bed.get(`${PODS}/${name}/log`)).text + JSON.stringify(containerStatuses)));
+    assert.ok(conditionOf({ status }, "Complete"), logs.join("\n"));
+    assert.ok(logs.some((text) => text.startsWith("hello from pair-1 at True\n")), logs.join("\n"));
 });
 
 test("A pod has a root, a host name and processes of its own", async () => {
@@ -174,6 +180,13 @@ test("Images that do not work", async () => {
     assert.match(message, /exec: "\/bin\/sh": stat \/bin\/sh: no such file or directory/);
     assert.equal((await state("arch", "other/arch:1", "Error")).terminated.exitCode, 255);
     assert.equal(await logOf("arch"), "exec /bin/sh: exec format error\n");
+    const auths = { "private.example.com": { auth: Buffer.from("user:password").toString("base64") } };
+    await bed.make(JOBS, job("login", "true", { ...ONE, container: { image: "private.example.com/a:1" },
+        pod: { imagePullSecrets: [{ name: "registry" }] } }));
+    await podOf("login", (pod) => stateOf(pod).waiting?.reason === "ImagePullBackOff");
+    await bed.make(SECRETS, secret("registry", { ".dockerconfigjson": JSON.stringify({ auths }) },
+        { type: "kubernetes.io/dockerconfigjson" }));
+    await bed.untilEnded("login");
     await bed.make(JOBS, job("config", "true", { ...ONE, container: { env: [{ name: "A", valueFrom: { secretKeyRef:
         { name: "none", key: "k" } } }] } }));
     const waiting = await podOf("config", (pod) => stateOf(pod).waiting?.reason === "CreateContainerConfigError");
@@ -195,6 +208,7 @@ test("Logs: times, tails, limits, and lines that are too long", async () => {
     const { metadata: { name } } = await podOf("l");
     const log = (query) => bed.get(`${PODS}/${name}/log?${query}`);
     assert.equal((await log(`sinceTime=${since}&sinceSeconds=3`)).status, 422);
+    await bed.tell("forget");
     assert.equal((await log("container=other")).body.message, `container other is not valid for pod ${name}`);
     assert.equal((await log("previous=true")).status, 400);
     assert.match(await outputOf("both", "echo out; echo err >&2"), /^(out\nerr|err\nout)\n$/);
@@ -235,12 +249,44 @@ test("A node that is lost takes its pods with it, and they are replaced when it 
     assert.equal((await bed.get(`${JOBS}/n`)).body.status.failed, undefined);
 });
 
+test("A node that comes back before its pods were asked to go has lost them", async () => {
+    await bed.make(JOBS, job("n", "sleep 1000", { ...ONE, podFailurePolicy: { rules: [{ action: "FailJob",
+        onExitCodes: { containerName: "main", operator: "NotIn", values: [121] } }] } }));
+    const { metadata: { name }, spec: { nodeName } } = await podOf("n", running);
+    await bed.tell("node", { name: nodeName, do: "lose", evict: false });
+    assert.ok(running(await podOf("n")));
+    await bed.tell("node", { name: nodeName, do: "back" });
+    const { message } = conditionOf(await bed.untilEnded("n"), "Failed");
+    assert.match(message, new RegExp(`^Container main for pod default/${name} failed with exit code 137`));
+});
+
+test("A pod that its node evicts has failed, and is replaced", async () => {
+    await bed.make(JOBS, job("e", "sleep 1000", { ...ONE, podFailurePolicy: { rules: [{ action: "Ignore",
+        onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }] } }));
+    const { metadata: { name } } = await podOf("e", running);
+    await bed.tell("pod", { name, do: "evict" });
+    const { status } = await bed.until(`${PODS}/${name}`, (pod) => pod.status.phase === "Failed");
+    assert.equal(status.reason, "Evicted");
+    await bed.until(PODS, ({ items }) => items.some((pod) => running(pod) && pod.metadata.name !== name));
+    await bed.delete(`${PODS}/${name}`);
+    await bed.until(PODS, ({ items }) => items.length === 1);
+});
+
+test("A container starts again in its pod, which keeps the log of the one before", async () => {
+    await bed.make(JOBS, job("again", "if [ -e /e/was ]; then echo second; else touch /e/was; echo first; exit 1; fi",
+        { ...ONE, backoffLimit: 6, pod: { restartPolicy: "OnFailure", volumes: [{ name: "e", emptyDir: {} }] },
+            container: { volumeMounts: [{ name: "e", mountPath: "/e" }] } }));
+    assert.ok(conditionOf(await bed.untilEnded("again"), "Complete"));
+    assert.equal((await podOf("again")).status.containerStatuses[0].restartCount, 1);
+    assert.deepEqual([await logOf("again"), await logOf("again", "?previous=true")], ["second\n", "first\n"]);
+});
+
 test("Deleting the Job ends its processes, and nothing is left", async () => {
-    await bed.make(JOBS, job("j", "sleep 1000 & sleep 1000"));
+    await bed.make(JOBS, job("j", "sleep 1000 & sleep 1000", { pod: { terminationGracePeriodSeconds: 1 } }));
     await bed.until(`${JOBS}/j`, ({ status }) => status.ready === 2);
     const pids = await Promise.all((await bed.podsOf("j")).map(async ({ metadata: { name } }) =>
         (await bed.tell("pod", { name, do: "pid" })).pid));
-    await bed.delete(`${JOBS}/j?propagationPolicy=Foreground`, { gracePeriodSeconds: 0 });
+    await bed.delete(`${JOBS}/j?propagationPolicy=Foreground`, {});
     await bed.until(JOBS, ({ items }) => items.length === 0);
     assert.ok(pids.every((pid) => !existsSync(`/proc/${pid}`)));
     await bed.tell("reset");

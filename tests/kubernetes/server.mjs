@@ -16,11 +16,13 @@ import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
 
 import { Api } from "./api.mjs";
+import { refuseUpgrade, serveExec } from "./exec.mjs";
 import { loadContract } from "./contract.mjs";
 import { control } from "./control.mjs";
 import { faultAnswer, findFault } from "./faults.mjs";
 import { JobController } from "./jobs.mjs";
 import { Kubelet } from "./kubelet.mjs";
+import { Kueue } from "./kueue.mjs";
 import { applyPatch, MERGE } from "./patch.mjs";
 import { makeCertificates, writeKubeconfigs } from "./pki.mjs";
 import { Scheduler } from "./scheduler.mjs";
@@ -37,6 +39,7 @@ export class Double {
         this.api = new Api(this.world, this.kubelet);
         this.jobs = new JobController(this.world, this.api);
         this.scheduler = new Scheduler(this.world);
+        this.kueue = new Kueue(this.world);
         this.servers = [];
         this.sockets = new Set();
     }
@@ -45,8 +48,9 @@ export class Double {
     async start() {
         const { world } = this;
         const { folder, user, serverNames, token, namespace, http2 } = world.settings;
+        this.api.contract = loadContract();
         const [certificates] = await Promise.all([makeCertificates(`${folder}/pki`, { user, names: serverNames }),
-            this.kubelet.start(), loadContract()]);
+            this.kubelet.start()]);
         const secure = { cert: certificates["server.crt"], key: certificates["server.key"], ca: certificates["ca.crt"],
             requestCert: true, rejectUnauthorized: false };
         this.secure = await this.listen(http2 ? createSecureServer({ ...secure, allowHTTP1: true })
@@ -61,6 +65,7 @@ export class Double {
 
     async listen(server, name) {
         server.on("request", (request, response) => this.serve(name, request, response));
+        server.on("upgrade", (request, socket) => this.upgrade(name, request, socket));
         server.on("connection", (socket) => this.remember(name, socket));
         server.on("secureConnection", (socket) => this.remember(name, socket));
         server.on("sessionError", () => {});
@@ -160,6 +165,23 @@ export class Double {
         const merged = fault?.merge && answer.body
             ? { ...answer, body: applyPatch({}, answer.body, MERGE, fault.merge) } : answer;
         send(response, { ...merged, headers }, fault?.cut === "within" && request);
+    }
+
+    /** A connection that shall speak another protocol: commands in containers. */
+    async upgrade(name, request, socket) {
+        const url = new URL(request.url, "http://double");
+        const entry = { server: name, method: request.method, url: request.url, headers: { ...request.headers },
+            body: "", time: this.world.now() };
+        delete entry.headers.authorization;
+        this.world.requests.push(entry);
+        try {
+            const answer = await this.answer(name, request, url, Buffer.alloc(0));
+            entry.status = answer.status;
+            serveExec(request, socket, answer.exec);
+        } catch (error) {
+            entry.status = error.code;
+            refuseUpgrade(socket, error);
+        }
     }
 
     headers({ headers }) {

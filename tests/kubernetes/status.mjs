@@ -28,8 +28,9 @@ const about = (type, name) => ({ ...(name && { name }), ...(type.group && { grou
 export const notFound = (type, name) => new Refusal(404, "NotFound", `${qualified(type)} "${name}" not found`,
     { details: about(type, name) });
 
-export const alreadyExists = (type, name) => new Refusal(409, "AlreadyExists",
-    `${qualified(type)} "${name}" already exists`, { details: about(type, name) });
+export const alreadyExists = (type, name, isGoing) => new Refusal(409, "AlreadyExists",
+    `${isGoing ? "object is being deleted: " : ""}${qualified(type)} "${name}" already exists`,
+    { details: about(type, name) });
 
 export const conflict = (type, name, why = "the object has been modified; please apply your changes to the latest "
     + "version and try again") => new Refusal(409, "Conflict",

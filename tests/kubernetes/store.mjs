@@ -60,8 +60,9 @@ export class Store {
 
     create(type, given) {
         const { name, namespace } = given.metadata;
-        if (this.find(type, namespace, name)) {
-            throw alreadyExists(type, name);
+        const found = this.find(type, namespace, name);
+        if (found) {
+            throw alreadyExists(type, name, found.metadata.deletionTimestamp);
         }
         const object = { kind: type.kind, apiVersion: type.apiVersion, ...structuredClone(given) };
         object.metadata = { ...object.metadata, uid: object.metadata.uid ?? this.world.uid(),

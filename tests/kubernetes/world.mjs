@@ -11,11 +11,15 @@ const DEFAULTS = {
     serverNames: ["kubernetes.default.svc", "localhost"], // beside 127.0.0.1
     version: "1.34", // "1.20": drops what came later, without a word
     http2: true, // beside HTTP/1.1
-    kueue: false,
+    kueue: false, kueueAdmit: true, // whether Kueue is there; whether it admits what is queued
+    kueueMessage: "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor "
+        + "default-flavor, 4 more needed",
     contract: true, // bodies that the official client would not send are refused and kept as violations
-    nodes: { "gpu-0": {}, "gpu-1": {} }, // name: {cpu, memory, gpus, pods, labels, taints}
+    nodes: { "gpu-0": { gpus: 4 }, "gpu-1": { gpus: 4 } }, // name: {cpu, memory, gpus, pods, labels, taints}
     gpuResource: "nvidia.com/gpu",
-    images: {}, // image: "ok" | "ErrImagePull" | "InvalidImageName" | "StartError" | "exec format"; others are ok
+    // image: "ErrImagePull" | "InvalidImageName" | "StartError" (no shell) | "exec format" (another architecture) |
+    // "login" (only with a pull secret for its registry); others are ok
+    images: {},
     claims: {}, // claim: folder on this machine
     blobs: {}, // container of a csi volume of blob.csi.azure.com: folder on this machine
     hostPaths: true,
