@@ -53,10 +53,11 @@ def test_the_exit_status_and_the_rank_of_a_failure(act, kubernetes):
 
 
 def test_abort(act, kubernetes):
-    run = act.submit("sleep", "1000", before=K8S)
-    act.until_state(run, "Running")
+    run = act.submit("sh", "-c", "echo up; sleep 1000", before=K8S)
+    act.until(lambda: act.run("logs", run, status=None).out == "up\n", "it says so")
     act.run("abort", run)
     act.until_state(run, "Canceled")
+    assert act.run("logs", run).out == "up\n"
     act.until(lambda: kubernetes.objects("Job") == [], "the Job is gone")
     assert kubernetes.objects("Secret")[0]["metadata"]["name"].startswith("act-program-")
     assert len(kubernetes.objects("Secret")) == 1 and kubernetes.objects("Service") == []
@@ -114,3 +115,64 @@ def test_doctor(act, kubernetes):
     kubernetes.forbid({"verb": "create", "resource": "services"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     assert "create services" in found["rights"]["text"] and not found["rights"]["ok"]
+
+
+def test_a_log_that_grows_and_is_rotated_has_no_line_twice(act, kubernetes):
+    kubernetes.tell("settings", logBytes=200000, keptLogs=100)
+    count = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i + 1)); done"
+    run = act.submit("sh", "-c", count, before=K8S)
+    lines = act.run("logs", "-f", run).out.splitlines()
+    numbers = [int(line.split()[1]) for line in lines if line.startswith("line ")]
+    assert numbers == sorted(set(numbers))
+    gone = [line for line in lines if not line.startswith("line ")]
+    assert len(numbers) == 20000 or any("bytes are gone: the node rotated its log" in line for line in gone)
+
+
+def test_a_pod_that_is_taken_away_is_an_attempt(act, kubernetes, tmp_path):
+    several(kubernetes)
+    gate = tmp_path / "gate"
+    script = f"echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
+    act.until_state(run, "Running")
+    act.until(lambda: act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs")
+    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[1]
+    kubernetes.pod(pod["metadata"]["name"], "preempt")
+    act.until(lambda: "attempt 2" in act.run("logs", run, status=None).out, "rank 0 runs again")
+    gate.touch()
+    act.run("wait", run)
+    assert act.info(run)["attempt"] == 2
+    assert act.run("logs", "--attempt", "1", run).out == "attempt 1\n"
+
+
+def test_a_submission_that_died_half_way_is_completed(act, kubernetes):
+    kubernetes.faults({"method": "POST", "match": "services", "status": 503, "times": 50})
+    act.run(*K8S, "submit", "echo", "hello", status=5, env={"ACT_MAX_RETRIES": "0"})
+    assert kubernetes.objects("Job")[0]["spec"]["suspend"]
+    kubernetes.faults()
+    run = act.submit("echo", "hello", before=K8S)
+    act.run("wait", run)
+    assert len(kubernetes.objects("Job")) == 1
+
+
+def test_summary_and_blame(act, kubernetes):
+    kubernetes.node("wide", "add", gpus=4)
+    kubernetes.cluster(gpu_per_node=4, k8s={"gpu_resource": "nvidia.com/gpu", "launcher": "direct"})
+    run = act.submit("sleep", "1000", before=K8S)
+    act.until_state(run, "Running")
+    assert act.run(*K8S, "summary", "--json").json["total"]["gpus"]["busy"] == 4
+    assert run in act.run(*K8S, "blame").out
+    act.run("abort", run)
+
+
+def test_a_shell_goes_through_kubectl(act, kubernetes, tmp_path):
+    run = act.submit("sleep", "1000", before=K8S)
+    act.until_state(run, "Running")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "kubectl").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tools / "kubectl").chmod(0o755)
+    said = act.run("ssh", run, "--", "hostname", env={"PATH": f"{tools}:{act.env['PATH']}"}).out.splitlines()
+    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]["metadata"]["name"]
+    assert said[said.index("exec"):][:4] == ["exec", "--stdin", pod, "--container=main"] and said[-1] == "hostname"
+    assert "--namespace=default" in said
+    act.run("abort", run)
