@@ -899,16 +899,16 @@ TEST(test_unknown_run)
 /* What a command leaves behind ends with the run: in the background, in a session of its own, deaf to TERM. */
 TEST(test_leaves_nobody)
 {
+    if (world->has_pods) { /* nothing outlives the namespace of its processes */
+        print_message("skipped: the ids of processes are those of a pod\n");
+        skip();
+    }
     ACT_AUTOFREE char *pids = temp_file("pids");
     int all = world->nodes * 2 * 2; /* two of each rank */
     ACT_AUTOFREE char *script =
         act_sprintf("(trap '' TERM; setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & echo $! >> "
                     "%s; until [ $(wc -l < %s) = %d ]; do sleep 0.01; done; exit 0",
                     pids, pids, pids, all);
-    if (world->has_pods) { /* nothing outlives the namespace of its processes */
-        print_message("skipped: the ids of processes are those of a pod\n");
-        skip();
-    }
     struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
 
     unlink(pids);

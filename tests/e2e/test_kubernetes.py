@@ -129,7 +129,7 @@ def test_a_log_that_grows_and_is_rotated_has_no_line_twice(act, kubernetes):
 
 
 def test_a_pod_that_is_taken_away_is_an_attempt(act, kubernetes, tmp_path):
-    several(kubernetes)
+    several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}])
     gate = tmp_path / "gate"
     script = f"echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
     run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
