@@ -1,5 +1,7 @@
 """Runs on Kubernetes, from the command to its logs, on the double."""
 import json
+import shutil
+import subprocess
 
 import pytest
 
@@ -176,3 +178,38 @@ def test_a_shell_goes_through_kubectl(act, kubernetes, tmp_path):
     assert said[said.index("exec"):][:4] == ["exec", "--stdin", pod, "--container=main"] and said[-1] == "hostname"
     assert "--namespace=default" in said
     act.run("abort", run)
+
+
+def test_a_table_of_runs_is_three_requests(act, kubernetes):
+    runs = [act.submit("sleep", "1000", before=K8S) for _ in range(3)]
+    for run in runs:
+        act.until_state(run, "Running")
+    kubernetes.forget()
+    found = act.run(*K8S, "q", "--json").json["runs"]
+    assert {r["id"] for r in found if r["state"] == "Running"} == set(runs)
+    assert len(kubernetes.requests()) <= 3, kubernetes.requests()
+    act.run("abort", *runs)
+
+
+def test_runs_of_another_machine_are_found(act, kubernetes):
+    run = act.finish("echo", "hello", before=K8S)
+    act.env["ACT_HOME"] = str(act.scratch / "other-home")
+    found = act.run(*K8S, "q", "--json").json["runs"]
+    assert [(r["id"], r["state"]) for r in found] == [(run, "Completed")]
+    assert act.run(*K8S, "logs", run).out == "hello\n"
+    again = act.run(*K8S, "resubmit", run).out.strip()
+    act.run("wait", again)
+
+
+def test_kubectl_shows_what_act_made(act, kubernetes):
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        pytest.skip("kubectl is not installed")
+    run = act.finish("echo", "hello", before=K8S)
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    said = subprocess.run([kubectl, f"--kubeconfig={kubernetes.kubeconfig}", "logs", f"job/{name}"], text=True,
+                          check=True, stdout=subprocess.PIPE).stdout
+    assert "[0] hello\n" in said
+    kept = subprocess.run([kubectl, f"--kubeconfig={kubernetes.kubeconfig}", "get", "jobs", "-o", "name", "-l",
+                           f"act/run={run}"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    assert kept == f"job.batch/{name}\n"
