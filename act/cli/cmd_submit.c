@@ -21,7 +21,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     cli_packing_start(&packing, cli, &code);
     int rc = flow_submit(&cli->flow, &io, err);
     if (rc == 0 && io.dry_run) {
-        rc = cli_print_json(run_spec_to_json(&io.spec), err);
+        rc = cli_print_json(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {
         if (o->json)
             rc = cli_print_json(cli_spec_json(&io.spec), err);

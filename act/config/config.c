@@ -311,6 +311,16 @@ static void apply_platform(struct config *c)
         c->gpu_per_node = -1;
 }
 
+static void find_kubeconfig(struct config *c)
+{
+    char *named = c->k8s.kubeconfig;
+
+    if (!named)
+        return;
+    c->k8s.kubeconfig = config_absolute(named, c->project_root);
+    free(named);
+}
+
 static void read_tree(struct config *c, struct config_findings *f)
 {
     const struct yaml *tree = c->values->tree;
@@ -322,6 +332,8 @@ static void read_tree(struct config *c, struct config_findings *f)
     config_read_keys(config_cluster_keys, "docker.", yaml_get(tree, "docker"), c, f);
     config_read_keys(config_cluster_keys, "slurm.", yaml_get(tree, "slurm"), c, f);
     config_read_keys(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), c, f);
+    config_read_keys(config_cluster_keys, "k8s.", yaml_get(tree, "k8s"), c, f);
+    find_kubeconfig(c);
     config_warn_all_unknown(tree, f);
     check_experiment_name(c, f);
     check_image(c, f);

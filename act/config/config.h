@@ -86,6 +86,18 @@ struct config_azureml {
     int64_t settle_seconds; /* after a run's end */
 };
 
+/* How runs are handed to Kubernetes; members may be NULL, what they mean is in schema.c. */
+struct config_k8s {
+    char *kubeconfig; /* absolute */
+    char *context, *namespace_;
+    char *image, *queue, *priority_class, *service_account;
+    char *gpu_resource; /* "none": nodes without GPUs */
+    char *cpu, *memory, *shm_size, *time;
+    char *launcher;                /* "mpirun" or "direct" */
+    json_t *node_selector, *pod;   /* objects */
+    json_t *tolerations, *volumes; /* arrays of objects */
+};
+
 struct config {
     char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
     char *file;         /* absolute path of the cluster file; NULL for the built-in */
@@ -100,6 +112,7 @@ struct config {
     struct config_docker docker;
     struct config_slurm slurm;
     struct config_azureml azureml;
+    struct config_k8s k8s;
     char *experiment_name;
     bool use_cli_auth, multi_process, preemption_allowed, sleep_if_fail, sleep_if_succeed;
     int64_t gpu_per_node;           /* -1: not given (the platform knows) */
@@ -139,6 +152,7 @@ struct config_request {
  * current folder. A cluster file of platform local without config_param, or without its code_path, gets those
  * rows as well; one of platform slurm too, with the folder store <slurm.root>/store. With slurm.login it gets the code
  * alone, in the store of this machine: runs have it from there by way of the site; the store there is the platform's.
+ * One of platform k8s gets the code alone as well: the platform brings it to the pods.
  *
  * Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
 int config_load(const struct config_request *request, struct config *out, struct act_error *err) ACT_NODISCARD;

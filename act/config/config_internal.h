@@ -26,6 +26,8 @@ enum config_type {
     CONFIG_TEXTS,    /* struct act_strv */
     CONFIG_INTS,     /* struct act_strv */
     CONFIG_ENV,      /* struct act_strv of "NAME=value", from a map */
+    CONFIG_OBJECT,   /* json_t *, a map of any form, NULL when not given */
+    CONFIG_OBJECTS,  /* json_t *, a list of such maps, NULL when not given */
     CONFIG_MAP,      /* its members have rows of their own */
     CONFIG_MAP_FILE, /* the same, or the name of a file that holds them */
     CONFIG_ANY,      /* legacy: accepted in silence, not read */

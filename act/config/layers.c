@@ -110,16 +110,19 @@ static struct yaml *built_in_rows(const char *root, bool with_folders)
     return all;
 }
 
-/* Whether runs see the built-in store: not through a login node, where only the code is brought to them. */
+/* Whether runs see the built-in store: not through a login node, and not in pods, where only the code is brought to
+ * them. */
 static bool has_built_in_folders(const struct yaml *tree)
 {
+    if (is_platform(tree, "k8s"))
+        return false;
     return is_platform(tree, "local") || yaml_is_null(yaml_get(yaml_get(tree, "slurm"), "login"));
 }
 
 /* Where the platform has a place for code and folders by itself, what the files do not say gets it. */
 static struct yaml *add_built_in(struct yaml *tree, const char *root, bool has_folders, bool has_code)
 {
-    if (has_code || !(is_platform(tree, "local") || is_platform(tree, "slurm")))
+    if (has_code || !(is_platform(tree, "local") || is_platform(tree, "slurm") || is_platform(tree, "k8s")))
         return tree;
     struct yaml *below = built_in_rows(root, !has_folders && has_built_in_folders(tree));
     if (yaml_is_null(yaml_get(tree, "config_param")))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "codec/json.h"
 #include "config/config_internal.h"
 
 enum { MAX_INT = 1000000000 };
@@ -175,6 +176,60 @@ static void put_env(const struct config_key *key, const struct yaml *value, stru
     }
 }
 
+/* What YAML takes for a number or a truth without quotes is one; everything else is text. */
+static json_t *scalar_json(const struct yaml *value)
+{
+    int64_t number;
+    bool truth;
+
+    if (value->quoted)
+        return codec_json_bytes_new(value->text);
+    if (yaml_is_null(value))
+        return json_null();
+    if (yaml_as_int(value, &number))
+        return json_integer(number);
+    return yaml_as_bool(value, &truth) ? json_boolean(truth) : codec_json_bytes_new(value->text);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
+static json_t *tree_json(const struct yaml *value)
+{
+    if (value->kind == YAML_SCALAR)
+        return scalar_json(value);
+    json_t *out = value->kind == YAML_MAP ? json_object() : json_array();
+    for (size_t i = 0; i < value->n; i++) {
+        if (value->kind == YAML_MAP)
+            json_object_set_new(out, value->items[i]->key, tree_json(value->items[i]));
+        else
+            json_array_append_new(out, tree_json(value->items[i]));
+    }
+    return out;
+}
+
+static void put_object(const struct config_key *key, const struct yaml *value, json_t **out, struct config_findings *f)
+{
+    if (yaml_is_null(value))
+        return;
+    if (value->kind == YAML_MAP)
+        *out = tree_json(value);
+    else
+        wrong_type(f, key, value, "a map");
+}
+
+static void put_objects(const struct config_key *key, const struct yaml *value, json_t **out, struct config_findings *f)
+{
+    bool fits = value && value->kind == YAML_LIST;
+
+    if (yaml_is_null(value))
+        return;
+    for (size_t i = 0; fits && i < value->n; i++)
+        fits = value->items[i]->kind == YAML_MAP;
+    if (fits)
+        *out = tree_json(value);
+    else
+        config_problem(f, value, "'%s' must be a list of maps", key->path);
+}
+
 static void put_value(const struct config_key *key, const struct yaml *value, void *at, struct config_findings *f)
 {
     switch (key->type) {
@@ -196,6 +251,12 @@ static void put_value(const struct config_key *key, const struct yaml *value, vo
         break;
     case CONFIG_ENV:
         put_env(key, value, at, f);
+        break;
+    case CONFIG_OBJECT:
+        put_object(key, value, at, f);
+        break;
+    case CONFIG_OBJECTS:
+        put_objects(key, value, at, f);
         break;
     case CONFIG_MAP:
     case CONFIG_MAP_FILE:
@@ -254,7 +315,7 @@ void config_warn_unknown(const struct config_key *keys, const char *prefix, cons
 
 void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f)
 {
-    static const char *const sections[] = {"aml_config", "docker", "slurm", "azureml"};
+    static const char *const sections[] = {"aml_config", "docker", "slurm", "azureml", "k8s"};
 
     config_warn_unknown(config_cluster_keys, "", tree, f);
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
@@ -282,6 +343,8 @@ void config_release_keys(const struct config_key *keys, const char *prefix, void
             wipe_and_free(*(char **)at);
         else if (keys->type == CONFIG_TEXTS || keys->type == CONFIG_INTS || keys->type == CONFIG_ENV)
             act_strv_release(at);
+        else if (keys->type == CONFIG_OBJECT || keys->type == CONFIG_OBJECTS)
+            json_decref(*(json_t **)at);
     }
 }
 

@@ -46,6 +46,9 @@ static json_t *value_json(const struct config_key *key, const void *at)
     case CONFIG_TEXTS:
     case CONFIG_INTS:
         return codec_json_strv_new(at);
+    case CONFIG_OBJECT:
+    case CONFIG_OBJECTS:
+        return *(json_t *const *)at ? json_deep_copy(*(json_t *const *)at) : json_null();
     default:
         return json_null();
     }
@@ -115,6 +118,7 @@ json_t *config_resolved(const struct config *config)
     json_object_set_new(all, "docker", members_json(config, config_cluster_keys, "docker.", config));
     json_object_set_new(all, "slurm", members_json(config, config_cluster_keys, "slurm.", config));
     json_object_set_new(all, "azureml", members_json(config, config_cluster_keys, "azureml.", config));
+    json_object_set_new(all, "k8s", members_json(config, config_cluster_keys, "k8s.", config));
     for (size_t i = 0; (folder = row_at(config, i)); i++) {
         ACT_AUTOFREE char *key = row_key(config, folder);
         json_object_set_new(rows, key, row_json(config, folder));

@@ -61,6 +61,7 @@ struct transfer {
     void (*done)(void *arg, CURLcode result);
     void *arg;
     CURLcode result; /* once it has ended */
+    bool has_ended, cancelled;
     struct engine *engine;
     struct transfer *next; /* in engine->ended */
 };
@@ -501,6 +502,7 @@ static void add_ended(struct transfer *t, CURLcode result)
 {
     struct engine *e = t->engine;
 
+    t->has_ended = true;
     t->result = result;
     t->next = NULL;
     *e->ended_tail = t;
@@ -514,8 +516,8 @@ void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLc
 
     *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e};
     e->transfers++;
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
     if (failed == CURLE_OK) {
-        curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, e);
         curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
@@ -525,6 +527,27 @@ void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLc
     }
     if (failed != CURLE_OK)
         add_ended(t, failed);
+}
+
+static void remove_transfer(void *arg)
+{
+    struct transfer *t = arg;
+
+    if (t->has_ended)
+        return;
+    curl_multi_remove_handle(t->engine->multi, t->easy);
+    add_ended(t, CURLE_ABORTED_BY_CALLBACK);
+}
+
+/* By a timer, because libcurl lets go of nothing from inside its callbacks. */
+void engine_cancel(struct engine *e, CURL *easy)
+{
+    struct transfer *t = NULL;
+
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
+    if (!t->cancelled)
+        engine_timer(e, 0, remove_transfer, t);
+    t->cancelled = true;
 }
 
 /* --- delivering ----------------------------------------------------------------------------------------- */
@@ -555,6 +578,8 @@ static void deliver_transfers(struct engine *e)
         e->ended = t->next;
         if (!e->ended)
             e->ended_tail = &e->ended;
+        if (t->cancelled)
+            engine_forget(e, t);
         free(t);
         e->transfers--;
         ended.done(ended.arg, ended.result);

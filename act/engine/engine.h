@@ -33,6 +33,10 @@ void engine_free(struct engine *engine);
  * CURLOPT_CLOSESOCKETFUNCTION (with their data) are the engine's. No child process inherits its sockets. */
 void engine_transfer(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
 
+/* Ends a transfer that is under way: its done comes, with CURLE_ABORTED_BY_CALLBACK unless it has just ended by itself.
+ * Also from inside a callback of libcurl. */
+void engine_cancel(struct engine *engine, CURL *easy);
+
 /* How many workers there are at most. */
 int engine_workers(const struct engine *engine);
 

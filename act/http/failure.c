@@ -30,13 +30,15 @@ static const struct {
 /* ---- proxies ---- */
 
 /* As libcurl chooses it from the environment, without user and password. New string; NULL: none. */
-static char *proxy_of(const char *url)
+static char *proxy_of(const struct http_call *call)
 {
     static const char *const secure[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
     static const char *const open[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
-    bool is_secure = act_starts_with(url, "https://");
+    bool is_secure = act_starts_with(call->url, "https://");
     size_t n = is_secure ? sizeof(secure) / sizeof(secure[0]) : sizeof(open) / sizeof(open[0]);
 
+    if (call->tls && call->tls->proxy)
+        return http_redact_url(call->tls->proxy);
     for (size_t i = 0; i < n; i++) {
         const char *value = getenv(is_secure ? secure[i] : open[i]);
         if (value && *value)
@@ -50,7 +52,7 @@ static bool is_failure_of_proxy(const struct http_try *t, CURLcode code)
 {
     ACT_AUTOFREE char *host = act_strndup(t->peer->name, strcspn(t->peer->name, ":["));
 
-    if (t->peer->local || t->call->direct)
+    if ((t->peer->local || t->call->direct) && !(t->call->tls && t->call->tls->proxy))
         return false;
     return code == CURLE_COULDNT_RESOLVE_PROXY ||
            (code == CURLE_COULDNT_CONNECT && t->handle->why[0] && !strstr(t->handle->why, host));
@@ -73,7 +75,7 @@ static bool describe_refusal(struct http_try *t, const char *proxy, int status)
 /* False: it has nothing to do with a proxy. libcurl's own words may have the password in them. */
 static bool describe_proxy(struct http_try *t, CURLcode code, bool *out_may_pass)
 {
-    ACT_AUTOFREE char *proxy = proxy_of(t->call->url);
+    ACT_AUTOFREE char *proxy = proxy_of(t->call);
     long status = 0, errnum = 0;
     char text[128];
 
@@ -156,10 +158,11 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
         return true;
     case UNTRUSTED:
         act_error_set(err, ACT_DENIED, "cannot trust %s: %s", t->peer->name, reason);
-        act_error_hint(err, t->http->ca_file
-                                ? "name a file with the certificates to trust in ACT_CA_FILE"
-                                : "there are no certificates of authorities here: install ca-certificates, "
-                                  "or name a file with them in ACT_CA_FILE");
+        act_error_hint(err, "%s",
+                       t->call->tls && t->call->tls->hint ? t->call->tls->hint
+                       : t->http->ca_file                 ? "name a file with the certificates to trust in ACT_CA_FILE"
+                                          : "there are no certificates of authorities here: install ca-certificates, "
+                                            "or name a file with them in ACT_CA_FILE");
         return false;
     case NO_CERTIFICATES:
         act_error_set(err, ACT_CONFIG, "cannot use the certificates in '%s': %s",

@@ -108,7 +108,9 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     bool to_sink = http_has_sink(call) && h->status >= 200 && h->status < 300;
     size_t len = size * count;
     size_t used = to_sink ? call->sink_len : call->body_text.len;
-    size_t cap = to_sink ? call->sink_cap : call->max_body ? call->max_body : (size_t)DEFAULT_MAX_BODY;
+    size_t cap = !to_sink        ? call->max_body ? call->max_body : (size_t)DEFAULT_MAX_BODY
+                 : call->endless ? SIZE_MAX
+                                 : call->sink_cap;
 
     if (len > cap - used) {
         snprintf(h->refused, sizeof(h->refused), "it has more than %zu bytes", cap);
@@ -164,7 +166,7 @@ static int look_for_stall(void *arg, curl_off_t in_all, curl_off_t in, curl_off_
     int64_t now_ms = act_now_monotonic_ms();
 
     (void)in_all, (void)out_all;
-    if (h->sends == 0 || h->moved != in + out || h->waits[HTTP_UP] || h->waits[HTTP_DOWN]) {
+    if (h->t->call->endless || h->sends == 0 || h->moved != in + out || h->waits[HTTP_UP] || h->waits[HTTP_DOWN]) {
         h->moved = in + out;
         h->moved_ms = now_ms;
     }
@@ -184,10 +186,11 @@ static void set_policy(struct http_handle *h)
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L); /* how the peer of a silent body is known to be gone */
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 15L);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)o->connect_timeout_s);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1024L);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, h->http->limit ? 0L : (long)o->stall_timeout_s);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "act/" ACT_VERSION);
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -295,6 +298,13 @@ static void set_buffers(struct http_handle *h, const struct http_call *call)
     set_long(h, CURLOPT_BUFFERSIZE, &h->buffer, in);
 }
 
+static void set_patience(struct http_handle *h, const struct http_call *call)
+{
+    bool looks = !call->endless && !h->http->limit;
+
+    set_long(h, CURLOPT_LOW_SPEED_TIME, &h->low_speed_s, looks ? h->http->options.stall_timeout_s : 0);
+}
+
 static void set_way(struct http_handle *h, const struct http_try *t)
 {
     bool no_proxy = t->peer->local || t->call->direct;
@@ -305,6 +315,36 @@ static void set_way(struct http_handle *h, const struct http_try *t)
     if (h->fresh != t->fresh)
         curl_easy_setopt(h->easy, CURLOPT_FRESH_CONNECT, (long)t->fresh);
     h->fresh = t->fresh;
+}
+
+static void set_pem(const struct http_handle *h, CURLoption option, char *pem)
+{
+    struct curl_blob blob = {.data = pem, .len = pem ? strlen(pem) : 0, .flags = CURL_BLOB_COPY};
+
+    if (pem)
+        curl_easy_setopt(h->easy, option, &blob);
+}
+
+/* On a handle that is new and has no other call. */
+static void set_tls(struct http_handle *h, const struct http_tls *tls)
+{
+    if (tls->ca) /* and not the system's folder beside it */
+        curl_easy_setopt(h->easy, CURLOPT_CAPATH, NULL);
+    set_pem(h, CURLOPT_CAINFO_BLOB, tls->ca);
+    set_pem(h, CURLOPT_SSLCERT_BLOB, tls->cert);
+    set_pem(h, CURLOPT_SSLKEY_BLOB, tls->key);
+    if (tls->insecure) {
+        curl_easy_setopt(h->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(h->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (tls->connect_to) {
+        h->connect_to = curl_slist_append(NULL, tls->connect_to);
+        curl_easy_setopt(h->easy, CURLOPT_CONNECT_TO, h->connect_to);
+    }
+    if (tls->proxy) {
+        curl_easy_setopt(h->easy, CURLOPT_PROXY, tls->proxy);
+        curl_easy_setopt(h->easy, CURLOPT_NOPROXY, "");
+    }
 }
 
 /* --- the request's headers ------------------------------------------------------------------------------ */
@@ -362,6 +402,7 @@ static int set_headers(struct http_handle *h, const struct http_call *call, stru
 static void free_handle(struct http_handle *h)
 {
     curl_easy_cleanup(h->easy);
+    curl_slist_free_all(h->connect_to);
     act_strv_release(&h->empty);
     free(h->lines);
     free(h);
@@ -401,7 +442,7 @@ struct http_handle *http_handle_take(struct http_try *t)
 {
     struct http *http = t->http;
     struct http_call *call = t->call;
-    struct http_handle *h = http->idle ? http->idle : new_handle(http);
+    struct http_handle *h = http->idle && !call->tls ? http->idle : new_handle(http);
 
     if (!h) {
         act_error_set(&call->error, ACT_FAIL, "cannot set up libcurl");
@@ -409,6 +450,7 @@ struct http_handle *http_handle_take(struct http_try *t)
     }
     if (h == http->idle)
         http->idle = h->next;
+    h->tls = call->tls;
     start_use(h, t);
     if (set_headers(h, call, &call->error) != 0) {
         http_handle_give(h);
@@ -418,7 +460,10 @@ struct http_handle *http_handle_take(struct http_try *t)
     set_body(h, call);
     set_method(h, call->method);
     set_buffers(h, call);
+    set_patience(h, call);
     set_way(h, t);
+    if (h->tls)
+        set_tls(h, h->tls);
     return h;
 }
 
@@ -428,6 +473,10 @@ void http_handle_give(struct http_handle *h)
 
     if (http->limit)
         http_limit_leave(http->limit, h);
+    if (h->tls) {
+        free_handle(h);
+        return;
+    }
     act_strv_release(&h->empty);
     h->t = NULL;
     h->next = http->idle;

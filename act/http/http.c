@@ -298,9 +298,26 @@ static void try_ended(void *arg, CURLcode code)
     engine_timer(t->http->engine, delay_ms, wait_again, t);
 }
 
+static void endless_ended(void *arg, CURLcode code)
+{
+    struct http_try *t = arg;
+    struct http_call *call = t->call;
+
+    if (code == CURLE_OK)
+        code = note_response(t);
+    if (t->cancelled)
+        act_error_set(&call->error, ACT_INTERRUPTED, "its reader has enough");
+    else if (code != CURLE_OK)
+        http_describe_failure(t, code);
+    call->rc = -(int)call->error.code;
+    trace_try(t);
+    end_call(t, call->rc);
+}
+
 static void give_up_call(struct http_try *t, int rc)
 {
-    http_peer_ended(t, false, -1);
+    if (!t->call->endless)
+        http_peer_ended(t, false, -1);
     end_call(t, rc);
 }
 
@@ -322,7 +339,17 @@ void http_begin(struct http_try *t)
         return;
     }
     call->tries++;
-    engine_transfer(t->http->engine, t->handle->easy, try_ended, t);
+    engine_transfer(t->http->engine, t->handle->easy, call->endless ? endless_ended : try_ended, t);
+}
+
+static void begin_endless(void *arg)
+{
+    struct http_try *t = arg;
+
+    if (t->cancelled)
+        end_call(t, act_error_set(&t->call->error, ACT_INTERRUPTED, "its reader has enough"));
+    else
+        http_begin(t);
 }
 
 /* --- calls ---------------------------------------------------------------------------------------------- */
@@ -349,10 +376,23 @@ void http_start(struct http *http, struct http_call *call)
     t->call = call;
     t->url = call->sign ? act_strdup(call->url) : NULL;
     t->peer = http_peer_of(http, call->url);
-    if (t->peer)
-        http_peer_wait(t, false);
-    else
+    if (!t->peer)
         engine_timer(http->engine, 0, refuse_url, t);
+    else if (call->endless)
+        engine_timer(http->engine, 0, begin_endless, t);
+    else
+        http_peer_wait(t, false);
+}
+
+void http_cancel(struct http_call *call)
+{
+    struct http_try *t = call->under_way;
+
+    if (!t)
+        return;
+    t->cancelled = true;
+    if (t->handle)
+        engine_cancel(t->http->engine, t->handle->easy);
 }
 
 void http_call_release(struct http_call *call)

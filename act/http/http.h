@@ -62,6 +62,19 @@ void http_header_setf(struct http_headers *h, const char *name, const char *fmt,
 const char *http_header_get(const struct http_headers *h, const char *name); /* any case; NULL: absent */
 void http_headers_release(struct http_headers *h);
 
+/* What one server wants of TLS, and the way to it, where that is not what all others want. It is the caller's, outlives
+ * the calls, and is read each time one is sent, so that it may change. Certificates and keys are PEM. Calls with
+ * different ones share neither a connection nor a session. */
+struct http_tls {
+    char *ca;               /* the only authorities to trust; NULL: those of the options. Never written to. */
+    char *cert, *key;       /* the client's; NULL: none. The key is secret */
+    const char *connect_to; /* "NAME:PORT:HOST:PORT": where the NAME of the URL, which the server's certificate must
+                               have, is found; NULL: where its name leads */
+    const char *proxy;      /* for every host; NULL: as the environment says */
+    bool insecure;          /* whoever answers is trusted */
+    const char *hint;       /* what to do when the server's certificate is not trusted; NULL: the usual */
+};
+
 /* A request and, once done was called, its response. The caller owns it and keeps it until done was called. */
 struct http_call {
     /* in */
@@ -87,6 +100,10 @@ struct http_call {
     bool no_retry;
     bool direct;  /* never use a proxy, whatever the host; requests to this machine never do */
     bool bounded; /* a throttled request gives up after give_up_ms as well: somebody waits for it */
+    /* Its body comes for as long as it likes, with pauses of any length, and may be ended by http_cancel(). It waits
+     * for no other call, is sent once, and sink_cap does not count. */
+    bool endless;
+    const struct http_tls *tls; /* NULL: as the options say */
     /* Called before waiting to retry; call->status is 0 if there was no response. May be NULL. */
     void (*waits)(const struct http_call *call, int64_t ms, bool throttled);
     void (*done)(struct http_call *call);
@@ -109,6 +126,9 @@ struct http_call {
  * been checked against Content-Length. 4xx and 5xx responses that are not (or no longer) retried have rc 0: the caller
  * interprets them. A failed connection names host, port and reason. */
 void http_start(struct http *http, struct http_call *call);
+/* Ends an endless call, if it is under way: done comes with -ACT_INTERRUPTED.
+ * Also from take(). */
+void http_cancel(struct http_call *call);
 void http_call_release(struct http_call *call);
 
 /* How many requests to the peer of this URL are currently worth having in flight. It changes with every response. More

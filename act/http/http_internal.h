@@ -53,7 +53,8 @@ struct http_try {
     int64_t failed_ms;          /* when the first try had failed; 0: none has */
     int free_tries;             /* those of call->tries that used up no retry */
     bool fresh;                 /* to be sent on a new connection: the old one was dead */
-    struct http_try *next;      /* in peer->first */
+    bool cancelled;
+    struct http_try *next; /* in peer->first */
 };
 
 /* An easy handle and what belongs to one use of it. Settings stay from use to use. */
@@ -66,10 +67,12 @@ struct http_handle {
     size_t lines_cap;
     struct act_strv empty; /* "Name;": libcurl's spelling of a header without value */
     /* what is set in easy */
+    const struct http_tls *tls; /* then it serves one call only */
+    struct curl_slist *connect_to;
     char method[16];
     int kind;
     bool no_proxy, fresh;
-    long buffer, upload_buffer;
+    long buffer, upload_buffer, low_speed_s;
     /* this use */
     int sends;           /* how often libcurl sent the request */
     int status;          /* of the last complete head */

@@ -74,6 +74,12 @@ int platform_check(struct platform *p, const struct run_spec *spec, struct act_e
     return p->row->check ? p->row->check(p, spec, err) : 0;
 }
 
+int platform_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err)
+{
+    *out = NULL;
+    return p->row->preview ? p->row->preview(p, spec, out, err) : 0;
+}
+
 int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                          struct act_error *err)
 {

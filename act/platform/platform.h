@@ -1,4 +1,5 @@
-/* platform.h - where runs execute, behind one interface: this machine, Slurm, Azure Machine Learning.
+/* platform.h - where runs execute, behind one interface: this machine, Slurm, Azure Machine Learning,
+ * Kubernetes.
  *
  * A platform is a folder and a row of the table in table.c, and passes tests/conformance/platform_test.c. Callers never
  * test its name: its differences are members of its row. It never uploads anything: packages are handed to it as data.
@@ -179,6 +180,8 @@ struct platform_row {
     bool nodes_have_addresses;
     /* submit() may refuse what check() lets through. */
     bool refuses_late;
+    /* Deleting a run there ends it and leaves no trace: one that it had and does not know any more is cancelled. */
+    bool deletion_ends;
     /* Its runs can change their size. */
     bool is_elastic;
     /* Its nodes log in to an image's registry with docker.*; else with their own settings. */
@@ -216,6 +219,9 @@ struct platform_row {
     /* Whether such a run could start here; called before anything is uploaded for it. The package may not be known yet.
      * May be NULL: submit() will find out. */
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
+    /* What submit() would hand over, as the platform's own tools take it, secrets masked; nothing is done. A new
+     * reference. May be NULL: run.json says it all. */
+    int (*preview)(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
     /* For a cluster with a store that this machine does not see: *out_store is its absolute path there, a new string,
      * or NULL if there is none; out_there[i]: whether it has the folder paths[i]. May be NULL. */
     int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
@@ -282,6 +288,9 @@ void platform_free(struct platform *p);
 /* Wrappers: they supply the error text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* *out is NULL if there is nothing but run.json to show. */
+int platform_preview(struct platform *p, const struct run_spec *spec, json_t **out,
+                     struct act_error *err) ACT_NODISCARD;
 int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                          struct act_error *err) ACT_NODISCARD;
 int platform_submit(struct platform *p, const struct platform_submission *submission,

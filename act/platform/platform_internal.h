@@ -13,7 +13,7 @@ struct platform {
 
 /* table.c: all platforms, ending with NULL. In a file by itself so that tests can have their own table. */
 extern const struct platform_row *const platform_table[];
-extern const struct platform_row platform_local, platform_slurm, platform_azureml[3];
+extern const struct platform_row platform_local, platform_slurm, platform_azureml[3], platform_kubernetes;
 
 /* Refuses mounted blob folders and shares of Azure Files, which only Azure Machine Learning supports. where: "this
  * machine". */

@@ -237,9 +237,12 @@ static int open_input(const struct proc_call *call, struct act_error *err)
 
 int proc_call(const struct proc_call *call, struct proc_result *result, struct act_error *err)
 {
-    static const bool captured[] = {true, true};
-    struct proc_start start = {
-        .argv = call->argv, .env = call->env, .cwd = call->cwd, .in_fd = -1, .own_group = !call->on_terminal};
+    const bool captured[] = {true, !call->talks};
+    struct proc_start start = {.argv = call->argv,
+                               .env = call->env,
+                               .cwd = call->cwd,
+                               .in_fd = call->talks ? STDIN_FILENO : -1,
+                               .own_group = !call->on_terminal};
     struct capture c = {.deadline_ms = deadline_in(call->timeout_s), .max_bytes = call->max_bytes};
     int rc = 0;
 
@@ -249,7 +252,7 @@ int proc_call(const struct proc_call *call, struct proc_result *result, struct a
     if (rc < 0)
         return rc;
     rc = run(&start, captured, &c, &result->status, err);
-    if (start.in_fd >= 0)
+    if (call->input)
         close(start.in_fd);
     result->out_len = c.streams[0].text.len;
     result->err_len = c.streams[1].text.len;

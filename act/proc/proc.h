@@ -26,6 +26,7 @@ struct proc_call {
     int timeout_s;    /* 0: no limit; when it is over the process group is killed: -ACT_TIMEOUT */
     size_t max_bytes; /* of each stream; more is an error */
     bool on_terminal; /* it may ask on the terminal, so it stays in this process group and is killed alone */
+    bool talks;       /* it also has this process's input, and its stderr, which is not captured */
 };
 struct proc_result {
     int status; /* as from waitpid() */

@@ -448,4 +448,27 @@ struct store_urls_options {
  * while they are asked for share the outcome. */
 struct store *store_urls_open(struct http *http, const struct store_urls_options *options);
 
+/* Texts that can only be read as a whole, or from their ends: their owner gathers them into files, which it may also
+ * give other keys when it gathers. */
+struct store_text {
+    char *key;
+    int fd;
+    uint64_t size;          /* of what is in the file */
+    int64_t changed_unix_s; /* 0: not known */
+};
+struct store_texts {
+    struct store_text *v;
+    size_t n;
+};
+struct store_texts_options {
+    const char *id; /* of the run */
+    /* Brings the texts up to date; may run the engine. Called by each LIST, and by a GET behind what there is. */
+    int (*gather)(void *arg, struct act_error *err);
+    void (*close)(void *arg); /* with the store */
+    void *arg;
+    const struct store_texts *texts; /* of the owner */
+    bool grow;
+};
+struct store *store_texts_open(struct http *http, const struct store_texts_options *options);
+
 #endif

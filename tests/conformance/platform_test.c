@@ -46,15 +46,17 @@ static struct flow flow; /* of a service: the platform is its */
 static const struct world {
     const char *name;
     const char *root;        /* of the run folders, below home; NULL: there are none */
-    const char *master_addr; /* of a run on one node; NULL: that node's name */
+    const char *master_addr; /* of a run on one node (with has_pods), or on any; NULL: the first node's name */
     int nodes;
     long step_ms; /* between two looks at a state */
     bool is_service;
+    bool has_pods; /* nodes with names and process ids of their own */
 } worlds[] =
     {
-        {"local", "act", "127.0.0.1", 1, 3, false},
-        {"slurm", "shared", NULL, MAX_NODES, 50, false},
-        {"azureml", NULL, "127.0.0.1", MAX_NODES, 20, true},
+        {"local", "act", "127.0.0.1", 1, 3, false, false},
+        {"slurm", "shared", NULL, MAX_NODES, 50, false, false},
+        {"azureml", NULL, "127.0.0.1", MAX_NODES, 20, true, false},
+        {"kubernetes", NULL, "127.0.0.1", MAX_NODES, 20, true, true},
 },
   *world;
 
@@ -123,7 +125,7 @@ static struct run_spec shell_spec(int procs, const char *script)
 static void store_files(struct run_spec *spec, const char *package, struct flow_job_files *out)
 {
     *out = (struct flow_job_files){0};
-    if (world->is_service)
+    if (platform_row(platform)->nodes_fetch)
         assert_ok(flow_store_job(&flow, spec, package, out, &err), err);
 }
 
@@ -162,7 +164,7 @@ static struct run_status status_of(const char *id)
     struct run_status status;
 
     assert_ok(platform_status(platform, &id, 1, &status, &err), err);
-    if (world->is_service && status.state == RUN_FAILED)
+    if (!platform_row(platform)->keeps_record && status.state == RUN_FAILED)
         add_last_words(id, &status);
     return status;
 }
@@ -595,7 +597,8 @@ TEST(test_environment)
         ACT_AUTOFREE char *first = value_in(zero, "first");
         for (int rank = 0; rank < 2 * nodes; rank++) {
             ACT_AUTOFREE char *log = rank_log(spec.id, rank);
-            check_environment(&spec, rank, log, world->master_addr ? world->master_addr : first);
+            bool named = !world->master_addr || (world->has_pods && nodes > 1);
+            check_environment(&spec, rank, log, named ? first : world->master_addr);
         }
         assert_masked(spec.id);
         run_spec_release(&spec);
@@ -608,7 +611,7 @@ static void map_data(struct run_spec *spec, const char *root, const char *store)
     spec->folders = act_calloc(1, sizeof(*spec->folders));
     spec->n_folders = 1;
     spec->folders[0] = (struct run_folder){.name = act_strdup("data"), .mode = RUN_FOLDER_RW_MOUNT};
-    if (world->is_service) {
+    if (platform_row(platform)->nodes_fetch) {
         spec->folders[0].store = act_strdup("blob");
         spec->folders[0].path = act_strdup(flow.config.folders[0].path);
         return;
@@ -621,11 +624,12 @@ static void map_data(struct run_spec *spec, const char *root, const char *store)
 /* What is in the store of the mapped folder. New string. */
 static char *read_data(const char *folder, const char *name)
 {
-    ACT_AUTOFREE char *path = act_path_join(world->is_service ? flow.config.folders[0].path : folder, name);
+    bool here = !platform_row(platform)->nodes_fetch;
+    ACT_AUTOFREE char *path = act_path_join(here ? folder : flow.config.folders[0].path, name);
     struct store *store = NULL;
     char *text = NULL;
 
-    if (!world->is_service) {
+    if (here) {
         assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
         return text;
     }
@@ -654,8 +658,8 @@ TEST(test_code_and_folders)
                                                  "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
     run_to_end(&spec, zip, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *log = rank_log(spec.id, 0);
-    ACT_AUTOFREE char *expected =
-        act_sprintf("one.two three.%s", world->is_service ? "/" : store); /* compiled once, not for each rank */
+    ACT_AUTOFREE char *expected = act_sprintf(
+        "one.two three.%s", platform_row(platform)->nodes_fetch ? "/" : store); /* compiled once, not for each rank */
     assert_contains(log, "content\nsub/file.txt\n-rwxr-xr-x\ndrwxr-x---\nruns in /");
     assert_contains(log, expected);
     ACT_AUTOFREE char *text = read_data(store, "made");
@@ -879,6 +883,10 @@ TEST(test_unknown_run)
 /* What a command leaves behind ends with the run: in the background, in a session of its own, deaf to TERM. */
 TEST(test_leaves_nobody)
 {
+    if (world->has_pods) { /* nothing outlives the namespace of its processes */
+        print_message("skipped: the ids of processes are those of a pod\n");
+        skip();
+    }
     ACT_AUTOFREE char *pids = temp_file("pids");
     int all = world->nodes * 2 * 2; /* two of each rank */
     ACT_AUTOFREE char *script =
@@ -910,7 +918,9 @@ TEST(test_kept_for_a_look)
         spec.sleep_if_fail = rows[i].if_fail;
         spec.sleep_if_succeed = !rows[i].if_fail;
         submit(&spec, NULL);
-        if (world->is_service) { /* it only sees that its process goes on */
+        if (world->has_pods) { /* what the agent does not print nobody knows before the end */
+            wait_state(spec.id, RUN_RUNNING);
+        } else if (world->is_service) { /* it only sees that its process goes on */
             free(wait_rank_log(spec.id, 0, "kept for a look"));
         } else {
             struct run_status kept = wait_reason(spec.id, RUN_RUNNING);

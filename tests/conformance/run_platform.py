@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the conformance suite of the platforms on a cluster of two nodes, which it starts.
 
-usage: run_platform.py PATH_OF_platform_test slurm|azureml
+usage: run_platform.py PATH_OF_platform_test slurm|azureml|kubernetes
 
-Exit status 77 means skipped: Slurm, or what the double of Azure Machine Learning needs, is not installed.
+Exit status 77 means skipped: Slurm, or what a double needs, is not installed.
 """
 import contextlib
 import os
@@ -17,11 +17,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 
 import azureml_double  # noqa: E402
 import azurite  # noqa: E402
+import kubernetes_double  # noqa: E402
 import slurm_bed  # noqa: E402
 from act_tool import Act  # noqa: E402
 
 SKIPPED = 77
 CONTAINER = "conformance"
+
+
+class Missing(Exception):
+    """What the platform needs is not there."""
 
 
 @contextlib.contextmanager
@@ -50,7 +55,30 @@ def azureml(programs):
                 double.stop()
 
 
-PLATFORMS = {"slurm": (slurm, slurm_bed.missing), "azureml": (azureml, azureml_double.missing)}
+@contextlib.contextmanager
+def kubernetes(programs):
+    """The double, whose pods have the folder for temporary files as a volume, and a project with a cluster on it."""
+    with tempfile.TemporaryDirectory(prefix="act-platform-") as name:
+        folder = pathlib.Path(name)
+        project = Act(programs, folder)
+        shared = folder / "shared"
+        for new in (folder / "double", shared):
+            new.mkdir()
+        double = kubernetes_double.Kubernetes(folder / "double", nodes={"gpu-0": {"gpus": 4}, "gpu-1": {"gpus": 4}})
+        try:
+            if double.why_no_pods():
+                raise Missing(double.why_no_pods())
+            double.use(project)
+            double.cluster("aml", gpu_per_node=4, k8s={"gpu_resource": "nvidia.com/gpu", "volumes": [
+                {"mount_path": str(shared), "hostPath": {"path": str(shared)}}]})
+            yield {"TMPDIR": str(shared), "ACT_TRUSTED_PROJECTS": "*"}, project.project
+            double.check()
+        finally:
+            double.stop()
+
+
+PLATFORMS = {"slurm": (slurm, slurm_bed.missing), "azureml": (azureml, azureml_double.missing),
+             "kubernetes": (kubernetes, kubernetes_double.missing)}
 
 
 def main():
@@ -60,8 +88,13 @@ def main():
         print(f"skipped: {missing()}", file=sys.stderr)
         return SKIPPED
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the cluster as well
-    with platform(program.parent.parent / "act") as (env, folder):
-        return subprocess.run([program], env={**os.environ, **env, "ACT_TEST_PLATFORM": name}, cwd=folder).returncode
+    try:
+        with platform(program.parent.parent / "act") as (env, folder):
+            return subprocess.run([program], env={**os.environ, **env, "ACT_TEST_PLATFORM": name},
+                                  cwd=folder).returncode
+    except Missing as reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        return SKIPPED
 
 
 if __name__ == "__main__":

@@ -22,3 +22,7 @@ add_test(NAME platform_azureml
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
                  $<TARGET_FILE:platform_test> azureml)
 set_tests_properties(platform_azureml PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)
+add_test(NAME platform_kubernetes
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
+                 $<TARGET_FILE:platform_test> kubernetes)
+set_tests_properties(platform_kubernetes PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)

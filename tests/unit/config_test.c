@@ -245,6 +245,7 @@ TEST(reads_other_spellings)
 TEST(reads_platforms_and_bases)
 {
     static const char *const platforms[] = {"aml", "itp", "singularity", "slurm", "k8s", "local"};
+    enum { FIRST_WITH_A_STORE = 3 };
     struct config c;
 
     for (size_t i = 0; i < COUNT(platforms); i++) {
@@ -252,7 +253,7 @@ TEST(reads_platforms_and_bases)
         assert_ok(load(PROJECT, cluster, &c), err);
         assert_string_equal(c.platform, platforms[i]);
         assert_int_equal(c.gpu_per_node, strcmp(platforms[i], "local") == 0 ? -1 : 4);
-        assert_int_equal(c.code.path != NULL, strcmp(platforms[i], "local") == 0 || strcmp(platforms[i], "slurm") == 0);
+        assert_int_equal(c.code.path != NULL, i >= FIRST_WITH_A_STORE);
         config_release(&c);
     }
     assert_ok(load(PROJECT, "derived", &c), err);
@@ -756,7 +757,7 @@ TEST(missing_accounts)
     ACT_AUTO(config) c = {0};
     struct config_account a;
 
-    put_cluster("platform: k8s\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
+    put_cluster("platform: itp\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
     assert_ok(load(project, NULL, &c), err);
     assert_fails(config_account(&c, folder(&c, "data"), &a, &err), err, ACT_NOT_FOUND,
                  "aux_data/aml/aml.yaml:3:17: 'azure_blob_config_file' of 'data': cannot read '");
@@ -1053,6 +1054,27 @@ TEST(maps_paths)
         free(rest);
         config_release(&c);
     }
+}
+
+TEST(keys_of_kubernetes_are_maps_and_lists_of_any_form)
+{
+    struct config c;
+
+    put_cluster("platform: k8s\nk8s:\n  kubeconfig: conf/kube\n  node_selector: {gpu: true, n: 2, quoted: '3'}\n"
+                "  tolerations: [{key: sku, operator: Exists}]\n  pod: {spec: {hostIPC: yes, a: [1, b, null]}}\n");
+    assert_ok(load(project, NULL, &c), err);
+    ACT_AUTOFREE char *selector = codec_json_line(c.k8s.node_selector), *pod = codec_json_line(c.k8s.pod),
+                      *tolerations = codec_json_line(c.k8s.tolerations),
+                      *kubeconfig = act_path_join(project, "conf/kube");
+    assert_string_equal(selector, "{\"gpu\":true,\"n\":2,\"quoted\":\"3\"}");
+    assert_string_equal(tolerations, "[{\"key\":\"sku\",\"operator\":\"Exists\"}]");
+    assert_string_equal(pod, "{\"spec\":{\"hostIPC\":true,\"a\":[1,\"b\",null]}}");
+    assert_string_equal(c.k8s.kubeconfig, kubeconfig);
+    assert_string_equal(c.k8s.gpu_resource, "nvidia.com/gpu");
+    assert_null(c.k8s.volumes);
+    config_release(&c);
+    put_cluster("platform: k8s\nk8s: {tolerations: {key: sku}, pod: [1], volumes: [a]}\n");
+    assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "'k8s.tolerations' must be a list of maps");
 }
 
 /* -- the schemas -- */

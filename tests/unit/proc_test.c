@@ -123,6 +123,41 @@ TEST(test_call_fails)
     }
 }
 
+/* Puts a file in the place of a descriptor; returns the one that was there. */
+static int put_in_place(const char *path, int flags, int fd)
+{
+    int kept = dup(fd), file = open(path, flags, 0600);
+
+    assert_true(kept >= 0 && file >= 0);
+    assert_int_equal(dup2(file, fd), fd);
+    close(file);
+    return kept;
+}
+
+TEST(test_call_talks)
+{
+    ACT_AUTOFREE char *in = act_sprintf("%s/in", dir), *said = act_sprintf("%s/said", dir), *text = NULL;
+    struct act_strv argv = shell_words("cat; echo question >&2");
+    ACT_AUTO(proc_result) result = {0};
+    size_t len = 0;
+
+    assert_ok(act_file_write(in, "answer", 6, 0600, &err), err);
+    int input = put_in_place(in, O_RDONLY, STDIN_FILENO),
+        errors = put_in_place(said, O_WRONLY | O_CREAT, STDERR_FILENO);
+    int rc =
+        proc_call(&(struct proc_call){.argv = argv.v, .timeout_s = 10, .max_bytes = 100, .talks = true}, &result, &err);
+    dup2(input, STDIN_FILENO);
+    dup2(errors, STDERR_FILENO);
+    close(input);
+    close(errors);
+    assert_ok(rc, err);
+    assert_string_equal(result.out, "answer");
+    assert_string_equal(result.err, "");
+    assert_ok(act_file_read(said, 100, &text, &len, &err), err);
+    assert_string_equal(text, "question\n");
+    act_strv_release(&argv);
+}
+
 TEST(test_run_missing)
 {
     char name[] = "no-such-program-xyz";

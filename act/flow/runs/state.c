@@ -43,6 +43,16 @@ enum { SUBMIT_GRACE_S = 30 };
 
 static void judge_unknown(const struct flow_run *run, struct run_status *now)
 {
+    bool deletion_ends = platform_find(run->row.platform)->deletion_ends;
+
+    if (deletion_ends && (run->status.aborted || run->status.state == RUN_RUNNING)) {
+        *now = run->status;
+        now->state = RUN_CANCELED;
+        now->ended_unix_s = act_now_unix_s();
+        snprintf(now->reason, sizeof(now->reason), "%s",
+                 now->aborted ? "aborted" : "somebody deleted it from the cluster");
+        return;
+    }
     if (run->status.state != RUN_QUEUED)
         return;
     *now = run->status;

@@ -402,7 +402,9 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
         rc = flow_describe_run(flow, platform, io, &with, err);
     if (rc == 0)
         flow_mention_unused(&flow->config, false, io->spec.image != NULL);
-    if (rc == 0 && !io->dry_run)
+    if (rc == 0 && io->dry_run)
+        rc = platform_preview(platform, &io->spec, &io->preview, err);
+    else if (rc == 0)
         rc = flow_start_run(flow, platform, &io->spec, with.package.file, err);
     flow_package_release(&with.package);
     flow_job_file_release(&with.job);

@@ -21,6 +21,7 @@ struct flow_submit {
     struct flow_init *code;      /* how to pack the code first, and the result; NULL: the package stored last */
     const char *resubmit_of;
     struct run_spec spec; /* out; release with run_spec_release() */
+    json_t *preview;      /* out, of a dry run: what the platform would get; NULL: spec says it all. The caller's */
 };
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 

@@ -1,0 +1,108 @@
+/* error.c - what a response that is not 2xx means. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/json.h"
+#include "kube/kube_internal.h"
+
+enum { CAUSES_MAX = 3, BODY_SHOWN = 300 };
+
+static enum act_code meaning_of(int status)
+{
+    static const struct {
+        int status;
+        enum act_code code;
+    } meanings[] = {{401, ACT_DENIED},    {403, ACT_DENIED}, {404, ACT_NOT_FOUND}, {408, ACT_TEMPORARY},
+                    {410, ACT_TEMPORARY}, {422, ACT_CONFIG}, {429, ACT_TEMPORARY}};
+
+    for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+        if (meanings[i].status == status)
+            return meanings[i].code;
+    return status >= 500 ? ACT_TEMPORARY : ACT_FAIL;
+}
+
+/* "field: message; ...", as far as the message does not say it itself. */
+static void add_causes(struct act_buf *out, const json_t *body)
+{
+    const json_t *cause;
+    size_t i, shown = 0;
+
+    json_array_foreach(json_object_get(json_object_get(body, "details"), "causes"), i, cause)
+    {
+        const char *field = codec_json_str(cause, "field", ""), *message = codec_json_str(cause, "message", "");
+        if (!*message || strstr(out->data, message))
+            continue;
+        if (shown++ == CAUSES_MAX)
+            break;
+        act_buf_addf(out, "; %s%s%s", field, *field ? ": " : "", message);
+    }
+}
+
+/* The beginning of a body that is no Status, as one line. New string. */
+static char *raw_text(const struct act_buf *body)
+{
+    size_t n = body->len < BODY_SHOWN ? body->len : BODY_SHOWN;
+
+    while (n && isspace((unsigned char)body->data[n - 1]))
+        n--;
+    return act_one_line(n ? body->data : "", n);
+}
+
+static bool is_status(const json_t *body)
+{
+    return act_streq(codec_json_str(body, "kind", NULL), "Status");
+}
+
+/* The words of the server, redacted; "" where it has none. New string. */
+static char *text_of(const struct http_call *http, const json_t *body)
+{
+    struct act_buf out = {0};
+
+    if (is_status(body)) {
+        act_buf_adds(&out, codec_json_str(body, "message", codec_json_str(body, "reason", "")));
+        if (out.len)
+            add_causes(&out, body);
+    }
+    if (!out.len) {
+        ACT_AUTOFREE char *raw = raw_text(&http->body_text);
+        act_buf_adds(&out, raw);
+    }
+    ACT_AUTOFREE char *plain = act_buf_steal(&out);
+    return http_redact_text(plain);
+}
+
+/* An unknown group or version is answered with a line of text, and not with a Status. */
+static bool is_unknown_api(const struct http_call *http, const json_t *body)
+{
+    return http->status == 404 && !is_status(body);
+}
+
+static void hint(struct act_error *err, int status)
+{
+    if (status == 401)
+        act_error_hint(err, "the cluster does not accept the credentials of the kubeconfig: log in again as your "
+                            "provider says, and try 'kubectl get pods'");
+    else if (status == 403)
+        act_error_hint(err, "ask whoever runs the cluster for this right");
+    else if (status >= 300 && status < 400)
+        act_error_hint(err, "redirections are not followed: correct 'server' in the kubeconfig");
+}
+
+int kube_describe(struct act_error *err, const char *what, const struct http_call *http, const json_t *body)
+{
+    ACT_AUTOFREE char *text = text_of(http, body);
+    bool unknown = is_unknown_api(http, body);
+    const char *reason = unknown ? "NoSuchApi" : codec_json_str(body, "reason", "");
+
+    if (unknown)
+        act_error_set(err, ACT_NOT_FOUND, "cannot %s: the server does not know this part of the API (%s)", what,
+                      *text ? text : "HTTP 404");
+    else
+        act_error_set(err, meaning_of(http->status), "cannot %s: HTTP %d%s%s", what, http->status, *text ? ": " : "",
+                      text);
+    err->http_status = http->status;
+    snprintf(err->service_code, sizeof(err->service_code), "%s", reason);
+    hint(err, http->status);
+    return -(int)err->code;
+}

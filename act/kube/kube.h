@@ -1,0 +1,122 @@
+/* kube.h - the API of one Kubernetes cluster: who it is by a kubeconfig, JSON requests, errors, pages, streams.
+ *
+ * The kubeconfig is found as kubectl finds it: the named file, else those of KUBECONFIG, merged (the first file that
+ * defines a name wins, missing ones are passed over), else ~/.kube/config, else the account of the pod that this runs
+ * in. Credentials are a client certificate, a token, a token file (read again each minute), user and password, or what
+ * an exec plugin answers, which runs with the first request and when its answer expires. Paths are relative to the
+ * file that has them.
+ *
+ * A request carries the credentials to the server of the kubeconfig and nowhere else, over https or to this machine. A
+ * redirection is not followed. It is sent again as http.h says, except after a 500 in the server's own words. A 401
+ * asks the plugin, or the token file, once more. No token, key or body goes into traces or error texts.
+ *
+ * Errors: "cannot <what>: <the server's message>". 401 and 403 are -ACT_DENIED, 404 -ACT_NOT_FOUND, 409 -ACT_FAIL, 422
+ * -ACT_CONFIG, 408, 410, 429 and 5xx -ACT_TEMPORARY, else -ACT_FAIL; err->http_status is set, and err->service_code is
+ * the Status' reason ("AlreadyExists"), or "NoSuchApi" where the server does not know the group or version at all.
+ *
+ * All runs on the loop of http; kube_do(), kube_get(), kube_each() and kube_may() run it themselves.
+ *
+ * Source: kubernetes.io/docs/reference/using-api/api-concepts, reference/config-api/kubeconfig.v1 and
+ * client-authentication.v1; github.com/kubernetes/client-go tools/clientcmd (loader.go, client_config.go,
+ * validation.go), plugin/pkg/client/auth/exec/exec.go, transport/token_source.go.
+ */
+#ifndef ACT_KUBE_KUBE_H
+#define ACT_KUBE_KUBE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct http;
+struct kube; /* one cluster: server, credentials, namespace */
+
+struct kube_options {
+    struct http *http;                /* outlives it; NULL: it is only looked at, and no request made */
+    const char *kubeconfig;           /* a file; NULL: as kubectl would */
+    const char *context, *namespace_; /* NULL: as the kubeconfig says */
+    const char *said_by;              /* who names the file and the context: "'k8s' in a.yaml"; may be NULL */
+};
+
+/* Reads files; contacts nobody and runs nothing. -ACT_CONFIG says which file and what to do, -ACT_NOT_FOUND that there
+ * is no kubeconfig, or no such one. */
+int kube_open(const struct kube_options *options, struct kube **out, struct act_error *err) ACT_NODISCARD;
+/* With nothing under way. NULL is fine. */
+void kube_free(struct kube *kube);
+const char *kube_namespace(const struct kube *kube);
+const char *kube_context(const struct kube *kube); /* "in-cluster" for a pod's account */
+const char *kube_server(const struct kube *kube);
+/* The command of the plugin that its credentials come from, for people and for asking whether it may run; NULL: none.*/
+const char *kube_plugin(const struct kube *kube);
+
+/* A request. The caller keeps it until done was called; release it then. {0} but for what is set. */
+struct kube_call {
+    const char *method;       /* "GET", ...; not copied */
+    char *path;               /* "/apis/batch/v1/namespaces/x/jobs?...", of kube_path(); owned by the call */
+    json_t *body;             /* NULL: none; the reference is the call's */
+    const char *content_type; /* NULL: application/json; not copied */
+    const char *accept;       /* NULL: application/json; not copied */
+    bool missing_is_fine;     /* a 404 is rc 0 without a response, unless the server does not know the API */
+    bool exists_is_fine;      /* a 409 is rc 0 without a response */
+    const char *what;         /* "create job 'x'": for errors, behind "cannot "; not copied */
+    size_t max_body;          /* of the response; 0: 64 MiB */
+    void (*done)(struct kube_call *call); /* on the loop, exactly once */
+    void *arg;
+
+    int rc;
+    struct act_error error; /* of a 404 or 409 that is fine, too */
+    int status;
+    json_t *response;           /* NULL: there is none; owned by the call */
+    char *text;                 /* a 2xx body that is not JSON (a log); else NULL; owned by the call */
+    bool ambiguous;             /* an earlier try may have taken effect though it failed */
+    struct kube_try *under_way; /* opaque; NULL: it is not */
+};
+void kube_start(struct kube *kube, struct kube_call *call);
+/* Runs the engine until the response is there. */
+int kube_do(struct kube *kube, struct kube_call *call, struct act_error *err) ACT_NODISCARD;
+void kube_call_release(struct kube_call *call);
+
+/* GET, for one: *out is a new reference. A 404 is an error. */
+int kube_get(struct kube *kube, const char *path, const char *what, json_t **out, struct act_error *err) ACT_NODISCARD;
+
+/* Every item of a list, page by page (500 items each), until each says stop (1) or fails (negative). When the list has
+ * expired on the server (410) it begins again, once, and items that were there before come again. */
+int kube_each(struct kube *kube, const char *path, const char *what,
+              int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
+              struct act_error *err) ACT_NODISCARD;
+
+/* The path of a list or, with a name, of an object in the namespace: kube_path(k, "batch/v1", "jobs", "x", NULL).
+ * query ("labelSelector=...", encoded by http_encode()) may be NULL. kube_cluster_path() is for what is in no namespace
+ * (nodes, namespaces). New strings. */
+char *kube_path(const struct kube *kube, const char *group_version, const char *plural, const char *name,
+                const char *query);
+char *kube_cluster_path(const char *group_version, const char *plural, const char *name, const char *query);
+
+/* A body that comes for as long as it likes: the log of a pod that is followed, a watch. It is sent once: whoever reads
+ * knows where to go on. A body that ended early (a lost connection) has a negative rc with error.network. */
+struct kube_stream {
+    char *path;         /* owned by the stream */
+    const char *what;   /* "read the log of 'x'"; not copied */
+    const char *accept; /* NULL: anything; not copied */
+    /* Bytes as they come; never inside kube_stream_start(). It may call kube_stream_cancel(). */
+    void (*take)(struct kube_stream *stream, const char *data, size_t len);
+    void (*done)(struct kube_stream *stream); /* on the loop, exactly once */
+    void *arg;
+
+    int rc; /* 0: it came to its end; -ACT_INTERRUPTED: it was cancelled */
+    struct act_error error;
+    int status;                 /* from the first byte on */
+    struct kube_try *under_way; /* opaque; NULL: it is not */
+};
+void kube_stream_start(struct kube *kube, struct kube_stream *stream);
+/* done comes later, from the loop. What is not under way is left alone. */
+void kube_stream_cancel(struct kube_stream *stream);
+void kube_stream_release(struct kube_stream *stream);
+
+/* Whether the user may do it in the namespace (SelfSubjectAccessReview). group "": the core; resource "pods/log": a
+ * subresource. */
+int kube_may(struct kube *kube, const char *verb, const char *group, const char *resource, bool *out_allowed,
+             struct act_error *err) ACT_NODISCARD;
+
+#endif

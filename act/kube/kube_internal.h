@@ -1,0 +1,108 @@
+/* kube_internal.h - for the files of kube/ only. */
+#ifndef ACT_KUBE_KUBE_INTERNAL_H
+#define ACT_KUBE_KUBE_INTERNAL_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "http/http.h"
+#include "kube/kube.h"
+
+/* ---- config.c: what the kubeconfig says of one context ---- */
+
+enum kube_interactive { KUBE_NEVER, KUBE_IF_AVAILABLE, KUBE_ALWAYS };
+
+/* The user's "exec". */
+struct kube_exec {
+    struct act_strv argv; /* empty: there is none. argv[0] is absolute, or a name to be found in PATH */
+    struct act_strv env;  /* "NAME=value" */
+    char *api_version;
+    char *install_hint;
+    bool provide_cluster;
+    json_t *cluster_config; /* that the cluster has for plugins; NULL: none */
+    enum kube_interactive interactive;
+};
+
+struct kube_config {
+    char *context, *namespace_;
+    char *server;      /* without a final slash */
+    char *server_name; /* NULL: that of the server's address */
+    char *proxy;
+    bool insecure;
+    char *ca, *cert, *key; /* PEM; the key is secret */
+    char *token;           /* secret */
+    char *token_file;
+    char *user, *password;  /* the password is secret */
+    struct http_headers as; /* whom to act as: Impersonate-... */
+    struct kube_exec exec;
+};
+
+extern const char *kube_account_dir; /* what a pod has of its account; changed by tests only */
+
+int kube_config_read(const struct kube_options *options, struct kube_config *out, struct act_error *err) ACT_NODISCARD;
+void kube_config_release(struct kube_config *config); /* wipes it */
+
+/* Frees *text and leaves no trace of it. */
+void kube_wipe(char **text);
+
+/* ---- login.c: the credentials of the next request ---- */
+
+enum kube_source { KUBE_CONFIG, KUBE_FILE, KUBE_PLUGIN };
+enum kube_source kube_source_of(const struct kube_config *config);
+
+/* What is sent now. */
+struct kube_login {
+    char *authorization; /* "Bearer ..."; NULL: none; secret */
+    struct http_tls tls; /* its cert and key may be the plugin's */
+    char *cert, *key;    /* the plugin's */
+    int64_t ends_s;      /* of a plugin's answer; 0: it holds until it is refused */
+    int64_t read_ms;     /* when the token file was read; 0: never */
+    bool ready;
+    unsigned number; /* changes when they do */
+};
+
+struct kube {
+    struct http *http;
+    struct kube_config config;
+    char *base;       /* the beginning of every URL */
+    char *host;       /* for the header, where the URL has another name; NULL: it has not */
+    char *connect_to; /* likewise */
+    char *plugin;     /* for people */
+    struct kube_login login;
+    struct kube_try *waiting; /* for the plugin */
+};
+
+/* One request and what it is for. */
+struct kube_try {
+    struct kube *kube;
+    struct kube_call *call; /* one of these two */
+    struct kube_stream *stream;
+    struct http_call http;
+    const char *what;
+    char *cannot;   /* "cannot <what>" */
+    char *body;     /* secret, perhaps */
+    unsigned login; /* its number when this was sent */
+    bool renewed, cancelled;
+    int64_t told_ms;       /* when the user was told of a wait; 0: never */
+    struct kube_try *next; /* in kube->waiting */
+};
+
+/* Goes on with kube_have_login() when there are credentials, or there are none to be had; perhaps at once. */
+void kube_need_login(struct kube_try *t);
+void kube_have_login(struct kube_try *t, int rc, const struct act_error *err);
+/* The server refused the login of this number: whether another try may have another one. */
+bool kube_login_refused(struct kube *kube, unsigned number);
+void kube_login_release(struct kube_login *login);
+
+/* ---- plugin.c ---- */
+
+bool kube_plugin_is_fresh(const struct kube_login *login);
+/* Asks it, or waits with the others who did; then kube_have_login(). */
+void kube_plugin_ask(struct kube_try *t);
+
+/* ---- error.c ---- */
+
+/* Sets err from a response that is not 2xx; body NULL: it is not JSON. Returns its negative code. */
+int kube_describe(struct act_error *err, const char *what, const struct http_call *http, const json_t *body);
+
+#endif

@@ -1,0 +1,55 @@
+/* kubeconfig.h - for the readers of kubeconfigs only: config.c, files.c and user.c. */
+#ifndef ACT_KUBE_KUBECONFIG_H
+#define ACT_KUBE_KUBECONFIG_H
+
+#include "codec/json.h"
+#include "codec/yaml.h"
+#include "kube/kube_internal.h"
+
+enum { KUBE_MAX_FILE = 1 << 20 };
+
+/* ---- files.c ---- */
+
+struct kube_file {
+    char *name, *dir;
+    struct yaml *tree;
+};
+
+struct kube_files {
+    struct kube_file *v;
+    size_t n;
+    struct act_strv missing;
+};
+
+void kube_files_release(struct kube_files *files);
+/* The named file, those of KUBECONFIG, or the usual one. */
+int kube_files_read(const char *named, struct kube_files *out, struct act_error *err);
+
+/* A list of the file, and where its entries, {name, <part>}, have what they say. */
+struct kube_kind {
+    const char *list, *part;
+};
+
+struct kube_found {
+    const struct kube_file *file; /* NULL: it was not found */
+    const struct yaml *map;       /* what is said of it; NULL: nothing */
+};
+
+/* All of these: *out stays as it is, or is NULL, when the member is missing or null; another type is an error. */
+int kube_text_of(const struct yaml *map, const char *key, const char **out, struct act_error *err);
+int kube_copy_text(const struct yaml *map, const char *key, char **out, struct act_error *err);
+int kube_bool_of(const struct yaml *map, const char *key, bool *out, struct act_error *err);
+int kube_part_of(const struct yaml *map, const char *key, enum yaml_kind kind, const struct yaml **out,
+                 struct act_error *err);
+int kube_name_of(const struct yaml *entry, const struct kube_kind *kind, const char **out, struct act_error *err);
+/* "<key>-data", else the file "<key>". */
+int kube_pem_of(const struct kube_found *at, const char *key, char **out, struct act_error *err);
+/* New string, and new reference. */
+char *kube_resolved(const struct kube_file *file, const char *path);
+json_t *kube_to_json(const struct yaml *value);
+
+/* ---- user.c ---- */
+
+int kube_user_read(const struct kube_found *at, struct kube_config *config, struct act_error *err);
+
+#endif

@@ -1,0 +1,150 @@
+/* examine.c - checks that everything runs need is there.
+ *
+ * Source: kubernetes.io/docs/reference/access-authn-authz/authorization/ (SelfSubjectAccessReview).
+ */
+#include <string.h>
+
+#include "platform/kubernetes/kubernetes_internal.h"
+#include "proc/proc.h"
+
+/* What ACT does in the namespace. */
+static const struct {
+    const char *verb, *group, *resource;
+} rights[] = {
+    {"create", "batch", "jobs"}, {"get", "batch", "jobs"}, {"list", "batch", "jobs"}, {"patch", "batch", "jobs"},
+    {"delete", "batch", "jobs"}, {"get", "", "secrets"},   {"create", "", "secrets"}, {"create", "", "services"},
+    {"list", "", "pods"},        {"get", "", "pods/log"},  {"list", "", "events"},
+};
+
+static bool examine_server(struct kubernetes *k, struct platform_findings *findings)
+{
+    enum { OLDEST = 24, WITH_POLICY = 26 };
+    CODEC_AUTOJSON json_t *version = NULL;
+    struct act_error err;
+    struct kube *kube;
+    int rc = kubernetes_kube(k, &kube, &err);
+
+    if (rc == 0)
+        rc = kube_get(kube, "/version", "ask the server for its version", &version, &err);
+    if (rc < 0) {
+        platform_findings_add(findings, false, "server", "%s", act_error_text(&err));
+        return false;
+    }
+    const char *name = codec_json_str(version, "gitVersion", "");
+    long minor = strtol(codec_json_str(version, "minor", "0"), NULL, 10);
+    if (minor < OLDEST && strcmp(codec_json_str(version, "major", "1"), "1") == 0)
+        platform_findings_add(findings, false, "server", "'%s' has Kubernetes %s; runs need 1.%d or later",
+                              kube_server(kube), name, OLDEST);
+    else
+        platform_findings_add(findings, true, "server", "'%s' of the context '%s', Kubernetes %s%s", kube_server(kube),
+                              kube_context(kube), name,
+                              minor < WITH_POLICY ? ": losing a pod fails a run, which 1.26 and later mend" : "");
+    return true;
+}
+
+static void examine_namespace(struct kubernetes *k, struct platform_findings *findings)
+{
+    const char *name = kube_namespace(k->kube);
+    ACT_AUTOFREE char *path = kube_cluster_path("v1", "namespaces", name, NULL);
+    CODEC_AUTOJSON json_t *space = NULL;
+    struct act_error err;
+    int rc = kube_get(k->kube, path, "look for the namespace", &space, &err);
+
+    if (rc == -ACT_NOT_FOUND)
+        platform_findings_add(findings, false, "namespace", "there is no namespace '%s'; k8s.namespace names another",
+                              name);
+    else /* who may not look at it may use it */
+        platform_findings_add(findings, true, "namespace", "'%s'", name);
+}
+
+static void examine_rights(struct kubernetes *k, struct platform_findings *findings)
+{
+    struct act_buf missing = {0};
+    struct act_error err;
+    bool allowed;
+
+    for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
+        if (kube_may(k->kube, rights[i].verb, rights[i].group, rights[i].resource, &allowed, &err) < 0) {
+            platform_findings_add(findings, false, "rights", "%s", act_error_text(&err));
+            act_buf_release(&missing);
+            return;
+        }
+        if (!allowed)
+            act_buf_addf(&missing, "%s%s %s", missing.len ? ", " : "", rights[i].verb, rights[i].resource);
+    }
+    if (missing.len > 0)
+        platform_findings_add(findings, false, "rights",
+                              "you may not: %s; ask for a role in the namespace '%s' with it", missing.data,
+                              kube_namespace(k->kube));
+    else
+        platform_findings_add(findings, true, "rights", "you may do in '%s' what runs need", kube_namespace(k->kube));
+    act_buf_release(&missing);
+}
+
+struct gpus {
+    const char *resource;
+    int nodes, with;
+};
+
+static int count_gpus(void *arg, const json_t *node, struct act_error *err)
+{
+    struct gpus *g = arg;
+    const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
+
+    (void)err;
+    g->nodes++;
+    g->with += kubernetes_quantity(codec_json_str(has, g->resource, "0")) > 0;
+    return 0;
+}
+
+static void examine_nodes(struct kubernetes *k, struct platform_findings *findings)
+{
+    struct gpus g = {.resource = kubernetes_gpu_resource(k->config)};
+    struct act_error err;
+    int rc = g.resource ? kubernetes_each_node(k, count_gpus, &g, &err) : 0;
+
+    if (!g.resource)
+        platform_findings_add(findings, true, "GPUs", "none are asked for: k8s.gpu_resource is none");
+    else if (rc < 0)
+        platform_findings_add(findings, rc == -ACT_DENIED, "GPUs", "%s", act_error_text(&err));
+    else if (g.with == 0)
+        platform_findings_add(findings, false, "GPUs",
+                              "none of the %d nodes has '%s' now: runs wait unless the cluster grows; k8s.gpu_resource "
+                              "names another",
+                              g.nodes, g.resource);
+    else
+        platform_findings_add(findings, true, "GPUs", "%d of %d nodes have '%s'", g.with, g.nodes, g.resource);
+}
+
+static void examine_image(struct kubernetes *k, struct platform_findings *findings)
+{
+    ACT_AUTOFREE char *image = kubernetes_image(k->config, NULL);
+    bool direct = act_streq(k->config->k8s.launcher, "direct");
+
+    if (!image)
+        platform_findings_add(findings, false, "image", "neither k8s.image nor docker.image names one");
+    else
+        platform_findings_add(findings, true, "image", "'%s', which needs /bin/sh, gzip%s", image,
+                              direct ? ""
+                                     : " and, for more than one process, Open MPI (k8s.launcher: direct needs none)");
+}
+
+static void examine_kubectl(struct platform_findings *findings)
+{
+    ACT_AUTOFREE char *path = proc_find_in_path("kubectl");
+
+    platform_findings_add(findings, true, "kubectl", "%s", path ? path : "not installed; only 'a ssh' needs it");
+}
+
+void kubernetes_examine(struct platform *p, struct platform_findings *findings)
+{
+    struct kubernetes *k = kubernetes_of(p);
+
+    examine_image(k, findings);
+    examine_kubectl(findings);
+    if (!examine_server(k, findings))
+        return;
+    examine_namespace(k, findings);
+    examine_rights(k, findings);
+    examine_nodes(k, findings);
+}

@@ -1,0 +1,610 @@
+/* job.c - from a run to the objects that it consists of. Pure: nothing here asks the cluster.
+ *
+ * Source: kubernetes.io/docs/concepts/workloads/controllers/job/ (Indexed completion, pod failure policy, suspend);
+ * .../concepts/configuration/secret/ (1 MiB, immutable); .../reference/kubernetes-api/workload-resources/pod-v1/;
+ * kueue.sigs.k8s.io/docs/tasks/run/jobs/.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/units.h"
+#include "platform/kubernetes/kubernetes_internal.h"
+
+#define WORK    "/run/act/work"
+#define SECRET  "/run/act/secret"
+#define PROGRAM "/run/act/program"
+
+enum {
+    RETRIES = 6,            /* of pods that lost their group; what ends a run does so at once */
+    KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
+    GRACE_MORE_S = 20,      /* for the agent, after its processes had theirs */
+    TITLE_MAX = 1024,
+    LABEL_MAX = 63,
+    HASH_SHOWN = 12,
+};
+
+/* ---- names ---- */
+
+/* The experiment of a run id, as far as it is fit for a name: at most so many characters. */
+static char *name_of_experiment(const char *id, size_t len, size_t max)
+{
+    struct act_buf out = {0};
+
+    for (size_t i = 0; i < len && out.len < max; i++) {
+        char c = (char)tolower((unsigned char)id[i]);
+        bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (out.len == 0 && c >= '0' && c <= '9')
+            act_buf_addc(&out, 'r');
+        if (fits || out.len > 0)
+            act_buf_addc(&out, fits ? c : '-');
+    }
+    while (out.len > 0 && out.data[out.len - 1] == '-')
+        out.data[--out.len] = '\0';
+    if (out.len == 0)
+        act_buf_adds(&out, "run");
+    return act_buf_steal(&out);
+}
+
+char *kubernetes_name(const char *run_id)
+{
+    enum { EXPERIMENT_MAX = 20 };
+    const char *hash = strrchr(run_id, '_'), *time = hash;
+
+    while (time && time > run_id && *--time != '_')
+        ;
+    if (!time || time == run_id)
+        return name_of_experiment(run_id, strlen(run_id), KUBERNETES_NAME_MAX);
+    ACT_AUTOFREE char *experiment = name_of_experiment(run_id, (size_t)(time - run_id), EXPERIMENT_MAX);
+    return act_sprintf("%s-%.*s-%s", experiment, (int)(hash - time - 1), time + 1, hash + 1);
+}
+
+static bool fits_label(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n > 0 && n <= LABEL_MAX && isalnum((unsigned char)text[0]) && isalnum((unsigned char)text[n - 1]) &&
+           strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+}
+
+const char *kubernetes_run_of(const json_t *object)
+{
+    const char *id = kubernetes_annotation(object, KUBERNETES_RUN);
+
+    return id ? id : kubernetes_label(object, KUBERNETES_RUN);
+}
+
+char *kubernetes_program_name(const char *hash)
+{
+    return act_sprintf("act-program-%.*s", HASH_SHOWN, hash);
+}
+
+/* ---- what all objects have ---- */
+
+static json_t *labels_of(const struct run_spec *spec)
+{
+    json_t *labels = json_pack("{s:s}", KUBERNETES_MANAGED, "act");
+
+    if (fits_label(spec->id))
+        json_object_set_new(labels, KUBERNETES_RUN, json_string(spec->id));
+    return labels;
+}
+
+static json_t *object_new(const char *version, const char *kind, const struct kubernetes_run *run, const char *name,
+                          const char *uid)
+{
+    json_t *metadata = json_pack("{s:s, s:o, s:{s:s}}", "name", name, "labels", labels_of(run->spec), "annotations",
+                                 KUBERNETES_RUN, run->spec->id);
+
+    if (uid)
+        json_object_set_new(metadata, "ownerReferences",
+                            json_pack("[{s:s, s:s, s:s, s:s, s:b}]", "apiVersion", "batch/v1", "kind", "Job", "name",
+                                      run->name, "uid", uid, "controller", 0));
+    return json_pack("{s:s, s:s, s:o}", "apiVersion", version, "kind", kind, "metadata", metadata);
+}
+
+/* ---- merging ---- */
+
+/* Whether a list is one of things with names: "" of none. */
+static bool has_names(const json_t *list)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(list, i, item) if (!*codec_json_str(item, "name", "")) return false;
+    return json_array_size(list) > 0;
+}
+
+static json_t *find_named(json_t *list, const char *name)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(list, i, item) if (strcmp(codec_json_str(item, "name", ""), name) == 0) return item;
+    return NULL;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
+static void merge_lists(json_t *list, json_t *patch)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(patch, i, item)
+    {
+        json_t *own = find_named(list, codec_json_str(item, "name", ""));
+        if (own)
+            kubernetes_merge(own, item);
+        else
+            json_array_append_new(list, json_deep_copy(item));
+    }
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
+void kubernetes_merge(json_t *object, json_t *patch)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(patch, key, value)
+    {
+        json_t *own = json_object_get(object, key);
+        if (json_is_null(value)) {
+            json_object_del(object, key);
+        } else if (has_names(own) && has_names(value)) {
+            merge_lists(own, value);
+        } else if (json_is_object(value)) {
+            if (!json_is_object(own))
+                json_object_set_new(object, key, json_object());
+            kubernetes_merge(json_object_get(object, key), value);
+        } else {
+            json_object_set_new(object, key, json_deep_copy(value));
+        }
+    }
+}
+
+/* ---- quantities ---- */
+
+int64_t kubernetes_quantity(const char *text)
+{
+    static const struct {
+        const char *suffix;
+        double factor;
+    } units[] = {{"", 1},
+                 {"m", 1e-3},
+                 {"k", 1e3},
+                 {"M", 1e6},
+                 {"G", 1e9},
+                 {"T", 1e12},
+                 {"P", 1e15},
+                 {"Ki", 1024},
+                 {"Mi", 1048576.0},
+                 {"Gi", 1073741824.0},
+                 {"Ti", 1099511627776.0},
+                 {"Pi", 1125899906842624.0}};
+    size_t n = strspn(text, "0123456789.");
+    double value = strtod(text, NULL) * 1000;
+
+    for (size_t i = 0; n > 0 && i < sizeof(units) / sizeof(units[0]); i++)
+        if (strcmp(text + n, units[i].suffix) == 0)
+            return value * units[i].factor < 9e18 ? (int64_t)(value * units[i].factor) : INT64_MAX;
+    return -1;
+}
+
+const char *kubernetes_gpu_resource(const struct config *config)
+{
+    const char *name = config->k8s.gpu_resource;
+
+    return name && strcmp(name, "none") != 0 ? name : NULL;
+}
+
+/* ---- the pod ---- */
+
+char *kubernetes_image(const struct config *config, const struct run_spec *spec)
+{
+    bool other = config_is_said(config, "docker.image") && !config_is_said(config, "k8s.image");
+
+    if (spec && spec->image)
+        return act_strdup(spec->image);
+    if (config->k8s.image && !other)
+        return act_strdup(config->k8s.image);
+    return config->docker.image ? config_docker_image(&config->docker) : NULL;
+}
+
+/* The command of the container. Whatever the shell says goes into the pod's log. */
+static char *script_of(const struct kubernetes_run *run)
+{
+    return act_sprintf("if ! command -v gzip >/dev/null; then\n"
+                       "  echo 'act: the image has no gzip, which unpacks the agent; add it to the image'\n"
+                       "  exit %d\n"
+                       "fi\n"
+                       "gzip -dc " PROGRAM "/act-node.gz > " WORK "/act-node && chmod 700 " WORK
+                       "/act-node || exit %d\n"
+                       "exec " WORK "/act-node pod --job %s --nodes %d --secret " SECRET " --work " WORK "\n",
+                       KUBERNETES_NO_GZIP, KUBERNETES_NO_GZIP, run->name, run->spec->nodes);
+}
+
+static json_t *resources_of(const struct kubernetes_run *run)
+{
+    const struct config_k8s *c = &run->config->k8s;
+    const struct {
+        const char *name, *value;
+    } both[] = {{"cpu", c->cpu}, {"memory", c->memory}};
+    const char *gpu = kubernetes_gpu_resource(run->config);
+    json_t *limits = json_object(), *requests = json_object();
+
+    for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
+        if (!both[i].value)
+            continue;
+        json_object_set_new(limits, both[i].name, json_string(both[i].value));
+        json_object_set_new(requests, both[i].name, json_string(both[i].value));
+    }
+    if (gpu && run->spec->gpus_per_node > 0) {
+        ACT_AUTOFREE char *number = act_sprintf("%d", run->spec->gpus_per_node);
+        json_object_set_new(limits, gpu, json_string(number));
+    }
+    return json_pack("{s:o, s:o}", "limits", limits, "requests", requests);
+}
+
+/* The run's own Secret, and those with the parts of its package. */
+static json_t *run_volume(const struct kubernetes_run *run)
+{
+    json_t *sources = json_pack("[{s:{s:s}}]", "secret", "name", run->name);
+
+    for (size_t i = 0; i < run->parts; i++) {
+        ACT_AUTOFREE char *name = act_sprintf("%s-package-%zu", run->name, i);
+        json_array_append_new(sources, json_pack("{s:{s:s}}", "secret", "name", name));
+    }
+    return json_pack("{s:s, s:{s:o}}", "name", "act-run", "projected", "sources", sources);
+}
+
+static void add_mount(json_t *volumes, json_t *mounts, json_t *volume, const char *path, bool read_only)
+{
+    json_t *mount = json_pack("{s:s, s:s}", "name", codec_json_str(volume, "name", ""), "mountPath", path);
+
+    if (read_only)
+        json_object_set_new(mount, "readOnly", json_true());
+    json_array_append_new(volumes, volume);
+    json_array_append_new(mounts, mount);
+}
+
+/* The size of /dev/shm: of the run's job file, or as configured. */
+static void add_shm(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
+{
+    const char *size = run->config->k8s.shm_size;
+
+    if (size)
+        add_mount(
+            volumes, mounts,
+            json_pack("{s:s, s:{s:s, s:s}}", "name", "act-shm", "emptyDir", "medium", "Memory", "sizeLimit", size),
+            "/dev/shm", false);
+}
+
+static void add_own_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
+{
+    add_mount(volumes, mounts, json_pack("{s:s, s:{s:s}}", "name", "act-program", "secret", "secretName", run->program),
+              PROGRAM, true);
+    add_mount(volumes, mounts, run_volume(run), SECRET, true);
+    add_mount(volumes, mounts, json_pack("{s:s, s:{}}", "name", "act-work", "emptyDir"), WORK, false);
+    add_shm(run, volumes, mounts);
+}
+
+static int64_t grace_of(const struct run_spec *spec)
+{
+    const char *text = NULL;
+
+    for (size_t i = 0; i < spec->n_env; i++)
+        if (strcmp(spec->env[i].name, "ACT_ABORT_GRACE") == 0)
+            text = spec->env[i].value;
+    return run_abort_grace_s(text) + GRACE_MORE_S;
+}
+
+static bool has_login(const struct config_docker *docker)
+{
+    return docker->username && docker->password;
+}
+
+/* Values of node labels are texts, whatever YAML takes them for. */
+static json_t *texts_of(json_t *map)
+{
+    json_t *out = json_object();
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(map, key, value)
+    {
+        ACT_AUTOFREE char *text = json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
+        json_object_set_new(out, key, json_string(text));
+    }
+    return out;
+}
+
+static void add_scheduling(const struct kubernetes_run *run, json_t *pod)
+{
+    const struct config_k8s *c = &run->config->k8s;
+
+    if (c->node_selector)
+        json_object_set_new(pod, "nodeSelector", texts_of(c->node_selector));
+    if (c->tolerations)
+        json_object_set_new(pod, "tolerations", json_deep_copy(c->tolerations));
+    if (c->priority_class)
+        json_object_set_new(pod, "priorityClassName", json_string(c->priority_class));
+    if (c->service_account)
+        json_object_set_new(pod, "serviceAccountName", json_string(c->service_account));
+    if (has_login(&run->config->docker)) {
+        ACT_AUTOFREE char *name = act_sprintf("%s-registry", run->name);
+        json_object_set_new(pod, "imagePullSecrets", json_pack("[{s:s}]", "name", name));
+    }
+}
+
+static json_t *pod_of(const struct kubernetes_run *run)
+{
+    ACT_AUTOFREE char *script = script_of(run);
+    ACT_AUTOFREE char *image = kubernetes_image(run->config, run->spec);
+    json_t *volumes = json_array(), *mounts = json_array();
+
+    add_own_volumes(run, volumes, mounts);
+    kubernetes_add_volumes(run, volumes, mounts);
+    json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o}", "name", KUBERNETES_MAIN, "image", image, "command",
+                             "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts);
+    json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
+                            "terminationGracePeriodSeconds", (json_int_t)grace_of(run->spec), "enableServiceLinks", 0,
+                            "containers", main, "volumes", volumes);
+    add_scheduling(run, pod);
+    return pod;
+}
+
+/* ---- the Job ---- */
+
+/* What ends a pod is the end of the run, but for a pod that lost its group, and one that the cluster took away. */
+static json_t *failure_policy(void)
+{
+    return json_pack("{s:[{s:s, s:[{s:s, s:s}]}, {s:s, s:{s:s, s:s, s:[i]}}]}", "rules", "action", "Ignore",
+                     "onPodConditions", "type", "DisruptionTarget", "status", "True", "action", "FailJob",
+                     "onExitCodes", "containerName", KUBERNETES_MAIN, "operator", "NotIn", "values",
+                     KUBERNETES_LOST_GROUP);
+}
+
+/* The command, for people: one line of so many bytes, cut between characters. */
+static char *title_of(const struct run_spec *spec)
+{
+    struct act_buf words = {0};
+
+    for (size_t i = 0; i < spec->argv.n; i++)
+        act_buf_addf(&words, "%s%s", i ? " " : "", spec->argv.v[i]);
+    const char *text = spec->title ? spec->title : words.data ? words.data : "";
+    size_t len = strlen(text), fits = 0, n;
+    ACT_AUTOFREE char *line = act_one_line(text, len);
+    for (len = strlen(line); fits < len && (n = act_utf8_char(line + fits, len - fits)) && fits + n <= TITLE_MAX;)
+        fits += n;
+    act_buf_release(&words);
+    return act_strndup(line, fits);
+}
+
+static void add_notes(const struct kubernetes_run *run, json_t *job)
+{
+    const struct run_spec *spec = run->spec;
+    json_t *notes = json_object_get(json_object_get(job, "metadata"), "annotations");
+    ACT_AUTOFREE char *title = title_of(spec);
+    ACT_AUTOFREE char *gpus = act_sprintf("%d", spec->nodes * spec->gpus_per_node);
+
+    json_object_set_new(notes, KUBERNETES_TITLE, json_string(title));
+    json_object_set_new(notes, KUBERNETES_USER, json_string(run->user));
+    json_object_set_new(notes, KUBERNETES_CLUSTER, json_string(spec->cluster));
+    json_object_set_new(notes, KUBERNETES_NUM_GPU, json_string(gpus));
+}
+
+static json_t *template_of(const struct kubernetes_run *run)
+{
+    json_t *template =
+        json_pack("{s:{s:o, s:{s:s, s:s}}, s:o}", "metadata", "labels", labels_of(run->spec), "annotations",
+                  KUBERNETES_RUN, run->spec->id, KUBERNETES_USER, run->user, "spec", pod_of(run));
+
+    kubernetes_merge(template, run->config->k8s.pod);
+    return template;
+}
+
+json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
+{
+    const struct config_k8s *c = &run->config->k8s;
+    json_t *job = object_new("batch/v1", "Job", run, run->name, NULL);
+    json_t *spec = json_pack("{s:s, s:i, s:i, s:b, s:i, s:i, s:o, s:o}", "completionMode", "Indexed", "completions",
+                             run->spec->nodes, "parallelism", run->spec->nodes, "suspend", suspended || c->queue,
+                             "backoffLimit", RETRIES, "ttlSecondsAfterFinished", KEPT_S, "podFailurePolicy",
+                             failure_policy(), "template", template_of(run));
+    int64_t limit_s;
+
+    if (c->time && act_duration_from_text(c->time, &limit_s))
+        json_object_set_new(spec, "activeDeadlineSeconds", json_integer(limit_s));
+    if (c->queue)
+        json_object_set_new(json_object_get(json_object_get(job, "metadata"), "labels"), KUBERNETES_QUEUE,
+                            json_string(c->queue));
+    add_notes(run, job);
+    json_object_set_new(job, "spec", spec);
+    return job;
+}
+
+json_t *kubernetes_service(const struct kubernetes_run *run, const char *uid)
+{
+    json_t *service = object_new("v1", "Service", run, run->name, uid);
+
+    json_object_set_new(service, "spec",
+                        json_pack("{s:s, s:b, s:{s:s}}", "clusterIP", "None", "publishNotReadyAddresses", 1, "selector",
+                                  "job-name", run->name));
+    return service;
+}
+
+/* ---- Secrets ---- */
+
+static void put(json_t *secret, const char *key, const void *bytes, size_t len)
+{
+    ACT_AUTOFREE char *text = act_base64_encode(bytes, len);
+
+    json_object_set_new(json_object_get(secret, "data"), key, json_string(text));
+    explicit_bzero(text, strlen(text));
+}
+
+static json_t *secret_new(const struct kubernetes_run *run, const char *name, const char *uid)
+{
+    json_t *secret = object_new("v1", "Secret", run, name, uid);
+
+    json_object_set_new(secret, "type", json_string("Opaque"));
+    json_object_set_new(secret, "immutable", json_true());
+    json_object_set_new(secret, "data", json_object());
+    return secret;
+}
+
+json_t *kubernetes_secret(const struct kubernetes_run *run, const struct kubernetes_content *content, const char *uid)
+{
+    json_t *secret = secret_new(run, run->name, uid);
+
+    put(secret, RUN_FILE_SPEC, content->spec, strlen(content->spec));
+    put(secret, "token", content->token, strlen(content->token));
+    if (content->secrets)
+        put(secret, RUN_FILE_SECRETS, content->secrets, strlen(content->secrets));
+    if (content->package)
+        put(secret, RUN_FILE_PACKAGE, content->package, content->package_len);
+    return secret;
+}
+
+json_t *kubernetes_values_secret(const struct kubernetes_run *run, const char *name, const char *uid,
+                                 const char *const *pairs)
+{
+    json_t *secret = secret_new(run, name, uid);
+
+    for (; *pairs; pairs += 2)
+        put(secret, pairs[0], pairs[1], strlen(pairs[1]));
+    return secret;
+}
+
+json_t *kubernetes_package(const struct kubernetes_run *run, size_t part, const void *bytes, size_t len,
+                           const char *uid)
+{
+    ACT_AUTOFREE char *name = act_sprintf("%s-package-%zu", run->name, part);
+    ACT_AUTOFREE char *key = act_sprintf(RUN_FILE_PACKAGE ".%03zu", part);
+    json_t *secret = secret_new(run, name, uid);
+
+    put(secret, key, bytes, len);
+    return secret;
+}
+
+json_t *kubernetes_registry(const struct kubernetes_run *run, const char *uid)
+{
+    const struct config_docker *docker = &run->config->docker;
+
+    if (!has_login(docker))
+        return NULL;
+    ACT_AUTOFREE char *name = act_sprintf("%s-registry", run->name);
+    ACT_AUTOFREE char *image = kubernetes_image(run->config, run->spec);
+    ACT_AUTOFREE char *host =
+        config_docker_registry(&(struct config_docker){.image = image, .address = docker->address});
+    ACT_AUTOFREE char *pair = act_sprintf("%s:%s", docker->username, docker->password);
+    ACT_AUTOFREE char *auth = act_base64_encode(pair, strlen(pair));
+    CODEC_AUTOJSON json_t *login = json_pack("{s:{s:{s:s, s:s, s:s}}}", "auths", host, "username", docker->username,
+                                             "password", docker->password, "auth", auth);
+    ACT_AUTOFREE char *text = codec_json_line(login);
+    json_t *secret = secret_new(run, name, uid);
+
+    json_object_set_new(secret, "type", json_string("kubernetes.io/dockerconfigjson"));
+    put(secret, ".dockerconfigjson", text, strlen(text));
+    explicit_bzero(pair, strlen(pair));
+    explicit_bzero(auth, strlen(auth));
+    explicit_bzero(text, strlen(text));
+    return secret;
+}
+
+json_t *kubernetes_program(const char *name, const char *hash, const void *gz, size_t len)
+{
+    ACT_AUTOFREE char *mark = act_sprintf("%.*s", HASH_SHOWN, hash);
+    json_t *secret = json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:s}}, s:s, s:b, s:{}}", "apiVersion", "v1", "kind",
+                               "Secret", "metadata", "name", name, "labels", KUBERNETES_MANAGED, "act", "act/program",
+                               mark, "type", "Opaque", "immutable", 1, "data");
+
+    put(secret, "act-node.gz", gz, len);
+    return secret;
+}
+
+void kubernetes_mask(json_t *secret)
+{
+    json_t *data = json_object_get(secret, "data"), *shown = json_object(), *value;
+    const char *key;
+
+    json_object_foreach(data, key, value)
+    {
+        size_t len;
+        bool open = strcmp(key, RUN_FILE_SPEC) == 0;
+        ACT_AUTOFREE char *text = open ? (char *)act_base64_decode(json_string_value(value), &len) : NULL;
+        json_object_set_new(shown, key, text ? json_stringn(text, len) : json_string("***"));
+    }
+    json_object_del(secret, "data");
+    json_object_set_new(secret, "stringData", shown);
+}
+
+/* ---- what cannot be a Job ---- */
+
+static int check_time(const struct config *config, struct act_error *err)
+{
+    int64_t seconds;
+
+    if (!config->k8s.time || (act_duration_from_text(config->k8s.time, &seconds) && seconds > 0))
+        return 0;
+    return act_error_set(err, ACT_CONFIG, "'k8s.time' must be a duration such as 90m, 24h or 7d, not '%s'",
+                         config->k8s.time);
+}
+
+static int check_quantities(const struct config *config, struct act_error *err)
+{
+    const struct config_k8s *c = &config->k8s;
+    const struct {
+        const char *key, *value;
+    } rows[] = {{"cpu", c->cpu}, {"memory", c->memory}, {"shm_size", c->shm_size}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].value && kubernetes_quantity(rows[i].value) <= 0)
+            return act_error_set(err, ACT_CONFIG,
+                                 "'k8s.%s' must be a quantity as Kubernetes takes it (16, 500m, 200Gi), not '%s'",
+                                 rows[i].key, rows[i].value);
+    return 0;
+}
+
+/* A patch that takes away what the agent is would make a pod that waits for ever. */
+static int check_pod(const struct config *config, struct act_error *err)
+{
+    json_t *spec = json_object_get(config->k8s.pod, "spec"), *value;
+    const char *key;
+
+    json_object_foreach(config->k8s.pod, key, value) if (
+        strcmp(key, "spec") != 0 &&
+        strcmp(key, "metadata") !=
+            0) return act_error_set(err, ACT_CONFIG,
+                                    "'k8s.pod' is merged into the pods' template, which has 'metadata' and 'spec', not "
+                                    "'%s'; put it below 'spec'",
+                                    key);
+    static const char *const lists[] = {"containers", "volumes"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        value = json_object_get(spec, lists[i]);
+        if (value && !has_names(value))
+            return act_error_set(err, ACT_CONFIG,
+                                 "'k8s.pod' would replace the %s of the pod: each of the list needs a 'name' (the "
+                                 "container of a run is '" KUBERNETES_MAIN "')",
+                                 lists[i]);
+    }
+    return 0;
+}
+
+int kubernetes_check_job(const struct config *config, const struct run_spec *spec, struct act_error *err)
+{
+    ACT_AUTOFREE char *image = kubernetes_image(config, spec);
+
+    if (spec->argv.n == 0)
+        return act_error_set(err, ACT_USAGE, "there is no command to run");
+    if (!image)
+        return act_error_set(err, ACT_CONFIG, "the platform 'k8s' needs 'k8s.image' or 'docker.image' in '%s'",
+                             config->file ? config->file : config->cluster);
+    int rc = check_time(config, err);
+    if (rc == 0)
+        rc = check_quantities(config, err);
+    if (rc == 0)
+        rc = check_pod(config, err);
+    return rc < 0 ? rc : kubernetes_check_folders(config, spec, err);
+}

@@ -1,0 +1,204 @@
+/* kubernetes.c - Kubernetes by its API: what the platform can do, and how it is reached. */
+#include <string.h>
+
+#include "base/units.h"
+#include "platform/kubernetes/kubernetes_internal.h"
+
+/* ---- reaching it ---- */
+
+static int open_kube(const struct config *config, struct http *http, struct kube **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *origin =
+        config->values ? config_origin(config, config->k8s.context ? "k8s.context" : "k8s.kubeconfig") : act_strdup("");
+    ACT_AUTOFREE char *said_by = act_sprintf("'k8s' of '%s'", origin);
+
+    return kube_open(&(struct kube_options){.http = http,
+                                            .kubeconfig = config->k8s.kubeconfig,
+                                            .context = config->k8s.context,
+                                            .namespace_ = config->k8s.namespace_,
+                                            .said_by = said_by},
+                     out, err);
+}
+
+int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *err)
+{
+    int rc = k->kube ? 0 : open_kube(k->config, services_http(k->base.services), &k->kube, err);
+
+    *out = k->kube;
+    return rc;
+}
+
+static int kubernetes_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    struct kubernetes *k = act_calloc(1, sizeof(*k));
+
+    (void)err;
+    k->base.row = &platform_kubernetes;
+    k->config = config;
+    *out = &k->base;
+    return 0;
+}
+
+static void kubernetes_close(struct platform *p)
+{
+    struct kubernetes *k = kubernetes_of(p);
+
+    kube_free(k->kube);
+    free(k->program);
+    act_strv_release(&k->aborted);
+    free(k);
+}
+
+/* The nodes of a cluster differ, and come and go: what a node offers is what the configuration says. */
+static int kubernetes_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    const struct config *c = kubernetes_of(p)->config;
+    enum { GPUS = 4 };
+
+    (void)err;
+    *out = (struct platform_limits){.gpu_per_node = c->gpu_per_node >= 0 ? (int)c->gpu_per_node : GPUS,
+                                    .has_gpus = kubernetes_gpu_resource(c) != NULL};
+    out->num_gpu = out->gpu_per_node;
+    return 0;
+}
+
+/* ---- what a configuration means ---- */
+
+/* The cluster and the namespace, by whatever name the kubeconfig has for them. */
+static char *kubernetes_place(const struct config *config)
+{
+    struct kube *kube = NULL;
+    struct act_error ignored;
+
+    if (open_kube(config, NULL, &kube, &ignored) < 0)
+        return act_sprintf("%s\n%s\n%s", config->k8s.kubeconfig ? config->k8s.kubeconfig : "",
+                           config->k8s.context ? config->k8s.context : "",
+                           config->k8s.namespace_ ? config->k8s.namespace_ : "");
+    char *place = act_sprintf("%s\n%s", kube_server(kube), kube_namespace(kube));
+    kube_free(kube);
+    return place;
+}
+
+static bool kubernetes_recall(const json_t *settings, struct config *out)
+{
+    if (!settings)
+        return false;
+    out->k8s.kubeconfig = act_strdup(codec_json_str(settings, "kubeconfig", NULL));
+    out->k8s.context = act_strdup(codec_json_str(settings, "context", NULL));
+    out->k8s.namespace_ = act_strdup(codec_json_str(settings, "namespace", NULL));
+    out->k8s.gpu_resource = act_strdup(codec_json_str(settings, "gpu_resource", NULL));
+    return true;
+}
+
+static bool kubernetes_runs_images(const struct config *config)
+{
+    (void)config;
+    return true;
+}
+
+/* A kubeconfig says where to log in, and may name a program that does it. */
+static void kubernetes_reach(const struct config *config, struct platform_reaches *out)
+{
+    struct kube *kube = NULL;
+    struct act_error ignored;
+
+    if (!act_streq(config->platform, platform_kubernetes.name) || !config->k8s.kubeconfig)
+        return;
+    platform_reaches_add(out, PLATFORM_LOGIN, "k8s.kubeconfig", config->k8s.kubeconfig);
+    if (open_kube(config, NULL, &kube, &ignored) < 0)
+        return;
+    ACT_AUTOFREE char *server = act_sprintf("the server '%s'", kube_server(kube));
+    platform_reaches_add(out, PLATFORM_LOGIN, "k8s.kubeconfig", server);
+    if (kube_plugin(kube)) {
+        ACT_AUTOFREE char *plugin = act_sprintf("the program '%s', which logs in", kube_plugin(kube));
+        platform_reaches_add(out, PLATFORM_LOGIN, "k8s.kubeconfig", plugin);
+    }
+    kube_free(kube);
+}
+
+static void kubernetes_set_time_limit(struct config *config, int64_t seconds)
+{
+    ACT_AUTOFREE char *text = act_sprintf("%llds", (long long)seconds);
+
+    act_str_replace(&config->k8s.time, text);
+}
+
+/* "16g", as docker takes it. */
+static void kubernetes_set_shm_size(struct config *config, const char *size)
+{
+    uint64_t bytes;
+    ACT_AUTOFREE char *text =
+        act_size_from_text(size, &bytes) ? act_sprintf("%llu", (unsigned long long)bytes) : act_strdup(size);
+
+    act_str_replace(&config->k8s.shm_size, text);
+}
+
+/* The current context of the kubeconfig may be another one tomorrow: the run records where it is. */
+static void record_place(const struct config *config, struct run_spec *spec)
+{
+    json_t *settings = json_object_get(spec->config, "k8s");
+    struct kube *kube = NULL;
+    struct act_error ignored;
+
+    if (!settings || open_kube(config, NULL, &kube, &ignored) < 0)
+        return;
+    json_object_set_new(settings, "context", codec_json_bytes_new(kube_context(kube)));
+    json_object_set_new(settings, "namespace", codec_json_bytes_new(kube_namespace(kube)));
+    kube_free(kube);
+}
+
+static void kubernetes_describe(const struct config *config, const struct platform_asked *asked, struct run_spec *spec)
+{
+    spec->image = kubernetes_image(config, NULL);
+    spec->launcher = act_strdup(config->k8s.launcher);
+    if (asked->time_limit)
+        spec->timeout = act_strdup(config->k8s.time);
+    if (asked->shm_size)
+        spec->shm_size = act_strdup(config->k8s.shm_size);
+    record_place(config, spec);
+}
+
+static void kubernetes_repeat(struct config *config, const struct run_spec *old)
+{
+    if (old->timeout && !config_is_said(config, "k8s.time"))
+        act_str_replace(&config->k8s.time, old->timeout);
+    if (old->shm_size && !config_is_said(config, "k8s.shm_size"))
+        act_str_replace(&config->k8s.shm_size, old->shm_size);
+}
+
+/* ---- the row ---- */
+
+const struct platform_row platform_kubernetes = {
+    .name = "k8s",
+    .answers_by_request = true,
+    .keeps_record = true,
+    .keeps_list = true,
+    .refuses_late = true,
+    .logs_in_to_registry = true,
+    .deletion_ends = true,
+    .place = kubernetes_place,
+    .recall = kubernetes_recall,
+    .runs_images = kubernetes_runs_images,
+    .reach = kubernetes_reach,
+    .set_time_limit = kubernetes_set_time_limit,
+    .set_shm_size = kubernetes_set_shm_size,
+    .describe = kubernetes_describe,
+    .repeat = kubernetes_repeat,
+    .open = kubernetes_open,
+    .limits = kubernetes_limits,
+    .check = kubernetes_check,
+    .preview = kubernetes_preview,
+    .submit = kubernetes_submit,
+    .status = kubernetes_status,
+    .abort = kubernetes_abort,
+    .open_logs = kubernetes_open_logs,
+    .spec = kubernetes_spec,
+    .list = kubernetes_list,
+    .recent = kubernetes_recent,
+    .nodes = kubernetes_nodes,
+    .shell = kubernetes_shell,
+    .summary = kubernetes_summary,
+    .jobs = kubernetes_jobs,
+    .examine = kubernetes_examine,
+    .close = kubernetes_close,
+};

@@ -1,0 +1,221 @@
+/* kubernetes_internal.h - for the files of the platform k8s only. A run is one Indexed Job of the run's name, a pod for
+ * each node; what the pods need is in Secrets that the Job owns.
+ *
+ *   kubernetes.c  what the platform can do; opening
+ *   job.c         pure: from a run to the objects that it consists of
+ *   volumes.c     pure: the folders of a run, and what else is mounted
+ *   gzip.c        the agent, compressed for a Secret
+ *   submit.c      check, preview, submit, abort
+ *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
+ *   runs.c        status of many runs, and listings of runs
+ *   pod_log.c     pure: the logs of the ranks, from what a pod prints
+ *   logs.c        the logs of a run as a store
+ *   nodes.c       nodes, shell
+ *   cluster.c     summary, jobs
+ *   examine.c     checks that everything runs need is there
+ *
+ * Source: kubernetes.io/docs/reference/kubernetes-api (batch/v1 Job, core/v1 Pod, Secret, Service, Event), and
+ * .../docs/concepts/workloads/controllers/job/.
+ */
+#ifndef ACT_PLATFORM_KUBERNETES_KUBERNETES_INTERNAL_H
+#define ACT_PLATFORM_KUBERNETES_KUBERNETES_INTERNAL_H
+
+#include "auth/services.h"
+#include "codec/json.h"
+#include "engine/engine.h"
+#include "http/http.h"
+#include "kube/kube.h"
+#include "platform/platform_internal.h"
+
+struct kubernetes {
+    struct platform base;        /* the first member */
+    const struct config *config; /* the caller's */
+    struct kube *kube;           /* opened by kubernetes_kube() */
+    char *program;               /* the name of the agent's Secret, once it was looked for */
+    bool has_program;            /* the namespace has it */
+    struct act_strv aborted;     /* the ids of the runs that were deleted by this process */
+};
+
+static inline struct kubernetes *kubernetes_of(struct platform *p)
+{
+    return (struct kubernetes *)p;
+}
+
+/* The client, opened on the first call. */
+int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- job.c */
+
+/* What tells ACT's objects from others, and which run they belong to. The annotation has every id, the label only one
+ * that is fit for a label. */
+#define KUBERNETES_RUN     "act/run"
+#define KUBERNETES_MANAGED "app.kubernetes.io/managed-by"
+#define KUBERNETES_TITLE   "act/title"
+#define KUBERNETES_USER    "act/user"
+#define KUBERNETES_CLUSTER "act/cluster"
+#define KUBERNETES_NUM_GPU "act/num-gpu"
+#define KUBERNETES_QUEUE   "kueue.x-k8s.io/queue-name"
+#define KUBERNETES_MAIN    "main" /* the container */
+#define KUBERNETES_INDEX   "batch.kubernetes.io/job-completion-index"
+#define KUBERNETES_FOLDERS "/run/act/folders/" /* where the pods have the mapped folders */
+
+enum {
+    KUBERNETES_NAME_MAX = 40,
+    KUBERNETES_PART = 700000, /* bytes of a package in one Secret, of which the limit is 1 MiB */
+    KUBERNETES_PACKAGE_MAX = 32 << 20,
+    KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job shall replace */
+    KUBERNETES_NO_GZIP = 125,    /* and of one whose image cannot unpack the agent */
+};
+
+/* A run, and what its objects need to know besides it. */
+struct kubernetes_run {
+    const struct config *config;
+    const struct run_spec *spec;
+    const char *name;    /* kubernetes_name() */
+    const char *program; /* the name of the Secret that holds the agent */
+    const char *user;    /* who submits it */
+    size_t parts;        /* of the package, each in a Secret of its own; 0: it has none, or is small */
+};
+
+/* What the Secret of a run holds. Everything but spec is secret. */
+struct kubernetes_content {
+    const char *spec;    /* run.json */
+    const char *secrets; /* secrets.json; NULL: there are none */
+    const char *token;   /* by which the pods know each other */
+    const void *package; /* NULL: none, or in parts */
+    size_t package_len;
+};
+
+/* The name of the objects of a run: a DNS label of at most KUBERNETES_NAME_MAX characters that begins with a letter, as
+ * a Service needs. New string. */
+char *kubernetes_name(const char *run_id);
+/* The id of the run that an object belongs to; NULL: it is not ACT's. Owned by the object. */
+const char *kubernetes_run_of(const json_t *object);
+
+/* The image of the run (NULL: of any run), else the one configured; NULL: there is none. New string. */
+char *kubernetes_image(const struct config *config, const struct run_spec *spec);
+/* Whether the run can become a Job. -ACT_CONFIG for settings and folders that it cannot have. */
+int kubernetes_check_job(const struct config *config, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* The objects. uid: the Job's, which then owns them; NULL: nobody does. New references. */
+json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended);
+json_t *kubernetes_service(const struct kubernetes_run *run, const char *uid);
+json_t *kubernetes_secret(const struct kubernetes_run *run, const struct kubernetes_content *content, const char *uid);
+json_t *kubernetes_package(const struct kubernetes_run *run, size_t part, const void *bytes, size_t len,
+                           const char *uid);
+/* Keys and values in turn, which end with NULL. */
+json_t *kubernetes_values_secret(const struct kubernetes_run *run, const char *name, const char *uid,
+                                 const char *const *pairs);
+/* The login for the image's registry; NULL: docker.* has none. */
+json_t *kubernetes_registry(const struct kubernetes_run *run, const char *uid);
+/* The agent, compressed. hash: of the agent. Shared by all runs of the namespace. */
+json_t *kubernetes_program(const char *name, const char *hash, const void *gz, size_t len);
+char *kubernetes_program_name(const char *hash); /* new string */
+/* The same Secret for people: its values masked, except run.json. */
+void kubernetes_mask(json_t *secret);
+/* Whether runs ask for GPUs by a resource of the cluster. NULL: they do not. */
+const char *kubernetes_gpu_resource(const struct config *config);
+/* patch merged into object as JSON merge patch (RFC 7396), except that lists whose members have names ("containers")
+ * are merged by name, as kubectl does. */
+void kubernetes_merge(json_t *object, json_t *patch);
+/* "16Gi", "500m", "2" to a number, in thousandths; -1: it is no quantity. */
+int64_t kubernetes_quantity(const char *text);
+
+/* ---- cluster.c */
+
+/* Calls each for every node. -ACT_DENIED: the user may not list them. */
+int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),
+                         void *arg, struct act_error *err) ACT_NODISCARD;
+
+/* ---- gzip.c */
+
+/* The bytes as gzip has them. New memory. */
+void *kubernetes_gzip(const void *data, size_t len, size_t *out_len);
+
+/* ---- runs.c */
+
+/* The Job of a run, NULL where there is none, or one of the name that is not the run's. A new reference. */
+int kubernetes_find_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
+/* The pods of a run, also those that have ended and were not deleted. A new array. */
+int kubernetes_find_pods(struct kubernetes *k, const char *name, json_t **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- volumes.c */
+
+/* Whether the pods can have the folders of a run. -ACT_CONFIG. */
+int kubernetes_check_folders(const struct config *config, const struct run_spec *spec,
+                             struct act_error *err) ACT_NODISCARD;
+/* Adds what is mounted to the lists of a pod and its container. */
+void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts);
+/* run.json for the pods: mapped folders are links to where they are mounted. A new reference. */
+json_t *kubernetes_spec_json(const struct run_spec *spec);
+/* Whether a folder is a container of Blob Storage, mounted by its CSI driver. */
+bool kubernetes_is_blob(const struct run_folder *folder);
+/* The Secret with the key of such a folder's account, the i-th of the run. A new reference; NULL: *err. */
+json_t *kubernetes_folder_secret(const struct kubernetes_run *run, size_t i, const struct config_account *account,
+                                 const char *uid, struct act_error *err);
+
+/* ---- state.c */
+
+/* What the cluster tells of one run. All may be NULL. */
+struct kubernetes_view {
+    const json_t *job;
+    const json_t *pods;     /* array; NULL: not asked for */
+    const json_t *events;   /* array, of any objects of the namespace; NULL: not asked for */
+    const json_t *workload; /* Kueue's */
+};
+void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out);
+/* Whether the pods of a Job add to what the Job itself says of its state. */
+bool kubernetes_wants_pods(const json_t *job);
+/* Whether only the events, or Kueue's Workload, may say why a run waits. */
+bool kubernetes_wants_events(const json_t *job, const struct run_status *status);
+bool kubernetes_wants_workload(const json_t *job);
+/* Unix time of a member in RFC 3339; 0: there is none. */
+int64_t kubernetes_time(const json_t *object, const char *key);
+/* The condition of that type that is True, of a Job or a pod; else NULL. */
+const json_t *kubernetes_condition(const json_t *object, const char *type);
+/* A member of metadata.labels or metadata.annotations; NULL: there is none. */
+const char *kubernetes_label(const json_t *object, const char *key);
+const char *kubernetes_annotation(const json_t *object, const char *key);
+/* metadata.name, "" without. */
+const char *kubernetes_name_of(const json_t *object);
+/* The index of a pod in its Job; -1: not known. */
+int kubernetes_index(const json_t *pod);
+/* The pod that is a node of a run now: the newest of its index; NULL: there is none. */
+const json_t *kubernetes_pod_of(const json_t *pods, int index);
+/* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */
+char *kubernetes_pod_state(const json_t *pod);
+
+/* ---- pod_log.c: the logs of the ranks, from what the agent in a pod prints */
+
+struct kubernetes_pod_log;
+/* What belongs to the log of a rank, perhaps a piece of a line; rank -1: a line of the agent, or of what starts it. */
+typedef void kubernetes_log_text(void *arg, int attempt, int rank, const char *text, size_t len);
+struct kubernetes_pod_log *kubernetes_pod_log_new(kubernetes_log_text *text, void *arg);
+/* Bytes as the service gives them with timestamps=true. */
+void kubernetes_pod_log_take(struct kubernetes_pod_log *log, const char *bytes, size_t len);
+/* The container has ended: no more bytes will come. */
+void kubernetes_pod_log_end(struct kubernetes_pod_log *log);
+/* The next bytes are of another connection, which repeats what was there at that second. Returns the value of its
+ * sinceTime, or NULL: from the beginning. New string. */
+char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log);
+void kubernetes_pod_log_free(struct kubernetes_pod_log *log);
+
+/* The functions of platform.h. */
+int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
+int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
+int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
+int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
+int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                      struct act_error *err);
+int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
+int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
+int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
+                      struct act_error *err);
+struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ended);
+int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
+int kubernetes_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                     struct act_strv *out_argv, struct act_error *err);
+int kubernetes_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
+int kubernetes_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
+void kubernetes_examine(struct platform *p, struct platform_findings *findings);
+
+#endif

@@ -1,0 +1,137 @@
+/* nodes.c - the nodes of a run, which are its pods, and shells on them. */
+#include <string.h>
+#include <unistd.h>
+
+#include "platform/kubernetes/kubernetes_internal.h"
+#include "proc/proc.h"
+
+static const char *node_of(const json_t *pod)
+{
+    return codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
+}
+
+/* How many nodes the Job has. */
+static int size_of(const json_t *job)
+{
+    return (int)codec_json_int(json_object_get(job, "spec"), "completions", 0);
+}
+
+static int find(struct kubernetes *k, const char *id, json_t **out_job, json_t **out_pods, struct act_error *err)
+{
+    int rc = kubernetes_find_job(k, id, out_job, err);
+
+    *out_pods = NULL;
+    if (rc == 0 && !*out_job)
+        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
+                           kube_namespace(k->kube));
+    return rc < 0 ? rc : kubernetes_find_pods(k, kubernetes_name_of(*out_job), out_pods, err);
+}
+
+static void add_node(const json_t *pod, const struct run_spec *spec, struct platform_nodes *out)
+{
+    ACT_AUTOFREE char *state = kubernetes_pod_state(pod);
+    int index = kubernetes_index(pod);
+
+    ACT_PUSH(out->v, out->n,
+             (struct platform_node){.name = act_strdup(kubernetes_name_of(pod)),
+                                    .state = act_sprintf("%s on %s", state, node_of(pod)),
+                                    .rank = index,
+                                    .first_rank = index * spec->procs_per_node,
+                                    .n_ranks = spec->procs_per_node,
+                                    .gpus = spec->gpus_per_node});
+}
+
+int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *job = NULL, *pods = NULL;
+    ACT_AUTO(run_spec) spec = {0};
+    int rc = find(kubernetes_of(p), id, &job, &pods, err);
+
+    if (rc == 0)
+        rc = kubernetes_spec(p, id, &spec, err);
+    for (int i = 0; rc == 0 && i < size_of(job); i++) {
+        const json_t *pod = kubernetes_pod_of(pods, i);
+        if (pod && *node_of(pod))
+            add_node(pod, &spec, out);
+    }
+    return rc;
+}
+
+/* ---- shells ---- */
+
+/* The pod of that name; NULL: the first. */
+static const json_t *find_pod(const json_t *pods, int n, const char *node)
+{
+    for (int i = 0; i < n; i++) {
+        const json_t *pod = kubernetes_pod_of(pods, i);
+        if (pod && (!node || strcmp(node, kubernetes_name_of(pod)) == 0))
+            return pod;
+    }
+    return NULL;
+}
+
+static int check_pod(const json_t *pod, const char *id, const char *node, struct act_error *err)
+{
+    ACT_AUTOFREE char *state = pod ? kubernetes_pod_state(pod) : NULL;
+
+    if (!pod)
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no %s'%s'; 'a nodes %s' lists its nodes", id,
+                             node ? "node " : "pod yet", node ? node : "", id);
+    if (strcmp(state, "Running") != 0)
+        return act_error_set(err, ACT_FAIL, "the pod '%s' of run '%s' is %s: a shell needs one that runs",
+                             kubernetes_name_of(pod), id, state);
+    return 0;
+}
+
+/* In the code root, which several nodes have below "nodes/". */
+static void add_command(const struct act_strv *command, struct act_strv *out)
+{
+    act_strv_push(out, "--");
+    act_strv_push(out, "/bin/sh");
+    act_strv_push(out, "-c");
+    act_strv_push(out, "cd /run/act/work/run/code 2>/dev/null || cd /run/act/work/run/nodes/*/code 2>/dev/null\n"
+                       "[ $# -gt 0 ] || set -- \"$(command -v bash || echo /bin/sh)\"\n"
+                       "exec \"$@\"");
+    act_strv_push(out, "sh");
+    act_strv_copy(out, command->v, command->n);
+}
+
+static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *pod, struct act_strv *out)
+{
+    bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+
+    act_strv_push(out, kubectl);
+    if (k->config->k8s.kubeconfig)
+        act_strv_pushf(out, "--kubeconfig=%s", k->config->k8s.kubeconfig);
+    if (strcmp(kube_context(k->kube), "in-cluster") != 0)
+        act_strv_pushf(out, "--context=%s", kube_context(k->kube));
+    act_strv_pushf(out, "--namespace=%s", kube_namespace(k->kube));
+    act_strv_push(out, "exec");
+    act_strv_push(out, "--stdin");
+    if (terminal)
+        act_strv_push(out, "--tty");
+    act_strv_push(out, pod);
+    act_strv_push(out, "--container=" KUBERNETES_MAIN);
+}
+
+int kubernetes_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                     struct act_strv *out_argv, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    ACT_AUTOFREE char *kubectl = proc_find_in_path("kubectl");
+    CODEC_AUTOJSON json_t *job = NULL, *pods = NULL;
+
+    if (!kubectl)
+        return act_error_set(
+            err, ACT_FAIL, "a shell in a pod goes through 'kubectl exec', and there is no kubectl in PATH; install it");
+    int rc = find(k, id, &job, &pods, err);
+    if (rc < 0)
+        return rc;
+    const json_t *pod = find_pod(pods, size_of(job), node);
+    rc = check_pod(pod, id, node, err);
+    if (rc < 0)
+        return rc;
+    add_kubectl(k, kubectl, kubernetes_name_of(pod), out_argv);
+    add_command(command, out_argv);
+    return 0;
+}

@@ -1,0 +1,207 @@
+/* pod_log.c - the logs of the ranks, from what the agent in a pod prints. Pure.
+ *
+ * The agent frames the ranks' output (act/node/pod.h): "[3] text" is a line of rank 3, "[3+] text" a piece of one that
+ * goes on, and its own words begin with "act: ". "act: attempt 2" begins an attempt, "act: log 3 at 65536" says how
+ * many bytes of rank 3 were printed in this attempt, by which it is known what a rotation of the log swallowed.
+ *
+ * The service puts a timestamp with nanoseconds before each line, but can only begin at a whole second: what was there
+ * already is told by the last timestamp, and by how many lines had it.
+ *
+ * Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/ (read log: timestamps, sinceTime).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "platform/kubernetes/kubernetes_internal.h"
+
+enum { LINE_MAX_BYTES = 64 << 10, RANKS_MAX = 1 << 20 };
+
+struct kubernetes_pod_log {
+    kubernetes_log_text *text;
+    void *arg;
+    struct act_buf line; /* the beginning of one */
+    int attempt;
+    uint64_t *printed; /* of each rank in this attempt */
+    size_t n_printed;
+    int64_t last_ns;   /* the timestamp of the last line; 0: there was none */
+    int64_t with_last; /* how many lines had it */
+    int64_t to_skip;   /* of the lines with it, how many come again; -1: nothing comes again */
+};
+
+struct kubernetes_pod_log *kubernetes_pod_log_new(kubernetes_log_text *text, void *arg)
+{
+    struct kubernetes_pod_log *log = act_calloc(1, sizeof(*log));
+
+    *log = (struct kubernetes_pod_log){.text = text, .arg = arg, .attempt = 1, .to_skip = -1};
+    return log;
+}
+
+void kubernetes_pod_log_free(struct kubernetes_pod_log *log)
+{
+    if (!log)
+        return;
+    act_buf_release(&log->line);
+    free(log->printed);
+    free(log);
+}
+
+/* ---- frames ---- */
+
+/* The rank of "[3] text" or "[3+] text", and where the text begins; -1: it is no such line. */
+static int rank_of(const char *line, bool *out_goes_on, const char **out_text)
+{
+    const char *c = line + 1;
+    long rank = 0;
+
+    if (*line != '[' || *c < '0' || *c > '9')
+        return -1;
+    for (; *c >= '0' && *c <= '9' && rank < RANKS_MAX; c++)
+        rank = rank * 10 + (*c - '0');
+    *out_goes_on = *c == '+';
+    c += *out_goes_on;
+    if (c[0] != ']' || c[1] != ' ' || rank >= RANKS_MAX)
+        return -1;
+    *out_text = c + 2;
+    return (int)rank;
+}
+
+static uint64_t *printed_of(struct kubernetes_pod_log *log, int rank)
+{
+    while (log->n_printed <= (size_t)rank)
+        ACT_PUSH(log->printed, log->n_printed, 0);
+    return &log->printed[rank];
+}
+
+static void take_text(struct kubernetes_pod_log *log, int rank, const char *text, size_t len)
+{
+    *printed_of(log, rank) += len;
+    log->text(log->arg, log->attempt, rank, text, len);
+}
+
+/* The agent says where a rank's log is: what is missing until there is gone. */
+static void take_position(struct kubernetes_pod_log *log, int rank, uint64_t bytes)
+{
+    uint64_t *printed = printed_of(log, rank);
+
+    if (bytes > *printed) {
+        ACT_AUTOFREE char *gap =
+            act_sprintf("[%llu bytes are gone: the node rotated its log]\n", (unsigned long long)(bytes - *printed));
+        log->text(log->arg, log->attempt, rank, gap, strlen(gap));
+    }
+    *printed = bytes > *printed ? bytes : *printed;
+}
+
+static void begin_attempt(struct kubernetes_pod_log *log, int attempt)
+{
+    free(log->printed);
+    log->printed = NULL;
+    log->n_printed = 0;
+    log->attempt = attempt;
+}
+
+static void take_words(struct kubernetes_pod_log *log, char *line, size_t len)
+{
+    unsigned long long bytes;
+    int rank, attempt;
+
+    if (sscanf(line, RUN_LOG_AGENT "log %d at %llu", &rank, &bytes) == 2 && rank >= 0 && rank < RANKS_MAX) {
+        take_position(log, rank, bytes);
+        return;
+    }
+    if (sscanf(line, RUN_LOG_AGENT "attempt %d", &attempt) == 1 && attempt > 1)
+        begin_attempt(log, attempt);
+    line[len] = '\n';
+    log->text(log->arg, log->attempt, -1, line, len + 1);
+    line[len] = '\0';
+}
+
+/* A line without its end, behind which there is room for it. */
+static void take_content(struct kubernetes_pod_log *log, char *line, size_t len)
+{
+    const char *text;
+    bool goes_on;
+    int rank = rank_of(line, &goes_on, &text);
+
+    if (rank < 0) {
+        take_words(log, line, len);
+        return;
+    }
+    line[len] = '\n';
+    take_text(log, rank, text, len - (size_t)(text - line) + !goes_on);
+    line[len] = '\0';
+}
+
+/* ---- lines ---- */
+
+/* Whether a line was there before the connection was lost: all until the last one that was. Where that one is gone,
+ * nothing comes again. */
+static bool comes_again(struct kubernetes_pod_log *log, int64_t ns)
+{
+    if (log->to_skip < 0)
+        return false;
+    if (ns == log->last_ns)
+        log->to_skip--;
+    if (ns > log->last_ns || log->to_skip == 0)
+        log->to_skip = -1;
+    return ns <= log->last_ns;
+}
+
+static void take_line(struct kubernetes_pod_log *log, char *line, size_t len)
+{
+    char *blank = memchr(line, ' ', len);
+    int64_t ns = 0;
+
+    if (blank) {
+        *blank = '\0';
+        if (!act_time_from_iso_ns(line, &ns))
+            *blank = ' ';
+    }
+    if (ns) {
+        if (comes_again(log, ns))
+            return;
+        log->with_last = ns == log->last_ns ? log->with_last + 1 : 1;
+        log->last_ns = ns;
+        len -= (size_t)(blank + 1 - line);
+        line = blank + 1;
+    }
+    take_content(log, line, len);
+}
+
+static void end_line(struct kubernetes_pod_log *log)
+{
+    take_line(log, log->line.data, log->line.len);
+    log->line.len = 0;
+    log->line.data[0] = '\0';
+}
+
+void kubernetes_pod_log_take(struct kubernetes_pod_log *log, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        const char *end = memchr(bytes, '\n', len);
+        size_t n = end ? (size_t)(end - bytes) : len;
+        act_buf_add(&log->line, bytes, n);
+        if (end || log->line.len >= LINE_MAX_BYTES)
+            end_line(log);
+        bytes += n + (end != NULL);
+        len -= n + (end != NULL);
+    }
+}
+
+void kubernetes_pod_log_end(struct kubernetes_pod_log *log)
+{
+    if (log->line.len > 0)
+        end_line(log);
+}
+
+char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log)
+{
+    char text[ACT_TIME_TEXT];
+
+    log->line.len = 0;
+    if (!log->last_ns)
+        return NULL;
+    log->to_skip = log->with_last;
+    act_time_to_iso(log->last_ns / 1000000000, text);
+    return act_strdup(text);
+}

@@ -1,0 +1,357 @@
+/* runs.c - what became of many runs, and which there are, in few requests: the Jobs; the pods of those whose Job does
+ * not say it all; and, of few runs that wait, what the cluster says of them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/units.h"
+#include "platform/kubernetes/kubernetes_internal.h"
+
+#define ALL_OF_ACT "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dact"
+
+enum {
+    FEW = 20,            /* of so many runs every reason is asked for */
+    SELECTOR_MAX = 3000, /* characters: a longer query may be refused */
+};
+
+/* ---- lists ---- */
+
+static int keep(void *arg, const json_t *item, struct act_error *err)
+{
+    (void)err;
+    json_array_append_new(arg, json_deep_copy(item));
+    return 0;
+}
+
+/* Objects of the namespace, a new array. */
+static int list(struct kubernetes *k, const char *version, const char *plural, const char *query, const char *what,
+                json_t **out, struct act_error *err)
+{
+    struct kube *kube;
+    int rc = kubernetes_kube(k, &kube, err);
+
+    *out = json_array();
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *path = kube_path(kube, version, plural, NULL, query);
+    return kube_each(kube, path, what, keep, *out, err);
+}
+
+int kubernetes_find_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = kubernetes_name(id);
+    ACT_AUTOFREE char *what = act_sprintf("look at the Job '%s'", name);
+    struct kube *kube;
+    int rc = kubernetes_kube(k, &kube, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    struct kube_call get = {.method = "GET",
+                            .path = kube_path(kube, "batch/v1", "jobs", name, NULL),
+                            .what = what,
+                            .missing_is_fine = true};
+    rc = kube_do(kube, &get, err);
+    if (rc == 0 && act_streq(kubernetes_run_of(get.response), id))
+        *out = json_incref(get.response);
+    kube_call_release(&get);
+    return rc;
+}
+
+int kubernetes_find_pods(struct kubernetes *k, const char *name, json_t **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *query = act_sprintf("labelSelector=job-name%%3D%s", name);
+
+    return list(k, "v1", "pods", query, "list the pods of the run", out, err);
+}
+
+/* ---- what is known of each ---- */
+
+struct views {
+    struct kubernetes *k;
+    size_t n;
+    json_t **jobs; /* owned; NULL: the cluster does not have it */
+    json_t *pods;  /* name of a Job -> array of its pods */
+    json_t *events, *workloads;
+};
+
+static void release_views(struct views *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        json_decref(v->jobs[i]);
+    free(v->jobs);
+    json_decref(v->pods);
+    json_decref(v->events);
+    json_decref(v->workloads);
+}
+
+/* Kueue's object for a Job, which owns it. */
+static const json_t *workload_of(const struct views *v, const json_t *job)
+{
+    const char *uid = codec_json_str(json_object_get(job, "metadata"), "uid", "");
+    size_t i, o;
+    json_t *workload, *owner;
+
+    json_array_foreach(v->workloads, i, workload)
+        json_array_foreach(json_object_get(json_object_get(workload, "metadata"), "ownerReferences"), o,
+                           owner) if (strcmp(codec_json_str(owner, "uid", "?"), uid) == 0) return workload;
+    return NULL;
+}
+
+static void read_one(const struct views *v, size_t i, struct run_status *out)
+{
+    const json_t *job = v->jobs[i];
+
+    kubernetes_read_status(
+        &(struct kubernetes_view){.job = job,
+                                  .pods = job ? json_object_get(v->pods, kubernetes_name_of(job)) : NULL,
+                                  .events = v->events,
+                                  .workload = workload_of(v, job)},
+        out);
+}
+
+static int find_one_job(struct views *v, const char *id, struct act_error *err)
+{
+    return kubernetes_find_job(v->k, id, &v->jobs[0], err);
+}
+
+static int find_jobs(struct views *v, const char *const *ids, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *jobs = NULL, *places = json_object();
+    size_t i;
+    json_t *job;
+    int rc = list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "list the Jobs", &jobs, err);
+
+    for (i = 0; i < v->n; i++)
+        json_object_set_new(places, ids[i], json_integer((json_int_t)i));
+    json_array_foreach(jobs, i, job)
+    {
+        const char *id = kubernetes_run_of(job);
+        int64_t at = id ? codec_json_int(places, id, -1) : -1;
+        if (at < 0)
+            continue;
+        json_decref(v->jobs[at]);
+        v->jobs[at] = json_incref(job);
+    }
+    return rc;
+}
+
+/* The names of the Jobs whose pods are wanted, as a selector; those of all runs where it would be too long. New
+ * string; NULL: nobody wants any. */
+static char *pods_wanted(const struct views *v)
+{
+    struct act_buf names = {0};
+
+    for (size_t i = 0; i < v->n; i++)
+        if (v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i])))
+            act_buf_addf(&names, "%s%s", names.len ? "%2C" : "", kubernetes_name_of(v->jobs[i]));
+    char *query = names.len == 0             ? NULL
+                  : names.len > SELECTOR_MAX ? act_strdup(ALL_OF_ACT)
+                                             : act_sprintf("labelSelector=job-name+in+%%28%s%%29", names.data);
+    act_buf_release(&names);
+    return query;
+}
+
+static int find_pods(struct views *v, struct act_error *err)
+{
+    ACT_AUTOFREE char *query = pods_wanted(v);
+    CODEC_AUTOJSON json_t *pods = NULL;
+    size_t i;
+    json_t *pod;
+    int rc = query ? list(v->k, "v1", "pods", query, "list the pods", &pods, err) : 0;
+
+    v->pods = json_object();
+    json_array_foreach(pods, i, pod)
+    {
+        const char *name = kubernetes_label(pod, "job-name");
+        if (name && !json_object_get(v->pods, name))
+            json_object_set_new(v->pods, name, json_array());
+        if (name)
+            json_array_append(json_object_get(v->pods, name), pod);
+    }
+    return rc;
+}
+
+/* What only the events and Kueue say. Whoever may not read them is told less. */
+static void find_reasons(struct views *v)
+{
+    bool events = false, workloads = false;
+    struct act_error ignored;
+    struct run_status status;
+
+    for (size_t i = 0; v->n <= FEW && i < v->n; i++) {
+        read_one(v, i, &status);
+        events = events || (v->jobs[i] && kubernetes_wants_events(v->jobs[i], &status));
+        workloads = workloads || (v->jobs[i] && kubernetes_wants_workload(v->jobs[i]));
+    }
+    if (events && list(v->k, "v1", "events", NULL, "list the events", &v->events, &ignored) < 0)
+        json_array_clear(v->events);
+    if (workloads && list(v->k, "kueue.x-k8s.io/v1beta1", "workloads", NULL, "list the workloads of Kueue",
+                          &v->workloads, &ignored) < 0)
+        json_array_clear(v->workloads);
+}
+
+/* The run is gone by our own request. */
+static void say_aborted(struct run_status *out)
+{
+    out->state = RUN_CANCELED;
+    out->aborted = true;
+    out->ended_unix_s = act_now_unix_s();
+    snprintf(out->reason, sizeof(out->reason), "aborted");
+}
+
+int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                      struct act_error *err)
+{
+    struct views v = {.k = kubernetes_of(p), .n = n, .jobs = act_calloc(n + 1, sizeof(*v.jobs))};
+    int rc = n == 1 ? find_one_job(&v, ids[0], err) : find_jobs(&v, ids, err);
+
+    if (rc == 0)
+        rc = find_pods(&v, err);
+    if (rc == 0)
+        find_reasons(&v);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        read_one(&v, i, &out[i]);
+        if (!v.jobs[i] && act_strv_has(&v.k->aborted, ids[i]))
+            say_aborted(&out[i]);
+    }
+    release_views(&v);
+    return rc;
+}
+
+/* ---- which runs there are ---- */
+
+static int by_age(const void *a, const void *b)
+{
+    const struct platform_run *x = a, *y = b;
+
+    return (x->created_unix_s < y->created_unix_s) - (x->created_unix_s > y->created_unix_s);
+}
+
+static void add_run(const struct views *v, size_t i, const enum run_state *only, struct platform_runs *out)
+{
+    const json_t *job = v->jobs[i];
+    const char *gpus = kubernetes_annotation(job, KUBERNETES_NUM_GPU);
+    const char *cluster = kubernetes_annotation(job, KUBERNETES_CLUSTER);
+    int64_t num_gpu = 0;
+    struct run_status status;
+
+    read_one(v, i, &status);
+    if ((only && status.state != *only) || (gpus && !act_int_from_text(gpus, &num_gpu)))
+        return;
+    ACT_PUSH(
+        out->v, out->n,
+        (struct platform_run){.id = act_strdup(kubernetes_run_of(job)),
+                              .name = act_strdup(kubernetes_name_of(job)),
+                              .cluster = act_strdup(cluster ? cluster : ""),
+                              .title = act_strdup(kubernetes_annotation(job, KUBERNETES_TITLE)),
+                              .created_unix_s = kubernetes_time(json_object_get(job, "metadata"), "creationTimestamp"),
+                              .num_gpu = (int)num_gpu,
+                              .status = status,
+                              .is_partial = status.state == RUN_QUEUED && !status.reason[0]});
+}
+
+/* The Jobs of all runs. */
+static int find_all(struct views *v, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *jobs = NULL;
+    size_t i;
+    json_t *job;
+    int rc = list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "list the Jobs", &jobs, err);
+
+    v->jobs = act_calloc(json_array_size(jobs) + 1, sizeof(*v->jobs));
+    json_array_foreach(jobs, i, job)
+    {
+        const char *id = kubernetes_run_of(job);
+        if (id && run_name_valid(id))
+            v->jobs[v->n++] = json_incref(job);
+    }
+    return rc;
+}
+
+static void forget_behind(struct platform_runs *runs, size_t max)
+{
+    struct platform_runs rest = {NULL, 0};
+
+    for (; runs->n > max; runs->n--)
+        ACT_PUSH(rest.v, rest.n, runs->v[runs->n - 1]);
+    platform_runs_release(&rest);
+}
+
+int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
+                      struct act_error *err)
+{
+    struct views v = {.k = kubernetes_of(p)};
+    int rc = find_all(&v, err);
+
+    if (rc == 0)
+        rc = find_pods(&v, err);
+    for (size_t i = 0; rc == 0 && i < v.n; i++)
+        add_run(&v, i, only, out);
+    release_views(&v);
+    if (out->n > 0)
+        qsort(out->v, out->n, sizeof(*out->v), by_age);
+    if (max > 0)
+        forget_behind(out, max);
+    return rc;
+}
+
+int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
+{
+    struct views v = {.k = kubernetes_of(p)};
+    int rc = find_all(&v, err);
+
+    for (size_t i = 0; rc == 0 && i < v.n; i++)
+        act_strv_push(out_ids, kubernetes_run_of(v.jobs[i]));
+    release_views(&v);
+    return rc;
+}
+
+/* ---- run.json, from its Secret ---- */
+
+/* A value of a Secret as JSON, a new reference; NULL: it is not there, or not JSON. */
+static json_t *value_of(const json_t *secret, const char *key)
+{
+    struct act_error ignored;
+    size_t len = 0;
+    const char *text = codec_json_str(json_object_get(secret, "data"), key, NULL);
+    uint8_t *bytes = text ? act_base64_decode(text, &len) : NULL;
+    json_t *json = NULL;
+
+    if (bytes && codec_json_parse((char *)bytes, len, key, &json, &ignored) < 0)
+        json = NULL;
+    if (bytes)
+        explicit_bzero(bytes, len);
+    free(bytes);
+    return json;
+}
+
+int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    ACT_AUTOFREE char *name = kubernetes_name(id);
+    ACT_AUTOFREE char *what = act_sprintf("read the Secret '%s'", name);
+    CODEC_AUTOJSON json_t *json = NULL, *secrets = NULL;
+    struct kube *kube;
+    int rc = kubernetes_kube(k, &kube, err);
+
+    if (rc < 0)
+        return rc;
+    struct kube_call get = {
+        .method = "GET", .path = kube_path(kube, "v1", "secrets", name, NULL), .what = what, .missing_is_fine = true};
+    rc = kube_do(kube, &get, err);
+    if (rc == 0 && act_streq(kubernetes_run_of(get.response), id)) {
+        json = value_of(get.response, RUN_FILE_SPEC);
+        secrets = value_of(get.response, RUN_FILE_SECRETS);
+    }
+    kube_call_release(&get);
+    if (rc == 0 && !json)
+        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id, kube_namespace(kube));
+    if (rc == 0)
+        rc = run_spec_from_json(json, out, err);
+    if (rc == 0)
+        run_secrets_from_json(out, secrets);
+    return rc;
+}

@@ -1,0 +1,511 @@
+/* state.c - the state of a run, from its Job, the pods and what the cluster says of them. Pure.
+ *
+ * Source: kubernetes.io/docs/concepts/workloads/controllers/job/ (conditions, reasons),
+ * .../concepts/workloads/pods/pod-lifecycle/ (phases, container states), .../reference/kubernetes-api/cluster-resources/
+ * event-v1/; kueue.sigs.k8s.io/docs/concepts/workload/ (conditions).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "platform/kubernetes/kubernetes_internal.h"
+
+/* ---- reading objects ---- */
+
+static const json_t *metadata_of(const json_t *object)
+{
+    return json_object_get(object, "metadata");
+}
+
+const char *kubernetes_name_of(const json_t *object)
+{
+    return codec_json_str(metadata_of(object), "name", "");
+}
+
+const char *kubernetes_label(const json_t *object, const char *key)
+{
+    return codec_json_str(json_object_get(metadata_of(object), "labels"), key, NULL);
+}
+
+const char *kubernetes_annotation(const json_t *object, const char *key)
+{
+    return codec_json_str(json_object_get(metadata_of(object), "annotations"), key, NULL);
+}
+
+int64_t kubernetes_time(const json_t *object, const char *key)
+{
+    int64_t ns;
+
+    return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
+}
+
+static const json_t *condition_of(const json_t *object, const char *type)
+{
+    const json_t *conditions = json_object_get(json_object_get(object, "status"), "conditions");
+    size_t i;
+    json_t *condition;
+
+    json_array_foreach(conditions, i,
+                       condition) if (strcmp(codec_json_str(condition, "type", ""), type) == 0) return condition;
+    return NULL;
+}
+
+static bool is_true(const json_t *condition)
+{
+    return strcmp(codec_json_str(condition, "status", ""), "True") == 0;
+}
+
+const json_t *kubernetes_condition(const json_t *object, const char *type)
+{
+    const json_t *condition = condition_of(object, type);
+
+    return is_true(condition) ? condition : NULL;
+}
+
+int kubernetes_index(const json_t *pod)
+{
+    const char *text = kubernetes_annotation(pod, KUBERNETES_INDEX);
+    int64_t index;
+
+    if (!text)
+        text = kubernetes_label(pod, KUBERNETES_INDEX);
+    return text && act_int_from_text(text, &index) && index >= 0 && index < INT32_MAX ? (int)index : -1;
+}
+
+static const char *phase_of(const json_t *pod)
+{
+    return codec_json_str(json_object_get(pod, "status"), "phase", "");
+}
+
+/* The status of the container of the run, NULL while there is none. */
+static const json_t *container_of(const json_t *pod)
+{
+    const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(list, i, item) if (strcmp(codec_json_str(item, "name", ""), KUBERNETES_MAIN) == 0) return item;
+    return NULL;
+}
+
+static const json_t *state_of(const json_t *container, const char *state)
+{
+    return json_object_get(json_object_get(container, "state"), state);
+}
+
+/* The first container that waits, or has ended, with a reason; those that go before the others come first. */
+static const json_t *find_state(const json_t *pod, const char *state)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+    const json_t *status = json_object_get(pod, "status");
+    size_t i;
+    json_t *item;
+
+    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
+        json_array_foreach(json_object_get(status, lists[l]), i, item)
+        {
+            const json_t *found = state_of(item, state);
+            if (found && *codec_json_str(found, "reason", ""))
+                return found;
+        }
+    return NULL;
+}
+
+char *kubernetes_pod_state(const json_t *pod)
+{
+    const json_t *waiting = find_state(pod, "waiting"), *unscheduled = condition_of(pod, "PodScheduled");
+    const char *why = waiting                                ? codec_json_str(waiting, "reason", "")
+                      : unscheduled && !is_true(unscheduled) ? codec_json_str(unscheduled, "reason", "")
+                                                             : "";
+
+    if (json_object_get(metadata_of(pod), "deletionTimestamp"))
+        return act_strdup("Terminating");
+    return strcmp(phase_of(pod), "Pending") == 0 && *why ? act_sprintf("Pending: %s", why) : act_strdup(phase_of(pod));
+}
+
+/* ---- words ---- */
+
+/* What a reason of Kubernetes means to a user, and what to do: "<meaning>: <the cluster's message>; <todo>". */
+struct meaning {
+    const char *reason, *text, *todo;
+};
+
+static const struct meaning waiting_meanings[] = {
+    {"ErrImagePull", "the image cannot be pulled", "look at k8s.image, and docker.username and password"},
+    {"ImagePullBackOff", "the image cannot be pulled", "look at k8s.image, and docker.username and password"},
+    {"InvalidImageName", "the image's name is wrong", "look at k8s.image"},
+    {"ErrImageNeverPull", "the node does not have the image and may not pull it", "look at imagePullPolicy"},
+    {"CreateContainerConfigError", "a Secret or ConfigMap of the pod is missing", "look at k8s.volumes and k8s.pod"},
+    {"CreateContainerError", "the container cannot be made", "'a doctor' looks at the image and the volumes"},
+    {"RunContainerError", "the container cannot be started", "the image needs /bin/sh"},
+    {"CrashLoopBackOff", "the container ends again and again", "'a logs' shows its last words"},
+    {NULL, NULL, NULL},
+};
+
+static const struct meaning ended_meanings[] = {
+    {"OOMKilled", "a pod used more memory than it may and was killed", "raise k8s.memory"},
+    {"StartError", "the container cannot be started", "the image needs /bin/sh, for the processor of the node"},
+    {"ContainerCannotRun", "the container cannot be started", "the image needs /bin/sh"},
+    {"DeadlineExceeded", "the time limit is over", "k8s.time sets it"},
+    {"Evicted", "its node ran out of something and evicted a pod", "k8s.memory reserves memory"},
+    {"UnexpectedAdmissionError", "its node refused a pod", "submit it again"},
+    {"NodeLost", "a node was lost", "submit it again"},
+    {NULL, NULL, NULL},
+};
+
+static const struct meaning event_meanings[] = {
+    {"FailedMount", "a volume cannot be mounted", "look at the Secret and the names in k8s.volumes or config_param"},
+    {"FailedAttachVolume", "a volume cannot be attached", "look at k8s.volumes"},
+    {"FailedCreatePodSandBox", "the node cannot make the pod", "it tries again"},
+    {"FailedCreate", "no pod can be made", "look at the quota, k8s.priority_class and k8s.service_account"},
+    {NULL, NULL, NULL},
+};
+
+static const struct meaning scaler_meanings[] = {
+    {"NotTriggerScaleUp", "the cluster does not grow for it: look at k8s.node_selector and its node pools", NULL},
+    {"TriggeredScaleUp", "the cluster adds nodes for it", NULL},
+    {NULL, NULL, NULL},
+};
+
+static const struct meaning job_meanings[] = {
+    {"DeadlineExceeded", "the time limit is over", "k8s.time sets it"},
+    {"BackoffLimitExceeded", "too many of its pods failed", "'a logs' shows their last words"},
+    {"PodFailurePolicy", "one of its pods failed", "'a logs' shows its last words"},
+    {NULL, NULL, NULL},
+};
+
+static const struct meaning *find_meaning(const struct meaning *table, const char *reason)
+{
+    for (; table->reason; table++)
+        if (strcmp(table->reason, reason) == 0)
+            return table;
+    return NULL;
+}
+
+static bool has_reason(const struct run_status *status)
+{
+    return status->reason[0] != '\0';
+}
+
+static void say(struct run_status *out, const struct meaning *m, const char *message)
+{
+    enum { MESSAGE_MAX = 330 };
+    ACT_AUTOFREE char *line = act_one_line(message, strlen(message));
+
+    snprintf(out->reason, sizeof(out->reason), "%s%s%.*s%s%s", m->text, *line ? ": " : "", MESSAGE_MAX, line,
+             m->todo ? "; " : "", m->todo ? m->todo : "");
+}
+
+/* ---- the pods ---- */
+
+static bool is_over(const json_t *pod)
+{
+    return strcmp(phase_of(pod), "Failed") == 0 || json_object_get(metadata_of(pod), "deletionTimestamp");
+}
+
+/* Whether a pod was made in the place of the other, which then is over; times have only seconds. */
+static bool is_newer(const json_t *pod, const json_t *than)
+{
+    const char *a = codec_json_str(metadata_of(pod), "creationTimestamp", "");
+    const char *b = codec_json_str(metadata_of(than), "creationTimestamp", "");
+
+    if (!than || is_over(pod) != is_over(than))
+        return !than || is_over(than);
+    return strcmp(a, b) > 0;
+}
+
+const json_t *kubernetes_pod_of(const json_t *pods, int index)
+{
+    const json_t *found = NULL;
+    size_t i;
+    json_t *pod;
+
+    json_array_foreach(pods, i, pod) if (kubernetes_index(pod) == index && is_newer(pod, found)) found = pod;
+    return found;
+}
+
+static bool is_up(const json_t *pod)
+{
+    return strcmp(phase_of(pod), "Running") == 0 || strcmp(phase_of(pod), "Succeeded") == 0;
+}
+
+/* The last words of the agent in pod 0: the run's status. */
+static bool read_last_words(const json_t *pods, struct run_status *out)
+{
+    struct act_error ignored;
+    const char *text = codec_json_str(state_of(container_of(kubernetes_pod_of(pods, 0)), "terminated"), "message", "");
+    CODEC_AUTOJSON json_t *json = NULL;
+
+    if (codec_json_parse(text, strlen(text), "status", &json, &ignored) < 0 || !json_is_object(json))
+        return false;
+    run_status_from_json(json, out);
+    return run_state_is_final(out->state);
+}
+
+/* When the first of its pods began. */
+static int64_t began_at(const json_t *pods)
+{
+    int64_t first = 0;
+    size_t i;
+    json_t *pod;
+
+    json_array_foreach(pods, i, pod)
+    {
+        const json_t *container = container_of(pod);
+        int64_t at = kubernetes_time(state_of(container, "running"), "startedAt");
+        if (!at)
+            at = kubernetes_time(state_of(container, "terminated"), "startedAt");
+        first = at && (!first || at < first) ? at : first;
+    }
+    return first;
+}
+
+/* How often pods were made in the place of others. */
+static int replaced(const json_t *pods)
+{
+    int most = 0;
+    size_t i, k;
+    json_t *pod, *other;
+
+    json_array_foreach(pods, i, pod)
+    {
+        int of_index = 0;
+        json_array_foreach(pods, k, other) of_index += kubernetes_index(other) == kubernetes_index(pod);
+        most = of_index > most ? of_index : most;
+    }
+    return most > 1 ? most - 1 : 0;
+}
+
+/* ---- the end ---- */
+
+/* Why a pod ended, in words: by the kubelet's reason, else by the exit status of its container. */
+static bool explain_pod(const json_t *pod, struct run_status *out)
+{
+    const json_t *status = json_object_get(pod, "status"), *ended = state_of(container_of(pod), "terminated");
+    const struct meaning *m = find_meaning(ended_meanings, codec_json_str(status, "reason", ""));
+    int64_t exit_status = codec_json_int(ended, "exitCode", 0);
+
+    if (m) {
+        say(out, m, codec_json_str(status, "message", ""));
+    } else if ((m = find_meaning(ended_meanings, codec_json_str(ended, "reason", "")))) {
+        say(out, m, codec_json_str(ended, "message", ""));
+    } else if (exit_status == KUBERNETES_NO_GZIP) {
+        snprintf(out->reason, sizeof(out->reason),
+                 "pod '%s' could not start the agent: the image needs gzip; 'a logs' shows its last words",
+                 kubernetes_name_of(pod));
+    } else if (exit_status != 0) {
+        snprintf(out->reason, sizeof(out->reason), "pod '%s' ended with exit status %d", kubernetes_name_of(pod),
+                 (int)exit_status);
+    }
+    if (has_reason(out))
+        out->exit_status = exit_status ? (int)exit_status : ACT_FAIL;
+    return has_reason(out);
+}
+
+static void explain_failure(const struct kubernetes_view *view, const json_t *failed, struct run_status *out)
+{
+    const char *reason = codec_json_str(failed, "reason", "");
+    const struct meaning *m = find_meaning(job_meanings, reason), other = {reason, "its Job failed", NULL};
+    size_t i;
+    json_t *pod;
+
+    out->exit_status = ACT_FAIL;
+    if (strcmp(reason, "DeadlineExceeded") != 0)
+        json_array_foreach(view->pods, i, pod) if (explain_pod(pod, out)) return;
+    say(out, m ? m : &other, codec_json_str(failed, "message", ""));
+}
+
+static void read_end(const struct kubernetes_view *view, const json_t *complete, const json_t *failed,
+                     struct run_status *out)
+{
+    const json_t *status = json_object_get(view->job, "status");
+    struct run_status words = {0};
+    bool told = read_last_words(view->pods, &words);
+    int64_t ended = complete ? kubernetes_time(status, "completionTime") : 0;
+
+    if (told && (words.state == RUN_COMPLETED) == (complete != NULL))
+        *out = words;
+    else if (failed)
+        explain_failure(view, failed, out);
+    if (out->state == RUN_UNKNOWN)
+        out->state = complete ? RUN_COMPLETED : RUN_FAILED;
+    if (!out->started_unix_s)
+        out->started_unix_s = began_at(view->pods) ? began_at(view->pods) : kubernetes_time(status, "startTime");
+    if (!out->ended_unix_s)
+        out->ended_unix_s = ended ? ended : kubernetes_time(complete ? complete : failed, "lastTransitionTime");
+}
+
+/* ---- before the end ---- */
+
+static bool is_of(const json_t *event, const char *kind, const char *name)
+{
+    const json_t *object = json_object_get(event, "involvedObject");
+
+    return strcmp(codec_json_str(object, "kind", ""), kind) == 0 &&
+           strcmp(codec_json_str(object, "name", ""), name) == 0;
+}
+
+/* The latest event of an object that has a meaning. Those of the scheduler have only an eventTime. */
+static const json_t *last_event(const json_t *events, const struct meaning *table, const char *kind, const char *name)
+{
+    const json_t *last = NULL;
+    int64_t last_s = -1;
+    size_t i;
+    json_t *event;
+
+    json_array_foreach(events, i, event)
+    {
+        int64_t at = kubernetes_time(event, "lastTimestamp");
+        if (!at)
+            at = kubernetes_time(event, "eventTime");
+        if (is_of(event, kind, name) && at >= last_s && find_meaning(table, codec_json_str(event, "reason", ""))) {
+            last = event;
+            last_s = at;
+        }
+    }
+    return last;
+}
+
+static void explain_by_events(const json_t *events, const char *kind, const char *name, struct run_status *out)
+{
+    const json_t *last = last_event(events, event_meanings, kind, name);
+
+    if (last)
+        say(out, find_meaning(event_meanings, codec_json_str(last, "reason", "")), codec_json_str(last, "message", ""));
+}
+
+/* The scheduler's words, and whether the cluster grows. */
+static void explain_unscheduled(const json_t *pod, const json_t *scheduled, const json_t *events,
+                                struct run_status *out)
+{
+    struct meaning no_node = {NULL, "no node takes it", "'a summary' shows what is free"};
+    const json_t *scaler = last_event(events, scaler_meanings, "Pod", kubernetes_name_of(pod));
+
+    if (scaler)
+        no_node.todo = find_meaning(scaler_meanings, codec_json_str(scaler, "reason", ""))->text;
+    say(out, &no_node, codec_json_str(scheduled, "message", ""));
+}
+
+static void explain_waiting(const json_t *pod, const json_t *events, struct run_status *out)
+{
+    static const struct meaning gated = {NULL, "scheduling gates hold it back", NULL};
+    const json_t *waiting = find_state(pod, "waiting"), *scheduled = condition_of(pod, "PodScheduled");
+    const struct meaning *m = find_meaning(waiting_meanings, codec_json_str(waiting, "reason", ""));
+    const char *unscheduled = is_true(scheduled) ? "" : codec_json_str(scheduled, "reason", "");
+
+    if (m)
+        say(out, m, codec_json_str(waiting, "message", ""));
+    else if (strcmp(unscheduled, "Unschedulable") == 0)
+        explain_unscheduled(pod, scheduled, events, out);
+    else if (strcmp(unscheduled, "SchedulingGated") == 0)
+        say(out, &gated, "");
+    else
+        explain_by_events(events, "Pod", kubernetes_name_of(pod), out);
+}
+
+static void explain_suspension(const struct kubernetes_view *view, struct run_status *out)
+{
+    const char *queue = kubernetes_label(view->job, KUBERNETES_QUEUE);
+    const json_t *quota = condition_of(view->workload, "QuotaReserved");
+    ACT_AUTOFREE char *text = act_sprintf("it waits in the queue '%s'", queue ? queue : "");
+    const struct meaning waits = {NULL, text, NULL};
+    static const struct meaning half = {NULL, "its Job is suspended",
+                                        "where 'a submit' was interrupted, the same command again completes it"};
+
+    if (queue)
+        say(out, &waits, is_true(quota) ? "" : codec_json_str(quota, "message", ""));
+    else
+        say(out, &half, "");
+}
+
+/* How many of the pods are there, and the first that is not. */
+static int count_up(const json_t *pods, int n, const json_t **out_waits)
+{
+    int up = 0;
+
+    *out_waits = NULL;
+    for (int i = 0; i < n; i++) {
+        const json_t *pod = kubernetes_pod_of(pods, i);
+        up += is_up(pod);
+        if (!is_up(pod) && !*out_waits)
+            *out_waits = pod;
+    }
+    return up;
+}
+
+static void add_count(int up, int n, struct run_status *out)
+{
+    ACT_AUTOFREE char *why = act_strdup(out->reason);
+
+    if (up > 0 && up < n)
+        snprintf(out->reason, sizeof(out->reason), "%d of its %d pods run%s%.440s", up, n, *why ? "; " : "", why);
+}
+
+static void read_course(const struct kubernetes_view *view, struct run_status *out)
+{
+    const json_t *spec = json_object_get(view->job, "spec"), *waits;
+    int n = (int)codec_json_int(spec, "completions", 1);
+    int lost = replaced(view->pods);
+
+    out->state = RUN_QUEUED;
+    if (json_is_true(json_object_get(spec, "suspend"))) {
+        explain_suspension(view, out);
+        return;
+    }
+    int up = count_up(view->pods, n, &waits);
+    out->attempt = lost + 1;
+    if (up == n || lost > 0)
+        out->state = RUN_RUNNING;
+    if (out->state == RUN_RUNNING)
+        out->started_unix_s = began_at(view->pods);
+    if (waits)
+        explain_waiting(waits, view->events, out);
+    else if (up < n)
+        explain_by_events(view->events, "Job", kubernetes_name_of(view->job), out);
+    add_count(up, n, out);
+}
+
+/* The cluster is ending it, by somebody's request. */
+static void say_deletion(const json_t *job, struct run_status *out)
+{
+    if (json_object_get(metadata_of(job), "deletionTimestamp"))
+        snprintf(out->reason, sizeof(out->reason), "it is being ended");
+}
+
+void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out)
+{
+    *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
+    if (!view->job)
+        return;
+    const json_t *complete = kubernetes_condition(view->job, "Complete");
+    const json_t *failed = kubernetes_condition(view->job, "Failed");
+    if (complete || failed) {
+        read_end(view, complete, failed, out);
+        return;
+    }
+    read_course(view, out);
+    say_deletion(view->job, out);
+}
+
+/* ---- what else to ask ---- */
+
+static bool is_suspended(const json_t *job)
+{
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
+bool kubernetes_wants_pods(const json_t *job)
+{
+    return !kubernetes_condition(job, "Complete") && !is_suspended(job);
+}
+
+bool kubernetes_wants_events(const json_t *job, const struct run_status *status)
+{
+    return status->state == RUN_QUEUED && !is_suspended(job);
+}
+
+bool kubernetes_wants_workload(const json_t *job)
+{
+    return is_suspended(job) && kubernetes_label(job, KUBERNETES_QUEUE);
+}

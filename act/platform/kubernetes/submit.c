@@ -1,0 +1,537 @@
+/* submit.c - check, preview, submit, abort. A run becomes a suspended Job first, which holds nothing; then what its
+ * pods need, which the Job owns; then the Job is let go. Whoever dies in between leaves a suspended Job, and submitting
+ * the same run again completes it: an object that is there and ours is as good as one that was just made.
+ *
+ * Source: kubernetes.io/docs/reference/using-api/api-concepts/ (409 AlreadyExists, dropped fields, delete options);
+ * .../docs/concepts/workloads/controllers/job/ (suspend).
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/user.h"
+#include "platform/kubernetes/kubernetes_internal.h"
+#include "proc/proc.h"
+
+#define MERGE_PATCH   "application/merge-patch+json"
+#define METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
+
+enum {
+    SECRET_MAX = 1 << 20,
+    SECRET_ROOM = 900000, /* for a run's own Secret: what else is in it is small */
+    AGENT_MAX = 64 << 20,
+    TOKEN_BYTES = 32,
+};
+
+/* ---- the agent's Secret, shared by all runs of the namespace ---- */
+
+static int hash_agent(char **out_path, char hash[ACT_SHA256_HEX], struct act_error *err)
+{
+    int rc = proc_find_sibling("act-node", out_path, err);
+
+    return rc < 0 ? rc : act_sha256_file(*out_path, hash, err);
+}
+
+/* Whether it is there. Who may not look finds out by making it. */
+static int look_for_program(struct kubernetes *k, struct act_error *err)
+{
+    ACT_AUTOFREE char *agent = NULL;
+    char hash[ACT_SHA256_HEX];
+    struct kube *kube;
+    int rc = k->program ? 0 : hash_agent(&agent, hash, err);
+
+    if (rc < 0 || k->program)
+        return rc;
+    rc = kubernetes_kube(k, &kube, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *name = kubernetes_program_name(hash);
+    struct kube_call get = {.method = "GET",
+                            .path = kube_path(kube, "v1", "secrets", name, NULL),
+                            .accept = METADATA_ONLY,
+                            .what = "look for the agent's Secret",
+                            .missing_is_fine = true};
+    rc = kube_do(kube, &get, err);
+    k->has_program = get.response != NULL;
+    if (rc == -ACT_DENIED && get.status == 403)
+        rc = 0;
+    if (rc == 0)
+        k->program = act_strdup(name);
+    kube_call_release(&get);
+    return rc;
+}
+
+static int make_program(struct kubernetes *k, struct act_error *err)
+{
+    ACT_AUTOFREE char *agent = NULL, *bytes = NULL;
+    char hash[ACT_SHA256_HEX];
+    size_t len = 0, gz_len = 0;
+    int rc = hash_agent(&agent, hash, err);
+
+    if (rc == 0)
+        rc = act_file_read(agent, AGENT_MAX, &bytes, &len, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE void *gz = kubernetes_gzip(bytes, len, &gz_len);
+    if (gz_len >= SECRET_MAX)
+        return act_error_set(err, ACT_FAIL, "the agent '%s' has %zu bytes compressed, but a Secret holds %d", agent,
+                             gz_len, SECRET_MAX);
+    struct kube_call post = {.method = "POST",
+                             .path = kube_path(k->kube, "v1", "secrets", NULL, NULL),
+                             .body = kubernetes_program(k->program, hash, gz, gz_len),
+                             .what = "create the agent's Secret",
+                             .exists_is_fine = true};
+    rc = kube_do(k->kube, &post, err);
+    k->has_program = rc == 0;
+    kube_call_release(&post);
+    return rc;
+}
+
+/* ---- what is refused before anything is made ---- */
+
+static bool matches(const json_t *node, json_t *selector)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(selector, key, value)
+    {
+        ACT_AUTOFREE char *text = json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
+        if (!act_streq(kubernetes_label(node, key), text))
+            return false;
+    }
+    return true;
+}
+
+struct largest {
+    const struct config *config;
+    int64_t gpus; /* of any node, in thousandths; -1: there is none with GPUs */
+};
+
+static int take_node(void *arg, const json_t *node, struct act_error *err)
+{
+    struct largest *l = arg;
+    const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
+    int64_t gpus = kubernetes_quantity(codec_json_str(has, kubernetes_gpu_resource(l->config), ""));
+
+    (void)err;
+    if (gpus > l->gpus && matches(node, l->config->k8s.node_selector))
+        l->gpus = gpus;
+    return 0;
+}
+
+/* A pod that no node can ever have. Where nothing is known of the nodes, it is not refused: they may not be listed, or
+ * their pool is empty as long as nobody asks for it. */
+static int check_nodes(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
+{
+    enum { THOUSANDTHS = 1000 };
+    struct largest l = {k->config, -1};
+    struct act_error said;
+
+    if (!kubernetes_gpu_resource(k->config) || spec->gpus_per_node == 0)
+        return 0;
+    int rc = kubernetes_each_node(k, take_node, &l, &said);
+    if (rc < 0 || l.gpus <= 0 || l.gpus >= (int64_t)spec->gpus_per_node * THOUSANDTHS)
+        return 0;
+    return act_error_set(err, ACT_NO_CAPACITY,
+                         "a pod with %d '%s' fits no node of '%s': the largest has %lld; set gpu_per_node to that, and "
+                         "-n makes more nodes",
+                         spec->gpus_per_node, kubernetes_gpu_resource(k->config), k->config->cluster,
+                         (long long)(l.gpus / THOUSANDTHS));
+}
+
+/* What the configuration names must be there; who may not look finds out later. */
+static int check_named(struct kubernetes *k, char *path, const char *what, const char *key, const char *name,
+                       struct act_error *err)
+{
+    struct kube_call get = {.method = "GET", .path = path, .what = what};
+    struct act_error said;
+    int rc = kube_do(k->kube, &get, &said);
+
+    kube_call_release(&get);
+    if (rc != -ACT_NOT_FOUND)
+        return 0;
+    if (strcmp(said.service_code, "NoSuchApi") == 0)
+        return act_error_set(err, ACT_CONFIG, "the cluster of '%s' does not know what '%s' is for: is Kueue installed?",
+                             k->config->cluster, key);
+    return act_error_set(err, ACT_CONFIG, "there is no '%s' in the cluster of '%s', which '%s' names", name,
+                         k->config->cluster, key);
+}
+
+static int check_names(struct kubernetes *k, struct act_error *err)
+{
+    const struct config_k8s *c = &k->config->k8s;
+    int rc = 0;
+
+    if (c->priority_class)
+        rc = check_named(k, kube_cluster_path("scheduling.k8s.io/v1", "priorityclasses", c->priority_class, NULL),
+                         "look for the priority class", "k8s.priority_class", c->priority_class, err);
+    if (rc == 0 && c->queue)
+        rc = check_named(k, kube_path(k->kube, "kueue.x-k8s.io/v1beta1", "localqueues", c->queue, NULL),
+                         "look for the queue", "k8s.queue", c->queue, err);
+    return rc;
+}
+
+static int check_package(const struct run_spec *spec, struct act_error *err)
+{
+    if (spec->package_bytes <= KUBERNETES_PACKAGE_MAX)
+        return 0;
+    return act_error_set(err, ACT_FAIL,
+                         "the code has %lld bytes packed, but Secrets bring at most %d to the pods; leave out with "
+                         ".actignore what the run does not need ('a init --dry-run' lists what is in it)",
+                         (long long)spec->package_bytes, KUBERNETES_PACKAGE_MAX);
+}
+
+int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    int rc = kubernetes_check_job(k->config, spec, err);
+
+    if (rc == 0)
+        rc = check_package(spec, err);
+    if (rc == 0)
+        rc = look_for_program(k, err);
+    if (rc == 0)
+        rc = check_names(k, err);
+    return rc < 0 ? rc : check_nodes(k, spec, err);
+}
+
+/* ---- the objects of a run ---- */
+
+struct submission {
+    struct kubernetes *k;
+    struct kubernetes_run run;
+    char *name, *user, *spec_text, *secrets_text, *package;
+    size_t package_len;
+    char token[2 * TOKEN_BYTES + 1];
+    char *uid; /* of the Job */
+};
+
+static void wipe(char *text, size_t len)
+{
+    if (text)
+        explicit_bzero(text, len);
+    free(text);
+}
+
+static void release(struct submission *s)
+{
+    free(s->name);
+    free(s->user);
+    free(s->spec_text);
+    if (s->secrets_text)
+        wipe(s->secrets_text, strlen(s->secrets_text));
+    free(s->package);
+    explicit_bzero(s->token, sizeof(s->token));
+    free(s->uid);
+}
+
+static void describe(struct kubernetes *k, const struct run_spec *spec, struct submission *s)
+{
+    CODEC_AUTOJSON json_t *json = kubernetes_spec_json(spec), *secrets = run_secrets_to_json(spec);
+    uint8_t random[TOKEN_BYTES];
+
+    *s = (struct submission){.k = k, .name = kubernetes_name(spec->id), .user = act_user_name(getuid())};
+    s->spec_text = codec_json_line(json);
+    s->secrets_text = json_object_size(secrets) ? codec_json_line(secrets) : NULL;
+    act_random(random, sizeof(random));
+    act_hex(random, sizeof(random), s->token);
+    s->run = (struct kubernetes_run){
+        .config = k->config, .spec = spec, .name = s->name, .program = k->program, .user = s->user};
+}
+
+/* A package that does not fit into the run's own Secret is in parts. */
+static void split_package(struct submission *s)
+{
+    size_t others = strlen(s->spec_text) + (s->secrets_text ? strlen(s->secrets_text) : 0);
+
+    if (s->package_len > KUBERNETES_PART || s->package_len + others > SECRET_ROOM)
+        s->run.parts = (s->package_len + KUBERNETES_PART - 1) / KUBERNETES_PART;
+}
+
+/* Takes the object. */
+typedef int submit_object(struct submission *s, json_t *object, void *arg, struct act_error *err);
+
+static int each_part(struct submission *s, submit_object *each, void *arg, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < s->run.parts; i++) {
+        size_t at = i * KUBERNETES_PART, left = s->package_len - at;
+        size_t len = left < KUBERNETES_PART ? left : KUBERNETES_PART;
+        rc = each(s, kubernetes_package(&s->run, i, s->package + at, len, s->uid), arg, err);
+    }
+    return rc;
+}
+
+static const struct config_folder *folder_of(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_folders; i++)
+        if (strcmp(config->folders[i].name, name) == 0)
+            return &config->folders[i];
+    return NULL;
+}
+
+static int each_folder(struct submission *s, submit_object *each, void *arg, struct act_error *err)
+{
+    const struct run_spec *spec = s->run.spec;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
+        const struct config_folder *row = folder_of(s->run.config, spec->folders[i].name);
+        ACT_AUTO(config_account) account = {0};
+        if (!row || !kubernetes_is_blob(&spec->folders[i]))
+            continue;
+        rc = config_account(s->run.config, row, &account, err);
+        json_t *secret = rc == 0 ? kubernetes_folder_secret(&s->run, i, &account, s->uid, err) : NULL;
+        rc = secret ? each(s, secret, arg, err) : -(int)err->code;
+    }
+    return rc;
+}
+
+/* Everything but the Job, in the order in which it is made. */
+static int each_object(struct submission *s, submit_object *each, void *arg, struct act_error *err)
+{
+    const struct kubernetes_content content = {.spec = s->spec_text,
+                                               .secrets = s->secrets_text,
+                                               .token = s->token,
+                                               .package = s->run.parts ? NULL : s->package,
+                                               .package_len = s->package_len};
+    int rc = each_part(s, each, arg, err);
+
+    if (rc == 0)
+        rc = each_folder(s, each, arg, err);
+    json_t *registry = rc == 0 ? kubernetes_registry(&s->run, s->uid) : NULL;
+    if (registry)
+        rc = each(s, registry, arg, err);
+    if (rc == 0)
+        rc = each(s, kubernetes_secret(&s->run, &content, s->uid), arg, err);
+    return rc < 0 ? rc : each(s, kubernetes_service(&s->run, s->uid), arg, err);
+}
+
+/* ---- making them ---- */
+
+static const char *plural_of(const json_t *object)
+{
+    const char *kind = codec_json_str(object, "kind", "");
+
+    return strcmp(kind, "Job") == 0 ? "jobs" : strcmp(kind, "Secret") == 0 ? "secrets" : "services";
+}
+
+/* An object of that name is there: whether it is this run's. *out, where it is wanted, is the whole of it. */
+static int look_whose(struct submission *s, const json_t *object, json_t **out, struct act_error *err)
+{
+    const char *kind = codec_json_str(object, "kind", ""), *name = kubernetes_name_of(object);
+    ACT_AUTOFREE char *what = act_sprintf("look at the %s '%s'", kind, name);
+    struct kube_call get = {
+        .method = "GET",
+        .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), name, NULL),
+        .accept = out ? NULL : METADATA_ONLY,
+        .what = what};
+    int rc = kube_do(s->k->kube, &get, err);
+
+    if (rc == 0 && !act_streq(kubernetes_run_of(get.response), s->run.spec->id))
+        rc = act_error_set(err, ACT_FAIL, "the namespace has another %s of the name '%s', which is not this run's",
+                           kind, name);
+    if (rc == 0 && out)
+        *out = json_incref(get.response);
+    kube_call_release(&get);
+    return rc;
+}
+
+/* Takes the object; *out, where it is wanted, is what the server made of it. */
+static int create(struct submission *s, json_t *object, json_t **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *what =
+        act_sprintf("create the %s '%s'", codec_json_str(object, "kind", ""), kubernetes_name_of(object));
+    struct kube_call post = {
+        .method = "POST",
+        .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), NULL, NULL),
+        .body = object,
+        .what = what,
+        .exists_is_fine = true};
+    int rc = kube_do(s->k->kube, &post, err);
+
+    if (rc == 0 && out && post.response)
+        *out = json_incref(post.response);
+    if (rc == 0 && !post.response)
+        rc = look_whose(s, object, out, err);
+    kube_call_release(&post);
+    return rc;
+}
+
+static int create_other(struct submission *s, json_t *object, void *arg, struct act_error *err)
+{
+    (void)arg;
+    return create(s, object, NULL, err);
+}
+
+static int delete_job(struct kubernetes *k, const char *name, const char *uid, const char *policy,
+                      struct act_error *err)
+{
+    ACT_AUTOFREE char *what = act_sprintf("delete the Job '%s'", name);
+    struct kube_call call = {.method = "DELETE",
+                             .path = kube_path(k->kube, "batch/v1", "jobs", name, NULL),
+                             .body = json_pack("{s:s, s:s, s:s, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1",
+                                               "propagationPolicy", policy, "preconditions", "uid", uid),
+                             .what = what,
+                             .missing_is_fine = true};
+    int rc = kube_do(k->kube, &call, err);
+
+    kube_call_release(&call);
+    return rc;
+}
+
+/* What the run needs, and the server dropped without a word. */
+static int check_kept(const json_t *job, struct act_error *err)
+{
+    const json_t *spec = json_object_get(job, "spec");
+
+    if (json_object_get(spec, "completionMode") && json_object_get(spec, "suspend"))
+        return 0;
+    return act_error_set(err, ACT_FAIL,
+                         "the server is older than Kubernetes 1.24: it does not know Indexed Jobs that can be "
+                         "suspended; ask for an upgrade of the cluster");
+}
+
+/* The Job may go. */
+static int start_job(struct submission *s, const json_t *job, struct act_error *err)
+{
+    bool has_policy = json_object_get(json_object_get(job, "spec"), "podFailurePolicy") != NULL;
+    bool queued = s->run.config->k8s.queue != NULL;
+    json_t *change = json_object();
+    ACT_AUTOFREE char *what = act_sprintf("start the Job '%s'", s->name);
+
+    if (!queued)
+        json_object_set_new(change, "suspend", json_false());
+    if (!has_policy) {
+        json_object_set_new(change, "backoffLimit", json_integer(0));
+        act_warn("the server does not know podFailurePolicy (Kubernetes 1.26 does): losing a pod fails the run");
+    }
+    struct kube_call patch = {.method = "PATCH",
+                              .path = kube_path(s->k->kube, "batch/v1", "jobs", s->name, NULL),
+                              .body = json_pack("{s:o}", "spec", change),
+                              .content_type = MERGE_PATCH,
+                              .what = what};
+    int rc = json_object_size(change) ? kube_do(s->k->kube, &patch, err) : 0;
+    kube_call_release(&patch);
+    return rc;
+}
+
+/* Nothing is left of what was refused; of what may have been done, the next attempt makes the rest. */
+static void clean_up(struct submission *s, int rc, bool *asked)
+{
+    struct act_error ignored;
+
+    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !s->uid)
+        return;
+    if (delete_job(s->k, s->name, s->uid, "Background", &ignored) == 0)
+        *asked = false;
+}
+
+static int make_run(struct submission *s, bool *asked, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *job = NULL;
+
+    *asked = true;
+    int rc = create(s, kubernetes_job(&s->run, true), &job, err);
+    if (rc < 0) {
+        *asked = rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
+        return rc;
+    }
+    s->uid = act_strdup(codec_json_str(json_object_get(job, "metadata"), "uid", NULL));
+    rc = check_kept(job, err);
+    if (rc == 0)
+        rc = each_object(s, create_other, NULL, err);
+    if (rc == 0)
+        rc = start_job(s, job, err);
+    if (rc < 0)
+        clean_up(s, rc, asked);
+    return rc;
+}
+
+int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    const struct run_spec *spec = submission->spec;
+    struct submission s;
+    int rc = kubernetes_check_job(k->config, spec, err);
+
+    if (rc == 0)
+        rc = check_package(spec, err);
+    if (rc == 0)
+        rc = look_for_program(k, err);
+    if (rc < 0)
+        return rc;
+    describe(k, spec, &s);
+    if (submission->package)
+        rc = act_file_read(submission->package, KUBERNETES_PACKAGE_MAX, &s.package, &s.package_len, err);
+    split_package(&s);
+    if (rc == 0 && !k->has_program)
+        rc = make_program(k, err);
+    if (rc == 0)
+        rc = make_run(&s, submission->asked, err);
+    release(&s);
+    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", spec->id) : 0;
+}
+
+/* ---- preview ---- */
+
+static int show(struct submission *s, json_t *object, void *arg, struct act_error *err)
+{
+    (void)s;
+    (void)err;
+    if (json_object_get(object, "data"))
+        kubernetes_mask(object);
+    json_array_append_new(arg, object);
+    return 0;
+}
+
+int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    json_t *items = json_array();
+    struct submission s;
+
+    describe(k, spec, &s);
+    if (spec->package_key) { /* its bytes are not shown */
+        s.package_len = (size_t)spec->package_bytes;
+        s.package = act_calloc(1, s.package_len);
+    }
+    split_package(&s);
+    *out = json_pack("{s:s, s:s, s:o}", "apiVersion", "v1", "kind", "List", "items", items);
+    json_array_append_new(items, kubernetes_job(&s.run, false));
+    int rc = each_object(&s, show, items, err);
+    release(&s);
+    if (rc < 0)
+        json_decref(*out);
+    return rc;
+}
+
+/* ---- abort ---- */
+
+int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    CODEC_AUTOJSON json_t *job = NULL;
+    struct run_status status;
+    int rc = kubernetes_find_job(k, id, &job, err);
+
+    *out_was_final = rc == 0 && !job && act_strv_has(&k->aborted, id);
+    if (rc < 0 || *out_was_final)
+        return rc;
+    if (!job)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
+                             kube_namespace(k->kube));
+    kubernetes_read_status(&(struct kubernetes_view){.job = job}, &status);
+    *out_was_final = run_state_is_final(status.state);
+    if (*out_was_final)
+        return 0;
+    rc = delete_job(k, kubernetes_name_of(job), codec_json_str(json_object_get(job, "metadata"), "uid", ""),
+                    "Foreground", err);
+    if (rc == 0)
+        act_strv_push(&k->aborted, id);
+    return rc;
+}

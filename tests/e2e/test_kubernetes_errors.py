@@ -1,0 +1,181 @@
+"""What Kubernetes refuses, and why a run waits there: one clear line each, and nothing left in the cluster."""
+import json
+
+import pytest
+
+from kubernetes_double import IMAGE
+
+K8S = ("-c", "k8s")
+
+
+def nothing_is_left(kubernetes):
+    return not any(kubernetes.objects(kind) for kind in ("Job", "Service", "Pod")) and all(
+        "act/program" in s["metadata"].get("labels", {}) for s in kubernetes.objects("Secret"))
+
+
+def refused(act, kubernetes, match, status=1, env=None):
+    message = act.fail(*K8S, "submit", "true", status=status, match=match, env=env)
+    assert nothing_is_left(kubernetes)
+    return message
+
+
+def waits(act, run, what):
+    """The reason why a run waits, once it has one."""
+    return act.until(lambda: what in (act.info(run)["reason"] or "") and act.info(run)["reason"], what)
+
+
+def test_no_image(act, kubernetes):
+    kubernetes.cluster(k8s={"image": None})
+    refused(act, kubernetes, "needs 'k8s.image' or 'docker.image'", status=7)
+
+
+def test_no_kubeconfig(act, kubernetes):
+    kubernetes.cluster(k8s={"kubeconfig": "nowhere/config"})
+    refused(act, kubernetes, "nowhere/config", status=(3, 7))
+
+
+def test_an_unknown_context(act, kubernetes):
+    kubernetes.cluster(k8s={"context": "moon"})
+    refused(act, kubernetes, "moon", status=7)
+
+
+def test_an_unknown_namespace(act, kubernetes):
+    kubernetes.cluster(k8s={"namespace": "nowhere"})
+    refused(act, kubernetes, 'namespaces "nowhere" not found', status=3)
+
+
+def test_a_token_that_is_not_accepted(act, kubernetes):
+    kubernetes.tell("tokens", revoke=True)
+    refused(act, kubernetes, "cannot look for the agent's Secret: ", status=4)
+
+
+@pytest.mark.parametrize("verb, resource", [("create", "jobs"), ("create", "services"), ("create", "secrets"),
+                                            ("patch", "jobs")])
+def test_what_the_user_may_not_do_is_named(act, kubernetes, verb, resource):
+    kubernetes.forbid({"verb": verb, "resource": resource})
+    message = refused(act, kubernetes, resource, status=4)
+    assert verb in message
+
+
+def test_a_plugin_that_fails(act, kubernetes, tmp_path):
+    plugin = tmp_path / "login"
+    plugin.write_text("#!/bin/sh\necho 'your card has expired' >&2\nexit 3\n")
+    plugin.chmod(0o755)
+    config = json.loads(json.dumps(kube_json(kubernetes)))
+    config["users"][0]["user"] = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin),
+                                           "interactiveMode": "Never"}}
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    kubernetes.cluster(k8s={"kubeconfig": str(path)})
+    refused(act, kubernetes, "your card has expired", status=(1, 4))
+
+
+def kube_json(kubernetes):
+    """A kubeconfig for the double."""
+    import yaml
+    with open(kubernetes.kubeconfig) as file:
+        return yaml.safe_load(file)
+
+
+def test_an_old_server(act, kubernetes):
+    kubernetes.tell("settings", version="1.20")
+    refused(act, kubernetes, "older than Kubernetes 1.24")
+
+
+def test_an_image_without_a_shell(act, kubernetes):
+    kubernetes.tell("settings", images={IMAGE: "StartError"})
+    run = act.submit("true", before=K8S)
+    act.run("wait", run, status=None)
+    info = act.info(run)
+    assert info["state"] == "Failed" and "/bin/sh" in info["reason"]
+
+
+def test_an_image_that_is_not_there(act, kubernetes):
+    kubernetes.tell("settings", images={IMAGE: "ErrImagePull"})
+    run = act.submit("true", before=K8S)
+    waits(act, run, "the image cannot be pulled")
+    assert act.info(run)["state"] == "Queued"
+    act.run("abort", run)
+    act.until_state(run, "Canceled")
+
+
+def test_a_selector_that_no_node_has(act, kubernetes):
+    kubernetes.cluster(k8s={"node_selector": {"disk": "fast"}})
+    run = act.submit("true", before=K8S)
+    reason = waits(act, run, "no node takes it")
+    assert "nodes are available" in reason and "a summary" in reason
+
+
+def test_more_gpus_than_any_node_has(act, kubernetes):
+    kubernetes.tell("node", name="big", do="add", gpus=8)
+    kubernetes.cluster(gpu_per_node=16, k8s={"gpu_resource": "nvidia.com/gpu"})
+    refused(act, kubernetes, r"a pod with 16 'nvidia.com/gpu' fits no node", status=6)
+
+
+def test_a_priority_class_that_is_not_there(act, kubernetes):
+    kubernetes.cluster(k8s={"priority_class": "golden"})
+    refused(act, kubernetes, "there is no 'golden'", status=7)
+
+
+def test_a_queue_without_kueue(act, kubernetes):
+    kubernetes.cluster(k8s={"queue": "team"})
+    refused(act, kubernetes, "k8s.queue", status=7)
+
+
+def test_a_volume_claim_that_is_not_there(act, kubernetes):
+    kubernetes.cluster(k8s={"volumes": [{"mount_path": "/data", "persistentVolumeClaim": {"claimName": "none"}}]})
+    run = act.submit("true", before=K8S)
+    waits(act, run, "none")
+
+
+def test_folders_that_pods_cannot_have(act, kubernetes):
+    params = {"code_path": {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": "code.zip"},
+              "data_folder": {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": "data"}}
+    kubernetes.cluster(config_param=params)
+    refused(act, kubernetes, "folder 'data' is .*, which the pods do not have", status=7)
+
+
+@pytest.mark.parametrize("keys, match", [
+    ({"time": "soon"}, "'k8s.time' must be a duration"),
+    ({"memory": "much"}, "'k8s.memory' must be a quantity"),
+    ({"tolerations": "all"}, "'k8s.tolerations' must be a list of maps"),
+    ({"pod": {"containers": []}}, "put it below 'spec'"),
+    ({"pod": {"spec": {"containers": []}}}, "needs a 'name'"),
+    ({"volumes": [{"mount_path": "data", "emptyDir": {}}]}, "needs 'mount_path'"),
+    ({"volumes": [{"mount_path": "/data"}]}, "needs one source"),
+])
+def test_settings_that_cannot_be(act, kubernetes_api, keys, match):
+    kubernetes_api.use(act)
+    kubernetes_api.cluster(k8s=keys)
+    refused(act, kubernetes_api, match, status=7)
+    assert kubernetes_api.requests() == []
+
+
+def test_a_server_that_is_away(act, kubernetes):
+    run = act.submit("sleep", "1000", before=K8S)
+    act.until_state(run, "Running")
+    kubernetes.tell("away")
+    try:
+        act.run("q", run, status=None)
+        assert act.info(run)["state"] == "Running"
+    finally:
+        kubernetes.tell("back")
+    act.run("abort", run)
+
+
+def test_a_name_that_somebody_else_has(act, kubernetes):
+    run = act.submit("true", before=K8S)
+    act.run("wait", run)
+    job = kubernetes.objects("Job")[0]
+    assert job["metadata"]["annotations"]["act/run"] == run
+
+
+def test_a_project_may_not_name_a_kubeconfig_without_being_trusted(act, kubernetes_api):
+    kubernetes_api.use(act)
+    inside = act.write("conf/kube", open(kubernetes_api.kubeconfigs["exec"], "rb").read())
+    kubernetes_api.cluster(k8s={"kubeconfig": str(inside)})
+    del act.env["ACT_TRUSTED_PROJECTS"]
+    act.fail(*K8S, "submit", "true", status=None, match="reaches out of its folder")
+    assert kubernetes_api.requests() == []
+    asked = act.on_terminal(*K8S, "trust", typed=b"n\n").decode()
+    assert "k8s.kubeconfig" in asked and "the program" in asked and kubernetes_api.url in asked

@@ -1,0 +1,69 @@
+// What the admission plugins have against an object: priority classes, service accounts, quotas.
+import { ACCOUNT, POD, PRIORITY, QUOTA } from "./kinds.mjs";
+import { formatQuantity, quantity } from "./quantity.mjs";
+import { notAdmitted } from "./status.mjs";
+import { isFinished } from "./store.mjs";
+
+/** Throws a refusal, or fills in what admission fills in. */
+export function admit(world, type, object) {
+    if (type === POD) {
+        admitPriority(world, object);
+        admitAccount(world, object);
+    }
+    admitQuota(world, type, object);
+}
+
+function admitPriority({ store }, pod) {
+    const name = pod.spec.priorityClassName;
+    const found = name && store.find(PRIORITY, undefined, name);
+    if (name && !found) {
+        throw notAdmitted(POD, pod.metadata.name, `no PriorityClass with name ${name} was found`);
+    }
+    pod.spec.priority = found?.value ?? 0;
+}
+
+function admitAccount({ store }, pod) {
+    const { namespace, name } = pod.metadata;
+    const account = pod.spec.serviceAccountName;
+    if (!store.find(ACCOUNT, namespace, account)) {
+        throw notAdmitted(POD, name, `error looking up service account ${namespace}/${account}: serviceaccount `
+            + `"${account}" not found`);
+    }
+}
+
+/** What an object counts in a quota: {pods: 1, "requests.cpu": 2, ...} */
+export function usage(type, object) {
+    const counted = { [type.group ? `count/${type.plural}.${type.group}` : `count/${type.plural}`]: 1,
+        ...(!type.group && { [type.plural]: 1 }) };
+    if (type === POD) {
+        for (const { resources = {} } of object.spec.containers) {
+            for (const [part, all] of Object.entries(resources)) {
+                for (const [name, value] of Object.entries(all)) {
+                    const key = `${part}.${name}`;
+                    counted[key] = (counted[key] ?? 0) + quantity(value);
+                }
+            }
+        }
+        counted.cpu = counted["requests.cpu"];
+        counted.memory = counted["requests.memory"];
+    }
+    return counted;
+}
+
+function admitQuota({ store }, type, object) {
+    const { namespace, name } = object.metadata;
+    const wanted = usage(type, object);
+    for (const quota of store.list(QUOTA, namespace ?? "-")) {
+        const hard = Object.entries(quota.spec.hard).filter(([key]) => wanted[key] !== undefined);
+        const others = store.list(type, namespace).filter((other) => !isFinished(other)).map(
+            (other) => usage(type, other));
+        const used = (key) => others.reduce((sum, other) => sum + (other[key] ?? 0), 0);
+        const over = hard.filter(([key, most]) => used(key) + wanted[key] > quantity(most));
+        if (over.length) {
+            const list = (of) => over.map(([key, most]) => `${key}=${of(key, most)}`).join(",");
+            throw notAdmitted(type, name, `exceeded quota: ${quota.metadata.name}, `
+                + `requested: ${list((key) => formatQuantity(key, wanted[key]))}, `
+                + `used: ${list((key) => formatQuantity(key, used(key)))}, limited: ${list((_, most) => most)}`);
+        }
+    }
+}

@@ -1,0 +1,524 @@
+/* kubernetes_test.c - runs as objects of Kubernetes, the states of their Jobs and pods, and what pods print. */
+#include "unit/test.h"
+
+#include "base/hash.h"
+#include "codec/json.h"
+#include "platform/kubernetes/kubernetes_internal.h"
+
+/* A text that stays, for members that are not const. */
+#define FIXED(text)                                                                                                    \
+    ({                                                                                                                 \
+        static char text_[] = text;                                                                                    \
+        text_;                                                                                                         \
+    })
+
+/* The same outside of functions. */
+#define TEXT(text) ((char[]){text})
+
+#define RUN  "exp_1795300000_0123abcd"
+#define NAME "exp-1795300000-0123abcd"
+
+/* JSON with apostrophes for quotes. A new reference. */
+static json_t *json_of(const char *text)
+{
+    json_t *json = NULL;
+    ACT_AUTOFREE char *copy = act_strdup(text);
+
+    for (char *c = copy; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    assert_ok(codec_json_parse(copy, strlen(copy), "test", &json, &err), err);
+    return json;
+}
+
+static void assert_json(const json_t *value, const char *wanted)
+{
+    CODEC_AUTOJSON json_t *other = json_of(wanted);
+
+    if (!json_equal(value, other)) {
+        ACT_AUTOFREE char *text = value ? codec_json_line(value) : act_strdup("nothing");
+        fail_msg("%s\nis not\n%s", text, wanted);
+    }
+}
+
+/* The member at "spec.template.0.name". */
+static json_t *at(json_t *value, const char *path)
+{
+    ACT_AUTOFREE char *copy = act_strdup(path);
+
+    for (char *save, *name = strtok_r(copy, "/", &save); name; name = strtok_r(NULL, "/", &save))
+        value = json_is_array(value) ? json_array_get(value, (size_t)atoi(name)) : json_object_get(value, name);
+    return value;
+}
+
+/* ---- names ---- */
+
+TEST(names_are_fit_for_services)
+{
+    static const char *const rows[][2] = {
+        {RUN, NAME},
+        {"Me.And_You_1795300000_0123abcd", "me-and-you-1795300000-0123abcd"},
+        {"_x__1795300000_0123abcd", "x-1795300000-0123abcd"},
+        {"7b_1795300000_0123abcd", "r7b-1795300000-0123abcd"},
+        {"____1795300000_0123abcd", "run-1795300000-0123abcd"},
+        {"abcdefghijklmnopqrstuvwxyz_1795300000_0123abcd", "abcdefghijklmnopqrst-1795300000-0123abcd"},
+        {"abcdefghijklmnopqrs_uvwxyz_1795300000_0123abcd", "abcdefghijklmnopqrs-1795300000-0123abcd"},
+        {"brave", "brave"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *name = kubernetes_name(rows[i][0]);
+        assert_string_equal(name, rows[i][1]);
+        assert_true(strlen(name) <= KUBERNETES_NAME_MAX);
+    }
+}
+
+/* ---- quantities, merging ---- */
+
+TEST(quantities_are_read_as_the_server_reads_them)
+{
+    static const struct {
+        const char *text;
+        int64_t thousandths;
+    } rows[] = {
+        {"4", 4000}, {"500m", 500}, {"1.5", 1500}, {"2k", 2000000}, {"1Ki", 1024000}, {"16Gi", INT64_C(17179869184000)},
+        {"0", 0},    {"", -1},      {"much", -1},  {"4 Gi", -1},    {"-1", -1},       {"9999999999Pi", INT64_MAX}};
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(kubernetes_quantity(rows[i].text), rows[i].thousandths);
+}
+
+TEST(a_patch_is_merged_as_kubectl_does)
+{
+    static const char *const rows[][3] = {
+        {"{'a':1,'b':2}", "{'a':null,'c':3}", "{'b':2,'c':3}"},
+        {"{'a':{'b':1}}", "{'a':{'c':2}}", "{'a':{'b':1,'c':2}}"},
+        {"{'a':[1,2]}", "{'a':[3]}", "{'a':[3]}"},
+        {"{'c':[{'name':'main','x':1}]}", "{'c':[{'name':'main','y':2},{'name':'side'}]}",
+         "{'c':[{'name':'main','x':1,'y':2},{'name':'side'}]}"},
+        {"{'a':1}", "{'a':{'b':{'c':2}}}", "{'a':{'b':{'c':2}}}"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CODEC_AUTOJSON json_t *object = json_of(rows[i][0]), *patch = json_of(rows[i][1]);
+        kubernetes_merge(object, patch);
+        assert_json(object, rows[i][2]);
+    }
+}
+
+/* ---- the objects ---- */
+
+static struct config config = {.cluster = TEXT("c1"), .file = TEXT("c1.yaml"), .platform = TEXT("k8s")};
+static struct run_env env[] = {{.name = TEXT("ACT_ABORT_GRACE"), .value = TEXT("40")}};
+static char *argv[] = {TEXT("python"), TEXT("train.py"), TEXT("a\nb"), NULL};
+static struct run_spec spec = {.id = TEXT(RUN),
+                               .experiment = TEXT("exp"),
+                               .cluster = TEXT("c1"),
+                               .platform = TEXT("k8s"),
+                               .project_root = TEXT("/project"),
+                               .created_unix_s = 1795300000,
+                               .argv = {argv, 3},
+                               .nodes = 2,
+                               .procs_per_node = 4,
+                               .gpus_per_node = 4};
+
+static struct kubernetes_run run_new(void)
+{
+    spec.env = NULL;
+    spec.n_env = 0;
+    spec.image = NULL;
+    config.k8s = (struct config_k8s){.image = FIXED("debian:12"), .gpu_resource = FIXED("nvidia.com/gpu")};
+    config.docker = (struct config_docker){0};
+    return (struct kubernetes_run){
+        .config = &config, .spec = &spec, .name = NAME, .program = "act-program-0123456789ab", .user = "me"};
+}
+
+TEST(a_run_is_an_indexed_job_that_is_suspended)
+{
+    struct kubernetes_run run = run_new();
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
+
+    assert_json(at(job, "metadata/labels"), "{'app.kubernetes.io/managed-by':'act','act/run':'" RUN "'}");
+    assert_json(at(job, "metadata/annotations"),
+                "{'act/run':'" RUN "','act/title':'python train.py a b','act/user':'me',"
+                "'act/cluster':'c1','act/num-gpu':'8'}");
+    json_object_del(at(job, "spec"), "template");
+    assert_json(at(job, "spec"),
+                "{'completionMode':'Indexed','completions':2,'parallelism':2,'suspend':true,'backoffLimit':6,"
+                "'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore','onPodConditions':"
+                "[{'type':'DisruptionTarget','status':'True'}]},{'action':'FailJob','onExitCodes':{'containerName':"
+                "'main','operator':'NotIn','values':[121]}}]}}");
+}
+
+TEST(a_pod_has_the_agent_the_secret_and_room_to_work)
+{
+    struct kubernetes_run run = run_new();
+    run.parts = 2;
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
+    json_t *pod = at(job, "spec/template/spec"), *main = at(pod, "containers/0");
+
+    assert_json(at(pod, "volumes"),
+                "[{'name':'act-program','secret':{'secretName':'act-program-0123456789ab'}},{'name':'act-run',"
+                "'projected':{'sources':[{'secret':{'name':'" NAME "'}},{'secret':{'name':'" NAME "-package-0'}},"
+                "{'secret':{'name':'" NAME "-package-1'}}]}},{'name':'act-work','emptyDir':{}}]");
+    assert_json(at(main, "volumeMounts"), "[{'name':'act-program','mountPath':'/run/act/program','readOnly':true},"
+                                          "{'name':'act-run','mountPath':'/run/act/secret','readOnly':true},"
+                                          "{'name':'act-work','mountPath':'/run/act/work'}]");
+    assert_json(at(main, "resources"), "{'limits':{'nvidia.com/gpu':'4'},'requests':{}}");
+    assert_contains(json_string_value(at(main, "command/2")),
+                    "act-node pod --job " NAME " --nodes 2 --secret /run/act/secret --work /run/act/work");
+    assert_string_equal(json_string_value(at(pod, "subdomain")), NAME);
+    assert_string_equal(json_string_value(at(pod, "restartPolicy")), "Never");
+    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 30);
+    assert_true(json_is_false(at(pod, "enableServiceLinks")));
+}
+
+TEST(settings_become_fields_of_the_pod)
+{
+    struct kubernetes_run run = run_new();
+    CODEC_AUTOJSON json_t *selector = json_of("{'gpu':true,'size':2,'pool':'a'}"),
+                          *tolerations = json_of("[{'key':'sku'}]"),
+                          *patch = json_of("{'spec':{'hostIPC':true,'containers':[{'name':'main','tty':true}]}}");
+
+    spec.env = env;
+    spec.n_env = 1;
+    config.k8s = (struct config_k8s){.image = FIXED("debian:12"),
+                                     .gpu_resource = FIXED("none"),
+                                     .cpu = FIXED("16"),
+                                     .memory = FIXED("200Gi"),
+                                     .shm_size = FIXED("8Gi"),
+                                     .time = FIXED("2h"),
+                                     .queue = FIXED("team"),
+                                     .priority_class = FIXED("high"),
+                                     .service_account = FIXED("runner"),
+                                     .node_selector = selector,
+                                     .tolerations = tolerations,
+                                     .pod = patch};
+    config.docker = (struct config_docker){.username = FIXED("me"), .password = FIXED("p")};
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
+    json_t *pod = at(job, "spec/template/spec"), *main = at(pod, "containers/0");
+
+    assert_json(at(main, "resources"),
+                "{'limits':{'cpu':'16','memory':'200Gi'},'requests':{'cpu':'16','memory':'200Gi'}}");
+    assert_json(at(pod, "volumes/3"), "{'name':'act-shm','emptyDir':{'medium':'Memory','sizeLimit':'8Gi'}}");
+    assert_json(at(pod, "nodeSelector"), "{'gpu':'true','size':'2','pool':'a'}");
+    assert_json(at(pod, "tolerations"), "[{'key':'sku'}]");
+    assert_json(at(pod, "imagePullSecrets"), "[{'name':'" NAME "-registry'}]");
+    assert_string_equal(json_string_value(at(pod, "priorityClassName")), "high");
+    assert_string_equal(json_string_value(at(pod, "serviceAccountName")), "runner");
+    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 60);
+    assert_true(json_is_true(at(pod, "hostIPC")) && json_is_true(at(main, "tty")));
+    assert_int_equal(json_integer_value(at(job, "spec/activeDeadlineSeconds")), 7200);
+    assert_true(json_is_true(at(job, "spec/suspend"))); /* Kueue lets it go */
+    assert_string_equal(kubernetes_label(job, KUBERNETES_QUEUE), "team");
+}
+
+TEST(the_job_owns_what_its_pods_need)
+{
+    struct kubernetes_run run = run_new();
+    CODEC_AUTOJSON json_t *service = kubernetes_service(&run, "u1");
+
+    assert_json(at(service, "metadata/ownerReferences"),
+                "[{'apiVersion':'batch/v1','kind':'Job','name':'" NAME "','uid':'u1','controller':false}]");
+    assert_json(at(service, "spec"),
+                "{'clusterIP':'None','publishNotReadyAddresses':true,'selector':{'job-name':'" NAME "'}}");
+}
+
+TEST(the_secret_holds_what_it_should_and_shows_only_the_specification)
+{
+    struct kubernetes_run run = run_new();
+    struct kubernetes_content content = {
+        .spec = "{}", .secrets = "{\"A\":\"b\"}", .token = "t0ken", .package = "PK", .package_len = 2};
+    CODEC_AUTOJSON json_t *secret = kubernetes_secret(&run, &content, NULL);
+
+    assert_json(at(secret, "data"),
+                "{'run.json':'e30=','token':'dDBrZW4=','secrets.json':'eyJBIjoiYiJ9','package.zip':'UEs='}");
+    assert_true(json_is_true(at(secret, "immutable")));
+    assert_null(at(secret, "metadata/ownerReferences"));
+    kubernetes_mask(secret);
+    assert_null(at(secret, "data"));
+    assert_json(at(secret, "stringData"), "{'run.json':'{}','token':'***','secrets.json':'***','package.zip':'***'}");
+}
+
+TEST(the_login_of_a_registry_is_a_pull_secret)
+{
+    struct kubernetes_run run = run_new();
+    assert_null(kubernetes_registry(&run, NULL));
+    config.k8s.image = FIXED("reg.example.com/a/b:1");
+    config.docker = (struct config_docker){.username = FIXED("me"), .password = FIXED("p")};
+    CODEC_AUTOJSON json_t *secret = kubernetes_registry(&run, "u1");
+    size_t len;
+    ACT_AUTOFREE uint8_t *text = act_base64_decode(json_string_value(at(secret, "data/.dockerconfigjson")), &len);
+
+    assert_string_equal(json_string_value(at(secret, "type")), "kubernetes.io/dockerconfigjson");
+    assert_contains((char *)text,
+                    "{\"auths\":{\"reg.example.com\":{\"username\":\"me\",\"password\":\"p\",\"auth\":\"bWU6cA==\"}}}");
+}
+
+TEST(a_long_run_id_is_an_annotation_but_no_label)
+{
+    struct kubernetes_run run = run_new();
+    static char id[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz_1795300000_0123abcd";
+    spec.id = id;
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
+
+    assert_null(kubernetes_label(job, KUBERNETES_RUN));
+    assert_string_equal(kubernetes_run_of(job), id);
+    spec.id = FIXED(RUN);
+}
+
+TEST(a_container_of_blobs_is_a_volume_of_the_driver)
+{
+    struct kubernetes_run run = run_new();
+    struct run_folder folders[] = {
+        {.name = FIXED("data"), .store = FIXED("blob:acc/cont"), .path = FIXED("a/b"), .mode = RUN_FOLDER_RO_MOUNT}};
+    CODEC_AUTOJSON json_t *volumes = json_array(), *mounts = json_array();
+    struct config_account account = {.account_name = FIXED("acc"), .account_key = FIXED("key")};
+
+    spec.folders = folders;
+    spec.n_folders = 1;
+    kubernetes_add_volumes(&run, volumes, mounts);
+    CODEC_AUTOJSON json_t *secret = kubernetes_folder_secret(&run, 0, &account, NULL, &err);
+    CODEC_AUTOJSON json_t *json = kubernetes_spec_json(&spec);
+    assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
+    spec.folders = NULL;
+    spec.n_folders = 0;
+    assert_json(volumes, "[{'name':'folder-0','csi':{'driver':'blob.csi.azure.com','readOnly':true,'volumeAttributes':{"
+                         "'containerName':'cont','secretName':'" NAME "-folder-0','mountOptions':'-o allow_other "
+                         "--file-cache-timeout-in-seconds=120'}}}]");
+    assert_json(mounts, "[{'name':'folder-0','mountPath':'/run/act/folders/data','readOnly':true,'subPath':'a/b'}]");
+    assert_json(at(secret, "data"), "{'azurestorageaccountname':'YWNj','azurestorageaccountkey':'a2V5'}");
+    assert_string_equal(json_string_value(at(json, "folders/0/link")), "/run/act/folders/data");
+}
+
+static const struct {
+    struct run_folder folder;
+    const char *match;
+} refused[] = {
+    {{.name = TEXT("d"), .store = TEXT("folder:/x"), .path = TEXT("a"), .link = TEXT("/x/a")},
+     "which the pods do not have"},
+    {{.name = TEXT("d"), .store = TEXT("file:acc/share"), .path = TEXT("a")}, "cannot be brought to pods"},
+    {{.name = TEXT("d"), .store = TEXT("blob:a/b"), .path = TEXT("a"), .mode = RUN_FOLDER_DOWNLOAD},
+     "'mode: download'"},
+};
+
+TEST(folders_that_pods_cannot_have_are_refused)
+{
+    run_new();
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        struct run_folder folder = refused[i].folder;
+        spec.folders = &folder;
+        spec.n_folders = 1;
+        assert_fails(kubernetes_check_folders(&config, &spec, &err), err, ACT_CONFIG, refused[i].match);
+    }
+    struct run_folder folder = refused[0].folder;
+    CODEC_AUTOJSON json_t *volumes = json_of("[{'mount_path':'/x','persistentVolumeClaim':{'claimName':'c'}}]");
+    config.k8s.volumes = volumes;
+    spec.folders = &folder;
+    assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
+    spec.folders = NULL;
+    spec.n_folders = 0;
+}
+
+/* ---- states ---- */
+
+#define JOB(status) "{'metadata':{'name':'" NAME "','uid':'u1'},'spec':{'completions':2},'status':" status "}"
+#define POD(index, status)                                                                                             \
+    "{'metadata':{'name':'p" index "','annotations':{'batch.kubernetes.io/job-completion-index':'" index "'}},"        \
+    "'status':" status "}"
+#define RUNNING                                                                                                        \
+    "{'phase':'Running','containerStatuses':[{'name':'main','state':{'running':{'startedAt':'2026-11-22T10:00:00Z'}}}]}"
+#define WAITING(reason, message)                                                                                       \
+    "{'phase':'Pending','containerStatuses':[{'name':'main','state':{'waiting':{'reason':'" reason                     \
+    "','message':'" message "'}}}]}"
+#define UNSCHEDULABLE                                                                                                  \
+    "{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':'Unschedulable','message':"     \
+    "'0/2 nodes are available'}]}"
+#define ENDED(more) "{'phase':'Failed','containerStatuses':[{'name':'main','state':{'terminated':{" more "}}}]}"
+#define EVENT(kind, name, reason, message)                                                                             \
+    "{'involvedObject':{'kind':'" kind "','name':'" name "'},'reason':'" reason "','message':'" message                \
+    "','lastTimestamp':null,'eventTime':'2026-11-22T10:00:00.000000Z'}"
+#define FAILED(reason)                                                                                                 \
+    "{'conditions':[{'type':'Failed','status':'True','reason':'" reason                                                \
+    "','message':'m','lastTransitionTime':'2026-11-22T11:00:00Z'}]}"
+
+static const struct {
+    const char *job, *pods, *events;
+    enum run_state state;
+    const char *reason;
+    int exit_status;
+} states[] = {
+    {NULL, NULL, NULL, RUN_UNKNOWN, "", 0},
+    {JOB("{}"), "[]", NULL, RUN_QUEUED, "", 0},
+    {JOB("{}"), "[" POD("0", RUNNING) "," POD("1", RUNNING) "]", NULL, RUN_RUNNING, "", 0},
+    {JOB("{}"), "[" POD("0", RUNNING) "," POD("1", UNSCHEDULABLE) "]", NULL, RUN_QUEUED,
+     "1 of its 2 pods run; no node takes it: 0/2 nodes are available; 'a summary' shows what is free", 0},
+    {JOB("{}"), "[" POD("0", UNSCHEDULABLE) "]", "[" EVENT("Pod", "p0", "TriggeredScaleUp", "1->2") "]", RUN_QUEUED,
+     "no node takes it: 0/2 nodes are available; the cluster adds nodes for it", 0},
+    {JOB("{}"), "[" POD("0", WAITING("ImagePullBackOff", "Back-off")) "]", NULL, RUN_QUEUED,
+     "the image cannot be pulled: Back-off; look at k8s.image, and docker.username and password", 0},
+    {JOB("{}"), "[" POD("0", WAITING("ContainerCreating", "")) "]",
+     "[" EVENT("Pod", "p1", "FailedMount", "no") "," EVENT("Pod", "p0", "FailedMount", "key missing") "]", RUN_QUEUED,
+     "a volume cannot be mounted: key missing; look at the Secret and the names in k8s.volumes or config_param", 0},
+    {JOB("{}"), "[]", "[" EVENT("Job", NAME, "FailedCreate", "exceeded quota") "]", RUN_QUEUED,
+     "no pod can be made: exceeded quota; look at the quota, k8s.priority_class and k8s.service_account", 0},
+    /* a pod was replaced: it runs, and is in its second attempt */
+    {JOB("{}"), "[" POD("0", RUNNING) "," POD("1", ENDED("'exitCode':121")) "," POD("1", UNSCHEDULABLE) "]", NULL,
+     RUN_RUNNING, "1 of its 2 pods run; no node takes it: 0/2 nodes are available; 'a summary' shows what is free", 0},
+    {"{'metadata':{'name':'x'},'spec':{'suspend':true}}", NULL, NULL, RUN_QUEUED,
+     "its Job is suspended; where 'a submit' was interrupted, the same command again completes it", 0},
+    {"{'metadata':{'name':'x','deletionTimestamp':'2026-11-22T10:00:00Z'},'spec':{}}", NULL, NULL, RUN_QUEUED,
+     "it is being ended", 0},
+    {JOB("{'conditions':[{'type':'Complete','status':'True'}],'startTime':'2026-11-22T10:00:00Z',"
+         "'completionTime':'2026-11-22T11:00:00Z'}"),
+     NULL, NULL, RUN_COMPLETED, "", 0},
+    {JOB(FAILED("DeadlineExceeded")), "[]", NULL, RUN_FAILED, "the time limit is over: m; k8s.time sets it", 1},
+    {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':137,'reason':'OOMKilled'")) "]", NULL, RUN_FAILED,
+     "a pod used more memory than it may and was killed; raise k8s.memory", 137},
+    {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':128,'reason':'StartError','message':'no sh'")) "]",
+     NULL, RUN_FAILED, "the container cannot be started: no sh; the image needs /bin/sh, for the processor of the node",
+     128},
+    {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':125")) "]", NULL, RUN_FAILED,
+     "pod 'p0' could not start the agent: the image needs gzip; 'a logs' shows its last words", 125},
+    {JOB(FAILED("BackoffLimitExceeded")), NULL, NULL, RUN_FAILED,
+     "too many of its pods failed: m; 'a logs' shows their last words", 1},
+    {JOB(FAILED("PodFailurePolicy")),
+     "[{'metadata':{'name':'p0'},'status':{'phase':'Failed','reason':'Evicted',"
+     "'message':'low on memory'}}]",
+     NULL, RUN_FAILED, "its node ran out of something and evicted a pod: low on memory; k8s.memory reserves memory", 1},
+};
+
+TEST(states_and_reasons)
+{
+    for (size_t i = 0; i < COUNT(states); i++) {
+        CODEC_AUTOJSON json_t *job = states[i].job ? json_of(states[i].job) : NULL,
+                              *pods = states[i].pods ? json_of(states[i].pods) : NULL,
+                              *events = states[i].events ? json_of(states[i].events) : NULL;
+        struct run_status status;
+        kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods, .events = events}, &status);
+        assert_string_equal(status.reason, states[i].reason);
+        assert_string_equal(run_state_name(status.state), run_state_name(states[i].state));
+        assert_int_equal(status.exit_status, states[i].exit_status);
+    }
+}
+
+TEST(the_last_words_of_the_first_pod_are_the_status)
+{
+    CODEC_AUTOJSON json_t *job = json_of(JOB(FAILED("PodFailurePolicy"))), *pods = json_of("[]");
+    struct run_status words = {.state = RUN_FAILED,
+                               .exit_status = 3,
+                               .failed_rank = 1,
+                               .attempt = 2,
+                               .started_unix_s = 1000,
+                               .ended_unix_s = 2000,
+                               .reason = "rank 1 ended with exit status 3"};
+    CODEC_AUTOJSON json_t *text = run_status_to_json(&words);
+    ACT_AUTOFREE char *line = codec_json_line(text);
+    struct run_status status;
+
+    json_array_append_new(pods, json_pack("{s:{s:s, s:{s:s}}, s:{s:s, s:[{s:s, s:{s:{s:i, s:s}}}]}}", "metadata",
+                                          "name", "p0", "annotations", "batch.kubernetes.io/job-completion-index", "0",
+                                          "status", "phase", "Failed", "containerStatuses", "name", "main", "state",
+                                          "terminated", "exitCode", 3, "message", line));
+    kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods}, &status);
+    assert_string_equal(status.reason, words.reason);
+    assert_int_equal(status.failed_rank, 1);
+    assert_int_equal(status.attempt, 2);
+    assert_int_equal(status.ended_unix_s, 2000);
+}
+
+TEST(a_queue_says_why_a_run_waits)
+{
+    CODEC_AUTOJSON json_t *job = json_of("{'metadata':{'name':'x','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
+                                         "'spec':{'suspend':true}}"),
+                          *workload = json_of("{'status':{'conditions':[{'type':'QuotaReserved','status':'False',"
+                                              "'message':'insufficient quota'}]}}");
+    struct run_status status;
+
+    kubernetes_read_status(&(struct kubernetes_view){.job = job, .workload = workload}, &status);
+    assert_string_equal(status.reason, "it waits in the queue 'team': insufficient quota");
+    assert_true(kubernetes_wants_workload(job));
+    assert_false(kubernetes_wants_events(job, &status));
+}
+
+/* ---- what pods print ---- */
+
+#define T0 "2026-11-22T10:00:00.000000001Z "
+#define T1 "2026-11-22T10:00:00.100000000Z "
+#define T2 "2026-11-22T10:00:01.500000000Z "
+
+static void note_text(void *arg, int attempt, int rank, const char *text, size_t len)
+{
+    act_buf_addf(arg, "%d/%d:", attempt, rank);
+    act_buf_add(arg, text, len);
+    if (len == 0 || text[len - 1] != '\n')
+        act_buf_addc(arg, '|');
+}
+
+/* What comes of bytes that come in pieces of this size. */
+static void assert_log(const char *bytes, size_t piece, const char *wanted)
+{
+    struct act_buf out = {0};
+    struct kubernetes_pod_log *log = kubernetes_pod_log_new(note_text, &out);
+
+    for (size_t i = 0, len = strlen(bytes); i < len; i += piece)
+        kubernetes_pod_log_take(log, bytes + i, len - i < piece ? len - i : piece);
+    kubernetes_pod_log_end(log);
+    assert_string_equal(out.data ? out.data : "", wanted);
+    kubernetes_pod_log_free(log);
+    act_buf_release(&out);
+}
+
+TEST(the_output_of_ranks_is_taken_apart)
+{
+    static const char *const rows[][2] = {
+        {T0 "[0] hello\n" T1 "[12] there\n", "1/0:hello\n1/12:there\n"},
+        {T0 "[3+] a piece\n" T1 "[3] and the rest\n", "1/3:a piece|1/3:and the rest\n"},
+        {T0 "act: all pods are there\n", "1/-1:act: all pods are there\n"},
+        {T0 "gzip: not found\n", "1/-1:gzip: not found\n"},
+        {T0 "[0] one\n" T1 "act: attempt 2\n" T2 "[0] two\n", "1/0:one\n2/-1:act: attempt 2\n2/0:two\n"},
+        {T0 "[0] \n", "1/0:\n"},
+        {T0 "[0] 2026-11-22T10:00:00Z x\n", "1/0:2026-11-22T10:00:00Z x\n"},
+        {"[0] without a time\n", "1/0:without a time\n"},
+        {T0 "[x] no rank\n" T0 "[1]\n", "1/-1:[x] no rank\n1/-1:[1]\n"},
+        {T0 "[0] the end has no line end", "1/0:the end has no line end\n"},
+        {T0 "[0] 12345\n" T0 "act: log 0 at 6\n", "1/0:12345\n"},
+        {T0 "[0] 12345\n" T0 "act: log 0 at 100\n" T0 "[0] x\n" T0 "act: log 0 at 102\n",
+         "1/0:12345\n1/0:[94 bytes are gone: the node rotated its log]\n1/0:x\n"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (size_t piece = 1; piece < 40; piece += 3)
+            assert_log(rows[i][0], piece, rows[i][1]);
+}
+
+TEST(nothing_is_lost_or_doubled_where_a_connection_ends)
+{
+    static const char before[] = T0 "[0] a\n" T1 "[0] b\n" T1 "[0] c\n" T1 "[0] half";
+    static const struct {
+        const char *again, *wanted;
+    } rows[] = {
+        {T0 "[0] a\n" T1 "[0] b\n" T1 "[0] c\n" T1 "[0] half a line\n" T2 "[0] d\n", "1/0:half a line\n1/0:d\n"},
+        {T0 "[0] a\n" T1 "[0] b\n" T1 "[0] c\n", ""},
+        {T2 "[0] d\n", "1/0:d\n"},
+        {T1 "[0] b\n" T1 "[0] c\n" T0 "[0] a clock that was set back\n", "1/0:a clock that was set back\n"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_buf out = {0};
+        struct kubernetes_pod_log *log = kubernetes_pod_log_new(note_text, &out);
+        assert_null(kubernetes_pod_log_resume(log));
+        kubernetes_pod_log_take(log, before, strlen(before));
+        assert_string_equal(out.data, "1/0:a\n1/0:b\n1/0:c\n");
+        out.len = 0;
+        out.data[0] = '\0';
+        ACT_AUTOFREE char *since = kubernetes_pod_log_resume(log);
+        assert_string_equal(since, "2026-11-22T10:00:00Z");
+        kubernetes_pod_log_take(log, rows[i].again, strlen(rows[i].again));
+        assert_string_equal(out.data, rows[i].wanted);
+        kubernetes_pod_log_free(log);
+        act_buf_release(&out);
+    }
+}
+
+TEST_MAIN(NULL, NULL)
