@@ -332,8 +332,8 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a, con
 
 /* The transfer options from the command line; cli owns the filter. Invalid sizes or patterns: -ACT_USAGE. */
 int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err) ACT_NODISCARD;
-/* Whether a path of the command line is RUN:PATH: 1 or 0. -ACT_USAGE if the verb, or an option that was given, is not for
- * the logs of runs. */
+/* Whether a path of the command line is RUN:PATH: 1 or 0. -ACT_USAGE if the verb, or an option that was given, is not
+ * for the logs of runs. */
 int cli_names_run(struct cli *cli, const char *word, struct act_error *err) ACT_NODISCARD;
 /* Opens the path of a word, in the store or of a run. */
 int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err) ACT_NODISCARD;

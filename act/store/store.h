@@ -410,8 +410,8 @@ struct store_azure_options {
 int store_azure_open(struct http *http, const struct store_azure_options *options, struct store **out,
                      struct act_error *err) ACT_NODISCARD;
 
-/* ---- stores of a run's logs: only HEAD, GET, and LIST in one page. last_modified_s is by this machine's clock. Objects
- * without `grows` get no more bytes. What the options point at outlives the store, but for the id. They pass
+/* ---- stores of a run's logs: only HEAD, GET, and LIST in one page. last_modified_s is by this machine's clock.
+ * Objects without `grows` get no more bytes. What the options point at outlives the store, but for the id. They pass
  * tests/conformance/logs_test.c. */
 
 /* Files of a run's folder on a site. Calls block the loop, as calls of a site do. */

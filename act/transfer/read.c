@@ -213,8 +213,8 @@ static int check_sum(struct reading *r)
                          store_name(r->store), r->entry.md5);
 }
 
-/* What grows is read without its ETag, so it must not have become shorter; an append blob must still be one. A log, which
- * has no ETag, may have stopped growing. */
+/* What grows is read without its ETag, so it must not have become shorter; an append blob must still be one. A log,
+ * which has no ETag, may have stopped growing. */
 static int check_grown(struct reading *r)
 {
     ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = r->key};

@@ -217,8 +217,8 @@ struct transfer_stretch {
 };
 
 /* Reads stretches of many objects, many parts at once, and has each written in its order. An object that does not exist
- * is no failure. memory as in the options. moved (may be NULL) is called on the loop when got has grown by bytes. Stops at
- * the first failure. */
+ * is no failure. memory as in the options. moved (may be NULL) is called on the loop when got has grown by bytes. Stops
+ * at the first failure. */
 int transfer_stretches(struct engine *engine, struct store *store, struct transfer_stretch *stretches, size_t n,
                        uint64_t memory, void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes),
                        void *arg, struct act_error *err) ACT_NODISCARD;

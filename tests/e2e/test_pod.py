@@ -355,8 +355,8 @@ def test_words_of_a_daemon_that_does_not_start(job):
     message = run.wait(None)
     host = f"{run.pods[1].name}.{run.name}"
     assert message["state"] == "Failed"
-    assert message["reason"] == (f"mpirun ended with status 127: the daemon of mpirun on '{host}' ended with status 127: "
-                                 "/bin/sh: 1: orted: not found")
+    assert message["reason"] == (f"mpirun ended with status 127: the daemon of mpirun on '{host}' "
+                                 "ended with status 127: /bin/sh: 1: orted: not found")
 
 
 def test_secrets_and_environment(job):

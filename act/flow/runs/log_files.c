@@ -22,8 +22,8 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time (0: any), "logs": [{"name", "size", "changed":
- * Unix time, 0: not known}, ...]} */
+/* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time (0: any), "logs": [{"name", "size",
+ * "changed": Unix time, 0: not known}, ...]} */
 #define COMPLETE_FILE ".complete"
 
 enum { COMPLETE_MAX = 16 << 20, COMPLETE_VERSION = 2 };

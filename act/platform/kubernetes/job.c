@@ -111,7 +111,11 @@ static bool has_names(const json_t *list)
     size_t i;
     json_t *item;
 
-    json_array_foreach(list, i, item) if (!*codec_json_str(item, "name", "")) return false;
+    json_array_foreach(list, i, item)
+    {
+        if (!*codec_json_str(item, "name", ""))
+            return false;
+    }
     return json_array_size(list) > 0;
 }
 
@@ -120,7 +124,11 @@ static json_t *find_named(json_t *list, const char *name)
     size_t i;
     json_t *item;
 
-    json_array_foreach(list, i, item) if (strcmp(codec_json_str(item, "name", ""), name) == 0) return item;
+    json_array_foreach(list, i, item)
+    {
+        if (strcmp(codec_json_str(item, "name", ""), name) == 0)
+            return item;
+    }
     return NULL;
 }
 
@@ -573,13 +581,14 @@ static int check_pod(const struct config *config, struct act_error *err)
     json_t *spec = json_object_get(config->k8s.pod, "spec"), *value;
     const char *key;
 
-    json_object_foreach(config->k8s.pod, key, value) if (
-        strcmp(key, "spec") != 0 &&
-        strcmp(key, "metadata") !=
-            0) return act_error_set(err, ACT_CONFIG,
-                                    "'k8s.pod' is merged into the pods' template, which has 'metadata' and 'spec', not "
-                                    "'%s'; put it below 'spec'",
-                                    key);
+    json_object_foreach(config->k8s.pod, key, value)
+    {
+        if (strcmp(key, "spec") != 0 && strcmp(key, "metadata") != 0)
+            return act_error_set(err, ACT_CONFIG,
+                                 "'k8s.pod' is merged into the pods' template, which has 'metadata' and 'spec', not "
+                                 "'%s'; put it below 'spec'",
+                                 key);
+    }
     static const char *const lists[] = {"containers", "volumes"};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         value = json_object_get(spec, lists[i]);

@@ -46,8 +46,11 @@ static const json_t *condition_of(const json_t *object, const char *type)
     size_t i;
     json_t *condition;
 
-    json_array_foreach(conditions, i,
-                       condition) if (strcmp(codec_json_str(condition, "type", ""), type) == 0) return condition;
+    json_array_foreach(conditions, i, condition)
+    {
+        if (strcmp(codec_json_str(condition, "type", ""), type) == 0)
+            return condition;
+    }
     return NULL;
 }
 
@@ -85,7 +88,11 @@ static const json_t *container_of(const json_t *pod)
     size_t i;
     json_t *item;
 
-    json_array_foreach(list, i, item) if (strcmp(codec_json_str(item, "name", ""), KUBERNETES_MAIN) == 0) return item;
+    json_array_foreach(list, i, item)
+    {
+        if (strcmp(codec_json_str(item, "name", ""), KUBERNETES_MAIN) == 0)
+            return item;
+    }
     return NULL;
 }
 
@@ -221,7 +228,11 @@ const json_t *kubernetes_pod_of(const json_t *pods, int index)
     size_t i;
     json_t *pod;
 
-    json_array_foreach(pods, i, pod) if (kubernetes_index(pod) == index && is_newer(pod, found)) found = pod;
+    json_array_foreach(pods, i, pod)
+    {
+        if (kubernetes_index(pod) == index && is_newer(pod, found))
+            found = pod;
+    }
     return found;
 }
 
@@ -312,7 +323,11 @@ static void explain_failure(const struct kubernetes_view *view, const json_t *fa
 
     out->exit_status = ACT_FAIL;
     if (strcmp(reason, "DeadlineExceeded") != 0)
-        json_array_foreach(view->pods, i, pod) if (explain_pod(pod, out)) return;
+        json_array_foreach(view->pods, i, pod)
+        {
+            if (explain_pod(pod, out))
+                return;
+        }
     say(out, m ? m : &other, codec_json_str(failed, "message", ""));
 }
 
