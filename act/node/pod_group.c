@@ -195,7 +195,8 @@ static void on_supervisor_end(struct pod *pod, int wait_status)
     judge(pod);
 }
 
-/* A failure before this pod was told to end stays one, if it was not that of a lost pod. */
+/* A failure before this pod was told to end stays one, if it was not that of a lost pod. Who told this pod to end may
+ * have meant the run, and then nobody asks for its status; or this pod alone, and then a new one goes on. */
 static void finish(struct pod *pod)
 {
     struct run_status *status = &pod->group->status;
@@ -205,7 +206,7 @@ static void finish(struct pod *pod)
     save_status(pod);
     pod_say("%s%s%s", run_state_name(status->state), status->reason[0] ? ": " : "", status->reason);
     pod_leave_word(status);
-    pod->exit_status = status->exit_status;
+    pod->exit_status = status->state == RUN_CANCELED ? POD_EXIT_LOST : status->exit_status;
     pod->phase = POD_OVER;
 }
 

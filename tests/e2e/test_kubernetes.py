@@ -149,6 +149,30 @@ def test_a_pod_that_is_taken_away_is_an_attempt(act, kubernetes, tmp_path):
     assert act.run("logs", "--attempt", "1", run).out == "attempt 1\n"
 
 
+def test_a_first_pod_that_somebody_deletes_is_an_attempt(act, kubernetes, tmp_path):
+    """The cluster does not say why, so that by its exit status alone the run goes on."""
+    several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}])
+    gate = tmp_path / "gate"
+    script = f"echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
+    act.until(lambda: act.run("logs", run, status=None).out, "rank 0 runs")
+    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]
+    kubernetes.tell("delete", kind="Pod", name=pod["metadata"]["name"])
+    act.until(lambda: "attempt 2" in act.run("logs", run, status=None).out, "rank 0 runs again")
+    gate.touch()
+    act.run("wait", run)
+    assert act.info(run)["attempt"] == 2
+
+
+def test_the_agent_has_the_variables_that_are_for_it(act, kubernetes):
+    kubernetes.cluster(env={"ACT_ABORT_GRACE": "2", "ACT_POD_PATIENCE": "900", "MINE": "1"})
+    act.finish("true", before=K8S)
+    pod = kubernetes.objects("Job")[0]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["env"] == [{"name": "ACT_ABORT_GRACE", "value": "2"},
+                                           {"name": "ACT_POD_PATIENCE", "value": "900"}]
+    assert pod["terminationGracePeriodSeconds"] == 22
+
+
 def test_a_submission_that_died_half_way_is_completed(act, kubernetes):
     kubernetes.faults({"method": "POST", "match": "services", "status": 503, "times": 50})
     act.run(*K8S, "submit", "echo", "hello", status=5, env={"ACT_MAX_RETRIES": "0"})

@@ -114,7 +114,7 @@ def test_sigterm_gives_every_rank_time_to_save(job, launcher):
         run.until_log(rank, "ready")
     for pod in run.pods:
         pod.terminate()
-    run.pods[0].wait(143)
+    run.pods[0].wait(121)
     run.pods[1].wait(121)
     assert run.pods[0].message()["state"] == "Canceled"
     for rank in range(2):
@@ -241,7 +241,7 @@ def test_sigterm_while_the_group_gathers(job):
     run.pods[0].start()
     run.until(lambda: run.pods[0].words(), "the first pod waits")
     run.pods[0].terminate()
-    run.pods[0].wait(143)
+    run.pods[0].wait(121)
     assert run.pods[0].words()[-1] == "act: Canceled: aborted"
     assert run.pods[0].message()["state"] == "Canceled"
 

@@ -16,7 +16,7 @@
 #define PROGRAM "/run/act/program"
 
 enum {
-    RETRIES = 6,            /* of pods that lost their group; what ends a run does so at once */
+    RETRIES = 6,            /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
     KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
     GRACE_MORE_S = 20,      /* for the agent, after its processes had theirs */
     TITLE_MAX = 1024,
@@ -297,14 +297,35 @@ static void add_own_volumes(const struct kubernetes_run *run, json_t *volumes, j
     add_shm(run, volumes, mounts);
 }
 
-static int64_t grace_of(const struct run_spec *spec)
+/* NULL: the run does not have the variable. */
+static const char *variable_of(const struct run_spec *spec, const char *name)
 {
-    const char *text = NULL;
+    const char *value = NULL;
 
     for (size_t i = 0; i < spec->n_env; i++)
-        if (strcmp(spec->env[i].name, "ACT_ABORT_GRACE") == 0)
-            text = spec->env[i].value;
-    return run_abort_grace_s(text) + GRACE_MORE_S;
+        if (strcmp(spec->env[i].name, name) == 0)
+            value = spec->env[i].value;
+    return value;
+}
+
+static int64_t grace_of(const struct run_spec *spec)
+{
+    return run_abort_grace_s(variable_of(spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S;
+}
+
+/* The variables of the run that are for the agent itself. */
+static void add_env(const struct run_spec *spec, json_t *container)
+{
+    static const char *const names[] = {"ACT_ABORT_GRACE", "ACT_POD_PATIENCE"};
+    json_t *env = json_array();
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (variable_of(spec, names[i]))
+            json_array_append_new(
+                env, json_pack("{s:s, s:s}", "name", names[i], "value", variable_of(spec, names[i])));
+    if (json_array_size(env) > 0)
+        json_object_set(container, "env", env);
+    json_decref(env);
 }
 
 static bool has_login(const struct config_docker *docker)
@@ -355,6 +376,7 @@ static json_t *pod_of(const struct kubernetes_run *run)
     kubernetes_add_volumes(run, volumes, mounts);
     json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o}", "name", KUBERNETES_MAIN, "image", image, "command",
                              "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts);
+    add_env(run->spec, main);
     json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
                             "terminationGracePeriodSeconds", (json_int_t)grace_of(run->spec), "enableServiceLinks", 0,
                             "containers", main, "volumes", volumes);
@@ -418,7 +440,7 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
     json_t *job = object_new("batch/v1", "Job", run, run->name, NULL);
     json_t *spec = json_pack("{s:s, s:i, s:i, s:b, s:i, s:i, s:o, s:o}", "completionMode", "Indexed", "completions",
                              run->spec->nodes, "parallelism", run->spec->nodes, "suspend", suspended || c->queue,
-                             "backoffLimit", RETRIES, "ttlSecondsAfterFinished", KEPT_S, "podFailurePolicy",
+                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S, "podFailurePolicy",
                              failure_policy(), "template", template_of(run));
     int64_t limit_s;
 
