@@ -126,6 +126,8 @@ int pod_take_files(struct pod *pod, struct act_error *err)
         rc = take(pod, dir, RUN_FILE_SPEC, err);
     if (rc == 0 && is_there(pod, RUN_FILE_SECRETS))
         rc = take(pod, dir, RUN_FILE_SECRETS, err);
+    if (rc == 0 && is_there(pod, RUN_FILE_STORES))
+        rc = take(pod, dir, RUN_FILE_STORES, err);
     if (rc == 0)
         rc = take_package(pod, dir, err);
     if (rc < 0)

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "codec/json.h"
+#include "node/folder.h"
 #include "node/launcher.h"
 #include "node/pod.h"
 
@@ -23,6 +24,7 @@
 enum {
     CHECK_MS = 60 * 1000,    /* by then a broken connection to a pod that vanished is known, see link_tune() */
     FAREWELL_MS = 30 * 1000, /* for the others to end what is left there */
+    SENDING_MS = 24 * 3600 * 1000, /* and to send what they have; one that vanishes is known before */
     EXIT_NOT_THERE = 255,    /* as ssh has it for a host that cannot be reached */
 };
 
@@ -41,6 +43,7 @@ struct pod_group {
     int lost;            /* a pod that was lost in this attempt; 0: none */
     int known_attempt;   /* the last one that any pod knows */
     bool last;           /* no attempt follows */
+    bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: so long the others may take to end what is left there */
 };
 
@@ -146,6 +149,13 @@ static int begin(struct pod *pod, struct act_error *err)
     return start_supervisor(pod, err);
 }
 
+static int64_t farewell_of(const struct pod *pod)
+{
+    if (pod->told)
+        return 2 * POD_END_MS;
+    return pod->send.has ? SENDING_MS : FAREWELL_MS;
+}
+
 /* The attempt is over, and perhaps the run. If this pod was told to end, the run may go on with a new one in its place:
  * then the others wait for that. */
 static void end(struct pod *pod, bool last)
@@ -153,7 +163,7 @@ static void end(struct pod *pod, bool last)
     CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:b}", "type", "end", "over", last && !pod->told);
 
     pod->group->last = last;
-    pod->group->farewell_ms = act_now_monotonic_ms() + (pod->told ? 2 * POD_END_MS : FAREWELL_MS);
+    pod->group->farewell_ms = act_now_monotonic_ms() + farewell_of(pod);
     tell_pods(pod, message);
     pod_end(pod, POD_END_MS);
 }
@@ -195,11 +205,13 @@ static void finish(struct pod *pod)
 
     if (!run_state_is_final(status->state) || (pod->group->lost && status->state == RUN_FAILED))
         set_status(pod, RUN_CANCELED, 128 + SIGTERM, "aborted");
+    if (status->state == RUN_COMPLETED && (pod->group->unsent || (pod->send.failed & SEND_FOLDERS)))
+        set_status(pod, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
     save_status(pod);
     pod_say("%s%s%s", run_state_name(status->state), status->reason[0] ? ": " : "", status->reason);
     pod_leave_word(status);
     pod->exit_status = status->exit_status;
-    pod->phase = POD_OVER;
+    pod->phase = POD_LEAVES;
 }
 
 static void wait_again(struct pod *pod)
@@ -230,6 +242,8 @@ static void step_end(struct pod *pod)
 
     if (pod->output.n > 0 && !pod_ended(pod))
         return;
+    if ((pod->group->last || pod->told) && !pod_send_last(pod, SEND_FOLDERS))
+        return;
     if (!quiet && act_now_monotonic_ms() < pod->group->farewell_ms)
         return;
     if (pod->group->last || pod->told)
@@ -252,6 +266,9 @@ void group_step(struct pod *pod)
         return step_check(pod);
     case POD_ENDS:
         return step_end(pod);
+    case POD_LEAVES:
+        pod->phase = pod_send_last(pod, SEND_LOGS) ? POD_OVER : POD_LEAVES;
+        return;
     case POD_SEEKS:
     case POD_RUNS:
     case POD_OVER:
@@ -329,6 +346,8 @@ static void on_message(void *arg, int who, const json_t *message)
         answer_launcher(pod, who, message);
     else if (strcmp(type, "leaving") == 0)
         lose(pod, who, "was told to end");
+    else if (strcmp(type, "unsent") == 0)
+        pod->group->unsent = true;
     else if (strcmp(type, "pong") == 0 || strcmp(type, "ended") == 0)
         pod->group->members[who].answered = true;
 }

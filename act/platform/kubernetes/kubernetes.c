@@ -45,6 +45,7 @@ static void kubernetes_close(struct platform *p)
 
     kube_free(k->kube);
     free(k->program);
+    free(k->client);
     act_strv_release(&k->aborted);
     free(k);
 }

@@ -15,8 +15,7 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
 
-#define MERGE_PATCH   "application/merge-patch+json"
-#define METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
+#define MERGE_PATCH "application/merge-patch+json"
 
 enum {
     SECRET_MAX = 1 << 20,
@@ -50,7 +49,7 @@ static int look_for_program(struct kubernetes *k, struct act_error *err)
     ACT_AUTOFREE char *name = kubernetes_program_name(hash);
     struct kube_call get = {.method = "GET",
                             .path = kube_path(kube, "v1", "secrets", name, NULL),
-                            .accept = METADATA_ONLY,
+                            .accept = KUBERNETES_METADATA_ONLY,
                             .what = "look for the agent's Secret",
                             .missing_is_fine = true};
     rc = kube_do(kube, &get, err);
@@ -80,7 +79,7 @@ static int make_program(struct kubernetes *k, struct act_error *err)
                              gz_len, SECRET_MAX);
     struct kube_call post = {.method = "POST",
                              .path = kube_path(k->kube, "v1", "secrets", NULL, NULL),
-                             .body = kubernetes_program(k->program, hash, gz, gz_len),
+                             .body = kubernetes_program(k->program, hash, "act-node.gz", gz, gz_len),
                              .what = "create the agent's Secret",
                              .exists_is_fine = true};
     rc = kube_do(k->kube, &post, err);
@@ -204,6 +203,7 @@ struct submission {
     struct kubernetes *k;
     struct kubernetes_run run;
     char *name, *user, *spec_text, *secrets_text, *package;
+    const char *stores; /* the caller's */
     size_t package_len;
     char token[2 * TOKEN_BYTES + 1];
     char *uid; /* of the Job */
@@ -245,7 +245,8 @@ static void describe(struct kubernetes *k, const struct run_spec *spec, struct s
 /* A package that does not fit into the run's own Secret is in parts. */
 static void split_package(struct submission *s)
 {
-    size_t others = strlen(s->spec_text) + (s->secrets_text ? strlen(s->secrets_text) : 0);
+    size_t others = strlen(s->spec_text) + (s->secrets_text ? strlen(s->secrets_text) : 0) +
+                    (s->stores ? strlen(s->stores) : 0);
 
     if (s->package_len > KUBERNETES_PART || s->package_len + others > SECRET_ROOM)
         s->run.parts = (s->package_len + KUBERNETES_PART - 1) / KUBERNETES_PART;
@@ -267,7 +268,7 @@ static int object_of(const struct submission *s, size_t i, json_t **out, struct 
     i -= s->run.parts;
     if (i < spec->n_folders) {
         const struct config *c = s->run.config;
-        if (!kubernetes_is_blob(&spec->folders[i]))
+        if (!kubernetes_is_mounted(&spec->folders[i]))
             return 0;
         for (size_t f = 0; f < c->n_folders; f++)
             if (strcmp(c->folders[f].name, spec->folders[i].name) == 0 &&
@@ -284,6 +285,7 @@ static int object_of(const struct submission *s, size_t i, json_t **out, struct 
         *out = kubernetes_secret(&s->run,
                                  &(struct kubernetes_content){.spec = s->spec_text,
                                                               .secrets = s->secrets_text,
+                                                              .stores = s->stores,
                                                               .token = s->token,
                                                               .package = s->run.parts ? NULL : s->package,
                                                               .package_len = s->package_len},
@@ -322,7 +324,7 @@ static int look_whose(struct submission *s, const json_t *object, json_t **out, 
     struct kube_call get = {
         .method = "GET",
         .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), name, NULL),
-        .accept = out ? NULL : METADATA_ONLY,
+        .accept = out ? NULL : KUBERNETES_METADATA_ONLY,
         .what = what};
     int rc = kube_do(s->k->kube, &get, err);
 
@@ -453,6 +455,17 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     return rc;
 }
 
+/* The pods move files by act. */
+static int need_client(struct submission *s, const struct platform_submission *submission, struct act_error *err)
+{
+    int rc = kubernetes_need_client(s->k, err);
+
+    s->stores = submission->stores;
+    s->run.client = s->k->client;
+    s->run.client_parts = s->k->client_parts;
+    return rc;
+}
+
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -467,7 +480,9 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
     if (rc < 0)
         return rc;
     describe(k, spec, &s);
-    if (submission->package)
+    if (submission->stores)
+        rc = need_client(&s, submission, err);
+    if (rc == 0 && submission->package)
         rc = act_file_read(submission->package, KUBERNETES_PACKAGE_MAX, &s.package, &s.package_len, err);
     split_package(&s);
     if (rc == 0 && !k->has_program)
