@@ -176,6 +176,9 @@ struct platform_row {
     bool nodes_fetch;
     /* The nodes of a run share the run's folder. */
     bool nodes_share_folder;
+    /* Its nodes share no folder, and go with what they have printed: they send their logs to the store of the code, if
+     * that is Blob Storage (run_spec.logs_path). */
+    bool nodes_send_logs;
     /* A shell can be opened on a node by its address, whatever runs there. */
     bool nodes_have_addresses;
     /* submit() may refuse what check() lets through. */

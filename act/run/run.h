@@ -58,6 +58,7 @@ struct run_spec {
     char *package_store, *package_key;   /* as in run_folder.store; where the package is stored */
     char package_sha256[ACT_SHA256_HEX]; /* empty: a run without code */
     int64_t package_bytes;
+    char *logs_store, *logs_path; /* likewise: where its nodes send their logs; NULL: nowhere */
 
     struct run_folder *folders;
     size_t n_folders;

@@ -63,3 +63,54 @@ def test_what_a_run_has_made_is_sent_however_it_ends(act, kubernetes, blobs):
     act.run("abort", run)
     act.until(lambda: "output/some" in blobs.keys(), "it was sent")
     act.until_state(run, "Canceled")
+
+
+# ---- logs
+
+
+def gone(act, kubernetes, run):
+    """Somebody deletes the Job of a run, and its pods go."""
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    kubernetes.tell("delete", kind="Job", name=name, namespace="default", options={"propagationPolicy": "Background"})
+    act.until(lambda: not kubernetes.objects("Job") and not kubernetes.objects("Pod"), "it is gone")
+
+
+def test_logs_outlive_the_pods(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo words of rank $RANK; test $RANK = 0 || exit 7", before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run, status=7)
+    live = act.run("logs", "--rank", "1", run).out
+    keys = [k for k in blobs.keys() if k.startswith(f"code/project/runs/{run}/attempts/1/")]
+    assert any(k.endswith("user_logs/std_log_process_1.txt") for k in keys), keys
+    assert not any("secret" in k or "token" in k or "stores" in k for k in keys), keys
+    gone(act, kubernetes, run)
+    assert act.run("logs", "--rank", "1", run).out == live == "words of rank 1\n"
+    assert "words of rank 1" in act.run("why", run, status=None).out
+
+
+def test_how_a_run_ended_is_known_without_its_job(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo gone; exit 3", before=K8S)
+    kubernetes.until("Job", kubernetes.objects("Job")[0]["metadata"]["name"], lambda job: job["status"].get("failed"))
+    gone(act, kubernetes, run)
+    info = act.info(run)
+    assert (info["state"], info["exit_status"]) == ("Failed", 3)
+    assert act.run("logs", run).out == "gone\n"
+
+
+def test_the_log_of_an_aborted_run(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo begun; sleep 1000", before=K8S)
+    act.until(lambda: "begun" in act.run("logs", run, status=None).out, "the command runs")
+    act.run("abort", run)
+    act.until(lambda: not kubernetes.objects("Pod"), "its pods are gone")
+    assert act.state(run) == "Canceled"
+    assert act.run("logs", run).out.startswith("begun\n")
+
+
+def test_logs_are_sent_while_the_run_goes_on(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo begun; sleep 1000", before=K8S)
+    key = f"code/project/runs/{run}/attempts/1/user_logs/std_log_process_0.txt"
+    act.until(lambda: blobs.keys().get(key) == 6, "its first words are there")
+    act.run("abort", run)

@@ -260,6 +260,8 @@ static int hand_over(struct flow *flow, struct platform *platform, struct run_sp
     struct flow_job_files files = {0};
     int rc = 0;
 
+    if (platform_row(platform)->nodes_send_logs)
+        flow_describe_sent(flow, spec);
     if (!spec->foreign)
         rc = platform_row(platform)->nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
                                                  : flow_run_stores(flow, spec, &stores, err);

@@ -54,6 +54,9 @@ void flow_repeat_config(struct config *config, const struct run_spec *old, bool 
 int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved, struct run_spec *spec,
                          struct act_error *err) ACT_NODISCARD;
 
+/* Says in spec where the run's nodes send their logs, if its code is in Blob Storage. */
+void flow_describe_sent(struct flow *flow, struct run_spec *spec);
+
 /* A submission to a service in progress. */
 struct flow_again {
     int fd; /* -1: none */

@@ -177,6 +177,7 @@ const struct platform_row platform_kubernetes = {
     .refuses_late = true,
     .logs_in_to_registry = true,
     .deletion_ends = true,
+    .nodes_send_logs = true,
     .place = kubernetes_place,
     .recall = kubernetes_recall,
     .runs_images = kubernetes_runs_images,
