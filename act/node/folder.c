@@ -42,7 +42,7 @@ static int call_act(const struct node *node, const char *direction, const char *
     ACT_AUTOFREE char *log = node_path(node, FOLDER_LOG);
     char last[200];
     node_last_line(log, last, sizeof(last));
-    return act_error_set(err, ACT_FAIL, "%s of folder '%s' failed: %s", direction, name,
+    return act_error_set(err, ACT_FAIL, "%s of '%s' failed: %s", direction, name,
                          last[0] ? last : "it said nothing");
 }
 
@@ -140,6 +140,14 @@ int folder_prepare_all(const struct node *node, struct act_error *err)
                  folder->link ? ", linked to " : "", folder->link ? folder->link : "");
     }
     return 0;
+}
+
+int folder_fetch_package(const struct node *node, struct act_error *err)
+{
+    if (!node->spec.logs_path || !node->spec.package_sha256[0] || access(node->package, F_OK) == 0)
+        return 0;
+    node_say("fetches the package");
+    return call_act(node, "download", RUN_STORE_PACKAGE, node->dir, err);
 }
 
 static bool is_to_send(const struct run_folder *folder)

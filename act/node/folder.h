@@ -8,6 +8,9 @@
  * folder. */
 int folder_prepare_all(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
+/* Fetches the package if it was not handed over, which only nodes that send their logs may lack. */
+int folder_fetch_package(const struct node *node, struct act_error *err) ACT_NODISCARD;
+
 /* Whether there is something to send back. */
 bool folder_any_to_send(const struct node *node);
 /* Sends the contents of the folders of mode upload. For struct child. Returns an exit status. */

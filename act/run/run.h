@@ -160,7 +160,10 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 /* 0600; exists only if nodes that do not see the project copy a mapped folder to or from a blob store: {"version":
  * 1, "folders": {"<name>": {"path", "account_name", "container_name", "endpoint", "sas_token"}}} */
 #define RUN_FILE_STORES  "stores.json"
-#define RUN_STORE_LOGS   "/logs" /* there in place of a name: where nodes that share no folder send their logs */
+/* In place of names there: where nodes that share no folder send their logs, and find a package that is too large to be
+ * handed over. */
+#define RUN_STORE_LOGS    "/logs"
+#define RUN_STORE_PACKAGE "/package"
 #define RUN_FILE_STATUS  "status.json"
 #define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
 #define RUN_FILE_ABORT   "abort"           /* exists: the run is to be cancelled */

@@ -1,8 +1,11 @@
 """Mapped folders of runs on Kubernetes: brought and sent by act in the pods, or mounted; and the logs that outlive the
 pods. On the double, with the double of the Blob service at the loopback of each pod."""
-import json
+import base64
+import os
 
 import pytest
+
+import kubernetes_double
 
 K8S = ("-c", "k8s")
 STORE = "aux_data/configs/store.yaml"
@@ -114,3 +117,70 @@ def test_logs_are_sent_while_the_run_goes_on(act, kubernetes, blobs):
     key = f"code/project/runs/{run}/attempts/1/user_logs/std_log_process_0.txt"
     act.until(lambda: blobs.keys().get(key) == 6, "its first words are there")
     act.run("abort", run)
+
+
+# ---- large packages
+
+
+def test_a_large_package_is_fetched_and_verified(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    act.write("large.bin", os.urandom(1_000_000))
+    run = act.submit("wc", "-c", "large.bin", before=("-c", "k8s", "-n", "2"))
+    assert not [s for s in kubernetes.objects("Secret") if "-package-" in s["metadata"]["name"]]
+    act.run("wait", run)
+    assert act.run("logs", run).out == "1000000 large.bin\n"
+    kubernetes.tell("settings", images={kubernetes_double.IMAGE: "ErrImagePull"})
+    run = act.submit("wc", "-c", "large.bin", before=K8S)
+    key = next(k for k in blobs.keys() if k.startswith("code/project/") and k.endswith(".zip"))
+    blobs.put(key, os.urandom(1_000_000))
+    kubernetes.tell("settings", images={})
+    act.run("wait", run, status=125)
+    assert "SHA-256" in act.info(run)["reason"]
+
+
+# ---- mounts
+
+
+@pytest.mark.parametrize("credential", ["account_key", "sas_token"])
+def test_containers_are_mounted(act, kubernetes, azure_double, scratch, credential):
+    service, container = azure_double.service, azure_double.container
+    value = service.key if credential == "account_key" else service.container_sas(container)
+    act.account("store", account_name=service.account, container_name=container, endpoint=service.endpoint,
+                **{credential: value})
+    (scratch / "blobs/files/data").mkdir(parents=True)
+    (scratch / "blobs/files/data/in").write_text("mounted")
+    kubernetes.tell("settings", blobs={container: str(scratch / "blobs")})
+    use(kubernetes, data=folder("ro_mount", "data"), output=folder("rw_mount", "output"))
+    script = "cat data/in > output/out; touch data/x 2>/dev/null || echo read-only"
+    run = act.submit("sh", "-c", script, before=K8S)
+    secret = next(s for s in kubernetes.objects("Secret") if s["metadata"]["name"].endswith("-folder-0"))
+    key = {"account_key": "azurestorageaccountkey", "sas_token": "azurestorageaccountsastoken"}[credential]
+    assert {k: base64.b64decode(v).decode() for k, v in secret["data"].items()} == {
+        "azurestorageaccountname": service.account, key: value}
+    act.run("wait", run)
+    assert act.run("logs", run).out == "read-only\n"
+    assert (scratch / "blobs/files/output/out").read_text() == "mounted"
+
+
+# ---- what goes wrong
+
+
+def test_a_folder_that_cannot_be_sent_fails_the_run(act, kubernetes, blobs):
+    use(kubernetes, output=folder("upload", "output"))
+    for method in ("PUT", "POST"):
+        blobs.service.fault("answer", status=403, method=method)
+    run = act.submit("sh", "-c", "echo 1 > output/1", before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run, status=125)
+    assert "not all folders could be sent" in act.info(run)["reason"]
+
+
+def test_a_dry_run_shows_how_act_comes(act, kubernetes, blobs):
+    use(kubernetes, code=STORE, data=folder("download", "data"))
+    act.run(*K8S, "init")
+    kubernetes.forget()
+    printed = act.run(*K8S, "submit", "--dry-run", "true")
+    assert blobs.service.key not in printed.out and "sig=" not in printed.out
+    job, secret = printed.json["items"][:2]
+    assert secret["stringData"]["stores.json"] == "***"
+    assert any(v["name"] == "act-client" for v in job["spec"]["template"]["spec"]["volumes"])
+    assert all(r["method"] == "GET" for r in kubernetes.requests()) and not client_secrets(kubernetes)

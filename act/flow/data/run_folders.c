@@ -13,6 +13,7 @@
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
+#include "platform/platform.h"
 #include "run/run.h"
 #include "store/store.h"
 
@@ -111,14 +112,16 @@ static bool is_moved(const struct run_folder *f)
     return !f->link && (f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD);
 }
 
-static int describe_logs(struct flow *flow, const struct run_spec *spec, json_t *folders, struct act_error *err)
+/* A place in the store of the code. */
+static int describe_place(struct flow *flow, const char *what, const char *where, enum run_folder_mode mode,
+                          json_t *folders, struct act_error *err)
 {
-    ACT_AUTOFREE char *name = act_strdup(RUN_STORE_LOGS), *path = act_strdup(spec->logs_path);
-    struct config_folder to = flow->config.code;
+    ACT_AUTOFREE char *name = act_strdup(what), *path = act_strdup(where);
+    struct config_folder place = flow->config.code;
 
-    to.name = name;
-    to.path = path;
-    return describe_store(flow, &to, RUN_FOLDER_UPLOAD, folders, err);
+    place.name = name;
+    place.path = path;
+    return describe_store(flow, &place, mode, folders, err);
 }
 
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err)
@@ -134,7 +137,9 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, 
             rc = describe_store(flow, f, spec->folders[i].mode, folders, err);
     }
     if (rc == 0 && spec->logs_path)
-        rc = describe_logs(flow, spec, folders, err);
+        rc = describe_place(flow, RUN_STORE_LOGS, spec->logs_path, RUN_FOLDER_UPLOAD, folders, err);
+    if (rc == 0 && platform_nodes_fetch_package(platform_find(spec->platform), spec))
+        rc = describe_place(flow, RUN_STORE_PACKAGE, spec->package_key, RUN_FOLDER_DOWNLOAD, folders, err);
     if (rc == 0 && json_object_size(folders) > 0)
         *out = codec_json_line(root);
     return rc;
@@ -240,6 +245,8 @@ int flow_move_run_folder(const char *run_dir, const char *folder, const char *di
 
     if (rc == 0 && attempt_of(folder))
         rc = send_logs(&p, dir, err);
+    else if (rc == 0 && strcmp(folder, RUN_STORE_PACKAGE) == 0)
+        rc = flow_fetch_run_file(&p.flow, p.store, p.path, dir, RUN_FILE_PACKAGE, err);
     else if (rc == 0)
         rc = (download ? flow_fetch_run_folder : flow_send_run_folder)(&p.flow, p.store, p.path, folder, dir, err);
     store_free(p.store);

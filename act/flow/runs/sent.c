@@ -10,21 +10,23 @@
 #include "flow/runs/submit_internal.h"
 
 /* "blob:account/container" of the code; NULL: it is nowhere, or in a store of another kind. New string. */
-static char *code_store(const struct flow *flow)
+static char *code_store(const struct config *config)
 {
     ACT_AUTO(config_account) a = {0};
 
-    if (config_is_share(&flow->config.code) || !config_account_peek(&flow->config, &flow->config.code, &a) || a.folder)
+    if (config_is_share(&config->code) || !config_account_peek(config, &config->code, &a) || a.folder)
         return NULL;
     return act_sprintf("blob:%s/%s", a.account_name, a.container_name);
 }
 
-void flow_describe_sent(struct flow *flow, struct run_spec *spec)
+void flow_describe_sent(const struct config *config, struct run_spec *spec)
 {
+    ACT_AUTOFREE char *base = flow_code_base(config);
+
     free(spec->logs_store);
     free(spec->logs_path);
-    spec->logs_store = code_store(flow);
-    spec->logs_path = spec->logs_store ? flow_code_key(flow, "runs/%s", spec->id) : NULL;
+    spec->logs_store = code_store(config);
+    spec->logs_path = spec->logs_store ? act_sprintf("%s/runs/%s", base, spec->id) : NULL;
 }
 
 /* The run's project is where the credential is. */
@@ -35,7 +37,7 @@ static int open_store(struct flow_sent *s, const struct run_spec *spec, struct a
 
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *now = code_store(&s->project);
+    ACT_AUTOFREE char *now = code_store(&s->project.config);
     if (!act_streq(now, spec->logs_store))
         return act_error_set(err, ACT_NOT_FOUND, "the code of '%s' is not in '%s' any more, where the run's logs are",
                              spec->cluster, spec->logs_store);

@@ -55,7 +55,7 @@ static int make_part(struct kubernetes *k, const char *hash, size_t i, size_t n,
     return rc;
 }
 
-static int make_parts(struct kubernetes *k, const char *file, const char *hash, struct act_error *err)
+static int take_apart(struct kubernetes *k, const char *file, const char *hash, bool make, struct act_error *err)
 {
     ACT_AUTOFREE char *bytes = NULL;
     size_t len = 0, gz_len = 0;
@@ -67,17 +67,21 @@ static int make_parts(struct kubernetes *k, const char *file, const char *hash, 
     size_t n = (gz_len + PART - 1) / PART;
     if (n > PARTS_MAX)
         return act_error_set(err, ACT_FAIL, "'%s' has %zu bytes compressed, too many to bring it to pods", file, gz_len);
-    for (size_t i = n; rc == 0 && i-- > 0;)
+    for (size_t i = n; make && rc == 0 && i-- > 0;)
         rc = make_part(k, hash, i, n, gz + i * PART, i == n - 1 ? gz_len - i * PART : PART, err);
     k->client_parts = n;
     return rc;
 }
 
-int kubernetes_need_client(struct kubernetes *k, struct act_error *err)
+int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err)
 {
     ACT_AUTOFREE char *file = NULL;
     char hash[ACT_SHA256_HEX];
-    int rc = k->client ? 0 : proc_find_sibling("act", &file, err);
+    struct kube *kube;
+    int rc = kubernetes_kube(k, &kube, err);
+
+    if (rc == 0 && !k->client)
+        rc = proc_find_sibling("act", &file, err);
 
     if (rc < 0 || k->client)
         return rc;
@@ -89,5 +93,5 @@ int kubernetes_need_client(struct kubernetes *k, struct act_error *err)
     if (rc < 0)
         return rc;
     k->client = act_strdup(base);
-    return k->client_parts ? 0 : make_parts(k, file, hash, err);
+    return k->client_parts ? 0 : take_apart(k, file, hash, make, err);
 }

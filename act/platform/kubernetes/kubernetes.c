@@ -178,6 +178,7 @@ const struct platform_row platform_kubernetes = {
     .logs_in_to_registry = true,
     .deletion_ends = true,
     .nodes_send_logs = true,
+    .package_most = KUBERNETES_PART,
     .place = kubernetes_place,
     .recall = kubernetes_recall,
     .runs_images = kubernetes_runs_images,

@@ -143,8 +143,8 @@ void *kubernetes_gzip(const void *data, size_t len, size_t *out_len);
 
 /* ---- client.c */
 
-/* Makes sure that the namespace has the program act: k->client and k->client_parts. */
-int kubernetes_need_client(struct kubernetes *k, struct act_error *err) ACT_NODISCARD;
+/* Finds k->client and k->client_parts. make: the namespace has them afterwards. */
+int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err) ACT_NODISCARD;
 
 /* ---- runs.c */
 

@@ -175,11 +175,12 @@ static int check_names(struct kubernetes *k, struct act_error *err)
 
 static int check_package(const struct run_spec *spec, struct act_error *err)
 {
-    if (spec->package_bytes <= KUBERNETES_PACKAGE_MAX)
+    if (spec->package_bytes <= KUBERNETES_PACKAGE_MAX || spec->logs_path)
         return 0;
     return act_error_set(err, ACT_FAIL,
                          "the code has %lld bytes packed, but Secrets bring at most %d to the pods; leave out with "
-                         ".actignore what the run does not need ('a init --dry-run' lists what is in it)",
+                         ".actignore what the run does not need ('a init --dry-run' lists what is in it), or have the code in "
+                         "Blob Storage ('code_path'), from where the pods fetch it",
                          (long long)spec->package_bytes, KUBERNETES_PACKAGE_MAX);
 }
 
@@ -455,12 +456,20 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     return rc;
 }
 
-/* The pods move files by act. */
-static int need_client(struct submission *s, const struct platform_submission *submission, struct act_error *err)
+/* Whether the pods move files, which act does for them. */
+static bool needs_client(const struct run_spec *spec)
 {
-    int rc = kubernetes_need_client(s->k, err);
+    for (size_t i = 0; i < spec->n_folders; i++)
+        if (kubernetes_is_blob(&spec->folders[i]) && !kubernetes_is_mounted(&spec->folders[i]))
+            return true;
+    return spec->logs_path != NULL;
+}
 
-    s->stores = submission->stores;
+static int need_client(struct submission *s, const char *stores, bool make, struct act_error *err)
+{
+    int rc = kubernetes_need_client(s->k, make, err);
+
+    s->stores = stores;
     s->run.client = s->k->client;
     s->run.client_parts = s->k->client_parts;
     return rc;
@@ -480,9 +489,9 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
     if (rc < 0)
         return rc;
     describe(k, spec, &s);
-    if (submission->stores)
-        rc = need_client(&s, submission, err);
-    if (rc == 0 && submission->package)
+    if (needs_client(spec))
+        rc = need_client(&s, submission->stores, true, err);
+    if (rc == 0 && submission->package && !platform_nodes_fetch_package(&platform_kubernetes, spec))
         rc = act_file_read(submission->package, KUBERNETES_PACKAGE_MAX, &s.package, &s.package_len, err);
     split_package(&s);
     if (rc == 0 && !k->has_program)
@@ -503,7 +512,9 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
     int rc = 0;
 
     describe(k, spec, &s);
-    if (spec->package_key) { /* its bytes are not shown */
+    if (needs_client(spec))
+        rc = need_client(&s, "", false, err);
+    if (spec->package_key && !platform_nodes_fetch_package(&platform_kubernetes, spec)) { /* its bytes are not shown */
         s.package_len = (size_t)spec->package_bytes;
         s.package = act_calloc(1, s.package_len);
     }
