@@ -1,4 +1,4 @@
-/* launcher.h - how the ranks are started, by Open MPI's mpirun or Slurm's srun, and in which environment. */
+/* launcher.h - how the ranks are started, by mpirun of Open MPI, srun of Slurm or our pods, and in which environment. */
 #ifndef ACT_NODE_LAUNCHER_H
 #define ACT_NODE_LAUNCHER_H
 

@@ -243,6 +243,7 @@ int node_pod(int argc, char **argv)
     link_close(&pod.link);
     pod_programs_release(&pod);
     free(pod.token);
+    free(pod.why);
     node_release(&pod.node);
     return pod.exit_status;
 }

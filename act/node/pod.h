@@ -99,6 +99,7 @@ struct pod {
     struct pod_group *group;  /* the first pod */
     struct link link;         /* the others */
     int64_t lost_ms, seek_ms; /* monotonic: when the first pod was lost, when it is looked for again */
+    char *why;                /* it was not found the last time */
 };
 
 /* Prints "act: ..." and writes it to the agent's own log. */

@@ -28,7 +28,7 @@ enum {
     EXIT_NOT_THERE = 255,    /* as ssh has it for a host that cannot be reached */
 };
 
-/* Another pod; the first one is always there. */
+/* Another pod; the first one is always there. Who has just come has nothing to answer. */
 struct member {
     bool there, answered;
 };
@@ -42,6 +42,7 @@ struct pod_group {
     bool stopped;        /* it was told to end */
     int lost;            /* a pod that was lost in this attempt; 0: none */
     int known_attempt;   /* the last one that any pod knows */
+    const char *awaited; /* the type of an answer */
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: so long the others may take to end what is left there */
@@ -67,9 +68,10 @@ static int first_silent(const struct pod *pod)
     return 0;
 }
 
-/* To the other pods, and to no launcher. */
-static void tell_pods(struct pod *pod, const json_t *message)
+/* To the other pods, and to no launcher. awaited: what they answer. */
+static void tell_pods(struct pod *pod, const json_t *message, const char *awaited)
 {
+    pod->group->awaited = awaited;
     for (int i = 1; i < pod->options.nodes; i++) {
         pod->group->members[i].answered = false;
         link_tell(pod->group->server, i, message);
@@ -145,7 +147,7 @@ static int begin(struct pod *pod, struct act_error *err)
     group->stopped = false;
     group->lost = 0;
     save_status(pod);
-    tell_pods(pod, message);
+    tell_pods(pod, message, "");
     return start_supervisor(pod, err);
 }
 
@@ -156,15 +158,20 @@ static int64_t farewell_of(const struct pod *pod)
     return pod->send.has ? SENDING_MS : FAREWELL_MS;
 }
 
+static json_t *end_message(bool over)
+{
+    return json_pack("{s:s, s:b}", "type", "end", "over", over);
+}
+
 /* The attempt is over, and perhaps the run. If this pod was told to end, the run may go on with a new one in its place:
  * then the others wait for that. */
 static void end(struct pod *pod, bool last)
 {
-    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:b}", "type", "end", "over", last && !pod->told);
+    CODEC_AUTOJSON json_t *message = end_message(last && !pod->told);
 
     pod->group->last = last;
     pod->group->farewell_ms = act_now_monotonic_ms() + farewell_of(pod);
-    tell_pods(pod, message);
+    tell_pods(pod, message, "ended");
     pod_end(pod, POD_END_MS);
 }
 
@@ -180,7 +187,7 @@ static void judge(struct pod *pod)
         CODEC_AUTOJSON json_t *ping = json_pack("{s:s}", "type", "ping");
         pod->phase = POD_CHECKS;
         pod->until_ms = act_now_monotonic_ms() + CHECK_MS;
-        tell_pods(pod, ping);
+        tell_pods(pod, ping, "pong");
     }
 }
 
@@ -236,17 +243,38 @@ static void step_check(struct pod *pod)
         end(pod, !pod->group->lost);
 }
 
+/* Those who come only now. */
+static void send_home(struct pod *pod)
+{
+    CODEC_AUTOJSON json_t *message = end_message(true);
+
+    for (int i = 1; i < pod->options.nodes; i++)
+        if (pod->group->members[i].there && pod->group->members[i].answered) {
+            pod->group->members[i].answered = false;
+            link_tell(pod->group->server, i, message);
+        }
+}
+
+/* Whether the others have ended what is left there; when the run is over, they leave. */
+static bool others_ended(struct pod *pod)
+{
+    if (!pod->group->last || pod->told)
+        return first_silent(pod) == 0;
+    send_home(pod);
+    return count_missing(pod) == pod->options.nodes - 1;
+}
+
 static void step_end(struct pod *pod)
 {
-    bool quiet = pod->group->last && !pod->told ? count_missing(pod) == pod->options.nodes - 1 : first_silent(pod) == 0;
+    bool final = pod->group->last || pod->told;
 
     if (pod->output.n > 0 && !pod_ended(pod))
         return;
-    if ((pod->group->last || pod->told) && !pod_send_last(pod, SEND_FOLDERS))
+    bool sent = !final || pod_send_last(pod, SEND_FOLDERS);
+    bool quiet = others_ended(pod) || (final && act_now_monotonic_ms() >= pod->group->farewell_ms);
+    if (!sent || !quiet)
         return;
-    if (!quiet && act_now_monotonic_ms() < pod->group->farewell_ms)
-        return;
-    if (pod->group->last || pod->told)
+    if (final)
         finish(pod);
     else
         wait_again(pod);
@@ -325,7 +353,7 @@ static bool on_hello(void *arg, int who, const json_t *message)
         return false;
     if (who >= pod->options.nodes)
         return pod->phase == POD_RUNS;
-    pod->group->members[who] = (struct member){.there = true};
+    pod->group->members[who] = (struct member){.there = true, .answered = true};
     if (attempt > pod->group->known_attempt)
         pod->group->known_attempt = (int)attempt;
     node_say("pod %d has come ('%s')", who, codec_json_str(message, "node", ""));
@@ -348,7 +376,7 @@ static void on_message(void *arg, int who, const json_t *message)
         lose(pod, who, "was told to end");
     else if (strcmp(type, "unsent") == 0)
         pod->group->unsent = true;
-    else if (strcmp(type, "pong") == 0 || strcmp(type, "ended") == 0)
+    else if (strcmp(type, pod->group->awaited) == 0)
         pod->group->members[who].answered = true;
 }
 
@@ -396,6 +424,7 @@ int group_open(struct pod *pod, struct act_error *err)
 {
     pod->group = act_calloc(1, sizeof(*pod->group));
     pod->group->members = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->members));
+    pod->group->awaited = "";
     pod->group->status_path = node_path(&pod->node, RUN_FILE_STATUS);
     pod->group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     pod->phase = POD_WAITS;

@@ -143,7 +143,9 @@ static bool connect_to_first(struct pod *pod)
     struct act_error err;
 
     if (link_connect_once(&pod->link, target, hello, &stop, &err) < 0) {
-        node_say("%s", act_error_text(&err));
+        if (!act_streq(pod->why, act_error_text(&err))) /* said once */
+            node_say("%s", act_error_text(&err));
+        act_str_replace(&pod->why, act_error_text(&err));
         return false;
     }
     pod->watch.extra_fd = pod->link.fd;

@@ -157,6 +157,20 @@ def test_a_pod_that_is_told_to_end_costs_an_attempt(job):
     assert [run.log(rank, 2) for rank in range(3)] == [f"rank {rank}\nend\n" for rank in range(3)]
 
 
+def test_a_pod_that_is_back_before_the_attempt_has_ended(job):
+    run = job("bash", "-c", "trap 'echo saves' TERM; " + UNTIL_GO, nodes=3, launcher="direct")
+    run.start()
+    for rank in range(3):
+        run.until_log(rank, f"rank {rank}")
+    run.pods[1].kill()
+    run.pods[1].start()
+    run.until(lambda: all("act: attempt 2" in pod.words() for pod in run.pods), "another attempt begins")
+    run.go.write_text("")
+    assert run.wait()["attempt"] == 2
+    assert [run.log(rank, 1) for rank in (0, 2)] == ["rank 0\nsaves\n", "rank 2\nsaves\n"]
+    assert [run.log(rank, 2) for rank in range(3)] == [f"rank {rank}\nend\n" for rank in range(3)]
+
+
 def test_the_count_goes_on_whichever_pods_are_lost(job):
     run = job("sh", "-c", UNTIL_GO, nodes=2, launcher="direct")
     run.start()

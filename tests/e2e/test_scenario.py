@@ -35,13 +35,25 @@ class AzureCluster(Cluster):
         return rank, re.sub(r" on node \S+", "", "\n".join(said))
 
 
-@pytest.fixture(params=["local", "slurm", "azureml"])
+def on_kubernetes(act, kubernetes):
+    """The project's store is a volume of the pods, at the same path."""
+    act.store.mkdir()
+    kubernetes.cluster("aml", gpu_per_node=2, config_param={
+        row: {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": f"files/{path}"}
+        for row, path in (("code_path", "code.zip"), ("data_folder", "data"), ("output_folder", "output"))},
+        k8s={"gpu_resource": "none", "volumes": [
+            {"mount_path": str(act.store), "hostPath": {"path": str(act.store)}}]})
+
+
+@pytest.fixture(params=["local", "slurm", "azureml", "kubernetes"])
 def cluster(request, act):
     """This machine as one node of four, or two nodes of two."""
     if request.param == "azureml":
         service, container = request.getfixturevalue("azureml").service, request.getfixturevalue("container")
         return AzureCluster(act, "aml", lambda name: service.get(f"{container}/files/{name}").decode())
-    if request.param == "slurm":
+    if request.param == "kubernetes":
+        on_kubernetes(act, request.getfixturevalue("kubernetes"))
+    elif request.param == "slurm":
         request.getfixturevalue("lab")
     else:
         act.env["ACT_LOCAL_SLOTS"] = "4"

@@ -42,7 +42,6 @@ export const findPlural = (settings, base, plural) => kindsOf(settings).find(
     (type) => type.base === base && type.plural === plural);
 
 export const byKind = (kind) => KINDS.find((type) => type.kind === kind);
-export const byPlural = (plural) => KINDS.find((type) => type.plural === plural);
 
 export const POD = byKind("Pod"), JOB = byKind("Job"), EVENT = byKind("Event"), NODE = byKind("Node"),
     SECRET = byKind("Secret"), CONFIG_MAP = byKind("ConfigMap"), SERVICE = byKind("Service"),

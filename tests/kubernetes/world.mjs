@@ -22,12 +22,12 @@ const DEFAULTS = {
     images: {},
     claims: {}, // claim: folder on this machine
     blobs: {}, // container of a csi volume of blob.csi.azure.com: folder on this machine
-    hostPaths: true,
     forward: [], // ports of this machine's loopback that pods have on theirs
     run: true, // pods run as processes; false: they stay Pending until a test sets their status
     logBytes: 10 * 1024 * 1024, // size at which a pod's log is rotated
     logPart: 16 * 1024, // longer lines are taken apart
     keptLogs: 5,
+    followRotation: "on", // "end": a log that is followed ends when it is rotated
     backoffMs: 50, // before the Job controller makes another pod for one that failed
     pullMs: 0, retryMs: 100, // how long an image takes; how often what is missing is looked for
     ttlUnitMs: 1000, // a second of ttlSecondsAfterFinished

@@ -80,9 +80,9 @@ TEST(quantities_are_read_as_the_server_reads_them)
     static const struct {
         const char *text;
         int64_t thousandths;
-    } rows[] = {{"4", 4000},       {"500m", 500},       {"1.5", 1500}, {"2k", 2000000}, {"1Ki", 1024000},
-                {"16Gi", INT64_C(17179869184000)}, {"0", 0}, {"", -1},     {"much", -1},    {"4 Gi", -1},
-                {"-1", -1},        {"9999999999Pi", INT64_MAX}};
+    } rows[] = {
+        {"4", 4000}, {"500m", 500}, {"1.5", 1500}, {"2k", 2000000}, {"1Ki", 1024000}, {"16Gi", INT64_C(17179869184000)},
+        {"0", 0},    {"", -1},      {"much", -1},  {"4 Gi", -1},    {"-1", -1},       {"9999999999Pi", INT64_MAX}};
 
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(kubernetes_quantity(rows[i].text), rows[i].thousandths);
@@ -139,8 +139,9 @@ TEST(a_run_is_an_indexed_job_that_is_suspended)
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
 
     assert_json(at(job, "metadata/labels"), "{'app.kubernetes.io/managed-by':'act','act/run':'" RUN "'}");
-    assert_json(at(job, "metadata/annotations"), "{'act/run':'" RUN "','act/title':'python train.py a b','act/user':'me',"
-                                                 "'act/cluster':'c1','act/num-gpu':'8'}");
+    assert_json(at(job, "metadata/annotations"),
+                "{'act/run':'" RUN "','act/title':'python train.py a b','act/user':'me',"
+                "'act/cluster':'c1','act/num-gpu':'8'}");
     json_object_del(at(job, "spec"), "template");
     assert_json(at(job, "spec"),
                 "{'completionMode':'Indexed','completions':2,'parallelism':2,'suspend':true,'backoffLimit':6,"
@@ -175,7 +176,8 @@ TEST(a_pod_has_the_agent_the_secret_and_room_to_work)
 TEST(settings_become_fields_of_the_pod)
 {
     struct kubernetes_run run = run_new();
-    CODEC_AUTOJSON json_t *selector = json_of("{'gpu':true,'size':2,'pool':'a'}"), *tolerations = json_of("[{'key':'sku'}]"),
+    CODEC_AUTOJSON json_t *selector = json_of("{'gpu':true,'size':2,'pool':'a'}"),
+                          *tolerations = json_of("[{'key':'sku'}]"),
                           *patch = json_of("{'spec':{'hostIPC':true,'containers':[{'name':'main','tty':true}]}}");
 
     spec.env = env;
@@ -196,7 +198,8 @@ TEST(settings_become_fields_of_the_pod)
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
     json_t *pod = at(job, "spec/template/spec"), *main = at(pod, "containers/0");
 
-    assert_json(at(main, "resources"), "{'limits':{'cpu':'16','memory':'200Gi'},'requests':{'cpu':'16','memory':'200Gi'}}");
+    assert_json(at(main, "resources"),
+                "{'limits':{'cpu':'16','memory':'200Gi'},'requests':{'cpu':'16','memory':'200Gi'}}");
     assert_json(at(pod, "volumes/3"), "{'name':'act-shm','emptyDir':{'medium':'Memory','sizeLimit':'8Gi'}}");
     assert_json(at(pod, "nodeSelector"), "{'gpu':'true','size':'2','pool':'a'}");
     assert_json(at(pod, "tolerations"), "[{'key':'sku'}]");
@@ -215,10 +218,10 @@ TEST(the_job_owns_what_its_pods_need)
     struct kubernetes_run run = run_new();
     CODEC_AUTOJSON json_t *service = kubernetes_service(&run, "u1");
 
-    assert_json(at(service, "metadata/ownerReferences"), "[{'apiVersion':'batch/v1','kind':'Job','name':'" NAME
-                                                         "','uid':'u1','controller':false}]");
-    assert_json(at(service, "spec"), "{'clusterIP':'None','publishNotReadyAddresses':true,'selector':{'job-name':'" NAME
-                                     "'}}");
+    assert_json(at(service, "metadata/ownerReferences"),
+                "[{'apiVersion':'batch/v1','kind':'Job','name':'" NAME "','uid':'u1','controller':false}]");
+    assert_json(at(service, "spec"),
+                "{'clusterIP':'None','publishNotReadyAddresses':true,'selector':{'job-name':'" NAME "'}}");
 }
 
 TEST(the_secret_holds_what_it_should_and_shows_only_the_specification)
@@ -248,7 +251,8 @@ TEST(the_login_of_a_registry_is_a_pull_secret)
     ACT_AUTOFREE uint8_t *text = act_base64_decode(json_string_value(at(secret, "data/.dockerconfigjson")), &len);
 
     assert_string_equal(json_string_value(at(secret, "type")), "kubernetes.io/dockerconfigjson");
-    assert_contains((char *)text, "{\"auths\":{\"reg.example.com\":{\"username\":\"me\",\"password\":\"p\",\"auth\":\"bWU6cA==\"}}}");
+    assert_contains((char *)text,
+                    "{\"auths\":{\"reg.example.com\":{\"username\":\"me\",\"password\":\"p\",\"auth\":\"bWU6cA==\"}}}");
 }
 
 TEST(a_long_run_id_is_an_annotation_but_no_label)
@@ -266,10 +270,8 @@ TEST(a_long_run_id_is_an_annotation_but_no_label)
 TEST(a_container_of_blobs_is_a_volume_of_the_driver)
 {
     struct kubernetes_run run = run_new();
-    struct run_folder folders[] = {{.name = FIXED("data"),
-                                    .store = FIXED("blob:acc/cont"),
-                                    .path = FIXED("a/b"),
-                                    .mode = RUN_FOLDER_RO_MOUNT}};
+    struct run_folder folders[] = {
+        {.name = FIXED("data"), .store = FIXED("blob:acc/cont"), .path = FIXED("a/b"), .mode = RUN_FOLDER_RO_MOUNT}};
     CODEC_AUTOJSON json_t *volumes = json_array(), *mounts = json_array();
     struct config_account account = {.account_name = FIXED("acc"), .account_key = FIXED("key")};
 
@@ -289,16 +291,42 @@ TEST(a_container_of_blobs_is_a_volume_of_the_driver)
     assert_string_equal(json_string_value(at(json, "folders/0/link")), "/run/act/folders/data");
 }
 
+TEST(a_folder_that_is_moved_needs_act_in_the_pods)
+{
+    struct kubernetes_run run = run_new();
+    struct run_folder folders[] = {{.name = FIXED("data"),
+                                    .store = FIXED("blob:acc/cont"),
+                                    .path = FIXED("a/b"),
+                                    .mode = RUN_FOLDER_DOWNLOAD}};
+    struct kubernetes_content content = {.spec = "{}", .stores = "{}", .token = "t0ken"};
+
+    spec.folders = folders;
+    spec.n_folders = 1;
+    run.client = "act-client-0123456789ab";
+    run.client_parts = 2;
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true), *json = kubernetes_spec_json(&spec);
+    CODEC_AUTOJSON json_t *secret = kubernetes_secret(&run, &content, NULL);
+    assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
+    spec.folders = NULL;
+    spec.n_folders = 0;
+    json_t *pod = at(job, "spec/template/spec");
+    assert_json(at(pod, "volumes/2"), "{'name':'act-client','projected':{'sources':[{'secret':{'name':"
+                                      "'act-client-0123456789ab-0'}},{'secret':{'name':'act-client-0123456789ab-1'}}]}}");
+    assert_int_equal(json_array_size(at(pod, "volumes")), 4); /* it is not mounted */
+    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 10 + 20 + 300);
+    assert_non_null(strstr(json_string_value(at(pod, "containers/0/command/2")), "/run/act/work/act --version"));
+    assert_null(at(json, "folders/0/link"));
+    assert_string_equal(json_string_value(json_object_get(at(secret, "data"), "stores.json")), "e30=");
+}
+
 static const struct {
-        struct run_folder folder;
-        const char *match;
-    } refused[] = {
-        {{.name = TEXT("d"), .store = TEXT("folder:/x"), .path = TEXT("a"), .link = TEXT("/x/a")},
-         "which the pods do not have"},
-        {{.name = TEXT("d"), .store = TEXT("file:acc/share"), .path = TEXT("a")}, "cannot be brought to pods"},
-        {{.name = TEXT("d"), .store = TEXT("blob:a/b"), .path = TEXT("a"), .mode = RUN_FOLDER_DOWNLOAD},
-         "'mode: download'"},
-    };
+    struct run_folder folder;
+    const char *match;
+} refused[] = {
+    {{.name = TEXT("d"), .store = TEXT("folder:/x"), .path = TEXT("a"), .link = TEXT("/x/a")},
+     "which the pods do not have"},
+    {{.name = TEXT("d"), .store = TEXT("file:acc/share"), .path = TEXT("a")}, "cannot be brought to pods"},
+};
 
 TEST(folders_that_pods_cannot_have_are_refused)
 {
@@ -320,21 +348,21 @@ TEST(folders_that_pods_cannot_have_are_refused)
 
 /* ---- states ---- */
 
-#define JOB(status)                                                                                                    \
-    "{'metadata':{'name':'" NAME "','uid':'u1'},'spec':{'completions':2},'status':" status "}"
+#define JOB(status) "{'metadata':{'name':'" NAME "','uid':'u1'},'spec':{'completions':2},'status':" status "}"
 #define POD(index, status)                                                                                             \
-    "{'metadata':{'name':'p" index "','annotations':{'batch.kubernetes.io/job-completion-index':'" index "'}},"     \
+    "{'metadata':{'name':'p" index "','annotations':{'batch.kubernetes.io/job-completion-index':'" index "'}},"        \
     "'status':" status "}"
 #define RUNNING                                                                                                        \
     "{'phase':'Running','containerStatuses':[{'name':'main','state':{'running':{'startedAt':'2026-11-22T10:00:00Z'}}}]}"
 #define WAITING(reason, message)                                                                                       \
-    "{'phase':'Pending','containerStatuses':[{'name':'main','state':{'waiting':{'reason':'" reason "','message':'" message "'}}}]}"
+    "{'phase':'Pending','containerStatuses':[{'name':'main','state':{'waiting':{'reason':'" reason                     \
+    "','message':'" message "'}}}]}"
 #define UNSCHEDULABLE                                                                                                  \
-    "{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':'Unschedulable','message':"    \
+    "{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':'Unschedulable','message':"     \
     "'0/2 nodes are available'}]}"
 #define ENDED(more) "{'phase':'Failed','containerStatuses':[{'name':'main','state':{'terminated':{" more "}}}]}"
 #define EVENT(kind, name, reason, message)                                                                             \
-    "{'involvedObject':{'kind':'" kind "','name':'" name "'},'reason':'" reason "','message':'" message              \
+    "{'involvedObject':{'kind':'" kind "','name':'" name "'},'reason':'" reason "','message':'" message                \
     "','lastTimestamp':null,'eventTime':'2026-11-22T10:00:00.000000Z'}"
 #define FAILED(reason)                                                                                                 \
     "{'conditions':[{'type':'Failed','status':'True','reason':'" reason                                                \
@@ -374,14 +402,15 @@ static const struct {
     {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':137,'reason':'OOMKilled'")) "]", NULL, RUN_FAILED,
      "a pod used more memory than it may and was killed; raise k8s.memory", 137},
     {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':128,'reason':'StartError','message':'no sh'")) "]",
-     NULL, RUN_FAILED,
-     "the container cannot be started: no sh; the image needs /bin/sh, for the processor of the node", 128},
+     NULL, RUN_FAILED, "the container cannot be started: no sh; the image needs /bin/sh, for the processor of the node",
+     128},
     {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':125")) "]", NULL, RUN_FAILED,
      "pod 'p0' could not start the agent: the image needs gzip; 'a logs' shows its last words", 125},
     {JOB(FAILED("BackoffLimitExceeded")), NULL, NULL, RUN_FAILED,
      "too many of its pods failed: m; 'a logs' shows their last words", 1},
-    {JOB(FAILED("PodFailurePolicy")), "[{'metadata':{'name':'p0'},'status':{'phase':'Failed','reason':'Evicted',"
-                                      "'message':'low on memory'}}]",
+    {JOB(FAILED("PodFailurePolicy")),
+     "[{'metadata':{'name':'p0'},'status':{'phase':'Failed','reason':'Evicted',"
+     "'message':'low on memory'}}]",
      NULL, RUN_FAILED, "its node ran out of something and evicted a pod: low on memory; k8s.memory reserves memory", 1},
 };
 
@@ -413,10 +442,10 @@ TEST(the_last_words_of_the_first_pod_are_the_status)
     ACT_AUTOFREE char *line = codec_json_line(text);
     struct run_status status;
 
-    json_array_append_new(
-        pods, json_pack("{s:{s:s, s:{s:s}}, s:{s:s, s:[{s:s, s:{s:{s:i, s:s}}}]}}", "metadata", "name", "p0",
-                        "annotations", "batch.kubernetes.io/job-completion-index", "0", "status", "phase", "Failed",
-                        "containerStatuses", "name", "main", "state", "terminated", "exitCode", 3, "message", line));
+    json_array_append_new(pods, json_pack("{s:{s:s, s:{s:s}}, s:{s:s, s:[{s:s, s:{s:{s:i, s:s}}}]}}", "metadata",
+                                          "name", "p0", "annotations", "batch.kubernetes.io/job-completion-index", "0",
+                                          "status", "phase", "Failed", "containerStatuses", "name", "main", "state",
+                                          "terminated", "exitCode", 3, "message", line));
     kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods}, &status);
     assert_string_equal(status.reason, words.reason);
     assert_int_equal(status.failed_rank, 1);

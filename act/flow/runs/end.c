@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/logs.h"
 #include "flow/runs/runs_internal.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
@@ -37,6 +39,22 @@ int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, st
     return rc;
 }
 
+/* A run that is deleted takes its logs along: what there is of them is fetched before. */
+static void keep_logs(struct flow *flow, const struct flow_run *run)
+{
+    struct flow_run ended = *run;
+    struct flow_logs logs;
+    struct act_error err;
+
+    ended.status.state = RUN_CANCELED;
+    ended.status.ended_unix_s = 0;
+    int rc = flow_fetch_logs(flow, &ended, &(struct flow_fetch){0}, &logs, &err);
+    if (rc == 0)
+        flow_logs_release(&logs);
+    else if (rc != -ACT_NOT_FOUND)
+        act_warn("%s", act_error_text(&err));
+}
+
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err)
 {
     struct platform *platform = NULL;
@@ -48,6 +66,8 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, str
     rc = flow_platform_of(flow, &run->row, &platform, err);
     if (rc < 0)
         return rc;
+    if (platform_row(platform)->deletion_ends)
+        keep_logs(flow, run);
     rc = platform_abort(platform, run->row.id, out_was_final, err);
     if (rc == -ACT_NOT_FOUND && platform_row(platform)->deletion_ends)
         rc = 0;

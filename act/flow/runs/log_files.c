@@ -23,7 +23,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time, "logs": [{"name", "size", "changed":
+/* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time (0: any), "logs": [{"name", "size", "changed":
  * Unix time, 0: not known}, ...]} */
 #define COMPLETE_FILE ".complete"
 
@@ -81,8 +81,10 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
     *out = (struct store_page){0};
     if (!text || codec_json_parse(text, len, COMPLETE_FILE, &json, NULL) < 0 ||
         codec_json_int(json, "version", 0) != COMPLETE_VERSION ||
-        strcmp(codec_json_str(json, "state", ""), run_state_name(run->status.state)) != 0 ||
-        codec_json_int(json, "ended", -1) != run->status.ended_unix_s)
+        strcmp(codec_json_str(json, "state", ""), run_state_name(run->status.state)) != 0)
+        return false;
+    int64_t ended = codec_json_int(json, "ended", -1);
+    if (ended != 0 && ended != run->status.ended_unix_s)
         return false;
     *out_whole_ns = whole_ns;
     logs = json_object_get(json, "logs");

@@ -59,14 +59,12 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
 
 /* ---- shells ---- */
 
-/* A node is named by its pod, by the machine that it is on, or by its number. */
+/* The pod of that name; NULL: the first. */
 static const json_t *find_pod(const json_t *pods, int n, const char *node)
 {
     for (int i = 0; i < n; i++) {
         const json_t *pod = kubernetes_pod_of(pods, i);
-        ACT_AUTOFREE char *number = act_sprintf("%d", i);
-        if (pod && (!node || strcmp(node, kubernetes_name_of(pod)) == 0 || strcmp(node, node_of(pod)) == 0 ||
-                    strcmp(node, number) == 0))
+        if (pod && (!node || strcmp(node, kubernetes_name_of(pod)) == 0))
             return pod;
     }
     return NULL;
