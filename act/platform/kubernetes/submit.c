@@ -298,6 +298,7 @@ static int each_object(struct submission *s, submit_object *each, void *arg, str
 {
     const struct kubernetes_content content = {.spec = s->spec_text,
                                                .secrets = s->secrets_text,
+                                               .stores = s->stores,
                                                .token = s->token,
                                                .package = s->run.parts ? NULL : s->package,
                                                .package_len = s->package_len};
