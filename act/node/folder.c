@@ -42,8 +42,7 @@ static int call_act(const struct node *node, const char *direction, const char *
     ACT_AUTOFREE char *log = node_path(node, FOLDER_LOG);
     char last[200];
     node_last_line(log, last, sizeof(last));
-    return act_error_set(err, ACT_FAIL, "%s of '%s' failed: %s", direction, name,
-                         last[0] ? last : "it said nothing");
+    return act_error_set(err, ACT_FAIL, "%s of '%s' failed: %s", direction, name, last[0] ? last : "it said nothing");
 }
 
 static int transfer(const struct node *node, const char *direction, const char *name, const char *dir,

@@ -22,10 +22,10 @@
 #define FILE_OUTPUT RUN_DIR_SYSTEM "/supervisor.txt"
 
 enum {
-    CHECK_MS = 60 * 1000,    /* by then a broken connection to a pod that vanished is known, see link_tune() */
-    FAREWELL_MS = 30 * 1000, /* for the others to end what is left there */
+    CHECK_MS = 60 * 1000,          /* by then a broken connection to a pod that vanished is known, see link_tune() */
+    FAREWELL_MS = 30 * 1000,       /* for the others to end what is left there */
     SENDING_MS = 24 * 3600 * 1000, /* and to send what they have; one that vanishes is known before */
-    EXIT_NOT_THERE = 255,    /* as ssh has it for a host that cannot be reached */
+    EXIT_NOT_THERE = 255,          /* as ssh has it for a host that cannot be reached */
 };
 
 /* Another pod; the first one is always there. Who has just come has nothing to answer. */

@@ -97,9 +97,8 @@ static void add_sent(struct sent_store *s, const struct store_page *sent, struct
         ACT_AUTOFREE char *name = attempt > 0 ? name_of(s, attempt, rest) : NULL;
         if (!name || !strchr(name, '/') || has(out, name))
             continue;
-        *store_page_add(out) = (struct store_entry){.key = act_strdup(name),
-                                                    .size = sent->v[i].size,
-                                                    .last_modified_s = sent->v[i].last_modified_s};
+        *store_page_add(out) = (struct store_entry){
+            .key = act_strdup(name), .size = sent->v[i].size, .last_modified_s = sent->v[i].last_modified_s};
     }
 }
 

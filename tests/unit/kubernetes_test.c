@@ -294,10 +294,8 @@ TEST(a_container_of_blobs_is_a_volume_of_the_driver)
 TEST(a_folder_that_is_moved_needs_act_in_the_pods)
 {
     struct kubernetes_run run = run_new();
-    struct run_folder folders[] = {{.name = FIXED("data"),
-                                    .store = FIXED("blob:acc/cont"),
-                                    .path = FIXED("a/b"),
-                                    .mode = RUN_FOLDER_DOWNLOAD}};
+    struct run_folder folders[] = {
+        {.name = FIXED("data"), .store = FIXED("blob:acc/cont"), .path = FIXED("a/b"), .mode = RUN_FOLDER_DOWNLOAD}};
     struct kubernetes_content content = {.spec = "{}", .stores = "{}", .token = "t0ken"};
 
     spec.folders = folders;
@@ -310,8 +308,9 @@ TEST(a_folder_that_is_moved_needs_act_in_the_pods)
     spec.folders = NULL;
     spec.n_folders = 0;
     json_t *pod = at(job, "spec/template/spec");
-    assert_json(at(pod, "volumes/2"), "{'name':'act-client','projected':{'sources':[{'secret':{'name':"
-                                      "'act-client-0123456789ab-0'}},{'secret':{'name':'act-client-0123456789ab-1'}}]}}");
+    assert_json(at(pod, "volumes/2"),
+                "{'name':'act-client','projected':{'sources':[{'secret':{'name':"
+                "'act-client-0123456789ab-0'}},{'secret':{'name':'act-client-0123456789ab-1'}}]}}");
     assert_int_equal(json_array_size(at(pod, "volumes")), 4); /* it is not mounted */
     assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 10 + 20 + 300);
     assert_non_null(strstr(json_string_value(at(pod, "containers/0/command/2")), "/run/act/work/act --version"));

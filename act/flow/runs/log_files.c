@@ -134,11 +134,10 @@ static struct store *open_logs(struct flow *flow, const struct flow_run *run, st
         return live;
     struct store *sent = out->sent.store;
     out->sent.store = NULL;
-    return store_sent_open(flow_http(flow), &(struct store_sent_options){.id = run->row.id,
-                                                                         .live = live,
-                                                                         .sent = sent,
-                                                                         .path = out->sent.path,
-                                                                         .attempt = run->status.attempt});
+    return store_sent_open(
+        flow_http(flow),
+        &(struct store_sent_options){
+            .id = run->row.id, .live = live, .sent = sent, .path = out->sent.path, .attempt = run->status.attempt});
 }
 
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,

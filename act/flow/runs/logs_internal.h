@@ -33,7 +33,7 @@ struct flow_log_source {
     struct platform *platform; /* NULL: it never had the run, so there are no logs */
     struct store *store;       /* the platform's, or the folder of the copies; NULL: there are none */
     bool is_copies;            /* the copies are read instead of the platform */
-    struct flow_sent sent; /* a part of store */
+    struct flow_sent sent;     /* a part of store */
     struct store_page copies;
     int64_t whole_ns; /* when the copies of an ended run were complete; INT64_MAX: not known */
 };

@@ -269,7 +269,7 @@ static int hand_over(struct flow *flow, struct platform *platform, struct run_sp
         rc = flow_store_package(flow, spec, package, err);
     if (rc == 0 && !spec->foreign)
         rc = row->nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
-                                                 : flow_run_stores(flow, spec, &stores, err);
+                              : flow_run_stores(flow, spec, &stores, err);
     if (rc == 0)
         rc = flow_remember(flow, spec, err);
     if (rc == 0) {

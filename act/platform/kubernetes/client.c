@@ -66,7 +66,8 @@ static int take_apart(struct kubernetes *k, const char *file, const char *hash, 
     ACT_AUTOFREE char *gz = kubernetes_gzip(bytes, len, &gz_len);
     size_t n = (gz_len + PART - 1) / PART;
     if (n > PARTS_MAX)
-        return act_error_set(err, ACT_FAIL, "'%s' has %zu bytes compressed, too many to bring it to pods", file, gz_len);
+        return act_error_set(err, ACT_FAIL, "'%s' has %zu bytes compressed, too many to bring it to pods", file,
+                             gz_len);
     for (size_t i = n; make && rc == 0 && i-- > 0;)
         rc = make_part(k, hash, i, n, gz + i * PART, i == n - 1 ? gz_len - i * PART : PART, err);
     k->client_parts = n;

@@ -62,7 +62,7 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_INDEX   "batch.kubernetes.io/job-completion-index"
 /* Accept: what there is to say of an object without its content. */
 #define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
-#define KUBERNETES_FOLDERS "/run/act/folders/" /* where the pods have the mapped folders */
+#define KUBERNETES_FOLDERS       "/run/act/folders/" /* where the pods have the mapped folders */
 
 enum {
     KUBERNETES_NAME_MAX = 40,

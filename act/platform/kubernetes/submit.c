@@ -177,11 +177,12 @@ static int check_package(const struct run_spec *spec, struct act_error *err)
 {
     if (spec->package_bytes <= KUBERNETES_PACKAGE_MAX || spec->logs_path)
         return 0;
-    return act_error_set(err, ACT_FAIL,
-                         "the code has %lld bytes packed, but Secrets bring at most %d to the pods; leave out with "
-                         ".actignore what the run does not need ('a init --dry-run' lists what is in it), or have the code in "
-                         "Blob Storage ('code_path'), from where the pods fetch it",
-                         (long long)spec->package_bytes, KUBERNETES_PACKAGE_MAX);
+    return act_error_set(
+        err, ACT_FAIL,
+        "the code has %lld bytes packed, but Secrets bring at most %d to the pods; leave out with "
+        ".actignore what the run does not need ('a init --dry-run' lists what is in it), or have the code in "
+        "Blob Storage ('code_path'), from where the pods fetch it",
+        (long long)spec->package_bytes, KUBERNETES_PACKAGE_MAX);
 }
 
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
@@ -246,8 +247,8 @@ static void describe(struct kubernetes *k, const struct run_spec *spec, struct s
 /* A package that does not fit into the run's own Secret is in parts. */
 static void split_package(struct submission *s)
 {
-    size_t others = strlen(s->spec_text) + (s->secrets_text ? strlen(s->secrets_text) : 0) +
-                    (s->stores ? strlen(s->stores) : 0);
+    size_t others =
+        strlen(s->spec_text) + (s->secrets_text ? strlen(s->secrets_text) : 0) + (s->stores ? strlen(s->stores) : 0);
 
     if (s->package_len > KUBERNETES_PART || s->package_len + others > SECRET_ROOM)
         s->run.parts = (s->package_len + KUBERNETES_PART - 1) / KUBERNETES_PART;
