@@ -1,6 +1,6 @@
-/* client.c - the program act for pods that move files, as Secrets that all runs of a namespace share. It is larger than
- * one Secret: compressed, it is in parts, made from the last to the first, so that the first one proves all, and says how
- * many there are.
+/* client.c - the program act for pods that move files, as Secrets that all runs of a namespace share. Compressed, it is
+ * larger than one Secret: it is in parts, made from the last to the first, so that the first one proves all, and says
+ * how many there are.
  */
 #include <string.h>
 
