@@ -245,7 +245,7 @@ int flow_move_run_folder(const char *run_dir, const char *folder, const char *di
 
     if (rc == 0 && attempt_of(folder))
         rc = send_logs(&p, dir, err);
-    else if (rc == 0 && strcmp(folder, RUN_STORE_PACKAGE) == 0)
+    else if (rc == 0 && act_streq(folder, RUN_STORE_PACKAGE))
         rc = flow_fetch_run_file(&p.flow, p.store, p.path, dir, RUN_FILE_PACKAGE, err);
     else if (rc == 0)
         rc = (download ? flow_fetch_run_folder : flow_send_run_folder)(&p.flow, p.store, p.path, folder, dir, err);
