@@ -1,4 +1,4 @@
-/* The store of logs that are in two places: which of them answers, and under what names. Both are folder stores here. */
+/* The store of logs that are in two places: which of them answers, and under what names. Both are folders here. */
 #include "unit/temp_dir.h"
 
 #include "base/path.h"
