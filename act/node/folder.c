@@ -10,8 +10,6 @@
 #include "node/child.h"
 #include "proc/proc.h"
 
-#define FOLDER_LOG RUN_DIR_SYSTEM "/folders.txt"
-
 /* Where the files of a folder of mode upload are kept until they are sent: the same for all nodes of the run. New
  * string. */
 static char *outbox(const struct node *node, const struct run_folder *folder)
@@ -20,7 +18,7 @@ static char *outbox(const struct node *node, const struct run_folder *folder)
 }
 
 /* Asks act, which knows the store, to move one folder between the store and dir. */
-static int transfer(const struct node *node, const char *direction, const char *name, const char *dir,
+static int call_act(const struct node *node, const char *direction, const char *name, const char *dir,
                     struct act_error *err)
 {
     ACT_AUTOFREE char *act = NULL;
@@ -30,7 +28,6 @@ static int transfer(const struct node *node, const char *direction, const char *
         return rc;
     int fd = node_open_log(node, FOLDER_LOG);
     const char *const argv[] = {act, "transfer-folder", node->dir, direction, name, dir, NULL};
-    node_say("%s of folder '%s' starts", direction, name);
     pid_t pid = child_start(&(struct child){.argv = argv, .out_fd = fd});
     int start_errno = errno;
     if (fd >= 0)
@@ -40,15 +37,22 @@ static int transfer(const struct node *node, const char *direction, const char *
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
 
-    int exit_status = child_exit_status(status);
-    node_say("%s of folder '%s' ended with status %d", direction, name, exit_status);
-    if (exit_status == 0)
+    if (child_exit_status(status) == 0)
         return 0;
     ACT_AUTOFREE char *log = node_path(node, FOLDER_LOG);
     char last[200];
     node_last_line(log, last, sizeof(last));
-    return act_error_set(err, ACT_FAIL, "%s of folder '%s' failed: %s", direction, name,
-                         last[0] ? last : "it said nothing");
+    return act_error_set(err, ACT_FAIL, "%s of '%s' failed: %s", direction, name, last[0] ? last : "it said nothing");
+}
+
+static int transfer(const struct node *node, const char *direction, const char *name, const char *dir,
+                    struct act_error *err)
+{
+    node_say("%s of folder '%s' starts", direction, name);
+    int rc = call_act(node, direction, name, dir, err);
+    if (rc == 0)
+        node_say("%s of folder '%s' ended", direction, name);
+    return rc;
 }
 
 static int make_link(const char *to, const char *at, struct act_error *err)
@@ -137,6 +141,14 @@ int folder_prepare_all(const struct node *node, struct act_error *err)
     return 0;
 }
 
+int folder_fetch_package(const struct node *node, struct act_error *err)
+{
+    if (!node->spec.logs_path || !node->spec.package_sha256[0] || access(node->package, F_OK) == 0)
+        return 0;
+    node_say("fetches the package");
+    return call_act(node, "download", RUN_STORE_PACKAGE, node->dir, err);
+}
+
 static bool is_to_send(const struct run_folder *folder)
 {
     return folder->mode == RUN_FOLDER_UPLOAD && !folder->link;
@@ -166,6 +178,23 @@ int folder_send_all(void *arg)
 
     for (size_t i = 0; i < node->spec.n_folders; i++) {
         if (!is_to_send(&node->spec.folders[i]) || send_one(node, &node->spec.folders[i], &err) == 0)
+            continue;
+        node_say("%s", act_error_text(&err));
+        failed = 1;
+    }
+    return failed;
+}
+
+int folder_send_logs(const struct node *node, int attempt)
+{
+    struct act_error err;
+    int failed = 0;
+
+    for (int i = 1; i <= attempt; i++) {
+        ACT_AUTOFREE char *name = act_sprintf(RUN_STORE_LOGS "/%d", i);
+        ACT_AUTOFREE char *old = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%d", node->dir, i);
+        const char *dir = i == attempt ? node->dir : old;
+        if (access(dir, F_OK) < 0 || call_act(node, "upload", name, dir, &err) == 0)
             continue;
         node_say("%s", act_error_text(&err));
         failed = 1;

@@ -8,9 +8,19 @@
  * folder. */
 int folder_prepare_all(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
+/* Fetches the package if it was not handed over, which only nodes that send their logs may lack. */
+int folder_fetch_package(const struct node *node, struct act_error *err) ACT_NODISCARD;
+
 /* Whether there is something to send back. */
 bool folder_any_to_send(const struct node *node);
 /* Sends the contents of the folders of mode upload. For struct child. Returns an exit status. */
 int folder_send_all(void *node);
+/* Likewise the logs of this attempt and of earlier ones, where the run's stores.json says. Only for nodes that do not
+ * share the run folder. */
+int folder_send_logs(const struct node *node, int attempt);
+
+/* Why a run whose command succeeded has failed. */
+#define FOLDER_LOG    RUN_DIR_SYSTEM "/folders.txt"
+#define FOLDER_UNSENT "the command succeeded, but not all folders could be sent; see " FOLDER_LOG
 
 #endif

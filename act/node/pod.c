@@ -128,6 +128,8 @@ static void reap(struct pod *pod)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
+        if (pid > 0 && pod_send_ended(pod, pid, status))
+            continue;
         if (pid > 0 && pod->group)
             group_child_ended(pod, pid, status);
         else if (pid > 0)
@@ -157,6 +159,7 @@ static void loop(struct pod *pod)
         on_signal(pod, sig);
         reap(pod);
         more = pod_output_follow(&pod->output);
+        pod_send_step(pod);
         if (pod->group)
             group_step(pod);
         else
@@ -204,6 +207,8 @@ static int open_pod(struct pod *pod, int argc, char **argv, struct act_error *er
         rc = parse_options(argc, argv, &pod->options, err);
     if (rc == 0)
         rc = pod_take_files(pod, err);
+    if (rc == 0)
+        pod_send_open(pod);
     if (rc == 0 && pod->index == 0)
         rc = group_open(pod, err);
     else if (rc == 0)

@@ -7,6 +7,7 @@
  *   pod_member.c     the other pods: find the first one and do what it says
  *   pod_launch.c     "act-node rsh" and "act-node direct": start programs on other pods
  *   pod_output.c     what the pod prints
+ *   pod_send.c       what the pod sends to stores: folders of mode upload, and its logs
  *
  * Nothing is shared between the pods: each has a run folder with the logs of its own ranks. The first pod also has the
  * supervisor. The others are connected to its port POD_PORT, with the run's token, by the protocol of link.h; so are
@@ -20,6 +21,7 @@
  *                    {"type": "end", "over": bool}     the attempt is over: end everything; over: the run is, too
  *   other -> first   {"type": "done", "id", "status", "lines"}   all of that start have ended; the end of their output
  *                    {"type": "pong"}, {"type": "ended"}
+ *                    {"type": "unsent"}                the run is over, and folders of this pod could not be sent
  *                    {"type": "leaving"}               this pod was told to end
  *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back
  *
@@ -53,6 +55,7 @@ enum pod_phase {
     POD_RUNS,   /* an attempt */
     POD_CHECKS, /* the first pod: the attempt has failed; are the others still there? */
     POD_ENDS,   /* ends all that was started for the attempt */
+    POD_LEAVES, /* sends what has to outlive this pod */
     POD_OVER,
 };
 
@@ -61,6 +64,18 @@ struct pod_task {
     int id, left, status; /* status: the first that is not 0 */
     pid_t *pids;
     int n;
+};
+
+/* What is sent. */
+enum { SEND_FOLDERS = 1, SEND_LOGS = 2 };
+
+struct pod_send {
+    int has;                  /* what there is to send, of SEND_... */
+    int sending, failed;      /* what is being sent, and what of the last sending of it could not be */
+    int begun;                /* of what the last sending has begun */
+    pid_t pid;                /* which sends it; 0: nobody */
+    int64_t due_ms[2];        /* monotonic: when folders and logs are sent next */
+    int64_t begun_ms, gap_ms; /* of the logs: between two sendings */
 };
 
 struct pod {
@@ -77,6 +92,7 @@ struct pod {
     int exit_status;
     int64_t until_ms; /* monotonic; the end of the phase; 0: it has none */
 
+    struct pod_send send;
     struct pod_task *tasks;
     size_t n_tasks;
 
@@ -114,6 +130,17 @@ void pod_programs_stop(struct pod *pod, int id);
 /* A child has ended. Likewise "done" when it was the last one of its task. */
 json_t *pod_programs_done(struct pod *pod, pid_t pid, int wait_status);
 void pod_programs_release(struct pod *pod);
+
+/* ---- pod_send.c ---- */
+
+/* Finds what this pod has to send, from what the run's Secret holds. */
+void pod_send_open(struct pod *pod);
+/* In every turn of the loop: begins to send what is due. */
+void pod_send_step(struct pod *pod);
+/* True: it was who sends. */
+bool pod_send_ended(struct pod *pod, pid_t pid, int wait_status);
+/* Sends what (of SEND_...) for the last time; to be asked until it is true. Nothing else may run any more. */
+bool pod_send_last(struct pod *pod, int what);
 
 /* ---- pod_group.c ---- */
 

@@ -106,7 +106,7 @@ static int check(const struct pod *pod, struct act_error *err)
     if (spec->nodes != pod->options.nodes)
         return act_error_set(err, ACT_USAGE, "'--nodes' is %d, but the run has %d node(s)", pod->options.nodes,
                              spec->nodes);
-    if (spec->package_sha256[0] && access(pod->node.package, R_OK) < 0)
+    if (spec->package_sha256[0] && !spec->logs_path && access(pod->node.package, R_OK) < 0)
         return act_error_set(err, ACT_NOT_FOUND, "the run has a package, and its Secret is not mounted at '%s'",
                              pod->options.secret);
     return 0;
@@ -126,6 +126,8 @@ int pod_take_files(struct pod *pod, struct act_error *err)
         rc = take(pod, dir, RUN_FILE_SPEC, err);
     if (rc == 0 && is_there(pod, RUN_FILE_SECRETS))
         rc = take(pod, dir, RUN_FILE_SECRETS, err);
+    if (rc == 0 && is_there(pod, RUN_FILE_STORES))
+        rc = take(pod, dir, RUN_FILE_STORES, err);
     if (rc == 0)
         rc = take_package(pod, dir, err);
     if (rc < 0)

@@ -15,15 +15,17 @@
 
 #include "base/clock.h"
 #include "codec/json.h"
+#include "node/folder.h"
 #include "node/launcher.h"
 #include "node/pod.h"
 
 #define FILE_OUTPUT RUN_DIR_SYSTEM "/supervisor.txt"
 
 enum {
-    CHECK_MS = 60 * 1000,    /* by then a broken connection to a pod that vanished is known, see link_tune() */
-    FAREWELL_MS = 30 * 1000, /* for the others to end what is left there */
-    EXIT_NOT_THERE = 255,    /* as ssh has it for a host that cannot be reached */
+    CHECK_MS = 60 * 1000,          /* by then a broken connection to a pod that vanished is known, see link_tune() */
+    FAREWELL_MS = 30 * 1000,       /* for the others to end what is left there */
+    SENDING_MS = 24 * 3600 * 1000, /* and to send what they have; one that vanishes is known before */
+    EXIT_NOT_THERE = 255,          /* as ssh has it for a host that cannot be reached */
 };
 
 /* Another pod; the first one is always there. Who has just come has nothing to answer. */
@@ -42,6 +44,7 @@ struct pod_group {
     int known_attempt;   /* the last one that any pod knows */
     const char *awaited; /* the type of an answer */
     bool last;           /* no attempt follows */
+    bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: so long the others may take to end what is left there */
 };
 
@@ -148,6 +151,13 @@ static int begin(struct pod *pod, struct act_error *err)
     return start_supervisor(pod, err);
 }
 
+static int64_t farewell_of(const struct pod *pod)
+{
+    if (pod->told)
+        return 2 * POD_END_MS;
+    return pod->send.has ? SENDING_MS : FAREWELL_MS;
+}
+
 static json_t *end_message(bool over)
 {
     return json_pack("{s:s, s:b}", "type", "end", "over", over);
@@ -160,7 +170,7 @@ static void end(struct pod *pod, bool last)
     CODEC_AUTOJSON json_t *message = end_message(last && !pod->told);
 
     pod->group->last = last;
-    pod->group->farewell_ms = act_now_monotonic_ms() + (pod->told ? 2 * POD_END_MS : FAREWELL_MS);
+    pod->group->farewell_ms = act_now_monotonic_ms() + farewell_of(pod);
     tell_pods(pod, message, "ended");
     pod_end(pod, POD_END_MS);
 }
@@ -203,11 +213,13 @@ static void finish(struct pod *pod)
 
     if (!run_state_is_final(status->state) || (pod->group->lost && status->state == RUN_FAILED))
         set_status(pod, RUN_CANCELED, 128 + SIGTERM, "aborted");
+    if (status->state == RUN_COMPLETED && (pod->group->unsent || (pod->send.failed & SEND_FOLDERS)))
+        set_status(pod, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
     save_status(pod);
     pod_say("%s%s%s", run_state_name(status->state), status->reason[0] ? ": " : "", status->reason);
     pod_leave_word(status);
     pod->exit_status = status->state == RUN_CANCELED ? POD_EXIT_LOST : status->exit_status;
-    pod->phase = POD_OVER;
+    pod->phase = POD_LEAVES;
 }
 
 static void wait_again(struct pod *pod)
@@ -259,7 +271,9 @@ static void step_end(struct pod *pod)
 
     if (pod->output.n > 0 && !pod_ended(pod))
         return;
-    if (!others_ended(pod) && (!final || act_now_monotonic_ms() < pod->group->farewell_ms))
+    bool sent = !final || pod_send_last(pod, SEND_FOLDERS);
+    bool quiet = others_ended(pod) || (final && act_now_monotonic_ms() >= pod->group->farewell_ms);
+    if (!sent || !quiet)
         return;
     if (final)
         finish(pod);
@@ -281,6 +295,9 @@ void group_step(struct pod *pod)
         return step_check(pod);
     case POD_ENDS:
         return step_end(pod);
+    case POD_LEAVES:
+        pod->phase = pod_send_last(pod, SEND_LOGS) ? POD_OVER : POD_LEAVES;
+        return;
     case POD_SEEKS:
     case POD_RUNS:
     case POD_OVER:
@@ -358,6 +375,8 @@ static void on_message(void *arg, int who, const json_t *message)
         answer_launcher(pod, who, message);
     else if (strcmp(type, "leaving") == 0)
         lose(pod, who, "was told to end");
+    else if (strcmp(type, "unsent") == 0)
+        pod->group->unsent = true;
     else if (strcmp(type, pod->group->awaited) == 0)
         pod->group->members[who].answered = true;
 }

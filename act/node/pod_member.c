@@ -26,8 +26,7 @@ static int64_t patience_ms(void)
 static void leave(struct pod *pod, int exit_status)
 {
     pod->exit_status = exit_status;
-    link_finish(&pod->link, 0);
-    pod->phase = POD_OVER;
+    pod->phase = POD_LEAVES;
 }
 
 /* Its name may lead to another pod next time. */
@@ -87,14 +86,16 @@ static void on_message(struct pod *pod, const json_t *message)
 {
     const char *type = codec_json_str(message, "type", "");
 
-    if (strcmp(type, "begin") == 0)
+    if (strcmp(type, "ping") == 0)
+        tell_type(pod, "pong");
+    else if (pod->phase == POD_LEAVES)
+        return;
+    else if (strcmp(type, "begin") == 0)
         begin(pod, message);
     else if (strcmp(type, "start") == 0)
         start(pod, message);
     else if (strcmp(type, "stop") == 0)
         pod_programs_stop(pod, (int)codec_json_int(message, "id", -1));
-    else if (strcmp(type, "ping") == 0)
-        tell_type(pod, "pong");
     else if (strcmp(type, "end") == 0) {
         pod->over = json_is_true(json_object_get(message, "over"));
         pod_end(pod, POD_END_MS);
@@ -191,6 +192,17 @@ static void step_end(struct pod *pod)
     }
 }
 
+/* What was told is there before the connection ends. */
+static void step_leave(struct pod *pod)
+{
+    if (!pod_send_last(pod, SEND_FOLDERS | SEND_LOGS))
+        return;
+    if (pod->send.failed & SEND_FOLDERS)
+        tell_type(pod, "unsent");
+    link_finish(&pod->link, 0);
+    pod->phase = POD_OVER;
+}
+
 void member_step(struct pod *pod)
 {
     switch (pod->phase) {
@@ -198,6 +210,8 @@ void member_step(struct pod *pod)
         return step_seek(pod);
     case POD_ENDS:
         return step_end(pod);
+    case POD_LEAVES:
+        return step_leave(pod);
     case POD_RUNS:
         if (pod->told && act_now_monotonic_ms() >= pod->until_ms)
             pod_end(pod, 0);
@@ -221,7 +235,7 @@ void member_child_ended(struct pod *pod, pid_t pid, int wait_status)
  * others by it. */
 void member_on_signal(struct pod *pod, int sig)
 {
-    if ((sig != SIGTERM && sig != SIGINT) || pod->phase == POD_OVER)
+    if ((sig != SIGTERM && sig != SIGINT) || pod->phase == POD_LEAVES || pod->phase == POD_OVER)
         return;
     pod_say("told to end");
     if (pod->phase == POD_RUNS && pod->told == 1 && pod->link.fd >= 0) {

@@ -64,8 +64,8 @@ static int unpack_code(const struct node *node, struct outcome *o, struct act_er
     int64_t start = act_now_monotonic_ms();
 
     (void)o;
-    int rc = 0;
-    if (!again) /* left by an unfinished preparation */
+    int rc = folder_fetch_package(node, err);
+    if (rc == 0 && !again) /* left by an unfinished preparation */
         rc = act_remove_tree(node->code, err);
     if (rc == 0)
         rc = has_code ? node_unzip_apart(node->package, node->spec.package_sha256, node->code, again, err)

@@ -236,12 +236,18 @@ static void wait_for_slurm(struct supervisor *s)
 
 /* ---- the end ---- */
 
+/* Each pod sends its own, see pod_send.c. */
+static bool is_sender(const struct supervisor *s)
+{
+    return s->options.where != IN_PODS && folder_any_to_send(&s->node);
+}
+
 /* False when not all could be sent. */
 static bool send_folders(struct supervisor *s)
 {
     int status = 0, sig;
 
-    if (!folder_any_to_send(&s->node))
+    if (!is_sender(s))
         return true;
     start_sending(s);
     s->alarms_ms[ALARM_SEND] = 0;
@@ -255,7 +261,7 @@ static bool send_folders(struct supervisor *s)
 static void run_supervisor(struct supervisor *s)
 {
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
-    if (folder_any_to_send(&s->node))
+    if (is_sender(s))
         set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
     wait_for_ranks(s);
     child_end_all(&s->watch, s->aborted ? 0 : LEFTOVER_GRACE_MS);
@@ -268,8 +274,7 @@ static void run_supervisor(struct supervisor *s)
     if (s->status.state != RUN_COMPLETED)
         container_remove_all(&s->node);
     if (!sent && s->status.state == RUN_COMPLETED)
-        attempt_finish(s, RUN_FAILED, ACT_WRAPPER,
-                       "the command succeeded, but not all folders could be sent; see " RUN_DIR_SYSTEM "/folders.txt");
+        attempt_finish(s, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
 }
 
 static void supervise(struct supervisor *s)

@@ -87,6 +87,11 @@ int platform_own_folders(struct platform *p, const char *const *paths, size_t n,
     return p->row->own_folders ? p->row->own_folders(p, paths, n, out_there, out_store, err) : 0;
 }
 
+bool platform_nodes_fetch_package(const struct platform_row *row, const struct run_spec *spec)
+{
+    return row->package_most > 0 && spec->logs_path && spec->package_bytes > row->package_most;
+}
+
 int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     if (!run_id_valid(submission->spec->id))

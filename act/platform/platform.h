@@ -176,6 +176,11 @@ struct platform_row {
     bool nodes_fetch;
     /* The nodes of a run share the run's folder. */
     bool nodes_share_folder;
+    /* Its nodes share no folder, and go with what they have printed: they send their logs to the store of the code, if
+     * that is Blob Storage (run_spec.logs_path). */
+    bool nodes_send_logs;
+    /* Packages of more bytes are not handed over if the nodes can fetch them there, too; 0: all are. */
+    int64_t package_most;
     /* A shell can be opened on a node by its address, whatever runs there. */
     bool nodes_have_addresses;
     /* submit() may refuse what check() lets through. */
@@ -272,6 +277,8 @@ struct platform_row {
 /* The row of a platform; for a name that this version does not support, a row without properties that cannot be
  * opened. */
 const struct platform_row *platform_find(const char *name);
+/* Whether the nodes of such a run fetch its package from the store that their logs go to. */
+bool platform_nodes_fetch_package(const struct platform_row *row, const struct run_spec *spec);
 /* The row of the platform that is this machine. */
 const struct platform_row *platform_here(void);
 const struct platform_row *platform_row(const struct platform *p);

@@ -58,6 +58,7 @@ struct run_spec {
     char *package_store, *package_key;   /* as in run_folder.store; where the package is stored */
     char package_sha256[ACT_SHA256_HEX]; /* empty: a run without code */
     int64_t package_bytes;
+    char *logs_store, *logs_path; /* likewise: where its nodes send their logs; NULL: nowhere */
 
     struct run_folder *folders;
     size_t n_folders;
@@ -159,22 +160,26 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_PACKAGE "package.zip"
 /* 0600; exists only if nodes that do not see the project copy a mapped folder to or from a blob store: {"version":
  * 1, "folders": {"<name>": {"path", "account_name", "container_name", "endpoint", "sas_token"}}} */
-#define RUN_FILE_STORES  "stores.json"
-#define RUN_FILE_STATUS  "status.json"
-#define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
-#define RUN_FILE_ABORT   "abort"           /* exists: the run is to be cancelled */
-#define RUN_FILE_HOSTS   "hostfile"
-#define RUN_FILE_CGROUP  "cgroup" /* the cgroup of the run's processes, if they have one of their own */
-#define RUN_DIR_CODE     "code"   /* in "nodes/<node rank>/" when there are several nodes */
-#define RUN_DIR_TEMP     "temp"
-#define RUN_DIR_USER     "user_logs"
-#define RUN_DIR_SYSTEM   "system_logs"
-#define RUN_DIR_NODES    "nodes"
-#define RUN_DIR_METRICS  "metrics"
-#define RUN_LOG_AGENT    "act: "                   /* prefix of the agent's own lines in a rank's log */
-#define RUN_LOG_METRICS  RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
-#define RUN_DIR_FOLDERS  "folders"                 /* <name>/: what will be sent from a mapped folder of mode upload */
-#define RUN_DIR_ATTEMPTS "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
+#define RUN_FILE_STORES "stores.json"
+/* In place of names there: where nodes that share no folder send their logs, and find a package that is too large to be
+ * handed over. */
+#define RUN_STORE_LOGS    "/logs"
+#define RUN_STORE_PACKAGE "/package"
+#define RUN_FILE_STATUS   "status.json"
+#define RUN_FILE_LOCK     "supervisor.lock" /* locked (flock) while a supervisor lives */
+#define RUN_FILE_ABORT    "abort"           /* exists: the run is to be cancelled */
+#define RUN_FILE_HOSTS    "hostfile"
+#define RUN_FILE_CGROUP   "cgroup" /* the cgroup of the run's processes, if they have one of their own */
+#define RUN_DIR_CODE      "code"   /* in "nodes/<node rank>/" when there are several nodes */
+#define RUN_DIR_TEMP      "temp"
+#define RUN_DIR_USER      "user_logs"
+#define RUN_DIR_SYSTEM    "system_logs"
+#define RUN_DIR_NODES     "nodes"
+#define RUN_DIR_METRICS   "metrics"
+#define RUN_LOG_AGENT     "act: "                   /* prefix of the agent's own lines in a rank's log */
+#define RUN_LOG_METRICS   RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
+#define RUN_DIR_FOLDERS   "folders"                 /* <name>/: what will be sent from a mapped folder of mode upload */
+#define RUN_DIR_ATTEMPTS  "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
 /* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one

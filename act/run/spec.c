@@ -25,6 +25,8 @@ static const struct text_row spec_texts[] = {
     {"title", offsetof(struct run_spec, title), false},
     {"package_store", offsetof(struct run_spec, package_store), false},
     {"package_key", offsetof(struct run_spec, package_key), false},
+    {"logs_store", offsetof(struct run_spec, logs_store), false},
+    {"logs_path", offsetof(struct run_spec, logs_path), false},
     {"compile_args", offsetof(struct run_spec, compile_args), false},
     {"launcher", offsetof(struct run_spec, launcher), false},
     {"mpi", offsetof(struct run_spec, mpi), false},

@@ -471,4 +471,15 @@ struct store_texts_options {
 };
 struct store *store_texts_open(struct http *http, const struct store_texts_options *options);
 
+/* The logs of a run in two places: at its platform, and where its nodes have sent them, as
+ * "<path>/attempts/<n>/<name>". What the platform does not have is read there; the logs of the last attempt have plain
+ * names, those of earlier ones begin with "attempts/<n>/". */
+struct store_sent_options {
+    const char *id;            /* of the run */
+    struct store *live, *sent; /* become the store's */
+    const char *path;
+    int attempt; /* the last one, as far as is known */
+};
+struct store *store_sent_open(struct http *http, const struct store_sent_options *options);
+
 #endif

@@ -2,11 +2,13 @@
 // a name: each lives as long as the process that holds it, and those end with this one.
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
 export const SETPRIV = "/usr/bin/setpriv", NSENTER = "/usr/bin/nsenter", UNSHARE = "/usr/bin/unshare";
 export const WITH_PARENT = [SETPRIV, "--pdeathsig", "KILL", "--"];
+const FORWARD = fileURLToPath(new URL("forward.py", import.meta.url));
 const PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Why pods cannot run here; undefined: they can. */
@@ -28,16 +30,22 @@ export async function whyNot() {
 }
 
 /** A process that holds namespaces until its input ends. */
-async function hold(script) {
+const hold = (script) => keep([UNSHARE, "--net", "--uts", "--ipc", "/bin/sh", "-ec",
+    `${script}\necho ready\nexec cat >/dev/null`]);
+
+/** A process that leads connections in the network of another one to this machine's loopback. */
+const forward = (pid, ports) => keep(["/usr/bin/python3", FORWARD, String(pid), ...ports.map(String)]);
+
+/** A process that says when it is ready, and ends with its input. */
+async function keep(command) {
     const [program, ...words] = WITH_PARENT;
-    const child = spawn(program, [...words, UNSHARE, "--net", "--uts", "--ipc", "/bin/sh", "-ec",
-        `${script}\necho ready\nexec cat >/dev/null`], { stdio: ["pipe", "pipe", "inherit"], env: { PATH } });
+    const child = spawn(program, [...words, ...command], { stdio: ["pipe", "pipe", "inherit"], env: { PATH } });
     const ended = new Promise((resolve) => { child.once("close", resolve); });
     child.stdin.on("error", () => {});
     const isReady = await Promise.race([ended.then(() => false),
         new Promise((resolve) => { child.stdout.once("data", () => resolve(true)); })]);
     if (!isReady) {
-        throw new Error(`cannot make namespaces: ${script}`);
+        throw new Error(`it ended at once: ${command}`);
     }
     return { pid: child.pid, async release() {
         child.stdin.end();
@@ -57,8 +65,9 @@ export class Network {
         this.bridge = undefined;
     }
 
-    /** A namespace with that host name and an address of its own: {pid, address, release()}. */
-    async join(hostname) {
+    /** A namespace with that host name and an address of its own: {pid, address, release()}; its loopback has these
+     * ports of this machine's. */
+    async join(hostname, ports = []) {
         const number = this.next++;
         const address = `10.244.${Math.floor(number / 250)}.${number % 250 + 1}`;
         const holder = await hold(`hostname '${hostname}'; ip link set lo up`);
@@ -68,6 +77,10 @@ export class Network {
         await run(NSENTER, ["--target", String(holder.pid), "--net", "/bin/sh", "-ec",
             `ip addr add ${address}/16 dev eth0; ip link set eth0 up; ip route add default via 10.244.0.1`],
         { env: { PATH } });
-        return { ...holder, address };
+        const forwarder = ports.length ? await forward(holder.pid, ports) : undefined;
+        return { ...holder, address, async release() {
+            await forwarder?.release();
+            await holder.release();
+        } };
     }
 }

@@ -63,7 +63,8 @@ export class PodRunner {
         });
         this.folder = await this.kubelet.folderOf(pod);
         await this.mountVolumes();
-        this.sandbox = await this.kubelet.network.join(hostname ?? pod.metadata.name.slice(0, 63));
+        this.sandbox = await this.kubelet.network.join(hostname ?? pod.metadata.name.slice(0, 63),
+            this.kubelet.world.settings.forward);
         this.etc = Object.fromEntries(["hosts", "hostname", "resolv.conf", "nsswitch.conf"].map(
             (name) => [name, join(this.folder, name)]));
         const own = `${this.sandbox.address}\t${hostname && pod.spec.subdomain

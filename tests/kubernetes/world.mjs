@@ -22,6 +22,7 @@ const DEFAULTS = {
     images: {},
     claims: {}, // claim: folder on this machine
     blobs: {}, // container of a csi volume of blob.csi.azure.com: folder on this machine
+    forward: [], // ports of this machine's loopback that pods have on theirs
     run: true, // pods run as processes; false: they stay Pending until a test sets their status
     logBytes: 10 * 1024 * 1024, // size at which a pod's log is rotated
     logPart: 16 * 1024, // longer lines are taken apart

@@ -291,6 +291,33 @@ TEST(a_container_of_blobs_is_a_volume_of_the_driver)
     assert_string_equal(json_string_value(at(json, "folders/0/link")), "/run/act/folders/data");
 }
 
+TEST(a_folder_that_is_moved_needs_act_in_the_pods)
+{
+    struct kubernetes_run run = run_new();
+    struct run_folder folders[] = {
+        {.name = FIXED("data"), .store = FIXED("blob:acc/cont"), .path = FIXED("a/b"), .mode = RUN_FOLDER_DOWNLOAD}};
+    struct kubernetes_content content = {.spec = "{}", .stores = "{}", .token = "t0ken"};
+
+    spec.folders = folders;
+    spec.n_folders = 1;
+    run.client = "act-client-0123456789ab";
+    run.client_parts = 2;
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true), *json = kubernetes_spec_json(&spec);
+    CODEC_AUTOJSON json_t *secret = kubernetes_secret(&run, &content, NULL);
+    assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
+    spec.folders = NULL;
+    spec.n_folders = 0;
+    json_t *pod = at(job, "spec/template/spec");
+    assert_json(at(pod, "volumes/2"),
+                "{'name':'act-client','projected':{'sources':[{'secret':{'name':"
+                "'act-client-0123456789ab-0'}},{'secret':{'name':'act-client-0123456789ab-1'}}]}}");
+    assert_int_equal(json_array_size(at(pod, "volumes")), 4); /* it is not mounted */
+    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 10 + 20 + 300);
+    assert_non_null(strstr(json_string_value(at(pod, "containers/0/command/2")), "/run/act/work/act --version"));
+    assert_null(at(json, "folders/0/link"));
+    assert_string_equal(json_string_value(json_object_get(at(secret, "data"), "stores.json")), "e30=");
+}
+
 static const struct {
     struct run_folder folder;
     const char *match;
@@ -298,8 +325,6 @@ static const struct {
     {{.name = TEXT("d"), .store = TEXT("folder:/x"), .path = TEXT("a"), .link = TEXT("/x/a")},
      "which the pods do not have"},
     {{.name = TEXT("d"), .store = TEXT("file:acc/share"), .path = TEXT("a")}, "cannot be brought to pods"},
-    {{.name = TEXT("d"), .store = TEXT("blob:a/b"), .path = TEXT("a"), .mode = RUN_FOLDER_DOWNLOAD},
-     "'mode: download'"},
 };
 
 TEST(folders_that_pods_cannot_have_are_refused)

@@ -601,6 +601,20 @@ int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *pa
     return rc;
 }
 
+int flow_fetch_run_file(struct flow *flow, struct store *store, const char *key, const char *dir, const char *name,
+                        struct act_error *err)
+{
+    struct flow_data io = {0};
+    ACT_AUTO(transfer_path) from = {0};
+    ACT_AUTOFREE char *local = act_path_join(dir, name);
+    int rc = transfer_resolve(store, key, &from, err);
+
+    if (rc == 0)
+        rc = download_to(flow, &from, dir, local, name, &io, err);
+    transfer_report_release(&io.report);
+    return rc;
+}
+
 int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                          struct act_error *err)
 {

@@ -44,6 +44,9 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
 /* Copies the folder at path in a store to dir, and back; name is for messages. */
 int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                           struct act_error *err) ACT_NODISCARD;
+/* Likewise one file, as dir/name. */
+int flow_fetch_run_file(struct flow *flow, struct store *store, const char *key, const char *dir, const char *name,
+                        struct act_error *err) ACT_NODISCARD;
 int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                          struct act_error *err) ACT_NODISCARD;
 /* What the nodes of a run need to access the stores of its folders (RUN_FILE_STORES), with a SAS instead of an account

@@ -5,6 +5,7 @@
 
 #include "auth/auth.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
@@ -12,6 +13,7 @@
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
+#include "platform/platform.h"
 #include "run/run.h"
 #include "store/store.h"
 
@@ -110,6 +112,18 @@ static bool is_moved(const struct run_folder *f)
     return !f->link && (f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD);
 }
 
+/* A place in the store of the code. */
+static int describe_place(struct flow *flow, const char *what, const char *where, enum run_folder_mode mode,
+                          json_t *folders, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = act_strdup(what), *path = act_strdup(where);
+    struct config_folder place = flow->config.code;
+
+    place.name = name;
+    place.path = path;
+    return describe_store(flow, &place, mode, folders, err);
+}
+
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *root = json_pack("{s:i, s:{}}", "version", 1, "folders");
@@ -122,6 +136,10 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, 
         if (f && is_moved(&spec->folders[i]))
             rc = describe_store(flow, f, spec->folders[i].mode, folders, err);
     }
+    if (rc == 0 && spec->logs_path)
+        rc = describe_place(flow, RUN_STORE_LOGS, spec->logs_path, RUN_FOLDER_UPLOAD, folders, err);
+    if (rc == 0 && platform_nodes_fetch_package(platform_find(spec->platform), spec))
+        rc = describe_place(flow, RUN_STORE_PACKAGE, spec->package_key, RUN_FOLDER_DOWNLOAD, folders, err);
     if (rc == 0 && json_object_size(folders) > 0)
         *out = codec_json_line(root);
     return rc;
@@ -140,6 +158,12 @@ static int no_such_folder(const char *name, struct act_error *err)
     return act_error_set(err, ACT_NOT_FOUND, "'%s' is not a mapped folder of the run", name);
 }
 
+/* RUN_STORE_LOGS "/<attempt>": the logs of that attempt. NULL: it is the name of a folder. */
+static const char *attempt_of(const char *name)
+{
+    return act_starts_with(name, RUN_STORE_LOGS "/") ? name + strlen(RUN_STORE_LOGS "/") : NULL;
+}
+
 static int open_given(const char *file, const char *name, struct place *p, struct act_error *err)
 {
     enum { MAX_BYTES = 1 << 20 };
@@ -148,7 +172,8 @@ static int open_given(const char *file, const char *name, struct place *p, struc
 
     if (rc < 0)
         return rc;
-    const json_t *f = json_object_get(json_object_get(root, "folders"), name);
+    const char *attempt = attempt_of(name);
+    const json_t *f = json_object_get(json_object_get(root, "folders"), attempt ? RUN_STORE_LOGS : name);
     if (!f)
         return no_such_folder(name, err);
     struct store_azure_options o = {.account = codec_json_str(f, "account_name", ""),
@@ -157,6 +182,10 @@ static int open_given(const char *file, const char *name, struct place *p, struc
                                     .sas = codec_json_str(f, "sas_token", NULL),
                                     .is_checked = true};
     p->path = act_strdup(codec_json_str(f, "path", ""));
+    if (attempt) {
+        free(p->path);
+        p->path = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%s", codec_json_str(f, "path", ""), attempt);
+    }
     return store_azure_open(flow_http(&p->flow), &o, &p->store, err);
 }
 
@@ -179,13 +208,45 @@ static int open_of_project(const char *run_dir, const char *name, struct place *
     return flow_store(&p->flow, f, &p->store, err);
 }
 
+static int send_status(struct place *p, const char *dir, struct act_error *err)
+{
+    enum { STATUS_MAX = 1 << 16 };
+    ACT_AUTOFREE char *file = act_path_join(dir, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *key = act_path_join(p->path, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *text = NULL;
+
+    if (access(file, F_OK) < 0)
+        return 0;
+    int rc = act_file_read(file, STATUS_MAX, &text, NULL, err);
+    return rc < 0 ? rc : flow_put_text(p->store, key, text, err);
+}
+
+/* What outlives the node of an attempt; dir also has what is nobody else's business. */
+static int send_logs(struct place *p, const char *dir, struct act_error *err)
+{
+    static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        ACT_AUTOFREE char *from = act_path_join(dir, folders[i]);
+        ACT_AUTOFREE char *to = act_path_join(p->path, folders[i]);
+        if (access(from, F_OK) == 0)
+            rc = flow_send_run_folder(&p->flow, p->store, to, folders[i], from, err);
+    }
+    return rc < 0 ? rc : send_status(p, dir, err);
+}
+
 int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download, struct act_error *err)
 {
     ACT_AUTOFREE char *given = act_path_join(run_dir, RUN_FILE_STORES);
     struct place p = {0};
     int rc = access(given, F_OK) == 0 ? open_given(given, folder, &p, err) : open_of_project(run_dir, folder, &p, err);
 
-    if (rc == 0)
+    if (rc == 0 && attempt_of(folder))
+        rc = send_logs(&p, dir, err);
+    else if (rc == 0 && act_streq(folder, RUN_STORE_PACKAGE))
+        rc = flow_fetch_run_file(&p.flow, p.store, p.path, dir, RUN_FILE_PACKAGE, err);
+    else if (rc == 0)
         rc = (download ? flow_fetch_run_folder : flow_send_run_folder)(&p.flow, p.store, p.path, folder, dir, err);
     store_free(p.store);
     free(p.path);

@@ -79,6 +79,19 @@ static int make_urls(struct store *store, const struct run_spec *spec, struct fl
     return rc;
 }
 
+int flow_store_package(struct flow *flow, struct run_spec *spec, const char *file, struct act_error *err)
+{
+    struct store *store = NULL;
+    int rc = flow_store(flow, &flow->config.code, &store, err);
+
+    free(spec->package_key);
+    spec->package_key = flow_package_key(flow, spec->package_sha256);
+    if (rc == 0)
+        rc = put_file(flow, store, file, spec->package_key, err);
+    store_free(store);
+    return rc < 0 ? act_error_prefix(err, "cannot store the package that the nodes need") : 0;
+}
+
 int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package, struct flow_job_files *out,
                    struct act_error *err)
 {

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
@@ -121,6 +122,24 @@ static int open_copies(struct flow *flow, const struct flow_run *run, struct flo
     return rc;
 }
 
+/* The platform's store, and behind it what the nodes have sent. */
+static struct store *open_logs(struct flow *flow, const struct flow_run *run, struct flow_log_source *out, bool ended)
+{
+    struct store *live = platform_open_logs(out->platform, run->row.id, ended);
+    struct act_error err;
+
+    if (flow_sent_open(flow, run, &out->sent, &err) < 0 && ended)
+        act_warn("%s", act_error_text(&err));
+    if (!out->sent.store)
+        return live;
+    struct store *sent = out->sent.store;
+    out->sent.store = NULL;
+    return store_sent_open(
+        flow_http(flow),
+        &(struct store_sent_options){
+            .id = run->row.id, .live = live, .sent = sent, .path = out->sent.path, .attempt = run->status.attempt});
+}
+
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                          struct act_error *err)
 {
@@ -132,7 +151,7 @@ int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct f
     if (rc == 0 && out->platform && ended)
         rc = open_copies(flow, run, out, err);
     if (rc == 0 && out->platform && !out->is_copies)
-        out->store = platform_open_logs(out->platform, run->row.id, ended);
+        out->store = open_logs(flow, run, out, ended);
     return rc;
 }
 
@@ -140,6 +159,7 @@ void flow_log_source_close(struct flow_log_source *s)
 {
     store_page_release(&s->copies);
     store_free(s->store);
+    flow_sent_close(&s->sent);
     *s = (struct flow_log_source){0};
 }
 

@@ -16,11 +16,24 @@
 #include "store/store.h"
 #include "transfer/transfer.h"
 
+/* Where the nodes of a run have sent their logs. */
+struct flow_sent {
+    struct flow project; /* the run's */
+    struct store *store; /* NULL: they do not send any */
+    char *path;          /* in it */
+};
+int flow_sent_open(struct flow *flow, const struct flow_run *run, struct flow_sent *out,
+                   struct act_error *err) ACT_NODISCARD;
+void flow_sent_close(struct flow_sent *sent);
+/* If the platform does not know the run any more: how it ended, when its nodes have sent that. */
+void flow_add_sent_status(struct flow *flow, const struct flow_run *run, struct run_status *now);
+
 /* Where the logs of a run are read from. */
 struct flow_log_source {
     struct platform *platform; /* NULL: it never had the run, so there are no logs */
     struct store *store;       /* the platform's, or the folder of the copies; NULL: there are none */
     bool is_copies;            /* the copies are read instead of the platform */
+    struct flow_sent sent;     /* a part of store */
     struct store_page copies;
     int64_t whole_ns; /* when the copies of an ended run were complete; INT64_MAX: not known */
 };

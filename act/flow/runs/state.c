@@ -141,6 +141,7 @@ int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *
         return rc;
     if (now.state == RUN_FAILED && !run->status.ranks_asked && !platform_row(platform)->keeps_record)
         flow_add_last_words(flow, run, &now);
+    flow_add_sent_status(flow, run, &now);
     flow_take_status(run, &now);
     return flow_store_changes(flow, run, 1, err);
 }

@@ -176,6 +176,8 @@ static void describe_by_platform(const struct config *c, const struct platform *
 
     if (row->describe)
         row->describe(c, &asked, spec);
+    if (row->nodes_send_logs)
+        flow_describe_sent(c, spec);
     spec->own_image = job && job->image && spec->image;
 }
 
@@ -258,13 +260,18 @@ static int note_submission(struct flow *flow, const struct run_spec *spec, int r
 static int hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
                      bool *asked, struct act_error *err)
 {
+    const struct platform_row *row = platform_row(platform);
     ACT_AUTOFREE char *stores = NULL;
     ACT_AUTO(flow_job_files) files = {0};
     int rc = 0;
 
-    if (!spec->foreign)
-        rc = platform_row(platform)->nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
-                                                 : flow_run_stores(flow, spec, &stores, err);
+    if (row->nodes_send_logs) /* the id may be another one than at first */
+        flow_describe_sent(&flow->config, spec);
+    if (package && platform_nodes_fetch_package(row, spec))
+        rc = flow_store_package(flow, spec, package, err);
+    if (rc == 0 && !spec->foreign)
+        rc = row->nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
+                              : flow_run_stores(flow, spec, &stores, err);
     if (rc == 0)
         rc = flow_remember(flow, spec, err);
     if (rc == 0) {

@@ -54,6 +54,12 @@ void flow_repeat_config(struct config *config, const struct run_spec *old, bool 
 int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved, struct run_spec *spec,
                          struct act_error *err) ACT_NODISCARD;
 
+/* Says in spec where the run's nodes send their logs, if its code is in Blob Storage. */
+void flow_describe_sent(const struct config *config, struct run_spec *spec);
+/* Makes sure that a package, of which file is a copy, is in the store of this flow's code, and sets spec's package_key
+ * to its key there. */
+int flow_store_package(struct flow *flow, struct run_spec *spec, const char *file, struct act_error *err) ACT_NODISCARD;
+
 /* A submission to a service in progress. */
 struct flow_again {
     int fd; /* -1: none */

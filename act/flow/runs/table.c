@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/logs_internal.h"
 #include "flow/runs/runs_internal.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
@@ -17,7 +18,7 @@ struct group {
     size_t n;
 };
 
-static int refresh_group(const struct group *group, struct act_error *err)
+static int refresh_group(struct flow *flow, const struct group *group, struct act_error *err)
 {
     const char **ids = act_calloc(group->n, sizeof(*ids));
     ACT_AUTOFREE struct run_status *now = act_calloc(group->n, sizeof(*now));
@@ -25,8 +26,10 @@ static int refresh_group(const struct group *group, struct act_error *err)
     for (size_t i = 0; i < group->n; i++)
         ids[i] = group->v[i]->row.id;
     int rc = platform_status(group->platform, ids, group->n, now, err);
-    for (size_t i = 0; i < group->n && rc == 0; i++)
+    for (size_t i = 0; i < group->n && rc == 0; i++) {
+        flow_add_sent_status(flow, group->v[i], &now[i]);
         flow_take_status(group->v[i], &now[i]);
+    }
     free(ids);
     return rc;
 }
@@ -106,7 +109,7 @@ static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_
             active[n_active++] = &runs->v[i];
     size_t n_groups = make_groups(flow, active, n_active, groups);
     for (size_t i = 0; i < n_groups; i++) {
-        if (refresh_group(&groups[i], err) < 0)
+        if (refresh_group(flow, &groups[i], err) < 0)
             warn_old(groups[i].n, err);
         free(groups[i].v);
     }

@@ -14,11 +14,13 @@
 #define WORK    "/run/act/work"
 #define SECRET  "/run/act/secret"
 #define PROGRAM "/run/act/program"
+#define CLIENT  "/run/act/client"
 
 enum {
-    RETRIES = 6,            /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
+    RETRIES = 6, /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
     KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
     GRACE_MORE_S = 20,      /* for the agent, after its processes had theirs */
+    GRACE_SEND_S = 300,     /* and to send what has to outlive the pod */
     TITLE_MAX = 1024,
     LABEL_MAX = 63,
     HASH_SHOWN = 12,
@@ -222,14 +224,23 @@ char *kubernetes_image(const struct config *config, const struct run_spec *spec)
 /* The command of the container. Whatever the shell says goes into the pod's log. */
 static char *script_of(const struct kubernetes_run *run)
 {
+    ACT_AUTOFREE char *client =
+        run->client ? act_sprintf("cat " CLIENT "/act.gz.* | gzip -dc > " WORK "/act && chmod 700 " WORK "/act &&\n"
+                                  "  " WORK "/act --version >/dev/null || {\n"
+                                  "  echo 'act: the program act, which moves files, does not run in this image'\n"
+                                  "  exit %d\n"
+                                  "}\n",
+                                  KUBERNETES_NO_CLIENT)
+                    : act_strdup("");
+
     return act_sprintf("if ! command -v gzip >/dev/null; then\n"
                        "  echo 'act: the image has no gzip, which unpacks the agent; add it to the image'\n"
                        "  exit %d\n"
                        "fi\n"
                        "gzip -dc " PROGRAM "/act-node.gz > " WORK "/act-node && chmod 700 " WORK
                        "/act-node || exit %d\n"
-                       "exec " WORK "/act-node pod --job %s --nodes %d --secret " SECRET " --work " WORK "\n",
-                       KUBERNETES_NO_GZIP, KUBERNETES_NO_GZIP, run->name, run->spec->nodes);
+                       "%sexec " WORK "/act-node pod --job %s --nodes %d --secret " SECRET " --work " WORK "\n",
+                       KUBERNETES_NO_GZIP, KUBERNETES_NO_GZIP, client, run->name, run->spec->nodes);
 }
 
 static json_t *resources_of(const struct kubernetes_run *run)
@@ -254,16 +265,31 @@ static json_t *resources_of(const struct kubernetes_run *run)
     return json_pack("{s:o, s:o}", "limits", limits, "requests", requests);
 }
 
+/* The Secrets "<base>-<i>" as sources of a projected volume. */
+static void add_sources(const char *base, size_t n, json_t *sources)
+{
+    for (size_t i = 0; i < n; i++) {
+        ACT_AUTOFREE char *name = act_sprintf("%s-%zu", base, i);
+        json_array_append_new(sources, json_pack("{s:{s:s}}", "secret", "name", name));
+    }
+}
+
 /* The run's own Secret, and those with the parts of its package. */
 static json_t *run_volume(const struct kubernetes_run *run)
 {
+    ACT_AUTOFREE char *parts = act_sprintf("%s-package", run->name);
     json_t *sources = json_pack("[{s:{s:s}}]", "secret", "name", run->name);
 
-    for (size_t i = 0; i < run->parts; i++) {
-        ACT_AUTOFREE char *name = act_sprintf("%s-package-%zu", run->name, i);
-        json_array_append_new(sources, json_pack("{s:{s:s}}", "secret", "name", name));
-    }
+    add_sources(parts, run->parts, sources);
     return json_pack("{s:s, s:{s:o}}", "name", "act-run", "projected", "sources", sources);
+}
+
+static json_t *client_volume(const struct kubernetes_run *run)
+{
+    json_t *sources = json_array();
+
+    add_sources(run->client, run->client_parts, sources);
+    return json_pack("{s:s, s:{s:o}}", "name", "act-client", "projected", "sources", sources);
 }
 
 static void add_mount(json_t *volumes, json_t *mounts, json_t *volume, const char *path, bool read_only)
@@ -293,6 +319,8 @@ static void add_own_volumes(const struct kubernetes_run *run, json_t *volumes, j
     add_mount(volumes, mounts, json_pack("{s:s, s:{s:s}}", "name", "act-program", "secret", "secretName", run->program),
               PROGRAM, true);
     add_mount(volumes, mounts, run_volume(run), SECRET, true);
+    if (run->client)
+        add_mount(volumes, mounts, client_volume(run), CLIENT, true);
     add_mount(volumes, mounts, json_pack("{s:s, s:{}}", "name", "act-work", "emptyDir"), WORK, false);
     add_shm(run, volumes, mounts);
 }
@@ -308,9 +336,11 @@ static const char *variable_of(const struct run_spec *spec, const char *name)
     return value;
 }
 
-static int64_t grace_of(const struct run_spec *spec)
+static int64_t grace_of(const struct kubernetes_run *run)
 {
-    return run_abort_grace_s(variable_of(spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S;
+    int64_t sending_s = run->client ? GRACE_SEND_S : 0;
+
+    return run_abort_grace_s(variable_of(run->spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S + sending_s;
 }
 
 /* The variables of the run that are for the agent itself. */
@@ -321,8 +351,7 @@ static void add_env(const struct run_spec *spec, json_t *container)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (variable_of(spec, names[i]))
-            json_array_append_new(
-                env, json_pack("{s:s, s:s}", "name", names[i], "value", variable_of(spec, names[i])));
+            json_array_append_new(env, json_pack("{s:s, s:s}", "name", names[i], "value", variable_of(spec, names[i])));
     if (json_array_size(env) > 0)
         json_object_set(container, "env", env);
     json_decref(env);
@@ -378,7 +407,7 @@ static json_t *pod_of(const struct kubernetes_run *run)
                              "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts);
     add_env(run->spec, main);
     json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
-                            "terminationGracePeriodSeconds", (json_int_t)grace_of(run->spec), "enableServiceLinks", 0,
+                            "terminationGracePeriodSeconds", (json_int_t)grace_of(run), "enableServiceLinks", 0,
                             "containers", main, "volumes", volumes);
     add_scheduling(run, pod);
     return pod;
@@ -440,8 +469,8 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
     json_t *job = object_new("batch/v1", "Job", run, run->name, NULL);
     json_t *spec = json_pack("{s:s, s:i, s:i, s:b, s:i, s:i, s:o, s:o}", "completionMode", "Indexed", "completions",
                              run->spec->nodes, "parallelism", run->spec->nodes, "suspend", suspended || c->queue,
-                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S, "podFailurePolicy",
-                             failure_policy(), "template", template_of(run));
+                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S,
+                             "podFailurePolicy", failure_policy(), "template", template_of(run));
     int64_t limit_s;
 
     if (c->time && act_duration_from_text(c->time, &limit_s))
@@ -492,6 +521,8 @@ json_t *kubernetes_secret(const struct kubernetes_run *run, const struct kuberne
     put(secret, "token", content->token, strlen(content->token));
     if (content->secrets)
         put(secret, RUN_FILE_SECRETS, content->secrets, strlen(content->secrets));
+    if (content->stores)
+        put(secret, RUN_FILE_STORES, content->stores, strlen(content->stores));
     if (content->package)
         put(secret, RUN_FILE_PACKAGE, content->package, content->package_len);
     return secret;
@@ -543,14 +574,14 @@ json_t *kubernetes_registry(const struct kubernetes_run *run, const char *uid)
     return secret;
 }
 
-json_t *kubernetes_program(const char *name, const char *hash, const void *gz, size_t len)
+json_t *kubernetes_program(const char *name, const char *hash, const char *key, const void *gz, size_t len)
 {
     ACT_AUTOFREE char *mark = act_sprintf("%.*s", HASH_SHOWN, hash);
     json_t *secret = json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:s}}, s:s, s:b, s:{}}", "apiVersion", "v1", "kind",
                                "Secret", "metadata", "name", name, "labels", KUBERNETES_MANAGED, "act", "act/program",
                                mark, "type", "Opaque", "immutable", 1, "data");
 
-    put(secret, "act-node.gz", gz, len);
+    put(secret, key, gz, len);
     return secret;
 }
 

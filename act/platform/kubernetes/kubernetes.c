@@ -45,6 +45,7 @@ static void kubernetes_close(struct platform *p)
 
     kube_free(k->kube);
     free(k->program);
+    free(k->client);
     act_strv_release(&k->aborted);
     free(k);
 }
@@ -176,6 +177,8 @@ const struct platform_row platform_kubernetes = {
     .refuses_late = true,
     .logs_in_to_registry = true,
     .deletion_ends = true,
+    .nodes_send_logs = true,
+    .package_most = KUBERNETES_PART,
     .place = kubernetes_place,
     .recall = kubernetes_recall,
     .runs_images = kubernetes_runs_images,

@@ -5,6 +5,7 @@
  *   job.c         pure: from a run to the objects that it consists of
  *   volumes.c     pure: the folders of a run, and what else is mounted
  *   gzip.c        the agent, compressed for a Secret
+ *   client.c      the program act, for pods that move files
  *   submit.c      check, preview, submit, abort
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
  *   runs.c        status of many runs, and listings of runs
@@ -33,6 +34,8 @@ struct kubernetes {
     struct kube *kube;           /* opened by kubernetes_kube() */
     char *program;               /* the name of the agent's Secret, once it was looked for */
     bool has_program;            /* the namespace has it */
+    char *client;                /* the program act: the first part of the names of its Secrets; NULL: not needed yet */
+    size_t client_parts;         /* how many there are */
     struct act_strv aborted;     /* the ids of the runs that were deleted by this process */
 };
 
@@ -57,7 +60,9 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_QUEUE   "kueue.x-k8s.io/queue-name"
 #define KUBERNETES_MAIN    "main" /* the container */
 #define KUBERNETES_INDEX   "batch.kubernetes.io/job-completion-index"
-#define KUBERNETES_FOLDERS "/run/act/folders/" /* where the pods have the mapped folders */
+/* Accept: what there is to say of an object without its content. */
+#define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
+#define KUBERNETES_FOLDERS       "/run/act/folders/" /* where the pods have the mapped folders */
 
 enum {
     KUBERNETES_NAME_MAX = 40,
@@ -65,6 +70,7 @@ enum {
     KUBERNETES_PACKAGE_MAX = 32 << 20,
     KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job shall replace */
     KUBERNETES_NO_GZIP = 125,    /* and of one whose image cannot unpack the agent */
+    KUBERNETES_NO_CLIENT = 126,  /* and of one whose image cannot run act */
 };
 
 /* A run, and what its objects need to know besides it. */
@@ -75,12 +81,15 @@ struct kubernetes_run {
     const char *program; /* the name of the Secret that holds the agent */
     const char *user;    /* who submits it */
     size_t parts;        /* of the package, each in a Secret of its own; 0: it has none, or is small */
+    const char *client;  /* the program act, as in struct kubernetes; NULL: the pods do not need it */
+    size_t client_parts;
 };
 
 /* What the Secret of a run holds. Everything but spec is secret. */
 struct kubernetes_content {
     const char *spec;    /* run.json */
     const char *secrets; /* secrets.json; NULL: there are none */
+    const char *stores;  /* stores.json; NULL: the pods move no files */
     const char *token;   /* by which the pods know each other */
     const void *package; /* NULL: none, or in parts */
     size_t package_len;
@@ -107,8 +116,9 @@ json_t *kubernetes_values_secret(const struct kubernetes_run *run, const char *n
                                  const char *const *pairs);
 /* The login for the image's registry; NULL: docker.* has none. */
 json_t *kubernetes_registry(const struct kubernetes_run *run, const char *uid);
-/* The agent, compressed. hash: of the agent. Shared by all runs of the namespace. */
-json_t *kubernetes_program(const char *name, const char *hash, const void *gz, size_t len);
+/* The agent, compressed, or a part of act, as the value of key. hash: of the program. Shared by all runs of the
+ * namespace. */
+json_t *kubernetes_program(const char *name, const char *hash, const char *key, const void *gz, size_t len);
 char *kubernetes_program_name(const char *hash); /* new string */
 /* The same Secret for people: its values masked, except run.json. */
 void kubernetes_mask(json_t *secret);
@@ -131,6 +141,11 @@ int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json
 /* The bytes as gzip has them. New memory. */
 void *kubernetes_gzip(const void *data, size_t len, size_t *out_len);
 
+/* ---- client.c */
+
+/* Finds k->client and k->client_parts. make: the namespace has them afterwards. */
+int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err) ACT_NODISCARD;
+
 /* ---- runs.c */
 
 /* The Job of a run, NULL where there is none, or one of the name that is not the run's. A new reference. */
@@ -147,8 +162,9 @@ int kubernetes_check_folders(const struct config *config, const struct run_spec 
 void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts);
 /* run.json for the pods: mapped folders are links to where they are mounted. A new reference. */
 json_t *kubernetes_spec_json(const struct run_spec *spec);
-/* Whether a folder is a container of Blob Storage, mounted by its CSI driver. */
+/* Whether a folder is a container of Blob Storage, and whether it is mounted by its CSI driver. */
 bool kubernetes_is_blob(const struct run_folder *folder);
+bool kubernetes_is_mounted(const struct run_folder *folder);
 /* The Secret with the key of such a folder's account, the i-th of the run. A new reference; NULL: *err. */
 json_t *kubernetes_folder_secret(const struct kubernetes_run *run, size_t i, const struct config_account *account,
                                  const char *uid, struct act_error *err);

@@ -305,6 +305,11 @@ static bool explain_pod(const json_t *pod, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason),
                  "pod '%s' could not start the agent: the image needs gzip; 'a logs' shows its last words",
                  kubernetes_name_of(pod));
+    } else if (exit_status == KUBERNETES_NO_CLIENT) {
+        snprintf(out->reason, sizeof(out->reason),
+                 "pod '%s' could not start: act, which moves files, does not run in the image; submit with a static "
+                 "build of ACT (release)",
+                 kubernetes_name_of(pod));
     } else if (exit_status != 0) {
         snprintf(out->reason, sizeof(out->reason), "pod '%s' ended with exit status %d", kubernetes_name_of(pod),
                  (int)exit_status);

@@ -15,8 +15,7 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
 
-#define MERGE_PATCH   "application/merge-patch+json"
-#define METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
+#define MERGE_PATCH "application/merge-patch+json"
 
 enum {
     SECRET_MAX = 1 << 20,
@@ -50,7 +49,7 @@ static int look_for_program(struct kubernetes *k, struct act_error *err)
     ACT_AUTOFREE char *name = kubernetes_program_name(hash);
     struct kube_call get = {.method = "GET",
                             .path = kube_path(kube, "v1", "secrets", name, NULL),
-                            .accept = METADATA_ONLY,
+                            .accept = KUBERNETES_METADATA_ONLY,
                             .what = "look for the agent's Secret",
                             .missing_is_fine = true};
     rc = kube_do(kube, &get, err);
@@ -80,7 +79,7 @@ static int make_program(struct kubernetes *k, struct act_error *err)
                              gz_len, SECRET_MAX);
     struct kube_call post = {.method = "POST",
                              .path = kube_path(k->kube, "v1", "secrets", NULL, NULL),
-                             .body = kubernetes_program(k->program, hash, gz, gz_len),
+                             .body = kubernetes_program(k->program, hash, "act-node.gz", gz, gz_len),
                              .what = "create the agent's Secret",
                              .exists_is_fine = true};
     rc = kube_do(k->kube, &post, err);
@@ -176,12 +175,14 @@ static int check_names(struct kubernetes *k, struct act_error *err)
 
 static int check_package(const struct run_spec *spec, struct act_error *err)
 {
-    if (spec->package_bytes <= KUBERNETES_PACKAGE_MAX)
+    if (spec->package_bytes <= KUBERNETES_PACKAGE_MAX || spec->logs_path)
         return 0;
-    return act_error_set(err, ACT_FAIL,
-                         "the code has %lld bytes packed, but Secrets bring at most %d to the pods; leave out with "
-                         ".actignore what the run does not need ('a init --dry-run' lists what is in it)",
-                         (long long)spec->package_bytes, KUBERNETES_PACKAGE_MAX);
+    return act_error_set(
+        err, ACT_FAIL,
+        "the code has %lld bytes packed, but Secrets bring at most %d to the pods; leave out with "
+        ".actignore what the run does not need ('a init --dry-run' lists what is in it), or have the code in "
+        "Blob Storage ('code_path'), from where the pods fetch it",
+        (long long)spec->package_bytes, KUBERNETES_PACKAGE_MAX);
 }
 
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
@@ -204,6 +205,7 @@ struct submission {
     struct kubernetes *k;
     struct kubernetes_run run;
     char *name, *user, *spec_text, *secrets_text, *package;
+    const char *stores; /* the caller's */
     size_t package_len;
     char token[2 * TOKEN_BYTES + 1];
     char *uid; /* of the Job */
@@ -245,7 +247,8 @@ static void describe(struct kubernetes *k, const struct run_spec *spec, struct s
 /* A package that does not fit into the run's own Secret is in parts. */
 static void split_package(struct submission *s)
 {
-    size_t others = strlen(s->spec_text) + (s->secrets_text ? strlen(s->secrets_text) : 0);
+    size_t others =
+        strlen(s->spec_text) + (s->secrets_text ? strlen(s->secrets_text) : 0) + (s->stores ? strlen(s->stores) : 0);
 
     if (s->package_len > KUBERNETES_PART || s->package_len + others > SECRET_ROOM)
         s->run.parts = (s->package_len + KUBERNETES_PART - 1) / KUBERNETES_PART;
@@ -282,7 +285,7 @@ static int each_folder(struct submission *s, submit_object *each, void *arg, str
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
         const struct config_folder *row = folder_of(s->run.config, spec->folders[i].name);
         ACT_AUTO(config_account) account = {0};
-        if (!row || !kubernetes_is_blob(&spec->folders[i]))
+        if (!row || !kubernetes_is_mounted(&spec->folders[i]))
             continue;
         rc = config_account(s->run.config, row, &account, err);
         json_t *secret = rc == 0 ? kubernetes_folder_secret(&s->run, i, &account, s->uid, err) : NULL;
@@ -296,6 +299,7 @@ static int each_object(struct submission *s, submit_object *each, void *arg, str
 {
     const struct kubernetes_content content = {.spec = s->spec_text,
                                                .secrets = s->secrets_text,
+                                               .stores = s->stores,
                                                .token = s->token,
                                                .package = s->run.parts ? NULL : s->package,
                                                .package_len = s->package_len};
@@ -328,7 +332,7 @@ static int look_whose(struct submission *s, const json_t *object, json_t **out, 
     struct kube_call get = {
         .method = "GET",
         .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), name, NULL),
-        .accept = out ? NULL : METADATA_ONLY,
+        .accept = out ? NULL : KUBERNETES_METADATA_ONLY,
         .what = what};
     int rc = kube_do(s->k->kube, &get, err);
 
@@ -452,6 +456,25 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     return rc;
 }
 
+/* Whether the pods move files, which act does for them. */
+static bool needs_client(const struct run_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_folders; i++)
+        if (kubernetes_is_blob(&spec->folders[i]) && !kubernetes_is_mounted(&spec->folders[i]))
+            return true;
+    return spec->logs_path != NULL;
+}
+
+static int need_client(struct submission *s, const char *stores, bool make, struct act_error *err)
+{
+    int rc = kubernetes_need_client(s->k, make, err);
+
+    s->stores = stores;
+    s->run.client = s->k->client;
+    s->run.client_parts = s->k->client_parts;
+    return rc;
+}
+
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -466,7 +489,9 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
     if (rc < 0)
         return rc;
     describe(k, spec, &s);
-    if (submission->package)
+    if (needs_client(spec))
+        rc = need_client(&s, submission->stores, true, err);
+    if (rc == 0 && submission->package && !platform_nodes_fetch_package(&platform_kubernetes, spec))
         rc = act_file_read(submission->package, KUBERNETES_PACKAGE_MAX, &s.package, &s.package_len, err);
     split_package(&s);
     if (rc == 0 && !k->has_program)
@@ -496,14 +521,16 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
     struct submission s;
 
     describe(k, spec, &s);
-    if (spec->package_key) { /* its bytes are not shown */
+    int rc = needs_client(spec) ? need_client(&s, "", false, err) : 0;
+    if (spec->package_key && !platform_nodes_fetch_package(&platform_kubernetes, spec)) { /* its bytes are not shown */
         s.package_len = (size_t)spec->package_bytes;
         s.package = act_calloc(1, s.package_len);
     }
     split_package(&s);
     *out = json_pack("{s:s, s:s, s:o}", "apiVersion", "v1", "kind", "List", "items", items);
     json_array_append_new(items, kubernetes_job(&s.run, false));
-    int rc = each_object(&s, show, items, err);
+    if (rc == 0)
+        rc = each_object(&s, show, items, err);
     release(&s);
     if (rc < 0)
         json_decref(*out);

@@ -25,6 +25,11 @@ bool kubernetes_is_blob(const struct run_folder *folder)
     return !folder->link && act_starts_with(folder->store, "blob:");
 }
 
+bool kubernetes_is_mounted(const struct run_folder *folder)
+{
+    return kubernetes_is_blob(folder) && (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
+}
+
 /* ---- k8s.volumes ---- */
 
 static void add_configured(const json_t *row, size_t i, json_t *volumes, json_t *mounts)
@@ -99,7 +104,7 @@ void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, j
 
     json_array_foreach(run->config->k8s.volumes, i, row) add_configured(row, i, volumes, mounts);
     for (i = 0; i < run->spec->n_folders; i++)
-        if (kubernetes_is_blob(&run->spec->folders[i]))
+        if (kubernetes_is_mounted(&run->spec->folders[i]))
             add_blob(run, i, volumes, mounts);
 }
 
@@ -143,11 +148,6 @@ static int check_folder(const struct config *config, const struct run_folder *f,
         return act_error_set(err, ACT_CONFIG,
                              "folder '%s' is in '%s', which cannot be brought to pods: put it into Blob Storage",
                              f->name, f->store);
-    if (!f->link && f->mode != RUN_FOLDER_RW_MOUNT && f->mode != RUN_FOLDER_RO_MOUNT)
-        return act_error_set(err, ACT_CONFIG,
-                             "folder '%s' has 'mode: %s', which runs on Kubernetes cannot have; set rw_mount or "
-                             "ro_mount",
-                             f->name, run_folder_mode_name(f->mode));
     return 0;
 }
 
@@ -167,7 +167,7 @@ json_t *kubernetes_spec_json(const struct run_spec *spec)
     own.folders = act_calloc(spec->n_folders + 1, sizeof(*own.folders));
     for (size_t i = 0; i < spec->n_folders; i++) {
         own.folders[i] = spec->folders[i];
-        if (kubernetes_is_blob(&spec->folders[i]))
+        if (kubernetes_is_mounted(&spec->folders[i]))
             own.folders[i].link = act_sprintf(KUBERNETES_FOLDERS "%s", spec->folders[i].name);
     }
     json_t *json = run_spec_to_json(&own);

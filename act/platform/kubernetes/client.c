@@ -1,0 +1,98 @@
+/* client.c - the program act for pods that move files, as Secrets that all runs of a namespace share. Compressed, it is
+ * larger than one Secret: it is in parts, made from the last to the first, so that the first one proves all, and says
+ * how many there are.
+ */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/units.h"
+#include "platform/kubernetes/kubernetes_internal.h"
+#include "proc/proc.h"
+
+#define PARTS "act/parts"
+
+enum { PART = 1000000, ACT_MAX = 256 << 20, HASH_SHOWN = 12, PARTS_MAX = 99 };
+
+/* *out 0: they are not there, or this user may not look. */
+static int count_parts(struct kubernetes *k, const char *base, size_t *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = act_sprintf("%s-0", base);
+    struct kube_call get = {.method = "GET",
+                            .path = kube_path(k->kube, "v1", "secrets", name, NULL),
+                            .accept = KUBERNETES_METADATA_ONLY,
+                            .what = "look for the Secrets of act",
+                            .missing_is_fine = true};
+    int rc = kube_do(k->kube, &get, err);
+    const char *text = rc == 0 && get.response ? kubernetes_annotation(get.response, PARTS) : NULL;
+    int64_t n = 0;
+
+    if (text && (!act_int_from_text(text, &n) || n < 1 || n > PARTS_MAX))
+        rc = act_error_set(err, ACT_FAIL, "the Secret '%s' is not one of ACT's: its " PARTS " is '%s'", name, text);
+    if (rc == -ACT_DENIED && get.status == 403)
+        rc = 0;
+    *out = (size_t)n;
+    kube_call_release(&get);
+    return rc;
+}
+
+static int make_part(struct kubernetes *k, const char *hash, size_t i, size_t n, const char *bytes, size_t len,
+                     struct act_error *err)
+{
+    ACT_AUTOFREE char *name = act_sprintf("%s-%zu", k->client, i);
+    ACT_AUTOFREE char *key = act_sprintf("act.gz.%02zu", i);
+    ACT_AUTOFREE char *all = act_sprintf("%zu", n);
+    json_t *secret = kubernetes_program(name, hash, key, bytes, len);
+
+    json_object_set_new(json_object_get(secret, "metadata"), "annotations", json_pack("{s:s}", PARTS, all));
+    struct kube_call post = {.method = "POST",
+                             .path = kube_path(k->kube, "v1", "secrets", NULL, NULL),
+                             .body = secret,
+                             .what = "create the Secrets of act",
+                             .exists_is_fine = true};
+    int rc = kube_do(k->kube, &post, err);
+    kube_call_release(&post);
+    return rc;
+}
+
+static int take_apart(struct kubernetes *k, const char *file, const char *hash, bool make, struct act_error *err)
+{
+    ACT_AUTOFREE char *bytes = NULL;
+    size_t len = 0, gz_len = 0;
+    int rc = act_file_read(file, ACT_MAX, &bytes, &len, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *gz = kubernetes_gzip(bytes, len, &gz_len);
+    size_t n = (gz_len + PART - 1) / PART;
+    if (n > PARTS_MAX)
+        return act_error_set(err, ACT_FAIL, "'%s' has %zu bytes compressed, too many to bring it to pods", file,
+                             gz_len);
+    for (size_t i = n; make && rc == 0 && i-- > 0;)
+        rc = make_part(k, hash, i, n, gz + i * PART, i == n - 1 ? gz_len - i * PART : PART, err);
+    k->client_parts = n;
+    return rc;
+}
+
+int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = NULL;
+    char hash[ACT_SHA256_HEX];
+    struct kube *kube;
+    int rc = kubernetes_kube(k, &kube, err);
+
+    if (rc == 0 && !k->client)
+        rc = proc_find_sibling("act", &file, err);
+
+    if (rc < 0 || k->client)
+        return rc;
+    rc = act_sha256_file(file, hash, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *base = act_sprintf("act-client-%.*s", HASH_SHOWN, hash);
+    rc = count_parts(k, base, &k->client_parts, err);
+    if (rc < 0)
+        return rc;
+    k->client = act_strdup(base);
+    return k->client_parts ? 0 : take_apart(k, file, hash, make, err);
+}

@@ -1,0 +1,203 @@
+/* sent.c - the store of the logs of a run that are in two places: at its platform as long as that has them, and where
+ * its nodes have sent them, each attempt below a folder of its own. Calls are carried out one after the other.
+ */
+#include <string.h>
+
+#include "base/units.h"
+#include "engine/engine.h"
+#include "http/http.h"
+#include "store/store_internal.h"
+
+#define ATTEMPTS "attempts/"
+
+struct sent_store {
+    struct store store;
+    struct store *live, *sent;
+    char *root;  /* in sent, with its slash */
+    int attempt; /* the last one: its logs have plain names */
+};
+
+struct sent_call {
+    struct sent_store *s;
+    struct store_call *call;
+};
+
+/* ---- names */
+
+/* "attempts/3/user_logs/x" in sent: 3, and the rest; 0: it is nothing of the kind. */
+static int attempt_of(const struct sent_store *s, const char *key, const char **out_rest)
+{
+    const char *at = key + strlen(s->root) + strlen(ATTEMPTS), *slash = strchr(at, '/');
+    int64_t n = 0;
+
+    if (!slash)
+        return 0;
+    ACT_AUTOFREE char *text = act_strndup(at, (size_t)(slash - at));
+    *out_rest = slash + 1;
+    return act_int_from_text(text, &n) && n > 0 && n < INT32_MAX ? (int)n : 0;
+}
+
+/* New strings. */
+static char *key_of(const struct sent_store *s, const char *name)
+{
+    return act_starts_with(name, ATTEMPTS) ? act_sprintf("%s%s", s->root, name)
+                                           : act_sprintf("%s" ATTEMPTS "%d/%s", s->root, s->attempt, name);
+}
+
+static char *name_of(const struct sent_store *s, int attempt, const char *rest)
+{
+    return attempt < s->attempt ? act_sprintf(ATTEMPTS "%d/%s", attempt, rest) : act_strdup(rest);
+}
+
+/* ---- listing */
+
+static bool has(const struct store_page *page, const char *key)
+{
+    for (size_t i = 0; i < page->n; i++)
+        if (strcmp(page->v[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+static void move_entries(struct store_page *from, struct store_page *to)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        *store_page_add(to) = from->v[i];
+        from->v[i] = (struct store_entry){0};
+    }
+}
+
+/* All entries of a store below a key. */
+static int list_all(struct store *store, const char *key, struct store_page *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *marker = NULL;
+    int rc;
+
+    do {
+        struct store_call call = {.op = STORE_LIST, .key = key, .list = {.marker = marker}};
+        rc = store_do(store, &call, err);
+        move_entries(&call.list.page, out);
+        free(marker);
+        marker = call.list.page.next ? act_strdup(call.list.page.next) : NULL;
+        store_call_release(&call);
+    } while (rc == 0 && marker);
+    return rc;
+}
+
+static void add_sent(struct sent_store *s, const struct store_page *sent, struct store_page *out)
+{
+    const char *rest;
+
+    for (size_t i = 0; i < sent->n; i++) {
+        int attempt = attempt_of(s, sent->v[i].key, &rest);
+        s->attempt = attempt > s->attempt ? attempt : s->attempt;
+    }
+    for (size_t i = 0; i < sent->n; i++) {
+        int attempt = attempt_of(s, sent->v[i].key, &rest);
+        ACT_AUTOFREE char *name = attempt > 0 ? name_of(s, attempt, rest) : NULL;
+        if (!name || !strchr(name, '/') || has(out, name))
+            continue;
+        *store_page_add(out) = (struct store_entry){
+            .key = act_strdup(name), .size = sent->v[i].size, .last_modified_s = sent->v[i].last_modified_s};
+    }
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
+}
+
+static int list(struct sent_store *s, struct store_call *call)
+{
+    struct store_page *out = &call->list.page, sent = {0};
+    ACT_AUTOFREE char *below = act_sprintf("%s" ATTEMPTS, s->root);
+    int rc = list_all(s->live, call->key, out, &call->error);
+
+    if (rc < 0 && rc != -ACT_NOT_FOUND)
+        return rc;
+    struct act_error other;
+    int sent_rc = list_all(s->sent, below, &sent, rc == 0 ? &other : &call->error);
+    if (sent_rc == 0)
+        add_sent(s, &sent, out);
+    store_page_release(&sent);
+    if (out->n > 1)
+        qsort(out->v, out->n, sizeof(*out->v), by_key);
+    if (rc == 0 || out->n > 0)
+        return 0;
+    return sent_rc < 0 ? sent_rc
+                       : act_error_set(&call->error, ACT_NOT_FOUND,
+                                       "there are no logs: its platform does not have the run any more, and '%s' has "
+                                       "none below '%s'",
+                                       s->sent->name, below);
+}
+
+/* ---- reading */
+
+static int read_from(struct store *store, const char *key, struct store_call *call)
+{
+    struct store_call own = {.op = STORE_GET, .key = key, .get = call->get};
+    int rc = store_do(store, &own, &call->error);
+
+    call->get.got = own.get.got;
+    if (rc == 0) {
+        call->entry = own.entry;
+        own.entry = (struct store_entry){0};
+        free(call->entry.key);
+        call->entry.key = act_strdup(call->key);
+    }
+    store_call_release(&own);
+    return rc;
+}
+
+static int get(const struct sent_store *s, struct store_call *call)
+{
+    ACT_AUTOFREE char *key = key_of(s, call->key);
+    int rc = read_from(s->live, call->key, call);
+
+    return rc == -ACT_NOT_FOUND ? read_from(s->sent, key, call) : rc;
+}
+
+/* ---- the store */
+
+static void carry_out(void *arg)
+{
+    struct sent_call own = *(struct sent_call *)arg;
+
+    free(arg);
+    store_finish(own.call, own.call->op == STORE_LIST ? list(own.s, own.call) : get(own.s, own.call));
+}
+
+static void start(struct store *store, struct store_call *call)
+{
+    struct sent_call *own = act_calloc(1, sizeof(*own));
+
+    *own = (struct sent_call){.s = (struct sent_store *)store, .call = call};
+    engine_timer(http_engine(store->http), 0, carry_out, own);
+}
+
+static void close_both(struct store *store)
+{
+    struct sent_store *s = (struct sent_store *)store;
+
+    store_free(s->live);
+    store_free(s->sent);
+    free(s->root);
+    free(s);
+}
+
+static const struct store_ops ops = {
+    .start = {[STORE_GET] = start, [STORE_LIST] = start},
+    .close = close_both,
+};
+
+struct store *store_sent_open(struct http *http, const struct store_sent_options *options)
+{
+    struct sent_store *s = act_calloc(1, sizeof(*s));
+
+    s->store = (struct store){.ops = &ops, .http = http, .name = act_sprintf("logs:%s", options->id)};
+    s->live = options->live;
+    s->sent = options->sent;
+    s->root = act_sprintf("%s/", options->path);
+    s->attempt = options->attempt > 0 ? options->attempt : 1;
+    return &s->store;
+}

@@ -1,0 +1,186 @@
+"""Mapped folders of runs on Kubernetes: brought and sent by act in the pods, or mounted; and the logs that outlive the
+pods. On the double, with the double of the Blob service at the loopback of each pod."""
+import base64
+import os
+
+import pytest
+
+import kubernetes_double
+
+K8S = ("-c", "k8s")
+STORE = "aux_data/configs/store.yaml"
+
+
+@pytest.fixture
+def blobs(act, kubernetes, azure_double):
+    """The project with its folders in a container that pods reach, and the container."""
+    kubernetes.tell("settings", forward=[azure_double.service.port])
+    return azure_double
+
+
+def folder(mode, path):
+    return {"azure_blob_config_file": STORE, "path": f"files/{path}", "mode": mode}
+
+
+def use(kubernetes, nodes=1, code=None, **folders):
+    """Where the folders are, and how they come; code: the store of the code, if it is not on this machine."""
+    rows = {f"{name}_folder": row for name, row in folders.items()}
+    if code:
+        rows["code_path"] = {"azure_blob_config_file": code, "path": "files/code/project.zip"}
+    kubernetes.cluster(gpu_per_node=1, config_param=rows, k8s={"gpu_resource": "none", "launcher": "direct"})
+
+
+def client_secrets(kubernetes):
+    return [o["metadata"]["name"] for o in kubernetes.objects("Secret")
+            if o["metadata"]["name"].startswith("act-client-")]
+
+
+def test_folders_are_brought_and_sent(act, kubernetes, blobs):
+    blobs.put("data/in", b"from the store")
+    use(kubernetes, data=folder("download", "data"), output=folder("upload", "output"))
+    run = act.submit("sh", "-c", "cat data/in > output/from-$RANK", before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run)
+    assert blobs.get("output/from-0") == blobs.get("output/from-1") == b"from the store"
+
+
+def test_act_comes_by_secrets_that_are_made_once(act, kubernetes, blobs):
+    use(kubernetes, output=folder("upload", "output"))
+    act.run(*K8S, "init")
+    act.finish("sh", "-c", "echo 1 > output/1", before=K8S)
+    made = client_secrets(kubernetes)
+    assert made and len({name.rsplit("-", 1)[0] for name in made}) == 1
+    kubernetes.forget()
+    run = act.submit("sh", "-c", "echo 2 > output/2", before=K8S)
+    assert [r["method"] for r in kubernetes.requests()] == ["GET", "GET", "POST", "POST", "POST", "PATCH"]
+    act.run("wait", run)
+    assert client_secrets(kubernetes) == made
+    assert blobs.get("output/2") == b"2\n"
+
+
+def test_what_a_run_has_made_is_sent_however_it_ends(act, kubernetes, blobs):
+    use(kubernetes, output=folder("upload", "output"))
+    act.finish("sh", "-c", "echo half > output/half; exit 7", before=K8S, status=7)
+    assert blobs.get("output/half") == b"half\n"
+    run = act.submit("sh", "-c", "echo some > output/some; echo begun; sleep 1000", before=K8S)
+    act.until(lambda: "begun" in act.run("logs", run, status=None).out, "the command runs")
+    act.run("abort", run)
+    act.until(lambda: "output/some" in blobs.keys(), "it was sent")
+    act.until_state(run, "Canceled")
+
+
+# ---- logs
+
+
+def gone(act, kubernetes, run):
+    """Somebody deletes the Job of a run, and its pods go."""
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    kubernetes.tell("delete", kind="Job", name=name, namespace="default", options={"propagationPolicy": "Background"})
+    act.until(lambda: not kubernetes.objects("Job") and not kubernetes.objects("Pod"), "it is gone")
+
+
+def test_logs_outlive_the_pods(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo words of rank $RANK; test $RANK = 0 || exit 7", before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run, status=7)
+    live = act.run("logs", "--rank", "1", run).out
+    keys = [k for k in blobs.keys() if k.startswith(f"code/project/runs/{run}/attempts/1/")]
+    assert any(k.endswith("user_logs/std_log_process_1.txt") for k in keys), keys
+    assert not any("secret" in k or "token" in k or "stores" in k for k in keys), keys
+    gone(act, kubernetes, run)
+    assert act.run("logs", "--rank", "1", run).out == live == "words of rank 1\n"
+    assert "words of rank 1" in act.run("why", run, status=None).out
+
+
+def test_how_a_run_ended_is_known_without_its_job(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo gone; exit 3", before=K8S)
+    kubernetes.until("Job", kubernetes.objects("Job")[0]["metadata"]["name"], lambda job: job["status"].get("failed"))
+    gone(act, kubernetes, run)
+    info = act.info(run)
+    assert (info["state"], info["exit_status"]) == ("Failed", 3)
+    assert act.run("logs", run).out == "gone\n"
+
+
+def test_the_log_of_an_aborted_run(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo begun; sleep 1000", before=K8S)
+    act.until(lambda: "begun" in act.run("logs", run, status=None).out, "the command runs")
+    act.run("abort", run)
+    act.until(lambda: not kubernetes.objects("Pod"), "its pods are gone")
+    assert act.state(run) == "Canceled"
+    assert act.run("logs", run).out.startswith("begun\n")
+
+
+def test_logs_are_sent_while_the_run_goes_on(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo begun; sleep 1000", before=K8S)
+    key = f"code/project/runs/{run}/attempts/1/user_logs/std_log_process_0.txt"
+    act.until(lambda: blobs.keys().get(key) == 6, "its first words are there", 120)
+    act.run("abort", run)
+
+
+# ---- large packages
+
+
+def test_a_large_package_is_fetched_and_verified(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    act.write("large.bin", os.urandom(1_000_000))
+    run = act.submit("wc", "-c", "large.bin", before=("-c", "k8s", "-n", "2"))
+    assert not [s for s in kubernetes.objects("Secret") if "-package-" in s["metadata"]["name"]]
+    act.run("wait", run)
+    assert act.run("logs", run).out == "1000000 large.bin\n"
+    kubernetes.tell("settings", images={kubernetes_double.IMAGE: "ErrImagePull"})
+    run = act.submit("wc", "-c", "large.bin", before=K8S)
+    key = next(k for k in blobs.keys() if k.startswith("code/project/") and k.endswith(".zip"))
+    blobs.put(key, os.urandom(1_000_000))
+    kubernetes.tell("settings", images={})
+    act.run("wait", run, status=125)
+    assert "SHA-256" in act.info(run)["reason"]
+
+
+# ---- mounts
+
+
+@pytest.mark.parametrize("credential", ["account_key", "sas_token"])
+def test_containers_are_mounted(act, kubernetes, azure_double, scratch, credential):
+    service, container = azure_double.service, azure_double.container
+    value = service.key if credential == "account_key" else service.container_sas(container)
+    act.account("store", account_name=service.account, container_name=container, endpoint=service.endpoint,
+                **{credential: value})
+    (scratch / "blobs/files/data").mkdir(parents=True)
+    (scratch / "blobs/files/data/in").write_text("mounted")
+    kubernetes.tell("settings", blobs={container: str(scratch / "blobs")})
+    use(kubernetes, data=folder("ro_mount", "data"), output=folder("rw_mount", "output"))
+    script = "cat data/in > output/out; touch data/x 2>/dev/null || echo read-only"
+    run = act.submit("sh", "-c", script, before=K8S)
+    secret = next(s for s in kubernetes.objects("Secret") if s["metadata"]["name"].endswith("-folder-0"))
+    key = {"account_key": "azurestorageaccountkey", "sas_token": "azurestorageaccountsastoken"}[credential]
+    assert {k: base64.b64decode(v).decode() for k, v in secret["data"].items()} == {
+        "azurestorageaccountname": service.account, key: value}
+    act.run("wait", run)
+    assert act.run("logs", run).out == "read-only\n"
+    assert (scratch / "blobs/files/output/out").read_text() == "mounted"
+
+
+# ---- what goes wrong
+
+
+def test_a_folder_that_cannot_be_sent_fails_the_run(act, kubernetes, blobs):
+    use(kubernetes, output=folder("upload", "output"))
+    for method in ("PUT", "POST"):
+        blobs.service.fault("answer", status=403, method=method)
+    run = act.submit("sh", "-c", "echo 1 > output/1", before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run, status=125)
+    assert "not all folders could be sent" in act.info(run)["reason"]
+
+
+def test_a_dry_run_shows_how_act_comes(act, kubernetes, blobs):
+    use(kubernetes, code=STORE, data=folder("download", "data"))
+    act.run(*K8S, "init")
+    kubernetes.forget()
+    printed = act.run(*K8S, "submit", "--dry-run", "true")
+    assert blobs.service.key not in printed.out and "sig=" not in printed.out
+    job, secret = printed.json["items"][:2]
+    assert secret["stringData"]["stores.json"] == "***"
+    assert any(v["name"] == "act-client" for v in job["spec"]["template"]["spec"]["volumes"])
+    assert all(r["method"] == "GET" for r in kubernetes.requests()) and not client_secrets(kubernetes)
