@@ -84,7 +84,7 @@ static int list_all(struct store *store, const char *key, struct store_page *out
     return rc;
 }
 
-static void add_sent(struct sent_store *s, const struct store_page *sent, struct store_page *out)
+static void add_sent(struct sent_store *s, const char *prefix, const struct store_page *sent, struct store_page *out)
 {
     const char *rest;
 
@@ -95,21 +95,16 @@ static void add_sent(struct sent_store *s, const struct store_page *sent, struct
     for (size_t i = 0; i < sent->n; i++) {
         int attempt = attempt_of(s, sent->v[i].key, &rest);
         ACT_AUTOFREE char *name = attempt > 0 ? name_of(s, attempt, rest) : NULL;
-        if (!name || !strchr(name, '/') || has(out, name))
+        if (!name || !strchr(name, '/') || !act_starts_with(name, prefix) || has(out, name))
             continue;
         *store_page_add(out) = (struct store_entry){
             .key = act_strdup(name), .size = sent->v[i].size, .last_modified_s = sent->v[i].last_modified_s};
     }
 }
 
-static int by_key(const void *a, const void *b)
+static int list(struct sent_store *s, struct store_call *call, struct store_page *out)
 {
-    return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
-}
-
-static int list(struct sent_store *s, struct store_call *call)
-{
-    struct store_page *out = &call->list.page, sent = {0};
+    struct store_page sent = {0};
     ACT_AUTOFREE char *below = act_sprintf("%s" ATTEMPTS, s->root);
     int rc = list_all(s->live, call->key, out, &call->error);
 
@@ -118,10 +113,8 @@ static int list(struct sent_store *s, struct store_call *call)
     struct act_error other;
     int sent_rc = list_all(s->sent, below, &sent, rc == 0 ? &other : &call->error);
     if (sent_rc == 0)
-        add_sent(s, &sent, out);
+        add_sent(s, call->key, &sent, out);
     store_page_release(&sent);
-    if (out->n > 1)
-        qsort(out->v, out->n, sizeof(*out->v), by_key);
     if (rc == 0 || out->n > 0)
         return 0;
     return sent_rc < 0 ? sent_rc
@@ -164,10 +157,16 @@ static void carry_out(void *arg)
     struct sent_call own = *(struct sent_call *)arg;
 
     free(arg);
-    store_finish(own.call, own.call->op == STORE_LIST ? list(own.s, own.call) : get(own.s, own.call));
+    if (own.call->op == STORE_GET) {
+        store_finish(own.call, get(own.s, own.call));
+        return;
+    }
+    struct store_page page = {0};
+    int rc = list(own.s, own.call, &page);
+    store_finish_listed(&own.s->store, own.call, rc, &page);
 }
 
-static void start(struct store *store, struct store_call *call)
+static void start_call(struct store *store, struct store_call *call)
 {
     struct sent_call *own = act_calloc(1, sizeof(*own));
 
@@ -186,15 +185,17 @@ static void close_both(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_GET] = start, [STORE_LIST] = start},
+    .start = {[STORE_HEAD] = start_call, [STORE_GET] = start_call, [STORE_LIST] = start_call},
     .close = close_both,
+    .real_folders = true,
 };
 
 struct store *store_sent_open(struct http *http, const struct store_sent_options *options)
 {
     struct sent_store *s = act_calloc(1, sizeof(*s));
 
-    s->store = (struct store){.ops = &ops, .http = http, .name = act_sprintf("logs:%s", options->id)};
+    const char *id;
+    s->store = (struct store){.ops = &ops, .http = http, .name = store_logs_name(options->id, &id)};
     s->live = options->live;
     s->sent = options->sent;
     s->root = act_sprintf("%s/", options->path);

@@ -1,5 +1,4 @@
-/* texts.c - the store of texts that their owner gathers, one by one or all at once, into files of its own.
- */
+/* texts.c - the store of texts that their owner gathers, one by one or all at once, into files of its own. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,22 +47,14 @@ static void fill_entry(const struct texts_store *s, const struct store_text *tex
     entry->grows = s->options.grow;
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
-}
-
-static int list(struct texts_store *s, struct store_call *call)
+static int list(struct texts_store *s, struct store_call *call, struct store_page *page)
 {
     const struct store_texts *texts = s->options.texts;
-    struct store_page *page = &call->list.page;
     int rc = gather(s, &call->error);
 
     for (size_t i = 0; rc == 0 && i < texts->n; i++)
         if (act_starts_with(texts->v[i].key, call->key))
             fill_entry(s, &texts->v[i], store_page_add(page));
-    if (page->n > 0)
-        qsort(page->v, page->n, sizeof(*page->v), by_key);
     return rc;
 }
 
@@ -109,10 +100,16 @@ static void carry_out(void *arg)
         return;
     }
     free(arg);
-    store_finish(own.call, own.call->op == STORE_LIST ? list(own.s, own.call) : get(own.s, own.call));
+    if (own.call->op == STORE_GET) {
+        store_finish(own.call, get(own.s, own.call));
+        return;
+    }
+    struct store_page page = {0};
+    int rc = list(own.s, own.call, &page);
+    store_finish_listed(&own.s->store, own.call, rc, &page);
 }
 
-static void start(struct store *store, struct store_call *call)
+static void start_call(struct store *store, struct store_call *call)
 {
     struct texts_call *own = act_calloc(1, sizeof(*own));
 
@@ -129,15 +126,16 @@ static void close_texts(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_GET] = start, [STORE_LIST] = start},
+    .start = {[STORE_HEAD] = start_call, [STORE_GET] = start_call, [STORE_LIST] = start_call},
     .close = close_texts,
+    .real_folders = true,
 };
 
 struct store *store_texts_open(struct http *http, const struct store_texts_options *options)
 {
     struct texts_store *s = act_calloc(1, sizeof(*s));
 
-    s->store = (struct store){.ops = &ops, .http = http, .name = act_sprintf("logs:%s", options->id)};
     s->options = *options;
+    s->store = (struct store){.ops = &ops, .http = http, .name = store_logs_name(options->id, &s->options.id)};
     return &s->store;
 }

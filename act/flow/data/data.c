@@ -524,7 +524,10 @@ int flow_open_place(struct flow *flow, const char *path, enum flow_place place, 
 void flow_path_release(struct flow_path *path)
 {
     transfer_path_release(&path->path);
-    store_free(path->store);
+    if (path->source)
+        path->close_source(path->source);
+    else
+        store_free(path->store);
     *path = (struct flow_path){0};
 }
 

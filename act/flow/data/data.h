@@ -48,10 +48,13 @@ int flow_verify(struct flow *flow, struct flow *from, const char *path, struct f
 /* For each(): rel as the user would type it. New string. */
 char *flow_verify_path(const struct flow_verify *io, const char *rel);
 
-/* A mapped path, resolved in this cluster's store. Keep store open as long as the path is used. */
+/* A mapped path, resolved in this cluster's store, or a path among the logs of a run. Keep store open as long as the
+ * path is used. */
 struct flow_path {
     struct store *store;
     struct transfer_path path;
+    void *source; /* of logs, which store is a part of; else NULL */
+    void (*close_source)(void *source);
 };
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 

@@ -140,19 +140,31 @@ static struct store *open_logs(struct flow *flow, const struct flow_run *run, st
             .id = run->row.id, .live = live, .sent = sent, .path = out->sent.path, .attempt = run->status.attempt});
 }
 
-int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
-                         struct act_error *err)
+static int open_source(struct flow *flow, const struct flow_run *run, bool copies_do, struct flow_log_source *out,
+                       struct act_error *err)
 {
     bool ended = run_state_is_final(run->status.state);
 
     *out = (struct flow_log_source){.whole_ns = INT64_MAX};
     int rc = run->status.unsubmitted ? 0 : flow_platform_of(flow, &run->row, &out->platform, err);
 
-    if (rc == 0 && out->platform && ended)
+    if (rc == 0 && out->platform && ended && copies_do)
         rc = open_copies(flow, run, out, err);
     if (rc == 0 && out->platform && !out->is_copies)
         out->store = open_logs(flow, run, out, ended);
     return rc;
+}
+
+int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                         struct act_error *err)
+{
+    return open_source(flow, run, true, out, err);
+}
+
+int flow_log_source_open_there(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                               struct act_error *err)
+{
+    return open_source(flow, run, false, out, err);
 }
 
 void flow_log_source_close(struct flow_log_source *s)

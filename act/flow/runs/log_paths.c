@@ -7,7 +7,6 @@
 #include "flow/flow_internal.h"
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/runs_internal.h"
-#include "platform/platform.h"
 #include "run/run.h"
 
 /* What stands before the ':' of such a word, new; NULL: it cannot be one. */
@@ -58,15 +57,21 @@ int flow_find_named_run(struct flow *flow, const char *word, struct flow_run *ou
     return 0;
 }
 
-static int open_logs(struct flow *flow, const struct flow_run *run, struct store **out, struct act_error *err)
+static void close_source(void *source)
 {
-    struct platform *platform = NULL;
+    flow_log_source_close(source);
+    free(source);
+}
+
+static int open_logs(struct flow *flow, const struct flow_run *run, struct flow_path *out, struct act_error *err)
+{
+    struct flow_log_source *source;
 
     if (run->status.unsubmitted)
         return act_error_set(err, ACT_NOT_FOUND, "run '%s' was never submitted and has no logs", run->row.id);
-    int rc = flow_platform_of(flow, &run->row, &platform, err);
-    if (rc == 0)
-        *out = platform_open_logs(platform, run->row.id, run_state_is_final(run->status.state));
+    source = act_calloc(1, sizeof(*source));
+    int rc = flow_log_source_open_there(flow, run, source, err);
+    *out = (struct flow_path){.store = source->store, .source = source, .close_source = close_source};
     return rc;
 }
 
@@ -79,7 +84,7 @@ int flow_open_run_path(struct flow *flow, const char *word, struct flow_path *ou
 
     *out = (struct flow_path){0};
     if (rc == 0)
-        rc = open_logs(flow, &run, &out->store, err);
+        rc = open_logs(flow, &run, out, err);
     if (rc == 0)
         flow_mention_limits(flow, out->store, NULL);
     if (rc == 0 && *path)

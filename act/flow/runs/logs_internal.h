@@ -39,6 +39,9 @@ struct flow_log_source {
 };
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                          struct act_error *err) ACT_NODISCARD;
+/* Never the copies. */
+int flow_log_source_open_there(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                               struct act_error *err) ACT_NODISCARD;
 void flow_log_source_close(struct flow_log_source *source);
 /* All logs, sorted by name. */
 int flow_log_source_list(const struct flow_log_source *source, struct store_page *out,
