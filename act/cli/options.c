@@ -58,7 +58,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "low-priority", FLAG(low_priority), NULL, "cheaper nodes that may be taken away", CLI_BEHIND},
     {NULL, "admin-user", STRING(admin_user), "NAME", "who may log in to the nodes (default azureuser)", CLI_BEHIND},
     {NULL, "ssh-key", STRING(ssh_key), "FILE", "a public key that may log in to the nodes", CLI_BEHIND},
-    {NULL, "location", STRING(location), "REGION", "where (default: where the workspace is)", CLI_BEHIND},
+    {NULL, "location", STRING(location), "REGION", "where (default: where the workspace or resource group is)", CLI_BEHIND},
     {NULL, "no-wait", FLAG(no_wait), NULL, "return when the service has accepted it", CLI_BEHIND},
     {"-d", "depth", INT(depth), "N", "a line for each folder down to this depth", CLI_BEHIND},
     {NULL, "first", SIZE(first), "SIZE", "only so many bytes from the start", CLI_BEHIND},

@@ -163,7 +163,7 @@ export class Double {
             }
             const query = Object.fromEntries(url.searchParams);
             if (call.body && body !== undefined) {
-                problems.push(...checkBody(call.body, body, query["api-version"] ?? ""));
+                problems.push(...checkBody(call.body, body, query["api-version"] ?? "", call.service));
                 problems.push(...this.checkUser(body, request.headers["x-azureml-token"]));
             }
             if (problems.length) {

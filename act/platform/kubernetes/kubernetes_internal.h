@@ -13,6 +13,7 @@
  *   nodes.c       nodes, shell
  *   cluster.c     summary, jobs
  *   examine.c     checks that everything runs need is there
+ *   aks*.c        the cluster itself, where Azure runs it: see aks.h
  *
  * Source: kubernetes.io/docs/reference/kubernetes-api (batch/v1 Job, core/v1 Pod, Secret, Service, Event), and
  * .../docs/concepts/workloads/controllers/job/.
@@ -33,6 +34,7 @@ struct kubernetes {
     struct kube *kube;           /* opened by kubernetes_kube() */
     char *program;               /* the name of the agent's Secret, once it was looked for */
     bool has_program;            /* the namespace has it */
+    struct aks *aks;             /* opened by aks_open() */
     struct act_strv aborted;     /* the ids of the runs that were deleted by this process */
 };
 
