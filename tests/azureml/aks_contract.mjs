@@ -49,7 +49,8 @@ export const AKS_CALLS = [
         "ManagedCluster", CLUSTER_NAME],
     ["POST", `${CLUSTER}/listClusterUserCredential`, "aks credentials",
         (c, [, g, n], q) => c.managedClusters.listClusterUserCredentials(g, n, q)],
-    ["GET", `${CLUSTER}/agentPools`, "pool list", (c, [, g, n]) => c.agentPools.list(g, n).next()],
+    ["GET", `${CLUSTER}/agentPools`, "pool list", (c, [, g, n]) => c.agentPools.list(g, n).next(), undefined, undefined,
+        ["$skip"]], // of a next link
     ["GET", POOL, "pool get", (c, [, g, n, p]) => c.agentPools.get(g, n, p)],
     ["PUT", POOL, "pool put", (c, [, g, n, p]) => c.agentPools.beginCreateOrUpdate(g, n, p, { count: 1 }), "AgentPool",
         POOL_NAME],
@@ -58,5 +59,5 @@ export const AKS_CALLS = [
     ["GET", GROUP, "group get"],
     ["GET", "/subscriptions/([^/]+)/providers/Microsoft.ContainerService/locations/([^/]+)/operations/([^/]+)",
         "operation get"],
-].map(([method, path, name, send, body, rule]) => ({ method, path: new RegExp(`^${path}$`), name, send, body, rule,
-    service: SERVICE }));
+].map(([method, path, name, send, body, rule, more]) => ({ method, path: new RegExp(`^${path}$`), name, send, body, rule,
+    more, service: SERVICE }));

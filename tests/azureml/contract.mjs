@@ -273,7 +273,7 @@ export async function checkRequest(call, url, headers, hasBody) {
     if (call.method === "PUT" && !call.rule.test(made)) {
         problems.push(`the name '${made}' is not valid`);
     }
-    const newer = version > "2022-10-01" ? NEWER_QUERY[call.name] ?? [] : [];
+    const newer = call.more ?? (version > "2022-10-01" ? NEWER_QUERY[call.name] ?? [] : []);
     for (const [name, value] of Object.entries(query)) {
         const should = expected.url.searchParams.get(name);
         if (name !== "api-version" && !newer.includes(name) && value !== should) {

@@ -324,7 +324,7 @@ def test_no_permission(act, aks):
 
 def test_nodes(act, aks, kubernetes_api):
     write(act, aks, kubeconfig=kubernetes_api.kubeconfig)
-    fail(act, "nodes", match="another cluster than 'kube'.*'a cluster credentials'")
+    fail(act, "nodes", status=7, match="another cluster than 'kube'.*'a cluster credentials'")
     aks.tell("managed", name="kube", properties={"fqdn": "127.0.0.1"})
     assert "node pool 'gpu' has no nodes now" in run(act, "nodes").err
     (first, *_) = kubernetes_api.tell("objects", kind="Node", namespace="")
@@ -338,7 +338,7 @@ def test_nodes(act, aks, kubernetes_api):
 
 
 def test_nodes_without_a_login(act, aks):
-    fail(act, "nodes", match="'a cluster credentials' fetches the login to the cluster 'kube'")
+    fail(act, "nodes", status=3, match="'a cluster credentials' fetches the login to the cluster 'kube'")
 
 
 # ---- the login
@@ -455,5 +455,5 @@ def test_no_credentials(act, aks):
 
 
 def test_nothing_secret_is_traced(act, aks):
-    done = run(act, "credentials", env={"ACT_TRACE": "1"})
+    done = run(act, "credentials", env={"ACT_TRACE": "all"})
     assert "listClusterUserCredential" in done.err and "LS0tLS1" not in done.err
