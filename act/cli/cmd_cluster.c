@@ -27,10 +27,9 @@ static json_t *cluster_json(const struct platform_cluster *c)
     return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name,
                      "type", c->type, "location", c->location, "state", c->state, "error", c->error, "vm_size",
                      c->vm_size, "vm_priority", c->vm_priority, "allocation", c->allocation, "admin_user",
-                     c->admin_user, "autoscaler", c->autoscaler, "taints", c->taints,
-                     "min_nodes", number(c->min_nodes), "max_nodes", number(c->max_nodes), "nodes", number(c->nodes),
-                     "target_nodes", number(c->target_nodes), "idle_s", number(c->idle_s), "node_states",
-                     states_json(c));
+                     c->admin_user, "autoscaler", c->autoscaler, "taints", c->taints, "min_nodes", number(c->min_nodes),
+                     "max_nodes", number(c->max_nodes), "nodes", number(c->nodes), "target_nodes",
+                     number(c->target_nodes), "idle_s", number(c->idle_s), "node_states", states_json(c));
 }
 
 static void push_number(struct act_strv *cells, int64_t n)
@@ -207,7 +206,8 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
             json_array_append_new(all, cluster_json(&clusters.v[i]));
         rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "clusters", all), err);
     } else if (rc == 0 && clusters.n == 0) {
-        act_note("the %s has no %ss; 'a cluster create' makes one", flow_cluster_words(&cli->flow)->owner, noun_of(cli));
+        act_note("the %s has no %ss; 'a cluster create' makes one", flow_cluster_words(&cli->flow)->owner,
+                 noun_of(cli));
     } else if (rc == 0) {
         print_clusters(&clusters);
     }
@@ -378,13 +378,15 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
     struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
     if (cli->options.dry_run)
         return would_change(cli, "delete", name, " with all its nodes", err);
-    ACT_AUTOFREE char *question = act_sprintf("Delete the %s '%s' with all its nodes? Runs on it are lost.", noun_of(cli), name);
+    ACT_AUTOFREE char *question =
+        act_sprintf("Delete the %s '%s' with all its nodes? Runs on it are lost.", noun_of(cli), name);
     int rc = cli_confirm(cli, question, err);
 
     if (rc == 0)
         rc = flow_delete_cluster(&cli->flow, name, &follow, err);
     if (rc == 0)
-        act_note(cli->options.no_wait ? "the deletion of %s '%s' is accepted" : "%s '%s' is deleted", noun_of(cli), name);
+        act_note(cli->options.no_wait ? "the deletion of %s '%s' is accepted" : "%s '%s' is deleted", noun_of(cli),
+                 name);
     if (rc == 0 && cli->options.json)
         rc = cli_print_json(json_pack("{s:i,s:s,s:b}", "version", 1, "name", name, "deleted", !cli->options.no_wait),
                             err);

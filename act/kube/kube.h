@@ -117,10 +117,10 @@ void kube_stream_release(struct kube_stream *stream);
 
 /* A kubeconfig with the entries of another one. */
 struct kube_addition {
-    char *text;                /* secret */
-    char *context;             /* the current one of what was added */
-    struct act_strv replaced;  /* what had these names and said something else: "user 'x'" */
-    bool is_new;               /* false: all was there already */
+    char *text;               /* secret */
+    char *context;            /* the current one of what was added */
+    struct act_strv replaced; /* what had these names and said something else: "user 'x'" */
+    bool is_new;              /* false: all was there already */
 };
 /* Adds the clusters, contexts and users of added to the text (NULL: there is none) of the kubeconfig called name. All
  * else stays as it is, comments included; entries of the same names are replaced. The current context is set where

@@ -35,9 +35,9 @@ void platform_clusters_release(struct platform_clusters *clusters);
 
 /* What the clusters of a platform are called. */
 struct platform_clusters_words {
-    const char *noun;  /* "cluster" */
-    const char *owner; /* what they belong to: "workspace" */
-    const char *key;   /* the key of the cluster file that names the usual one */
+    const char *noun;                                  /* "cluster" */
+    const char *owner;                                 /* what they belong to: "workspace" */
+    const char *key;                                   /* the key of the cluster file that names the usual one */
     const char *(*usual)(const struct config *config); /* its value; may be NULL */
 };
 /* Those of the first platform that has clusters, where this one has none; NULL: no platform has. */

@@ -1,13 +1,12 @@
 /* Adding the entries of one kubeconfig to another, as text. */
+#include "unit/test.h"
+
 #include "kube/kube.h"
-#include "unit/unit.h"
 
 #define ADDED                                                                                                          \
     "apiVersion: v1\nclusters:\n- cluster:\n    server: https://aks:443\n  name: aks\ncontexts:\n- context:\n"         \
     "    cluster: aks\n    user: u\n  name: aks\ncurrent-context: aks\nkind: Config\nusers:\n- name: u\n  user:\n"     \
     "    exec: {command: kubelogin, args: [get-token, '--x'], env: null, env2: []}\n"
-
-static struct act_error err;
 
 static struct kube_addition add(const char *text)
 {
@@ -64,8 +63,12 @@ TEST(an_entry_of_the_same_name_is_replaced)
 TEST(what_cannot_be_edited_is_refused)
 {
     static const char *const texts[] = {
-        "{clusters: [{name: a, cluster: {}}]}",  "clusters:\n-\n  name: a\n  cluster: {}\n", "{}\n---\n{}\n",
-        "{clusters: [], users: [], contexts: []}", "clusters: [{name: a}]\n",                "users: text\n",
+        "{clusters: [{name: a, cluster: {}}]}",
+        "clusters:\n-\n  name: a\n  cluster: {}\n",
+        "{}\n---\n{}\n",
+        "{clusters: [], n: 1}",
+        "clusters: [{name: a}]\n",
+        "users: text\n",
         "? clusters\n: - {name: a, cluster: {}}\n",
     };
     struct kube_addition out;

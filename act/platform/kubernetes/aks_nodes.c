@@ -30,10 +30,11 @@ static int check_server(const struct aks *aks, const struct kube *kube, struct a
     if (!cluster)
         return aks_hint_missing(
             aks, act_error_set(err, ACT_NOT_FOUND, "there is no cluster '%s'", aks->config->cluster), err);
-    return act_error_set(err, ACT_CONFIG,
-                         "the context '%s' of the kubeconfig is another cluster than '%s'; 'a cluster credentials' fetches "
-                         "the login to it, and k8s.context chooses it",
-                         kube_context(kube), aks->config->cluster);
+    return act_error_set(
+        err, ACT_CONFIG,
+        "the context '%s' of the kubeconfig is another cluster than '%s'; 'a cluster credentials' fetches "
+        "the login to it, and k8s.context chooses it",
+        kube_context(kube), aks->config->cluster);
 }
 
 /* ---- nodes ---- */
@@ -48,9 +49,9 @@ static char *address_of(const json_t *node, const char *type)
     size_t i;
     json_t *address;
 
-    json_array_foreach(json_object_get(json_object_get(node, "status"), "addresses"), i, address)
-        if (act_streq(codec_json_str(address, "type", NULL), type))
-            return act_strdup(codec_json_str(address, "address", NULL));
+    json_array_foreach(json_object_get(json_object_get(node, "status"), "addresses"), i,
+                       address) if (act_streq(codec_json_str(address, "type", NULL),
+                                              type)) return act_strdup(codec_json_str(address, "address", NULL));
     return NULL;
 }
 
@@ -97,8 +98,7 @@ static int list_nodes(struct kube *kube, const char *pool, struct platform_clust
     ACT_AUTOFREE char *label = http_encode(POOL_LABEL "=", false), *name = http_encode(pool, false);
     ACT_AUTOFREE char *query = act_sprintf("labelSelector=%s%s", label, name);
     ACT_AUTOFREE char *nodes = kube_cluster_path("v1", "nodes", NULL, query);
-    ACT_AUTOFREE char *pods =
-        kube_path(kube, "v1", "pods", NULL, "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dact");
+    ACT_AUTOFREE char *pods = kube_path(kube, "v1", "pods", NULL, "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dact");
     ACT_AUTOFREE char *what = act_sprintf("list the nodes of the node pool '%s'", pool);
     int rc = kube_each(kube, pods, "list the pods of runs", take_pod, runs, err);
 

@@ -91,8 +91,7 @@ static int list_pools(struct platform *p, struct platform_clusters *out, struct 
 
 int aks_get_pool(const struct aks *aks, const char *pool, bool missing_is_fine, json_t **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *what =
-        act_sprintf("look at the node pool '%s' of the cluster '%s'", pool, aks->config->cluster);
+    ACT_AUTOFREE char *what = act_sprintf("look at the node pool '%s' of the cluster '%s'", pool, aks->config->cluster);
     struct arm_call call = {.method = "GET",
                             .what = what,
                             .url = aks_pool_url(aks, pool),

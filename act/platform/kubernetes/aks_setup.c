@@ -139,11 +139,10 @@ static json_t *pool_json(const struct aks *aks, const struct platform_new_cluste
 
     if (!labels)
         return NULL;
-    json_t *pool = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:o}", "mode", AKS_USER, "type",
-                             "VirtualMachineScaleSets", "osType", "Linux", "vmSize", c->vm_size, "count",
-                             (json_int_t)c->scale.min_nodes, "enableAutoScaling", 1, "minCount",
-                             (json_int_t)c->scale.min_nodes, "maxCount", (json_int_t)c->scale.max_nodes, "nodeLabels",
-                             labels);
+    json_t *pool = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:o}", "mode", AKS_USER, "type", "VirtualMachineScaleSets", "osType",
+        "Linux", "vmSize", c->vm_size, "count", (json_int_t)c->scale.min_nodes, "enableAutoScaling", 1, "minCount",
+        (json_int_t)c->scale.min_nodes, "maxCount", (json_int_t)c->scale.max_nodes, "nodeLabels", labels);
     if (aks->config->node_taints.n)
         json_object_set_new(pool, "nodeTaints", codec_json_strv_new(&aks->config->node_taints));
     if (c->low_priority)
@@ -155,9 +154,9 @@ static json_t *pool_json(const struct aks *aks, const struct platform_new_cluste
 static json_t *cluster_json(const struct aks *aks, const struct platform_new_cluster *c, json_t *pool)
 {
     json_object_set_new(pool, "name", json_string(c->name));
-    json_t *system = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "name", SYSTEM_POOL, "mode", AKS_SYSTEM, "type",
-                               "VirtualMachineScaleSets", "osType", "Linux", "vmSize", aks->config->system_vm_size,
-                               "count", 1);
+    json_t *system =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "name", SYSTEM_POOL, "mode", AKS_SYSTEM, "type",
+                  "VirtualMachineScaleSets", "osType", "Linux", "vmSize", aks->config->system_vm_size, "count", 1);
     return json_pack("{s:s, s:{s:s}, s:{s:s, s:b, s:[o,o], s:{s:s, s:s}, s:{s:{s:b}}}}", "location", c->location,
                      "identity", "type", "SystemAssigned", "properties", "dnsPrefix", aks->config->cluster,
                      "enableRBAC", 1, "agentPoolProfiles", system, pool, "networkProfile", "networkPlugin", "azure",
@@ -181,9 +180,9 @@ static int create_pool(const struct aks *aks, const struct platform_new_cluster 
     int rc = aks_get_pool(aks, c->name, true, &there, err);
 
     if (rc == 0 && there)
-        rc = platform_is_there(
-            AKS_NOUN, c->name,
-            codec_json_str(json_object_get(there, "properties"), "provisioningState", "Succeeded"), err);
+        rc = platform_is_there(AKS_NOUN, c->name,
+                               codec_json_str(json_object_get(there, "properties"), "provisioningState", "Succeeded"),
+                               err);
     if (rc == 0)
         return aks_change(aks, "PUT", what, aks_pool_url(aks, c->name), json_pack("{s:o}", "properties", pool), follow,
                           err);
