@@ -2,6 +2,7 @@
  *
  * Source: zlib.net/manual.html (deflateInit2: windowBits 31 is gzip).
  */
+#define ZLIB_CONST
 #include <zlib.h>
 
 #include "platform/kubernetes/kubernetes_internal.h"
@@ -16,7 +17,7 @@ void *kubernetes_gzip(const void *data, size_t len, size_t *out_len)
         abort(); /* no memory */
     size_t room = deflateBound(&z, len);
     void *out = act_alloc(room);
-    z.next_in = (void *)(uintptr_t)data;
+    z.next_in = data;
     z.avail_in = (unsigned)len;
     z.next_out = out;
     z.avail_out = (unsigned)room;

@@ -21,7 +21,7 @@ enum {
 static int keep(void *arg, const json_t *item, struct act_error *err)
 {
     (void)err;
-    json_array_append(arg, (json_t *)(uintptr_t)item); /* which counts its references */
+    json_array_append_new(arg, json_deep_copy(item));
     return 0;
 }
 

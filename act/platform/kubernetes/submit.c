@@ -251,67 +251,73 @@ static void split_package(struct submission *s)
         s->run.parts = (s->package_len + KUBERNETES_PART - 1) / KUBERNETES_PART;
 }
 
-/* Each object in the order in which it is made, but for the Job; *out NULL: there is no such one. */
-static int object_of(const struct submission *s, size_t i, json_t **out, struct act_error *err)
-{
-    const struct run_spec *spec = s->run.spec;
-    size_t at = i * KUBERNETES_PART;
-    ACT_AUTO(config_account) account = {0};
+/* Takes the object. */
+typedef int submit_object(struct submission *s, json_t *object, void *arg, struct act_error *err);
 
-    *out = NULL;
-    if (i < s->run.parts) {
-        size_t left = s->package_len - at;
-        *out = kubernetes_package(&s->run, i, s->package + at, left < KUBERNETES_PART ? left : KUBERNETES_PART, s->uid);
-        return 0;
+static int each_part(struct submission *s, submit_object *each, void *arg, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < s->run.parts; i++) {
+        size_t at = i * KUBERNETES_PART, left = s->package_len - at;
+        size_t len = left < KUBERNETES_PART ? left : KUBERNETES_PART;
+        rc = each(s, kubernetes_package(&s->run, i, s->package + at, len, s->uid), arg, err);
     }
-    i -= s->run.parts;
-    if (i < spec->n_folders) {
-        const struct config *c = s->run.config;
-        if (!kubernetes_is_blob(&spec->folders[i]))
-            return 0;
-        for (size_t f = 0; f < c->n_folders; f++)
-            if (strcmp(c->folders[f].name, spec->folders[i].name) == 0 &&
-                config_account(c, &c->folders[f], &account, err) < 0)
-                return -(int)err->code;
-        *out = kubernetes_folder_secret(&s->run, i, &account, s->uid, err);
-        return *out ? 0 : -(int)err->code;
-    }
-    switch (i - spec->n_folders) {
-    case 0:
-        *out = kubernetes_registry(&s->run, s->uid);
-        break;
-    case 1:
-        *out = kubernetes_secret(&s->run,
-                                 &(struct kubernetes_content){.spec = s->spec_text,
-                                                              .secrets = s->secrets_text,
-                                                              .token = s->token,
-                                                              .package = s->run.parts ? NULL : s->package,
-                                                              .package_len = s->package_len},
-                                 s->uid);
-        break;
-    default:
-        *out = kubernetes_service(&s->run, s->uid);
-    }
-    return 0;
+    return rc;
 }
 
-static size_t count_objects(const struct submission *s)
+static const struct config_folder *folder_of(const struct config *config, const char *name)
 {
-    enum { REGISTRY_SECRET_SERVICE = 3 };
+    for (size_t i = 0; i < config->n_folders; i++)
+        if (strcmp(config->folders[i].name, name) == 0)
+            return &config->folders[i];
+    return NULL;
+}
 
-    return s->run.parts + s->run.spec->n_folders + REGISTRY_SECRET_SERVICE;
+static int each_folder(struct submission *s, submit_object *each, void *arg, struct act_error *err)
+{
+    const struct run_spec *spec = s->run.spec;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
+        const struct config_folder *row = folder_of(s->run.config, spec->folders[i].name);
+        ACT_AUTO(config_account) account = {0};
+        if (!row || !kubernetes_is_blob(&spec->folders[i]))
+            continue;
+        rc = config_account(s->run.config, row, &account, err);
+        json_t *secret = rc == 0 ? kubernetes_folder_secret(&s->run, i, &account, s->uid, err) : NULL;
+        rc = secret ? each(s, secret, arg, err) : -(int)err->code;
+    }
+    return rc;
+}
+
+/* Everything but the Job, in the order in which it is made. */
+static int each_object(struct submission *s, submit_object *each, void *arg, struct act_error *err)
+{
+    const struct kubernetes_content content = {.spec = s->spec_text,
+                                               .secrets = s->secrets_text,
+                                               .token = s->token,
+                                               .package = s->run.parts ? NULL : s->package,
+                                               .package_len = s->package_len};
+    int rc = each_part(s, each, arg, err);
+
+    if (rc == 0)
+        rc = each_folder(s, each, arg, err);
+    json_t *registry = rc == 0 ? kubernetes_registry(&s->run, s->uid) : NULL;
+    if (registry)
+        rc = each(s, registry, arg, err);
+    if (rc == 0)
+        rc = each(s, kubernetes_secret(&s->run, &content, s->uid), arg, err);
+    return rc < 0 ? rc : each(s, kubernetes_service(&s->run, s->uid), arg, err);
 }
 
 /* ---- making them ---- */
 
 static const char *plural_of(const json_t *object)
 {
-    static const char *const rows[][2] = {{"Job", "jobs"}, {"Secret", "secrets"}, {"Service", "services"}};
-    size_t i = 0;
+    const char *kind = codec_json_str(object, "kind", "");
 
-    while (strcmp(rows[i][0], codec_json_str(object, "kind", "Service")) != 0)
-        i++;
-    return rows[i][1];
+    return strcmp(kind, "Job") == 0 ? "jobs" : strcmp(kind, "Secret") == 0 ? "secrets" : "services";
 }
 
 /* An object of that name is there: whether it is this run's. *out, where it is wanted, is the whole of it. */
@@ -356,17 +362,10 @@ static int create(struct submission *s, json_t *object, json_t **out, struct act
     return rc;
 }
 
-static int create_others(struct submission *s, struct act_error *err)
+static int create_other(struct submission *s, json_t *object, void *arg, struct act_error *err)
 {
-    int rc = 0;
-
-    for (size_t i = 0; rc == 0 && i < count_objects(s); i++) {
-        json_t *object = NULL;
-        rc = object_of(s, i, &object, err);
-        if (object)
-            rc = create(s, object, NULL, err);
-    }
-    return rc;
+    (void)arg;
+    return create(s, object, NULL, err);
 }
 
 static int delete_job(struct kubernetes *k, const char *name, const char *uid, const char *policy,
@@ -445,7 +444,7 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     s->uid = act_strdup(codec_json_str(json_object_get(job, "metadata"), "uid", NULL));
     rc = check_kept(job, err);
     if (rc == 0)
-        rc = create_others(s, err);
+        rc = each_object(s, create_other, NULL, err);
     if (rc == 0)
         rc = start_job(s, job, err);
     if (rc < 0)
@@ -480,12 +479,21 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
 
 /* ---- preview ---- */
 
+static int show(struct submission *s, json_t *object, void *arg, struct act_error *err)
+{
+    (void)s;
+    (void)err;
+    if (json_object_get(object, "data"))
+        kubernetes_mask(object);
+    json_array_append_new(arg, object);
+    return 0;
+}
+
 int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
     json_t *items = json_array();
     struct submission s;
-    int rc = 0;
 
     describe(k, spec, &s);
     if (spec->package_key) { /* its bytes are not shown */
@@ -495,14 +503,7 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
     split_package(&s);
     *out = json_pack("{s:s, s:s, s:o}", "apiVersion", "v1", "kind", "List", "items", items);
     json_array_append_new(items, kubernetes_job(&s.run, false));
-    for (size_t i = 0; rc == 0 && i < count_objects(&s); i++) {
-        json_t *object = NULL;
-        rc = object_of(&s, i, &object, err);
-        if (object && json_object_get(object, "data"))
-            kubernetes_mask(object);
-        if (object)
-            json_array_append_new(items, object);
-    }
+    int rc = each_object(&s, show, items, err);
     release(&s);
     if (rc < 0)
         json_decref(*out);
