@@ -93,6 +93,17 @@ static void indent(struct act_buf *out, size_t n)
     act_buf_addf(out, "%*s", (int)n, "");
 }
 
+static void put_key(struct act_buf *out, const char *key)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
+
+    if (*key && *key != '-' && strspn(key, plain) == strlen(key))
+        act_buf_adds(out, key);
+    else
+        put_string(out, key);
+    act_buf_adds(out, ":");
+}
+
 static void put_value(struct act_buf *out, const struct yaml *value, size_t depth);
 
 /* The first member continues the line that the caller began. */
@@ -101,7 +112,7 @@ static void put_map(struct act_buf *out, const struct yaml *map, size_t depth)
     for (size_t i = 0; i < map->n; i++) {
         if (i > 0)
             indent(out, depth);
-        act_buf_addf(out, "%s:", map->items[i]->key);
+        put_key(out, map->items[i]->key);
         put_value(out, map->items[i], depth);
     }
 }
