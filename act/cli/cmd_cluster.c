@@ -431,27 +431,27 @@ static int confirm_replaced(struct cli *cli, const struct platform_login *login,
     return cli_confirm(cli, question.data, err);
 }
 
-static int credentials(struct cli *cli, const char *name, struct act_error *err)
+static int login(struct cli *cli, const char *name, struct act_error *err)
 {
-    ACT_AUTO(platform_login) login = {0};
+    ACT_AUTO(platform_login) found = {0};
     bool writes = false;
-    int rc = flow_fetch_login(&cli->flow, &login, err);
+    int rc = flow_fetch_login(&cli->flow, &found, err);
 
     (void)name;
-    if (rc == 0 && !login.is_new)
-        act_note("'%s' has the context '%s' already", login.file, login.context);
+    if (rc == 0 && !found.is_new)
+        act_note("'%s' has the context '%s' already", found.file, found.context);
     else if (rc == 0 && cli->options.dry_run)
-        act_note("would put the context '%s' into '%s'", login.context, login.file);
+        act_note("would put the context '%s' into '%s'", found.context, found.file);
     else if (rc == 0)
-        writes = (rc = confirm_replaced(cli, &login, err)) == 0;
+        writes = (rc = confirm_replaced(cli, &found, err)) == 0;
     if (writes)
-        rc = platform_keep_login(&login, err);
+        rc = platform_keep_login(&found, err);
     if (writes && rc == 0)
-        act_note("'%s' has the context '%s' now; 'k8s.context: %s' in the cluster file chooses it", login.file,
-                 login.context, login.context);
+        act_note("'%s' has the context '%s' now; 'k8s.context: %s' in the cluster file chooses it", found.file,
+                 found.context, found.context);
     if (rc == 0 && cli->options.json)
         rc = cli_print_json(json_pack("{s:i,s:b,s:s,s:s,s:b}", "version", 1, "dry_run", cli->options.dry_run, "file",
-                                      login.file, "context", login.context, "changed", writes),
+                                      found.file, "context", found.context, "changed", writes),
                             err);
     return rc;
 }
@@ -467,7 +467,7 @@ static const struct verb verbs[] = {
     {.name = "autoscale", .run = autoscale, .options = "min max idle no-wait dry-run"},
     {.name = "delete", .run = delete, .options = "no-wait yes dry-run", .needs_name = true},
     {.name = "nodes", .run = nodes, .options = ""},
-    {.name = "credentials", .run = credentials, .options = "yes dry-run", .takes_no_name = true},
+    {.name = "login", .run = login, .options = "yes dry-run", .takes_no_name = true},
 };
 
 static int check_options(const struct verb *verb, const struct cli_options *o, struct act_error *err)

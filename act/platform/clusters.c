@@ -152,10 +152,12 @@ int platform_fetch_login(struct platform *p, struct platform_login *out, struct 
     int rc = find(p, &ops, err);
 
     *out = (struct platform_login){0};
-    if (rc == 0 && !ops->login)
-        rc = act_error_set(err, ACT_CONFIG, "the %ss of platform '%s' have no login of their own", ops->words.noun,
-                           p->row->name);
-    return rc < 0 ? rc : ops->login(p, out, err);
+    if (rc < 0)
+        return rc;
+    if (!ops->login)
+        return act_error_set(err, ACT_CONFIG, "the %ss of platform '%s' have no login of their own", ops->words.noun,
+                             p->row->name);
+    return ops->login(p, out, err);
 }
 
 int platform_read_login_file(const char *file, char **out, struct act_error *err)

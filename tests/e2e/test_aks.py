@@ -324,7 +324,7 @@ def test_no_permission(act, aks):
 
 def test_nodes(act, aks, kubernetes_api):
     write(act, aks, kubeconfig=kubernetes_api.kubeconfig)
-    fail(act, "nodes", status=7, match="another cluster than 'kube'.*'a cluster credentials'")
+    fail(act, "nodes", status=7, match="another cluster than 'kube'.*'a cluster login'")
     aks.tell("managed", name="kube", properties={"fqdn": "127.0.0.1"})
     assert "node pool 'gpu' has no nodes now" in run(act, "nodes").err
     (first, *_) = kubernetes_api.tell("objects", kind="Node", namespace="")
@@ -338,7 +338,7 @@ def test_nodes(act, aks, kubernetes_api):
 
 
 def test_nodes_without_a_login(act, aks):
-    fail(act, "nodes", status=3, match="'a cluster credentials' fetches the login to the cluster 'kube'")
+    fail(act, "nodes", status=3, match="'a cluster login' fetches the login to the cluster 'kube'")
 
 
 # ---- the login
@@ -372,11 +372,11 @@ def kubeconfig(act):
     return pathlib.Path(act.env["HOME"]) / ".kube/config"
 
 
-def test_credentials_where_there_are_none(act, aks):
+def test_login_where_there_are_none(act, aks):
     file = kubeconfig(act)
-    assert f"would put the context 'kube' into '{file}'" in run(act, "credentials", "--dry-run").err
+    assert f"would put the context 'kube' into '{file}'" in run(act, "login", "--dry-run").err
     assert not file.exists()
-    answer = run(act, "credentials", "--json").json
+    answer = run(act, "login", "--json").json
     assert answer == {"version": 1, "dry_run": False, "file": str(file), "context": "kube", "changed": True}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = file.read_text()
@@ -385,15 +385,15 @@ def test_credentials_where_there_are_none(act, aks):
         view = json.loads(subprocess.check_output(["kubectl", "config", "view", "-o", "json"], env=act.env))
         assert view["users"][0]["user"]["exec"]["args"][:2] == ["get-token", "--server-id"]
         assert view["current-context"] == "kube"
-    assert "has the context 'kube' already" in run(act, "credentials").err
+    assert "has the context 'kube' already" in run(act, "login").err
     assert file.read_text() == text
 
 
-def test_credentials_beside_others(act, aks):
+def test_login_beside_others(act, aks):
     file = kubeconfig(act)
     file.parent.mkdir()
     file.write_text(OTHERS)
-    assert "'k8s.context: kube' in the cluster file" in run(act, "credentials").err
+    assert "'k8s.context: kube' in the cluster file" in run(act, "login").err
     text = file.read_text()
     lines = iter(text.splitlines())
     assert all(line in lines for line in OTHERS.splitlines())  # in their order
@@ -402,24 +402,24 @@ def test_credentials_beside_others(act, aks):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_credentials_ask_before_they_replace(act, aks):
+def test_login_ask_before_they_replace(act, aks):
     file = kubeconfig(act)
-    run(act, "credentials")
+    run(act, "login")
     before = file.read_text()
     file.write_text(before.replace("kube-dns.hcp.eastus", "old-dns.hcp.eastus") + "# mine\n")
-    said = fail(act, "credentials", status=2, match="says something else of cluster 'kube'")
+    said = fail(act, "login", status=2, match="says something else of cluster 'kube'")
     assert "add -y" in said
     assert "old-dns" in file.read_text()
-    run(act, "credentials", "-y")
+    run(act, "login", "-y")
     assert file.read_text() == before + "# mine\n"
 
 
-def test_credentials_into_a_named_file(act, aks, tmp_path):
+def test_login_into_a_named_file(act, aks, tmp_path):
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_text(OTHERS)
     link.symlink_to(real)
     act.env["KUBECONFIG"] = f"{link}:/nowhere"
-    run(act, "credentials")
+    run(act, "login")
     assert link.is_symlink() and "kubelogin" in real.read_text()
 
 
@@ -429,31 +429,31 @@ def test_credentials_into_a_named_file(act, aks, tmp_path):
     ("clusters: {a: b}\n", "'clusters' must be a list"),
     ('{"clusters": [{"name": "x", "cluster": {}}], "users": []}\n', "not written as kubectl writes it"),
 ])
-def test_credentials_for_a_file_that_cannot_be_edited(act, aks, text, match):
+def test_login_for_a_file_that_cannot_be_edited(act, aks, text, match):
     file = kubeconfig(act)
     file.parent.mkdir()
     file.write_text(text)
-    fail(act, "credentials", "-y", status=None, match=match)
+    fail(act, "login", "-y", status=None, match=match)
     assert file.read_text() == text
 
 
-def test_credentials_are_not_for_a_workspace(act, azureml):
-    act.fail("cluster", "credentials", status=None, match="have no login of their own")
-    act.fail("-c", "aml", "cluster", "credentials", "gpu", status=2, match="takes no name")
+def test_login_are_not_for_a_workspace(act, azureml):
+    act.fail("cluster", "login", status=None, match="have no login of their own")
+    act.fail("-c", "aml", "cluster", "login", "gpu", status=2, match="takes no name")
 
 
-def test_no_credentials(act, aks):
+def test_no_login(act, aks):
     aks.faults({"method": "POST", "match": "listClusterUserCredential", "answer": {"status": 200,
                                                                                   "json": {"kubeconfigs": []}}})
-    fail(act, "credentials", match="gives no kubeconfig")
+    fail(act, "login", match="gives no kubeconfig")
     aks.faults({"method": "POST", "match": "listClusterUserCredential",
                 "forbidden": "Microsoft.ContainerService/managedClusters/listClusterUserCredential/action"})
-    fail(act, "credentials", status=None, match="listClusterUserCredential/action")
+    fail(act, "login", status=None, match="listClusterUserCredential/action")
     aks.tell("managed", name="kube", remove=True)
-    fail(act, "credentials", status=3, match="'a cluster create' makes the cluster 'kube'")
+    fail(act, "login", status=3, match="'a cluster create' makes the cluster 'kube'")
     assert not kubeconfig(act).exists()
 
 
 def test_nothing_secret_is_traced(act, aks):
-    done = run(act, "credentials", env={"ACT_TRACE": "all"})
+    done = run(act, "login", env={"ACT_TRACE": "all"})
     assert "listClusterUserCredential" in done.err and "LS0tLS1" not in done.err

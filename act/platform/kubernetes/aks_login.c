@@ -45,7 +45,7 @@ static int fetch(const struct aks *aks, char **out, struct act_error *err)
 
 static int add(const char *added, struct platform_login *out, struct act_error *err)
 {
-    struct kube_addition addition;
+    struct kube_addition addition = {0};
     int rc = platform_read_login_file(out->file, &out->old_text, err);
 
     if (rc == 0)

@@ -30,11 +30,10 @@ static int check_server(const struct aks *aks, const struct kube *kube, struct a
     if (!cluster)
         return aks_hint_missing(
             aks, act_error_set(err, ACT_NOT_FOUND, "there is no cluster '%s'", aks->config->cluster), err);
-    return act_error_set(
-        err, ACT_CONFIG,
-        "the context '%s' of the kubeconfig is another cluster than '%s'; 'a cluster credentials' fetches "
-        "the login to it, and k8s.context chooses it",
-        kube_context(kube), aks->config->cluster);
+    return act_error_set(err, ACT_CONFIG,
+                         "the context '%s' of the kubeconfig is another cluster than '%s'; 'a cluster login' fetches "
+                         "the login to it, and k8s.context chooses it",
+                         kube_context(kube), aks->config->cluster);
 }
 
 /* ---- nodes ---- */
@@ -116,8 +115,7 @@ int aks_nodes(struct platform *p, const char *name, struct platform_cluster_node
     if (rc == 0) {
         rc = kubernetes_kube(k, &kube, err);
         if (rc < 0)
-            return act_error_hint(err, "'a cluster credentials' fetches the login to the cluster '%s'",
-                                  aks->config->cluster);
+            return act_error_hint(err, "'a cluster login' fetches the login to the cluster '%s'", aks->config->cluster);
     }
     if (rc == 0)
         rc = check_server(aks, kube, err);
