@@ -33,6 +33,8 @@ int platform_is_there(const char *noun, const char *name, const char *state, str
 /* Makes the call, follows what it began, and releases it. */
 int platform_change(struct arm *arm, struct arm_call *call, const struct platform_follow *follow,
                     struct act_error *err) ACT_NODISCARD;
+/* Wipes and frees a secret. */
+void platform_wipe(char **text);
 /* *out NULL: there is no such file. */
 int platform_read_login_file(const char *file, char **out, struct act_error *err) ACT_NODISCARD;
 

@@ -1,4 +1,5 @@
-// A double of Azure Machine Learning for tests: logins, the resource manager, the run history of a region.
+// A double of Azure Machine Learning for tests: logins, the resource manager, the run history of a region. The resource
+// manager has clusters of Azure Kubernetes Service, too.
 //
 //   node server.mjs <settings.json
 //

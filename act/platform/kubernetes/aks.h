@@ -46,6 +46,8 @@ char *aks_pool_url(const struct aks *aks, const char *pool);
 /* With missing_is_fine *out is NULL when there is none. A new reference. */
 int aks_get_pool(const struct aks *aks, const char *pool, bool missing_is_fine, json_t **out,
                  struct act_error *err) ACT_NODISCARD;
+/* The error of a setting that only whole clusters have. */
+int aks_refuse_idle(struct act_error *err);
 
 int aks_prepare(struct platform *p, struct platform_new_cluster *cluster, char **out_setup, struct act_error *err);
 int aks_create(struct platform *p, const struct platform_new_cluster *cluster, const struct platform_follow *follow,

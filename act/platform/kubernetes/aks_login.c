@@ -4,14 +4,6 @@
 #include "base/hash.h"
 #include "platform/kubernetes/aks.h"
 
-static void wipe(char **text)
-{
-    if (*text)
-        explicit_bzero(*text, strlen(*text));
-    free(*text);
-    *text = NULL;
-}
-
 /* {"kubeconfigs": [{"name", "value": BASE64}]}: the first. New string, secret; NULL: there is none. */
 static char *first_of(const json_t *response)
 {
@@ -72,7 +64,7 @@ int aks_login(struct platform *p, struct platform_login *out, struct act_error *
         out->file = kube_config_file(k->config->k8s.kubeconfig);
         rc = add(added, out, err);
     }
-    wipe(&added);
+    platform_wipe(&added);
     if (rc < 0)
         platform_login_release(out);
     return rc;

@@ -148,15 +148,20 @@ static int check_least(const char *name, const json_t *properties, const struct 
                          name);
 }
 
+int aks_refuse_idle(struct act_error *err)
+{
+    return act_error_set(err, ACT_USAGE,
+                         "--idle does not go for node pools: when nodes go is a setting of the whole cluster, 'az aks "
+                         "update --cluster-autoscaler-profile scale-down-unneeded-time=5m'");
+}
+
 /* What was not said stays as it is. */
 static int complete(const char *name, const json_t *properties, struct platform_scale *scale, struct act_error *err)
 {
     bool scales = json_is_true(json_object_get(properties, "enableAutoScaling"));
 
     if (scale->idle_s)
-        return act_error_set(err, ACT_USAGE,
-                             "--idle does not go for node pools: when nodes go is a setting of the whole cluster, "
-                             "'az aks update --cluster-autoscaler-profile scale-down-unneeded-time=5m'");
+        return aks_refuse_idle(err);
     if (scale->min_nodes < 0)
         scale->min_nodes = scales ? codec_json_int(properties, "minCount", 0) : least_of(properties);
     if (scale->max_nodes < 0 && scales)

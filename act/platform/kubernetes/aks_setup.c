@@ -23,9 +23,7 @@ static int check_strange(const struct platform_new_cluster *c, struct act_error 
     if (c->ssh_key)
         return act_error_set(err, ACT_USAGE, "--ssh-key does not go for node pools: nobody logs in to their nodes");
     if (c->scale.idle_s)
-        return act_error_set(err, ACT_USAGE,
-                             "--idle does not go for node pools: when nodes go is a setting of the whole cluster, 'az "
-                             "aks update --cluster-autoscaler-profile scale-down-unneeded-time=5m'");
+        return aks_refuse_idle(err);
     return 0;
 }
 
