@@ -68,8 +68,8 @@ struct platform_new_cluster {
     struct platform_scale scale;
     const char *admin_user, *ssh_key; /* the text of a public key; both or neither */
 };
-/* Completes what was not said from the configuration, and checks it. *out_setup: what has to be made besides the cluster
- * itself, and costs money, as a sentence (new string); then with_owner is set. NULL: nothing. */
+/* Completes what was not said from the configuration, and checks it. *out_setup: what has to be made besides the
+ * cluster itself, and costs money, as a sentence (new string); then with_owner is set. NULL: nothing. */
 int platform_prepare_cluster(struct platform *p, struct platform_new_cluster *cluster, char **out_setup,
                              struct act_error *err) ACT_NODISCARD;
 /* cluster: as prepared. It is an error if the cluster exists. */

@@ -16,8 +16,8 @@ const SHOWN = { provisioningState: "Succeeded", powerState: { code: "Running" },
 
 /** A cluster as the world keeps it, with its pools. */
 export function newCluster(name, location, { pools, kubeconfig, ...properties }) {
-    return { name, location, properties: { provisioningState: "Succeeded", fqdn: `${name}-dns.hcp.${location}.azmk8s.io`,
-        ...properties }, kubeconfig: kubeconfig ?? kubeconfigOf(name, location), busy: undefined,
+    return { name, location, properties: { provisioningState: "Succeeded",
+        fqdn: `${name}-dns.hcp.${location}.azmk8s.io`, ...properties }, kubeconfig: kubeconfig ?? kubeconfigOf(name, location), busy: undefined,
     pools: new Map(Object.entries(pools).map(([pool, given]) => [pool, newPool(given)])) };
 }
 

@@ -59,5 +59,5 @@ export const AKS_CALLS = [
     ["GET", GROUP, "group get"],
     ["GET", "/subscriptions/([^/]+)/providers/Microsoft.ContainerService/locations/([^/]+)/operations/([^/]+)",
         "operation get"],
-].map(([method, path, name, send, body, rule, more]) => ({ method, path: new RegExp(`^${path}$`), name, send, body, rule,
-    more, service: SERVICE }));
+].map(([method, path, name, send, body, rule, more]) => ({ method, path: new RegExp(`^${path}$`), name, send, body,
+    rule, more, service: SERVICE }));

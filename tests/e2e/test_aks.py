@@ -81,7 +81,8 @@ def test_list_on_many_pages(act, aks):
 
 
 def test_what_is_not_there(act, aks):
-    fail(act, "show", "cpu", status=3, match="cannot look at the node pool 'cpu' of the cluster 'kube'.*'a cluster list'")
+    fail(act, "show", "cpu", status=3,
+         match="cannot look at the node pool 'cpu' of the cluster 'kube'.*'a cluster list'")
     aks.tell("managed", name="kube", remove=True)
     fail(act, "list", status=3, match="cannot list the node pools of the cluster 'kube'.*'a cluster create' makes")
 
@@ -165,7 +166,8 @@ def test_create_beyond_the_quota(act, aks):
 
 def test_create_that_fails(act, aks):
     aks.tell("settings", operationError={"code": "ReconcileVMSSAgentPoolFailed", "message": "No node came."})
-    fail(act, "create", "fresh", "--vm-size", "S", "--max", "2", match="cannot create the node pool 'fresh'.*No node came")
+    fail(act, "create", "fresh", "--vm-size", "S", "--max", "2",
+         match="cannot create the node pool 'fresh'.*No node came")
     assert show(act, "fresh")["state"] == "Failed"
 
 
@@ -194,7 +196,8 @@ SETUP = ("create", "gpu", "--vm-size", "Standard_ND96asr_v4", "--max", "4")
 
 def test_create_with_the_cluster(act, aks):
     aks.tell("managed", name="kube", remove=True)
-    fail(act, *SETUP, status=2, match="There is no cluster 'kube'.*in eastus.*costs money.*'az aks delete -g rg -n kube'")
+    fail(act, *SETUP, status=2,
+         match="There is no cluster 'kube'.*in eastus.*costs money.*'az aks delete -g rg -n kube'")
     assert not sent(aks)
     done = run(act, *SETUP, "-y")
     assert re.search(r"^name +gpu$", done.out, re.M)
@@ -398,7 +401,8 @@ def test_login_beside_others(act, aks):
     lines = iter(text.splitlines())
     assert all(line in lines for line in OTHERS.splitlines())  # in their order
     assert text.count("current-context") == 1
-    assert re.search(r"^  name: home\n- cluster:\n    certificate-authority-data: .*\n    server: https://kube", text, re.M)
+    assert re.search(r"^  name: home\n- cluster:\n    certificate-authority-data: .*\n    server: https://kube", text,
+                     re.M)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
