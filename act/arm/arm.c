@@ -96,6 +96,17 @@ const char *arm_endpoint(const struct arm *arm)
     return arm->endpoint;
 }
 
+char *arm_segment(const char *text)
+{
+    struct act_buf out = {0};
+
+    for (const char *c = text; *c; c++) {
+        ACT_AUTOFREE char *one = http_encode((char[]){*c, '\0'}, false);
+        act_buf_adds(&out, strchr("!'()*", *c) ? (char[]){*c, '\0'} : one);
+    }
+    return act_buf_steal(&out);
+}
+
 uint64_t arm_requests(const struct arm *arm)
 {
     return arm->requests;

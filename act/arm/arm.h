@@ -58,6 +58,10 @@ int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *
 /* How many requests were sent, retries included. */
 uint64_t arm_requests(const struct arm *arm);
 
+/* A part of a path, encoded as encodeURIComponent() does, which the official client uses for ids: names of resource
+ * groups may have brackets. New string. */
+char *arm_segment(const char *text);
+
 /* A request. The caller keeps it until done was called; release it then. */
 struct arm_call {
     const char *method;      /* "GET", ...; not copied */

@@ -1,4 +1,5 @@
-/* cmd_cluster.c - the managed clusters of a workspace: looking at them and changing them. */
+/* cmd_cluster.c - the managed clusters of a workspace, or the node pools of a Kubernetes cluster: looking at them and
+ * changing them. */
 #include <string.h>
 
 #include "base/file.h"
@@ -23,12 +24,12 @@ static json_t *states_json(const struct platform_cluster *c)
 
 static json_t *cluster_json(const struct platform_cluster *c)
 {
-    return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name, "type",
-                     c->type, "location", c->location, "state", c->state, "error", c->error, "vm_size", c->vm_size,
-                     "vm_priority", c->vm_priority, "allocation", c->allocation, "admin_user", c->admin_user,
-                     "min_nodes", number(c->min_nodes), "max_nodes", number(c->max_nodes), "nodes", number(c->nodes),
-                     "target_nodes", number(c->target_nodes), "idle_s", number(c->idle_s), "node_states",
-                     states_json(c));
+    return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name,
+                     "type", c->type, "location", c->location, "state", c->state, "error", c->error, "vm_size",
+                     c->vm_size, "vm_priority", c->vm_priority, "allocation", c->allocation, "admin_user",
+                     c->admin_user, "autoscaler", c->autoscaler, "taints", c->taints, "min_nodes", number(c->min_nodes),
+                     "max_nodes", number(c->max_nodes), "nodes", number(c->nodes), "target_nodes",
+                     number(c->target_nodes), "idle_s", number(c->idle_s), "node_states", states_json(c));
 }
 
 static void push_number(struct act_strv *cells, int64_t n)
@@ -125,7 +126,9 @@ static void print_cluster(const struct platform_cluster *c)
     print_line("priority", c->vm_priority);
     print_line("allocation", c->allocation);
     print_sizes(c);
+    print_line("autoscaler", c->autoscaler);
     print_states(c);
+    print_line("taints", c->taints);
     if (c->idle_s >= 0) {
         act_duration_to_text(c->idle_s, idle);
         print_line("idle time", idle);
@@ -156,7 +159,7 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
 /* ---- following a change ---- */
 
 struct told {
-    const char *name;
+    const char *noun, *name;
     char last[96];
 };
 
@@ -174,7 +177,12 @@ static void show_operation(void *arg, const char *status, int percent)
     if (!*told->last) /* interrupting this does not interrupt the change, and the user must know */
         cli_end_with("the change goes on at the service; 'a cluster show' tells how it stands");
     memcpy(told->last, line, sizeof(line));
-    act_note("cluster '%s': %s", told->name, line);
+    act_note("%s '%s': %s", told->noun, told->name, line);
+}
+
+static const char *noun_of(const struct cli *cli)
+{
+    return flow_cluster_words(&cli->flow)->noun;
 }
 
 /* ---- the verbs ---- */
@@ -198,7 +206,8 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
             json_array_append_new(all, cluster_json(&clusters.v[i]));
         rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "clusters", all), err);
     } else if (rc == 0 && clusters.n == 0) {
-        act_note("the workspace has no clusters; 'a cluster create' makes one");
+        act_note("the %s has no %ss; 'a cluster create' makes one", flow_cluster_words(&cli->flow)->owner,
+                 noun_of(cli));
     } else if (rc == 0) {
         print_clusters(&clusters);
     }
@@ -222,7 +231,7 @@ static int finish_cluster(struct cli *cli, const char *name, const char *what, s
 {
     if (!cli->options.no_wait)
         return show(cli, name, err);
-    act_note("%s of cluster '%s' is accepted; 'a cluster show %s' tells how it stands", what, name, name);
+    act_note("%s of %s '%s' is accepted; 'a cluster show %s' tells how it stands", what, noun_of(cli), name, name);
     return cli->options.json ? show(cli, name, err) : 0;
 }
 
@@ -244,17 +253,10 @@ static int read_key(const char *path, char **out, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "'%s' is not a public key; it is the file that ends with '.pub'", path);
 }
 
-static bool is_name(const char *name)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
-
-    return *name && strchr("0123456789-", *name) == NULL && strspn(name, letters) == strlen(name);
-}
-
 /* A dry run of a change. */
 static int would(struct cli *cli, const char *action, const char *name, const char *how, struct act_error *err)
 {
-    act_note("would %s cluster '%s'%s", action, name, how);
+    act_note("would %s %s '%s'%s", action, noun_of(cli), name, how);
     if (!cli->options.json)
         return 0;
     return cli_print_json(json_pack("{s:i,s:b,s:s,s:s}", "version", 1, "dry_run", true, "action", action, "name", name),
@@ -287,22 +289,40 @@ static int would_change(struct cli *cli, const char *action, const char *name, c
     return rc < 0 ? rc : would(cli, action, name, how, err);
 }
 
+/* What has to be made besides it costs money that nobody may expect. */
+static int ask_setup(struct cli *cli, const char *setup, struct act_error *err)
+{
+    ACT_AUTOFREE char *question = act_sprintf("%s. Make it?", setup);
+
+    return cli_confirm(cli, question, err);
+}
+
+static int make(struct cli *cli, struct platform_new_cluster *cluster, struct act_error *err)
+{
+    struct told told = {.noun = noun_of(cli), .name = cluster->name};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    ACT_AUTOFREE char *setup = NULL;
+    int rc = flow_prepare_cluster(&cli->flow, cluster, &setup, err);
+
+    if (rc == 0 && cli->options.dry_run) {
+        ACT_AUTOFREE char *nodes = scale_text(&cluster->scale);
+        ACT_AUTOFREE char *how = act_sprintf(" of nodes %s%s", cluster->vm_size, nodes);
+        if (setup)
+            act_note("%s", setup);
+        return would(cli, "create", cluster->name, how, err);
+    }
+    if (rc == 0 && setup)
+        rc = ask_setup(cli, setup, err);
+    if (rc == 0)
+        rc = flow_create_cluster(&cli->flow, cluster, &follow, err);
+    return rc < 0 ? rc : finish(cli, cluster->name, "the creation", err);
+}
+
 static int create(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
-    struct told told = {.name = name};
-    struct platform_follow follow = {.no_wait = o->no_wait, .progress = show_operation, .arg = &told};
     ACT_AUTOFREE char *key = NULL;
 
-    if (!is_name(name))
-        return act_error_set(
-            err, ACT_USAGE,
-            "'%s' cannot be the name of a cluster: it has letters, digits and '-', and begins with a letter", name);
-    if (!o->vm_size || o->max < 1)
-        return act_error_set(err, ACT_USAGE,
-                             "a new cluster needs --vm-size and --max, as in 'a cluster create %s --vm-size "
-                             "STANDARD_NC6 --max 4'",
-                             name);
     if (o->admin_user && !o->ssh_key)
         return act_error_set(err, ACT_USAGE, "--admin-user needs --ssh-key: nobody logs in with a password");
     int rc = o->ssh_key ? read_key(o->ssh_key, &key, err) : 0;
@@ -317,13 +337,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
         .admin_user = o->admin_user ? o->admin_user : "azureuser",
         .ssh_key = key,
     };
-    if (o->dry_run) {
-        ACT_AUTOFREE char *nodes = scale_text(&cluster.scale);
-        ACT_AUTOFREE char *how = act_sprintf(" of nodes %s%s", cluster.vm_size, nodes);
-        return would(cli, "create", name, how, err);
-    }
-    rc = flow_create_cluster(&cli->flow, &cluster, &follow, err);
-    return rc < 0 ? rc : finish_cluster(cli, name, "the creation", err);
+    return make(cli, &cluster, err);
 }
 
 static int scale(struct cli *cli, const char *name, const struct platform_scale *wanted, struct act_error *err)
@@ -332,8 +346,8 @@ static int scale(struct cli *cli, const char *name, const struct platform_scale 
         ACT_AUTOFREE char *how = scale_text(wanted);
         return would_change(cli, "resize", name, how, err);
     }
-    struct told told = {.name = name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
+    struct told told = {.noun = noun_of(cli), .name = name};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
     int rc = flow_scale_cluster(&cli->flow, name, wanted, &follow, err);
 
     return rc < 0 ? rc : finish_cluster(cli, name, "the new size", err);
@@ -345,7 +359,7 @@ static int resize(struct cli *cli, const char *name, struct act_error *err)
 
     if (n < 0)
         return act_error_set(err, ACT_USAGE, "how many nodes? try: a cluster resize %s --nodes 2", name);
-    return scale(cli, name, &(struct platform_scale){.min_nodes = n, .max_nodes = n}, err);
+    return scale(cli, name, &(struct platform_scale){.min_nodes = n, .max_nodes = n, .is_fixed = true}, err);
 }
 
 static int autoscale(struct cli *cli, const char *name, struct act_error *err)
@@ -360,17 +374,19 @@ static int autoscale(struct cli *cli, const char *name, struct act_error *err)
 
 static int delete (struct cli *cli, const char *name, struct act_error *err)
 {
-    struct told told = {.name = name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
+    struct told told = {.noun = noun_of(cli), .name = name};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
     if (cli->options.dry_run)
         return would_change(cli, "delete", name, " with all its nodes", err);
-    ACT_AUTOFREE char *question = act_sprintf("Delete the cluster '%s' with all its nodes? Runs on it are lost.", name);
+    ACT_AUTOFREE char *question =
+        act_sprintf("Delete the %s '%s' with all its nodes? Runs on it are lost.", noun_of(cli), name);
     int rc = cli_confirm(cli, question, err);
 
     if (rc == 0)
         rc = flow_delete_cluster(&cli->flow, name, &follow, err);
     if (rc == 0)
-        act_note(cli->options.no_wait ? "the deletion of cluster '%s' is accepted" : "cluster '%s' is deleted", name);
+        act_note(cli->options.no_wait ? "the deletion of %s '%s' is accepted" : "%s '%s' is deleted", noun_of(cli),
+                 name);
     if (rc == 0 && cli->options.json)
         rc = cli_print_json(json_pack("{s:i,s:s,s:b}", "version", 1, "name", name, "deleted", !cli->options.no_wait),
                             err);
@@ -393,10 +409,50 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
         }
         rc = cli_print_json(json_pack("{s:i,s:s,s:o}", "version", 1, "name", name, "nodes", all), err);
     } else if (rc == 0 && found.n == 0) {
-        act_note("cluster '%s' has no nodes now", name);
+        act_note("%s '%s' has no nodes now", noun_of(cli), name);
     } else if (rc == 0) {
         print_nodes(&found);
     }
+    return rc;
+}
+
+/* ---- the login ---- */
+
+static int confirm_replaced(struct cli *cli, const struct platform_login *login, struct act_error *err)
+{
+    ACT_AUTO(act_buf) question = {0};
+
+    if (login->replaced.n == 0)
+        return 0;
+    act_buf_addf(&question, "'%s' says something else of ", login->file);
+    for (size_t i = 0; i < login->replaced.n; i++)
+        act_buf_addf(&question, "%s%s", i ? ", " : "", login->replaced.v[i]);
+    act_buf_adds(&question, ". Replace it?");
+    return cli_confirm(cli, question.data, err);
+}
+
+static int login(struct cli *cli, const char *name, struct act_error *err)
+{
+    ACT_AUTO(platform_login) found = {0};
+    bool writes = false;
+    int rc = flow_fetch_login(&cli->flow, &found, err);
+
+    (void)name;
+    if (rc == 0 && !found.is_new)
+        act_note("'%s' has the context '%s' already", found.file, found.context);
+    else if (rc == 0 && cli->options.dry_run)
+        act_note("would put the context '%s' into '%s'", found.context, found.file);
+    else if (rc == 0)
+        writes = (rc = confirm_replaced(cli, &found, err)) == 0;
+    if (writes)
+        rc = platform_keep_login(&found, err);
+    if (writes && rc == 0)
+        act_note("'%s' has the context '%s' now; 'k8s.context: %s' in the cluster file chooses it", found.file,
+                 found.context, found.context);
+    if (rc == 0 && cli->options.json)
+        rc = cli_print_json(json_pack("{s:i,s:b,s:s,s:s,s:b}", "version", 1, "dry_run", cli->options.dry_run, "file",
+                                      found.file, "context", found.context, "changed", writes),
+                            err);
     return rc;
 }
 
@@ -405,12 +461,13 @@ static const struct verb verbs[] = {
     {.name = "show", .run = show, .options = ""},
     {.name = "create",
      .run = create,
-     .options = "vm-size min max idle low-priority admin-user ssh-key location no-wait dry-run",
+     .options = "vm-size min max idle low-priority admin-user ssh-key location no-wait yes dry-run",
      .needs_name = true},
     {.name = "resize", .run = resize, .options = "nodes no-wait dry-run"},
     {.name = "autoscale", .run = autoscale, .options = "min max idle no-wait dry-run"},
     {.name = "delete", .run = delete, .options = "no-wait yes dry-run", .needs_name = true},
     {.name = "nodes", .run = nodes, .options = ""},
+    {.name = "login", .run = login, .options = "yes dry-run", .takes_no_name = true},
 };
 
 static int check_options(const struct verb *verb, const struct cli_options *o, struct act_error *err)
@@ -457,7 +514,7 @@ int cmd_cluster(struct cli *cli, struct act_error *err)
     if (verb->takes_no_name && given)
         return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no name, not '%s'", verb->name, given);
     if (verb->needs_name && !given)
-        return act_error_set(err, ACT_USAGE, "which cluster? 'a cluster %s NAME'", verb->name);
+        return act_error_set(err, ACT_USAGE, "which %s? 'a cluster %s NAME'", noun_of(cli), verb->name);
     int rc = check_options(verb, &cli->options, err);
     if (rc == 0 && !verb->takes_no_name)
         rc = flow_cluster_name(&cli->flow, given, &name, err);

@@ -264,8 +264,8 @@ const struct cli_command cli_commands[] = {
      .options = "cluster param json",
      .run = cmd_summary},
     {.name = "cluster",
-     .synopsis = "list|show|create|resize|autoscale|delete|nodes [NAME]",
-     .summary = "the managed clusters of an Azure Machine Learning workspace",
+     .synopsis = "list|show|create|resize|autoscale|delete|nodes|login [NAME]",
+     .summary = "the managed clusters of a workspace, or the node pools of a Kubernetes cluster on Azure",
      .examples = "a cluster list\n"
                  "a cluster show gpu\n"
                  "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m\n"
@@ -273,15 +273,19 @@ const struct cli_command cli_commands[] = {
                  "a cluster resize gpu --nodes 2            exactly two nodes from now on\n"
                  "a cluster autoscale gpu --min 0 --max 8   as many as there is work for\n"
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
-                 "a cluster delete -y --no-wait gpu\n",
-     .details = "Needs a cluster file of platform aml; NAME defaults to its compute_target, except for create and\n"
-                "delete. --max N: at most N nodes. Options that are not given keep their values; a new cluster starts\n"
-                "without nodes, is dedicated and is in the workspace's region. A change is followed to its end, with\n"
-                "its status on stderr; if that is interrupted, the change goes on. delete asks first.\n"
+                 "a cluster delete -y --no-wait gpu\n"
+                 "a -c aks cluster login                    the login to the cluster, into the kubeconfig\n",
+     .details = "Needs a cluster file of platform aml, of which NAME is a managed cluster (by default its\n"
+                "compute_target), or of platform k8s with an aks part, of which it is a node pool (by default\n"
+                "aks.pool); create and delete need it. --max N: at most N nodes. Options that are not given keep\n"
+                "their values; new ones start without nodes, are dedicated and are in the workspace's, or\n"
+                "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
+                "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
+                "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
                 "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
-                "vm_priority, allocation, admin_user, min_nodes, max_nodes, nodes, target_nodes, idle_s and\n"
-                "node_states) or nodes (id, state, public_address, private_address, port, run); null: not said.\n"
-                "--dry-run --json: version, dry_run, action and name.",
+                "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
+                "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
+                "context and changed; null: not said. --dry-run --json: version, dry_run, action and name.",
      .options = "cluster param vm-size min max nodes idle low-priority admin-user ssh-key location "
                 "no-wait dry-run yes json",
      .min_words = 1,

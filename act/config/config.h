@@ -98,6 +98,16 @@ struct config_k8s {
     json_t *tolerations, *volumes; /* arrays of objects */
 };
 
+/* The cluster of Azure Kubernetes Service that the nodes are of; members may be NULL, what they mean is in schema.c. */
+struct config_aks {
+    char *endpoint;
+    char *subscription, *resource_group, *cluster, *pool;
+    char *vm_size, *location, *system_vm_size;
+    int64_t min, max; /* nodes; -1: not given */
+    struct act_strv node_taints;
+    json_t *node_labels; /* an object */
+};
+
 struct config {
     char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
     char *file;         /* absolute path of the cluster file; NULL for the built-in */
@@ -113,6 +123,7 @@ struct config {
     struct config_slurm slurm;
     struct config_azureml azureml;
     struct config_k8s k8s;
+    struct config_aks aks;
     char *experiment_name;
     bool use_cli_auth, multi_process, preemption_allowed, sleep_if_fail, sleep_if_succeed;
     int64_t gpu_per_node;           /* -1: not given (the platform knows) */

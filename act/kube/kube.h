@@ -28,6 +28,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 struct http;
 struct kube; /* one cluster: server, credentials, namespace */
@@ -113,6 +114,23 @@ void kube_stream_start(struct kube *kube, struct kube_stream *stream);
 /* done comes later, from the loop. What is not under way is left alone. */
 void kube_stream_cancel(struct kube_stream *stream);
 void kube_stream_release(struct kube_stream *stream);
+
+/* A kubeconfig with the entries of another one. */
+struct kube_addition {
+    char *text;               /* secret */
+    char *context;            /* the current one of what was added */
+    struct act_strv replaced; /* what had these names and said something else: "user 'x'" */
+    bool is_new;              /* false: all was there already */
+};
+/* Adds the clusters, contexts and users of added to the text (NULL: there is none) of the kubeconfig called name. All
+ * else stays as it is, comments included; entries of the same names are replaced. The current context is set where
+ * there is none. -ACT_CONFIG: one of them is no kubeconfig, or the text is in a form that cannot be edited. */
+int kube_config_add(const char *text, const char *name, const char *added, struct kube_addition *out,
+                    struct act_error *err) ACT_NODISCARD;
+void kube_addition_release(struct kube_addition *addition); /* wipes secrets */
+/* The file that kubectl adds entries to: the named one (may be NULL), else the first of KUBECONFIG, else
+ * ~/.kube/config. New string. */
+char *kube_config_file(const char *named);
 
 /* Whether the user may do it in the namespace (SelfSubjectAccessReview). group "": the core; resource "pods/log": a
  * subresource. */

@@ -1,15 +1,35 @@
 /* clusters.c - the clusters of platforms that have some. */
 #include "platform/clusters.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arm/arm.h"
+#include "base/file.h"
 #include "platform/platform_internal.h"
 
-/* The first platform that has clusters. */
-static const char *example(void)
+const struct platform_clusters_words *platform_clusters_words(const char *platform)
 {
+    const struct platform_row *own = platform_find(platform);
+
+    for (const struct platform_row *const *row = platform_table; !own->clusters && *row; row++)
+        if ((*row)->clusters)
+            own = *row;
+    return own->clusters ? &own->clusters->words : NULL;
+}
+
+/* "'aml' or 'k8s'": new string. */
+static char *those_with_clusters(void)
+{
+    struct act_buf out = {0};
+
     for (const struct platform_row *const *row = platform_table; *row; row++)
         if ((*row)->clusters)
-            return (*row)->name;
-    return "";
+            act_buf_addf(&out, "%s'%s'", out.len ? " or " : "", (*row)->name);
+    return act_buf_steal(&out);
 }
 
 static int find_cluster(const struct platform *p, const struct platform_clusters_ops **out, struct act_error *err)
@@ -17,10 +37,45 @@ static int find_cluster(const struct platform *p, const struct platform_clusters
     *out = p->row->clusters;
     if (*out)
         return 0;
+    ACT_AUTOFREE char *others = those_with_clusters();
     return act_error_set(err, ACT_CONFIG,
-                         "platform '%s' has no managed clusters: only a cluster file of platform '%s' has",
-                         p->row->name, example());
+                         "platform '%s' has no managed clusters: only a cluster file of platform %s has", p->row->name,
+                         others);
 }
+
+/* ---- what the platforms share ---- */
+
+int platform_check_scale(const char *noun, const char *name, const struct platform_scale *scale, struct act_error *err)
+{
+    if (scale->min_nodes > scale->max_nodes)
+        return act_error_set(err, ACT_USAGE,
+                             "%s '%s' cannot have at least %lld and at most %lld nodes; see --min, --max", noun, name,
+                             (long long)scale->min_nodes, (long long)scale->max_nodes);
+    return 0;
+}
+
+int platform_is_there(const char *noun, const char *name, const char *state, struct act_error *err)
+{
+    if (strcmp(state, "Failed") == 0)
+        return act_error_set(err, ACT_FAIL, "%s '%s' is there already, and '%s'; 'a cluster delete %s' removes it",
+                             noun, name, state, name);
+    return act_error_set(err, ACT_FAIL, "%s '%s' is there already; 'a cluster autoscale %s' changes its size", noun,
+                         name, name);
+}
+
+int platform_change(struct arm *arm, struct arm_call *call, const struct platform_follow *follow, struct act_error *err)
+{
+    int rc = arm_do(arm, call, err);
+
+    if (rc == 0 && !follow->no_wait && follow->progress)
+        follow->progress(follow->arg, "Accepted", -1);
+    if (rc == 0 && !follow->no_wait)
+        rc = arm_follow(arm, call, 0, follow->progress, follow->arg, NULL, err);
+    arm_call_release(call);
+    return rc;
+}
+
+/* ---- the operations ---- */
 
 int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
 {
@@ -38,6 +93,16 @@ int platform_get_cluster(struct platform *p, const char *name, struct platform_c
 
     *out = (struct platform_cluster){0};
     return rc < 0 ? rc : ops->get(p, name, out, err);
+}
+
+int platform_prepare_cluster(struct platform *p, struct platform_new_cluster *cluster, char **out_setup,
+                             struct act_error *err)
+{
+    const struct platform_clusters_ops *ops;
+    int rc = find_cluster(p, &ops, err);
+
+    *out_setup = NULL;
+    return rc < 0 ? rc : ops->prepare(p, cluster, out_setup, err);
 }
 
 int platform_create_cluster(struct platform *p, const struct platform_new_cluster *cluster,
@@ -77,6 +142,73 @@ int platform_list_cluster_nodes(struct platform *p, const char *name, struct pla
     return rc < 0 ? rc : ops->nodes(p, name, out, err);
 }
 
+/* ---- logins ---- */
+
+enum { LOGIN_MAX = 1 << 20 };
+
+int platform_fetch_login(struct platform *p, struct platform_login *out, struct act_error *err)
+{
+    const struct platform_clusters_ops *ops;
+    int rc = find_cluster(p, &ops, err);
+
+    *out = (struct platform_login){0};
+    if (rc < 0)
+        return rc;
+    if (!ops->login)
+        return act_error_set(err, ACT_CONFIG, "the %ss of platform '%s' have no login of their own", ops->words.noun,
+                             p->row->name);
+    return ops->login(p, out, err);
+}
+
+int platform_read_login_file(const char *file, char **out, struct act_error *err)
+{
+    size_t len;
+
+    *out = NULL;
+    return access(file, F_OK) < 0 && errno == ENOENT ? 0 : act_file_read_regular(file, LOGIN_MAX, out, &len, err);
+}
+
+/* Through a link, the file that it leads to is replaced, not the link. */
+static int write_through(const char *file, const char *text, struct act_error *err)
+{
+    ACT_AUTOFREE char *real = realpath(file, NULL);
+
+    return act_file_write(real ? real : file, text, strlen(text), 0600, err);
+}
+
+void platform_wipe(char **text)
+{
+    if (*text)
+        explicit_bzero(*text, strlen(*text));
+    free(*text);
+    *text = NULL;
+}
+
+int platform_keep_login(const struct platform_login *login, struct act_error *err)
+{
+    char *now = NULL;
+    int rc = platform_read_login_file(login->file, &now, err);
+    bool is_same = act_streq(now, login->old_text) || (!now && !login->old_text);
+
+    platform_wipe(&now);
+    if (rc == 0 && !is_same)
+        rc = act_error_set(err, ACT_TEMPORARY, "'%s' was changed meanwhile, and is left as it is; do it again",
+                           login->file);
+    return rc < 0 ? rc : write_through(login->file, login->text, err);
+}
+
+void platform_login_release(struct platform_login *login)
+{
+    free(login->file);
+    free(login->context);
+    platform_wipe(&login->old_text);
+    platform_wipe(&login->text);
+    act_strv_release(&login->replaced);
+    *login = (struct platform_login){0};
+}
+
+/* ---- memory ---- */
+
 void platform_cluster_release(struct platform_cluster *c)
 {
     free(c->name);
@@ -88,6 +220,8 @@ void platform_cluster_release(struct platform_cluster *c)
     free(c->vm_priority);
     free(c->allocation);
     free(c->admin_user);
+    free(c->autoscaler);
+    free(c->taints);
     *c = (struct platform_cluster){0};
 }
 

@@ -1,5 +1,5 @@
-/* clusters.h - listing and changing the clusters that a platform can create, resize and delete. A platform without any:
- * -ACT_CONFIG.
+/* clusters.h - listing and changing the clusters that a platform can create, resize and delete: the managed clusters of
+ * an Azure Machine Learning workspace, the node pools of a Kubernetes cluster. A platform without any: -ACT_CONFIG.
  *
  * Other computes (attached Kubernetes, a machine of one user) are listed, but cannot be changed.
  */
@@ -11,15 +11,17 @@
 /* Members may be NULL, and counts -1, if not reported. */
 struct platform_cluster {
     char *name;
-    char *type; /* "AmlCompute", "Kubernetes", ... */
+    char *type; /* "AmlCompute", "Kubernetes", ...; of a node pool "User", "System" */
     char *location;
     char *state;     /* of the resource: "Succeeded", "Creating", "Failed", ... */
     char *error;     /* why it failed, or why it has fewer nodes than it should; one line */
     bool is_managed; /* it can be changed; only then are the members below set */
 
-    char *vm_size, *vm_priority; /* "Dedicated", "LowPriority" */
+    char *vm_size, *vm_priority; /* "Dedicated", "LowPriority"; "Regular", "Spot" */
     char *allocation;            /* "Steady", "Resizing" */
     char *admin_user;
+    char *autoscaler; /* "on", "off" */
+    char *taints;     /* "sku=gpu:NoSchedule, ..." */
     int64_t min_nodes, max_nodes, nodes, target_nodes;
     int64_t idle_s;                                                 /* an idle node is released after this time */
     int64_t preparing, running, idle, unusable, leaving, preempted; /* nodes */
@@ -30,6 +32,16 @@ struct platform_clusters {
 };
 void platform_cluster_release(struct platform_cluster *cluster);
 void platform_clusters_release(struct platform_clusters *clusters);
+
+/* What the clusters of a platform are called. */
+struct platform_clusters_words {
+    const char *noun;                                  /* "cluster" */
+    const char *owner;                                 /* what they belong to: "workspace" */
+    const char *key;                                   /* the key of the cluster file that names the usual one */
+    const char *(*usual)(const struct config *config); /* its value; may be NULL */
+};
+/* Those of the first platform that has clusters, where this one has none; NULL: no platform has. */
+const struct platform_clusters_words *platform_clusters_words(const char *platform);
 
 int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out,
@@ -46,15 +58,21 @@ struct platform_follow {
 struct platform_scale {
     int64_t min_nodes, max_nodes; /* -1: unchanged; for a new cluster 0 and an error, respectively */
     int64_t idle_s;               /* 0: unchanged; for a new cluster: the service's default */
+    bool is_fixed;                /* min_nodes is max_nodes, and nothing shall change that */
 };
 struct platform_new_cluster {
     const char *name, *vm_size;
     const char *location; /* NULL: that of the workspace */
     bool low_priority;
+    bool with_owner; /* what it shall belong to is made, too */
     struct platform_scale scale;
     const char *admin_user, *ssh_key; /* the text of a public key; both or neither */
 };
-/* It is an error if the cluster exists. */
+/* Completes what was not said from the configuration, and checks it. *out_setup: what has to be made besides the
+ * cluster itself, and costs money, as a sentence (new string); then with_owner is set. NULL: nothing. */
+int platform_prepare_cluster(struct platform *p, struct platform_new_cluster *cluster, char **out_setup,
+                             struct act_error *err) ACT_NODISCARD;
+/* cluster: as prepared. It is an error if the cluster exists. */
 int platform_create_cluster(struct platform *p, const struct platform_new_cluster *cluster,
                             const struct platform_follow *follow, struct act_error *err) ACT_NODISCARD;
 int platform_scale_cluster(struct platform *p, const char *name, const struct platform_scale *scale,
@@ -76,16 +94,33 @@ int platform_list_cluster_nodes(struct platform *p, const char *name, struct pla
                                 struct act_error *err) ACT_NODISCARD;
 void platform_cluster_nodes_release(struct platform_cluster_nodes *nodes);
 
+/* How the user logs in to a cluster, for the file in which such logins are kept. */
+struct platform_login {
+    char *file;
+    char *context;            /* its name in the file */
+    char *old_text, *text;    /* secret: what the file holds (NULL: there is none), and what it shall hold */
+    struct act_strv replaced; /* entries of the file that say something else: "user 'x'" */
+    bool is_new;              /* false: the file has it already */
+};
+/* Asks the service; writes nothing. */
+int platform_fetch_login(struct platform *p, struct platform_login *out, struct act_error *err) ACT_NODISCARD;
+/* Writes the file, for its owner alone. One that was changed since the fetch is left alone: -ACT_TEMPORARY. */
+int platform_keep_login(const struct platform_login *login, struct act_error *err) ACT_NODISCARD;
+void platform_login_release(struct platform_login *login); /* wipes secrets */
+
 /* The operations of one platform, referred to by its row. */
 struct platform_clusters_ops {
+    struct platform_clusters_words words;
     int (*list)(struct platform *p, struct platform_clusters *out, struct act_error *err);
     int (*get)(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err);
+    int (*prepare)(struct platform *p, struct platform_new_cluster *cluster, char **out_setup, struct act_error *err);
     int (*create)(struct platform *p, const struct platform_new_cluster *cluster, const struct platform_follow *follow,
                   struct act_error *err);
     int (*scale)(struct platform *p, const char *name, const struct platform_scale *scale,
                  const struct platform_follow *follow, struct act_error *err);
     int (*remove)(struct platform *p, const char *name, const struct platform_follow *follow, struct act_error *err);
     int (*nodes)(struct platform *p, const char *name, struct platform_cluster_nodes *out, struct act_error *err);
+    int (*login)(struct platform *p, struct platform_login *out, struct act_error *err); /* NULL: it has none */
 };
 
 #endif

@@ -19,6 +19,25 @@ extern const struct platform_row platform_local, platform_slurm, platform_azurem
  * machine". */
 int platform_check_mounts(const struct run_spec *spec, const char *where, struct act_error *err) ACT_NODISCARD;
 
+/* ---- clusters.c: what the platforms with clusters share; noun: what those are called */
+
+struct arm;
+struct arm_call;
+struct platform_follow;
+struct platform_scale;
+/* -ACT_USAGE if the least is more than the most. */
+int platform_check_scale(const char *noun, const char *name, const struct platform_scale *scale,
+                         struct act_error *err) ACT_NODISCARD;
+/* The error that one which shall be made is there already. */
+int platform_is_there(const char *noun, const char *name, const char *state, struct act_error *err);
+/* Makes the call, follows what it began, and releases it. */
+int platform_change(struct arm *arm, struct arm_call *call, const struct platform_follow *follow,
+                    struct act_error *err) ACT_NODISCARD;
+/* Wipes and frees a secret. */
+void platform_wipe(char **text);
+/* *out NULL: there is no such file. */
+int platform_read_login_file(const char *file, char **out, struct act_error *err) ACT_NODISCARD;
+
 /* For platforms whose runs are folders of a site, as the operations of platform.h. */
 struct store *platform_site_open_logs(struct platform *p,
                                       int (*site)(void *arg, struct site **out, struct act_error *err), const char *id,

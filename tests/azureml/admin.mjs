@@ -15,6 +15,7 @@
 //   jobs                     what the jobs are, with everything that was sent
 //   objects                  {datastores, environments, connections, computes}, with secrets
 //   object                   {kind, name, properties}: one that somebody else made; kind as in objects
+//   managed   {name, remove, busy, kubeconfig, properties, pools}   what a cluster of Azure Kubernetes Service is
 //   compute   {name, shown, idle}   what a cluster says about its nodes; operationError: how long operations end
 import { randomUUID } from "node:crypto";
 
@@ -103,6 +104,16 @@ const ACTIONS = {
             ([k, map]) => [k, Object.fromEntries(map)])),
     object(world, { kind, name, properties }) {
         world[kind].set(name, { properties });
+    },
+    managed(world, { name, remove, properties, pools = {}, ...more }) {
+        const cluster = world.managedClusters.get(name);
+        if (remove) {
+            world.managedClusters.delete(name);
+            return;
+        }
+        Object.assign(cluster, more);
+        Object.assign(cluster.properties, properties);
+        Object.entries(pools).forEach(([pool, changes]) => Object.assign(cluster.pools.get(pool), changes));
     },
     compute(world, { name, shown, idle }) {
         const compute = world.computes.get(name);

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 
+import { AKS_HANDLERS } from "./aks.mjs";
 import { iso, notFound, Refusal, rootError } from "./errors.mjs";
 import { isFinal } from "./runner.mjs";
 
@@ -83,19 +84,20 @@ export class Arm {
         return had ? ok(body) : ok(body, 201, { Location });
     }
 
-    /** The answer that begins a long operation; apply is done when it succeeds. */
-    operation(status, body, apply, query) {
+    /** The answer that begins a long operation; apply is done when it succeeds, fail when it does not. */
+    operation(status, body, apply, query, provider = "Microsoft.MachineLearningServices",
+        path = "computeOperationsStatus", fail = () => {}) {
         const id = randomUUID();
         const { operationPolls } = this.world.settings;
-        this.world.operations.set(id, { left: operationPolls, polls: operationPolls, apply,
+        this.world.operations.set(id, { left: operationPolls, polls: operationPolls, apply, fail,
             error: this.world.operationError });
-        return ok(body, status, { ...NOW, "Azure-AsyncOperation": this.link(`computeOperationsStatus/${id}`, query) });
+        return ok(body, status, { ...NOW, "Azure-AsyncOperation": this.link(`${path}/${id}`, query, provider) });
     }
 
     /** Where a long operation is asked for. */
-    link(path, query) {
+    link(path, query, provider = "Microsoft.MachineLearningServices") {
         const { subscription, location } = this.world.settings;
-        return `${this.world.links.arm}/subscriptions/${subscription}/providers/Microsoft.MachineLearningServices`
+        return `${this.world.links.arm}/subscriptions/${subscription}/providers/${provider}`
             + `/locations/${location}/${path}?api-version=${query["api-version"]}&service=new`;
     }
 
@@ -365,12 +367,13 @@ export class Arm {
         if (!operation) {
             throw new Refusal(404, "OperationNotFound", `The operation '${id}' was not found.`);
         }
-        const { left, polls, apply, error } = operation;
+        const { left, polls, apply, fail, error } = operation;
         operation.left -= 1;
         if (left > 0) {
             return ok({ status: "InProgress", percentComplete: Math.floor(100 * (polls - left) / polls) }, 200, NOW);
         }
         if (error) {
+            fail();
             return ok({ status: "Failed", error });
         }
         apply();
@@ -470,4 +473,5 @@ const HANDLERS = {
     "graph query": Arm.prototype.graph,
     "operation get": Arm.prototype.getOperation,
     "cancel result": Arm.prototype.cancelResult,
+    ...AKS_HANDLERS,
 };

@@ -4,12 +4,13 @@
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
-import { createSerializer } from "@azure/core-client";
 import official from "@azure/arm-machinelearning";
 
+import { AKS_CALLS } from "./aks_contract.mjs";
+import { isObject, Mappers } from "./mappers.mjs";
+
 // The mappers are of api-version 2022-10-01. What newer ones have in addition is in NEWER.
-const mappers = await loadMappers();
-const serializer = createSerializer(mappers, false);
+const mappers = new Mappers(await loadMappers(), knownValues);
 
 async function loadMappers() {
     const main = createRequire(import.meta.url).resolve("@azure/arm-machinelearning");
@@ -111,102 +112,43 @@ function knownValues(name, parent) {
     return typeof known === "string" ? Object.values(official[known]) : known;
 }
 
-function isObject(value) {
-    return value !== null && typeof value === "object";
-}
-
-function checkKnownValues(value, where, problems) {
-    for (const [name, member] of Object.entries(value)) {
-        const known = typeof member === "string" && knownValues(name, value);
-        if (known && !known.includes(member)) {
-            problems.push(`${where}.${name} is '${member}', which is none of ${known.join(", ")}`);
-        }
-        if (isObject(member)) {
-            checkKnownValues(member, `${where}.${name}`, problems);
-        }
-    }
-}
-
-// The body as it was sent and as the serializer understood it, which may have more: defaults.
-function compare(sent, understood, where, problems) {
-    if (!isObject(sent) || !isObject(understood)) {
-        if (sent !== understood) {
-            problems.push(`${where} is ${JSON.stringify(sent)}, it should be ${JSON.stringify(understood)}`);
-        }
-        return;
-    }
-    for (const name of Object.keys(sent)) {
-        if (!(name in understood)) {
-            problems.push(`${where}.${name} is not a member that can be sent`);
-        } else {
-            compare(sent[name], understood[name], `${where}.${name}`, problems);
-        }
-    }
-}
-
-function mapperOf(mapper, value) {
-    mapper = mappers[mapper.type.className] ?? mapper;
-    const discriminator = mapper.type.polymorphicDiscriminator;
-    if (discriminator && isObject(value)) {
-        const { className, uberParent } = mapper.type;
-        const kind = value[discriminator.serializedName];
-        mapper = mappers.discriminators[`${uberParent}.${kind}`] ?? mappers.discriminators[`${className}.${kind}`]
-            ?? mapper;
-    }
-    return mapper;
-}
-
-// Patterns, lengths, limits of numbers, which the serializer looks at only when asked; members that must be there.
-function checkConstraints(mapper, value, where, problems) {
-    try {
-        serializer.validateConstraints(mapper, value, where);
-    } catch (error) {
-        problems.push(error.message);
-    }
-    if (!isObject(value)) {
-        return;
-    }
-    const { type } = mapperOf(mapper, value);
-    if (type.name === "Dictionary" || type.name === "Sequence") {
-        const element = type.value ?? type.element;
-        Object.entries(value).forEach(([k, v]) => checkConstraints(element, v, `${where}.${k}`, problems));
-    } else if (type.name === "Composite") {
-        for (const member of Object.values(type.modelProperties ?? {})) {
-            if (!(member.serializedName in value)) {
-                if (member.required && !member.readOnly && member.defaultValue === undefined) {
-                    problems.push(`${where}.${member.serializedName} is missing`);
-                }
-            } else {
-                checkConstraints(member, value[member.serializedName], `${where}.${member.serializedName}`, problems);
-            }
-        }
-    }
-}
-
 // Objects that must be there: the mappers say that of plain members only, the types of the package of these too.
 const REQUIRED = { Datastore: ["credentials"] };
 
-/** What is wrong with a body, as a list of texts; name is that of a mapper ("JobBase"). */
-export function checkBody(name, body, version) {
+/** What is wrong with a body, as a list of texts; name is that of a mapper ("JobBase"), service that of the call. */
+export function checkBody(name, body, version, service = SERVICE) {
     if (!isObject(body?.properties)) {
         return ["the body is not JSON object with properties"];
+    }
+    if (service !== SERVICE) {
+        const found = [];
+        service.mappers.check(name, body, found);
+        return found;
     }
     const missing = (REQUIRED[name] ?? []).filter((member) => !isObject(body.properties[member]));
     const problems = missing.map((member) => `body.properties.${member} is missing`);
     const known = structuredClone(body);
     takeNewer(known, version, problems);
-    try {
-        const understood = serializer.deserialize(mappers[name], known, "body");
-        compare(known, serializer.serialize(mappers[name], understood, "body"), "body", problems);
-    } catch (error) {
-        problems.push(error.message);
-    }
-    checkConstraints(mappers[name], known, "body", problems);
-    checkKnownValues(known, "body", problems);
+    mappers.check(name, known, problems);
     return problems;
 }
 
 // ---- methods and URLs
+
+const NAME = /^[a-zA-Z0-9][a-zA-Z0-9\-_]{0,254}$/;
+
+/** Of a call: whose it is. There are the mappers of bodies, the api-versions, values that parameters may have, and the
+ *  official client. */
+const SERVICE = {
+    mappers, versions: [...STABLE, ...PREVIEW],
+    query: {
+        underlyingResourceAction: Object.values(official.KnownUnderlyingResourceAction),
+        listViewType: Object.values(official.KnownListViewType),
+        jobType: Object.values(official.KnownJobType),
+    },
+    client: (credential, subscription, options) =>
+        new official.AzureMachineLearningWorkspaces(credential, subscription, options),
+};
 
 const WORKSPACE = "/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft.MachineLearningServices"
     + "/workspaces/([^/]+)";
@@ -268,17 +210,10 @@ const CALLS = [
     ["GET", `${LOCATION}/computeOperationsStatus/([^/]+)`, "operation get"],
     ["GET", `${LOCATION}/mfeOperationResults/([^/]+)`, "cancel result"],
 ].map(([method, path, name, send, body, needs]) => ({ method, path: new RegExp(`^${path}$`), name, send, body,
-    needs }));
+    needs, rule: NAME, service: SERVICE })).concat(AKS_CALLS);
 
-const KNOWN_QUERY = {
-    underlyingResourceAction: Object.values(official.KnownUnderlyingResourceAction),
-    listViewType: Object.values(official.KnownListViewType),
-    jobType: Object.values(official.KnownJobType),
-};
 // Options of "job list" of which later versions have more.
 const NEWER_QUERY = { "job list": ["properties", "assetName", "scheduled", "scheduleId"] };
-
-const NAME = /^[a-zA-Z0-9][a-zA-Z0-9\-_]{0,254}$/;
 
 /** The call that a request is: {name, values, body}; undefined: none that is known. */
 export function findCall(method, path) {
@@ -302,7 +237,7 @@ export async function officialRequest(call, query) {
         },
     };
     const credential = { getToken: async () => ({ token: "t", expiresOnTimestamp: Date.now() + 3600e3 }) };
-    const client = new official.AzureMachineLearningWorkspaces(credential, call.values[0], { httpClient });
+    const client = call.service.client(credential, call.values[0], { httpClient });
     await call.send(client, call.values, query);
     return { method: sent.method, url: new URL(sent.url), body: sent.body };
 }
@@ -316,10 +251,10 @@ export async function checkRequest(call, url, headers, hasBody) {
         return ["api-version", call.needs].filter((name) => name && !(name in query)).map(
             (name) => `the query has no ${name}`);
     }
-    if (!STABLE.includes(version) && !PREVIEW.includes(version)) {
+    if (!call.service.versions.includes(version)) {
         problems.push(`api-version '${version}' does not exist`);
     }
-    for (const [name, values] of Object.entries(KNOWN_QUERY)) {
+    for (const [name, values] of Object.entries(call.service.query)) {
         if (name in query && !values.includes(query[name])) {
             problems.push(`${name}=${query[name]} is none of ${values.join(", ")}`);
         }
@@ -334,10 +269,11 @@ export async function checkRequest(call, url, headers, hasBody) {
         problems.push(`the path is ${url.pathname}, it should be ${expected.url.pathname}`);
     }
     // Of names that are made with a PUT; the client does not check it, the service does.
-    if (call.method === "PUT" && !NAME.test(call.values[3])) {
-        problems.push(`the name '${call.values[3]}' is not valid`);
+    const made = call.values.slice(0, 4).at(-1);
+    if (call.method === "PUT" && !call.rule.test(made)) {
+        problems.push(`the name '${made}' is not valid`);
     }
-    const newer = version > "2022-10-01" ? NEWER_QUERY[call.name] ?? [] : [];
+    const newer = call.more ?? (version > "2022-10-01" ? NEWER_QUERY[call.name] ?? [] : []);
     for (const [name, value] of Object.entries(query)) {
         const should = expected.url.searchParams.get(name);
         if (name !== "api-version" && !newer.includes(name) && value !== should) {

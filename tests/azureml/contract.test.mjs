@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { checkBody, checkRequest, findCall } from "./contract.mjs";
-import { BASE, CLUSTER, DATASTORE, ENVIRONMENT, JOB, REQUESTS, SCALE, SHARE } from "./good.mjs";
+import { AKS, BASE, CLUSTER, DATASTORE, ENVIRONMENT, JOB, KUBERNETES, POOL, REQUESTS, SCALE, SHARE } from "./good.mjs";
 
 const HEADERS = { accept: "application/json", "user-agent": "act", "content-type": "application/json",
     "x-ms-client-request-id": "01234567-89ab-cdef-0123-456789abcdef" };
@@ -15,7 +15,8 @@ async function problemsOf(method, target, body, headers = HEADERS) {
         return ["there is no such call"];
     }
     const found = await checkRequest(call, url, headers, body !== undefined);
-    return body && call.body ? [...found, ...checkBody(call.body, body, url.searchParams.get("api-version"))] : found;
+    return body && call.body ? [...found, ...checkBody(call.body, body, url.searchParams.get("api-version"),
+        call.service)] : found;
 }
 
 for (const [method, target, body] of REQUESTS) {
@@ -107,6 +108,40 @@ for (const [mapper, good, what, spoil] of WRONG) {
     });
 }
 
+const WRONG_POOLS = [
+    ["a count that is a text", set(...p("count"))("2")],
+    ["a mode in lower case", set(...p("mode"))("user")],
+    ["labels that are numbers", set(...p("nodeLabels", "n"))(3)],
+    ["a taint that is an object", set(...p("nodeTaints"))([{ key: "sku" }])],
+    ["a typing error", rename(...p("minCount"))("minCounts")],
+    ["what only the service says", set(...p("provisioningState"))("Succeeded")],
+    ["an unknown priority", set(...p("scaleSetPriority"))("Low")],
+    ["no properties", remove("properties")],
+];
+for (const [what, spoil] of WRONG_POOLS) {
+    test(`wrong: AgentPool with ${what}`, async () => {
+        const body = structuredClone(POOL);
+        spoil(body);
+        assert.notEqual((await problemsOf("PUT", `${AKS}/agentPools/gpu?api-version=2024-01-01`, body)).length, 0);
+    });
+}
+
+const WRONG_CLUSTERS = [
+    ["no location", remove("location")],
+    ["a pool without a name", remove(...p("agentPoolProfiles", 0, "name"))],
+    ["a pool of a bad name", set(...p("agentPoolProfiles", 0, "name"))("GPU-pool")],
+    ["an unknown network plugin", set(...p("networkProfile", "networkPlugin"))("calico")],
+    ["an unknown identity", set("identity", "type")("System")],
+    ["an unknown member", set(...p("nodePools"))([])],
+];
+for (const [what, spoil] of WRONG_CLUSTERS) {
+    test(`wrong: ManagedCluster with ${what}`, async () => {
+        const body = structuredClone(KUBERNETES);
+        spoil(body);
+        assert.notEqual((await problemsOf("PUT", `${AKS}?api-version=2024-01-01`, body)).length, 0);
+    });
+}
+
 test("a member is known from the version on that has it", () => {
     assert.notEqual(checkBody("JobBase", JOB, "2022-10-01").length, 0);
     const body = structuredClone(JOB);
@@ -139,6 +174,12 @@ const WRONG_REQUESTS = [
     ["DELETE", `${BASE}/computes/gpu${V}&underlyingResourceAction=delete`],
     ["POST", `${BASE}/computes/gpu/listNodes${V}`, {}],
     ["POST", `${BASE}/jobs/run_1/cancel${V}`, {}],
+    ["GET", `${AKS}${V}`],
+    ["GET", `${AKS}/agentpools?api-version=2024-01-01`],
+    ["PUT", `${AKS}/agentPools/GPU?api-version=2024-01-01`, POOL],
+    ["PUT", `${AKS}/agentPools/abcdefghijklm?api-version=2024-01-01`, POOL],
+    ["POST", `${AKS}/listClusterUserCredential?api-version=2024-01-01&format=yaml`],
+    ["GET", `${AKS}/listClusterUserCredential?api-version=2024-01-01`],
 ];
 
 for (const [method, target, body] of WRONG_REQUESTS) {

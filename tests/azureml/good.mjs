@@ -48,7 +48,31 @@ export const SCALE = { properties: { properties: { scaleSettings: { minNodeCount
 export const CONNECTION = { properties: { authType: "UsernamePassword", category: "ContainerRegistry",
     target: "https://myreg.azurecr.io", credentials: { username: "u", password: "p" } } };
 
+export const AKS = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/rg/providers"
+    + "/Microsoft.ContainerService/managedClusters/kube";
+const AKS_VERSION = "api-version=2024-01-01";
+
+export const POOL = { properties: { mode: "User", type: "VirtualMachineScaleSets", osType: "Linux",
+    vmSize: "Standard_ND96asr_v4", count: 0, enableAutoScaling: true, minCount: 0, maxCount: 4,
+    nodeTaints: ["sku=gpu:NoSchedule"], nodeLabels: { team: "vision" }, scaleSetPriority: "Spot",
+    scaleSetEvictionPolicy: "Delete", spotMaxPrice: -1 } };
+
+export const KUBERNETES = { location: "eastus", identity: { type: "SystemAssigned" }, properties: { dnsPrefix: "kube",
+    enableRBAC: true, agentPoolProfiles: [
+        { name: "system", mode: "System", type: "VirtualMachineScaleSets", osType: "Linux", vmSize: "Standard_D2s_v5",
+            count: 1 },
+        { name: "gpu", ...POOL.properties }],
+    networkProfile: { networkPlugin: "azure", networkPluginMode: "overlay" },
+    storageProfile: { blobCSIDriver: { enabled: true } } } };
+
 export const REQUESTS = [
+    ["GET", `${AKS}?${AKS_VERSION}`],
+    ["PUT", `${AKS}?${AKS_VERSION}`, KUBERNETES],
+    ["POST", `${AKS}/listClusterUserCredential?${AKS_VERSION}&format=exec`],
+    ["GET", `${AKS}/agentPools?${AKS_VERSION}`],
+    ["GET", `${AKS}/agentPools/gpu?${AKS_VERSION}`],
+    ["PUT", `${AKS}/agentPools/gpu?${AKS_VERSION}`, POOL],
+    ["DELETE", `${AKS}/agentPools/gpu?${AKS_VERSION}`],
     ["GET", `${BASE}?${VERSION}`],
     ["GET", `${BASE}/jobs?${VERSION}&tag=act&jobType=Command&listViewType=ActiveOnly&$skip=a%2Fb`],
     ["GET", `${BASE}/jobs/run_1?${VERSION}`],

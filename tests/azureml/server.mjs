@@ -1,4 +1,5 @@
-// A double of Azure Machine Learning for tests: logins, the resource manager, the run history of a region.
+// A double of Azure Machine Learning for tests: logins, the resource manager, the run history of a region. The resource
+// manager has clusters of Azure Kubernetes Service, too.
 //
 //   node server.mjs <settings.json
 //
@@ -163,7 +164,7 @@ export class Double {
             }
             const query = Object.fromEntries(url.searchParams);
             if (call.body && body !== undefined) {
-                problems.push(...checkBody(call.body, body, query["api-version"] ?? ""));
+                problems.push(...checkBody(call.body, body, query["api-version"] ?? "", call.service));
                 problems.push(...this.checkUser(body, request.headers["x-azureml-token"]));
             }
             if (problems.length) {

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 
+import { newCluster } from "./aks.mjs";
 import { Container } from "./blobs.mjs";
 import { rootError } from "./errors.mjs";
 import { Login } from "./login.mjs";
@@ -31,6 +32,11 @@ const DEFAULTS = {
         gpu: { computeType: "AmlCompute", vmSize: "STANDARD_ND96ASR_V4", maxNodeCount: 4 },
         itpgpu: { computeType: "Kubernetes" },
     },
+    // of Azure Kubernetes Service: {name: {pools, kubeconfig, ...properties}}
+    managedClusters: { kube: { pools: {
+        system: { mode: "System", vmSize: "Standard_D2s_v5", count: 1 },
+        gpu: { mode: "User", vmSize: "Standard_ND96asr_v4", count: 2, nodeTaints: ["sku=gpu:NoSchedule"],
+            nodeLabels: { team: "vision" }, tags: { owner: "ann" } } } } },
     privateNodes: false, // nodes have no public addresses
     // limits, or whole quotas by family
     virtualClusters: { vc: { eastus: { limits: [
@@ -59,6 +65,8 @@ export class World {
         this.connections = new Map();
         this.operations = new Map();
         this.computes = new Map();
+        this.managedClusters = new Map(Object.entries(this.settings.managedClusters).map(
+            ([name, given]) => [name, newCluster(name, this.settings.location, given)]));
         this.jobs.clear();
         this.requests = [];
         this.violations = [];

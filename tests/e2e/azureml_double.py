@@ -9,7 +9,7 @@ import azurite
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER = HERE.parent / "azureml/server.mjs"
-PACKAGE = HERE.parent / "node_modules/@azure/arm-machinelearning"
+PACKAGES = [HERE.parent / "node_modules/@azure" / name for name in ("arm-machinelearning", "arm-containerservice")]
 LOGS = "azureml"  # the container of the workspace's own logs
 
 TENANT, OTHER_TENANT = "72f988bf-0000-0000-0000-000000000001", "72f988bf-0000-0000-0000-000000000002"
@@ -34,7 +34,7 @@ def cluster_keys(arm, api):
 
 def missing():
     """Why it cannot be started; None: it can."""
-    for part in (PACKAGE, azurite.PROGRAM):
+    for part in (*PACKAGES, azurite.PROGRAM):
         if not part.exists():
             return "the packages of the double are not installed: scripts/install-deps --test"
     return None

@@ -29,11 +29,16 @@ struct flow_summary {
 int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *err) ACT_NODISCARD;
 /* All users' running jobs on the cluster, the longest-running first. */
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
-/* The name, or if it is NULL the compute_target of flow's cluster; -ACT_USAGE if there is none. */
+/* What the clusters of flow's platform are called. */
+const struct platform_clusters_words *flow_cluster_words(const struct flow *flow);
+/* The name, or if it is NULL that in the cluster file (compute_target, aks.pool); -ACT_USAGE if there is none. */
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out, struct act_error *err) ACT_NODISCARD;
 int flow_list_clusters(struct flow *flow, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
 int flow_get_cluster(struct flow *flow, const char *name, struct platform_cluster *out,
                      struct act_error *err) ACT_NODISCARD;
+/* The rest is as in platform/clusters.h. */
+int flow_prepare_cluster(struct flow *flow, struct platform_new_cluster *cluster, char **out_setup,
+                         struct act_error *err) ACT_NODISCARD;
 int flow_create_cluster(struct flow *flow, const struct platform_new_cluster *cluster,
                         const struct platform_follow *follow, struct act_error *err) ACT_NODISCARD;
 int flow_scale_cluster(struct flow *flow, const char *name, const struct platform_scale *scale,
@@ -42,5 +47,6 @@ int flow_delete_cluster(struct flow *flow, const char *name, const struct platfo
                         struct act_error *err) ACT_NODISCARD;
 int flow_cluster_nodes(struct flow *flow, const char *name, struct platform_cluster_nodes *out,
                        struct act_error *err) ACT_NODISCARD;
+int flow_fetch_login(struct flow *flow, struct platform_login *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -1,19 +1,23 @@
 /* compute.c - the clusters that a platform can make, change and remove. */
-#include "base/path.h"
 #include "config/config.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow_internal.h"
 #include "platform/clusters.h"
 
+const struct platform_clusters_words *flow_cluster_words(const struct flow *flow)
+{
+    return platform_clusters_words(flow->config.platform);
+}
+
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out, struct act_error *err)
 {
-    const char *target = flow->config.compute_target;
+    const struct platform_clusters_words *words = flow_cluster_words(flow);
 
-    *out = name ? name : target ? act_path_basename(target) : NULL; /* the file may have its whole id */
+    *out = name ? name : words->usual(&flow->config);
     if (*out && **out)
         return 0;
-    return act_error_set(err, ACT_USAGE, "the cluster '%s' has no compute_target: name the cluster that is meant",
-                         flow->config.cluster);
+    return act_error_set(err, ACT_USAGE, "the cluster '%s' has no %s: name the %s that is meant", flow->config.cluster,
+                         words->key, words->noun);
 }
 
 int flow_list_clusters(struct flow *flow, struct platform_clusters *out, struct act_error *err)
@@ -32,6 +36,16 @@ int flow_get_cluster(struct flow *flow, const char *name, struct platform_cluste
 
     *out = (struct platform_cluster){0};
     return rc < 0 ? rc : platform_get_cluster(platform, name, out, err);
+}
+
+int flow_prepare_cluster(struct flow *flow, struct platform_new_cluster *cluster, char **out_setup,
+                         struct act_error *err)
+{
+    struct platform *platform;
+    int rc = flow_platform(flow, &platform, err);
+
+    *out_setup = NULL;
+    return rc < 0 ? rc : platform_prepare_cluster(platform, cluster, out_setup, err);
 }
 
 int flow_create_cluster(struct flow *flow, const struct platform_new_cluster *cluster,
@@ -68,4 +82,13 @@ int flow_cluster_nodes(struct flow *flow, const char *name, struct platform_clus
 
     *out = (struct platform_cluster_nodes){0};
     return rc < 0 ? rc : platform_list_cluster_nodes(platform, name, out, err);
+}
+
+int flow_fetch_login(struct flow *flow, struct platform_login *out, struct act_error *err)
+{
+    struct platform *platform;
+    int rc = flow_platform(flow, &platform, err);
+
+    *out = (struct platform_login){0};
+    return rc < 0 ? rc : platform_fetch_login(platform, out, err);
 }

@@ -142,19 +142,6 @@ static int check_workspace(const struct config *c, struct act_error *err)
     return 0;
 }
 
-/* As encodeURIComponent() does, which the official client uses for ids: names of resource groups may have brackets. New
- * string. */
-static char *encode_segment(const char *text)
-{
-    struct act_buf out = {0};
-
-    for (const char *c = text; *c; c++) {
-        ACT_AUTOFREE char *one = http_encode((char[]){*c, '\0'}, false);
-        act_buf_adds(&out, strchr("!'()*", *c) ? (char[]){*c, '\0'} : one);
-    }
-    return act_buf_steal(&out);
-}
-
 static int azureml_open(const struct config *config, struct platform **out, struct act_error *err)
 {
     int rc = check_workspace(config, err);
@@ -163,9 +150,9 @@ static int azureml_open(const struct config *config, struct platform **out, stru
     if (rc < 0)
         return rc;
     struct azureml *a = act_calloc(1, sizeof(*a));
-    ACT_AUTOFREE char *subscription = encode_segment(config->workspace.subscription_id);
-    ACT_AUTOFREE char *group = encode_segment(config->workspace.resource_group);
-    ACT_AUTOFREE char *name = encode_segment(config->workspace.workspace_name);
+    ACT_AUTOFREE char *subscription = arm_segment(config->workspace.subscription_id);
+    ACT_AUTOFREE char *group = arm_segment(config->workspace.resource_group);
+    ACT_AUTOFREE char *name = arm_segment(config->workspace.workspace_name);
 
     a->config = config;
     while (strcmp(platform_azureml[a->kind].name, config->platform) != 0)

@@ -5,11 +5,13 @@
  */
 #include <string.h>
 
+#include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
 #include "platform/azureml/azureml_internal.h"
 
 #define MANAGED "AmlCompute"
+#define NOUN    "cluster"
 
 static char *cluster_url(const struct azureml *a, const char *name, const char *rest)
 {
@@ -177,14 +179,9 @@ static int get_managed(const struct azureml *a, struct arm *arm, const char *nam
 static int change(const struct azureml *a, struct arm *arm, const char *method, const char *what, char *url,
                   json_t *body, const struct platform_follow *follow, struct act_error *err)
 {
-    ACT_AUTO(arm_call) call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
-    int rc = arm_do(arm, &call, err);
+    struct arm_call call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
 
-    if (rc == 0 && !follow->no_wait && follow->progress)
-        follow->progress(follow->arg, "Accepted", -1);
-    if (rc == 0 && !follow->no_wait)
-        rc = arm_follow(arm, &call, 0, follow->progress, follow->arg, NULL, err);
-    return rc;
+    return platform_change(arm, &call, follow, err);
 }
 
 static json_t *scale_json(const struct platform_scale *scale)
@@ -197,15 +194,6 @@ static json_t *scale_json(const struct platform_scale *scale)
         json_object_set_new(json, "nodeIdleTimeBeforeScaleDown", json_string(iso));
     }
     return json;
-}
-
-static int check_scale(const char *name, const struct platform_scale *scale, struct act_error *err)
-{
-    if (scale->min_nodes > scale->max_nodes)
-        return act_error_set(err, ACT_USAGE,
-                             "cluster '%s' cannot have at least %lld and at most %lld nodes; see --min, --max", name,
-                             (long long)scale->min_nodes, (long long)scale->max_nodes);
-    return 0;
 }
 
 static json_t *new_cluster_json(const struct platform_new_cluster *c, const char *location,
@@ -232,12 +220,31 @@ static int check_free(const struct azureml *a, struct arm *arm, const char *name
 
     if (rc < 0 || !there)
         return rc;
-    const char *state = codec_json_str(json_object_get(there, "properties"), "provisioningState", "Succeeded");
-    if (strcmp(state, "Failed") == 0)
-        return act_error_set(err, ACT_FAIL, "cluster '%s' is there already, and '%s'; 'a cluster delete %s' removes it",
-                             name, state, name);
-    return act_error_set(err, ACT_FAIL, "cluster '%s' is there already; 'a cluster autoscale %s' changes its size",
-                         name, name);
+    return platform_is_there(
+        NOUN, name, codec_json_str(json_object_get(there, "properties"), "provisioningState", "Succeeded"), err);
+}
+
+static bool is_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+
+    return *name && strchr("0123456789-", *name) == NULL && strspn(name, letters) == strlen(name);
+}
+
+static int prepare_cluster(struct platform *p, struct platform_new_cluster *c, char **out_setup, struct act_error *err)
+{
+    (void)p;
+    *out_setup = NULL;
+    if (!is_name(c->name))
+        return act_error_set(
+            err, ACT_USAGE,
+            "'%s' cannot be the name of a cluster: it has letters, digits and '-', and begins with a letter", c->name);
+    if (!c->vm_size || c->scale.max_nodes < 1)
+        return act_error_set(err, ACT_USAGE,
+                             "a new cluster needs --vm-size and --max, as in 'a cluster create %s --vm-size "
+                             "STANDARD_NC6 --max 4'",
+                             c->name);
+    return 0;
 }
 
 static int create_cluster(struct platform *p, const struct platform_new_cluster *c,
@@ -252,7 +259,7 @@ static int create_cluster(struct platform *p, const struct platform_new_cluster 
     if (scale.min_nodes < 0)
         scale.min_nodes = 0;
     if (rc == 0)
-        rc = check_scale(c->name, &scale, err);
+        rc = platform_check_scale(NOUN, c->name, &scale, err);
     if (rc == 0)
         rc = check_free(a, arm, c->name, err);
     if (rc == 0 && !c->location)
@@ -297,7 +304,7 @@ static int scale_cluster(struct platform *p, const char *name, const struct plat
         scale.max_nodes = wanted->max_nodes;
     if (wanted->idle_s != 0)
         scale.idle_s = wanted->idle_s;
-    rc = check_scale(name, &scale, err);
+    rc = platform_check_scale(NOUN, name, &scale, err);
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("scale the cluster '%s'", name);
@@ -354,9 +361,19 @@ static int list_nodes(struct platform *p, const char *name, struct platform_clus
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
 }
 
-const struct platform_clusters_ops azureml_clusters = {.list = list_clusters,
-                                                       .get = get_cluster,
-                                                       .create = create_cluster,
-                                                       .scale = scale_cluster,
-                                                       .remove = delete_cluster,
-                                                       .nodes = list_nodes};
+/* The file may have its whole id. */
+static const char *usual_cluster(const struct config *config)
+{
+    return config->compute_target ? act_path_basename(config->compute_target) : NULL;
+}
+
+const struct platform_clusters_ops azureml_clusters = {
+    .words = {.noun = NOUN, .owner = "workspace", .key = "compute_target", .usual = usual_cluster},
+    .list = list_clusters,
+    .get = get_cluster,
+    .prepare = prepare_cluster,
+    .create = create_cluster,
+    .scale = scale_cluster,
+    .remove = delete_cluster,
+    .nodes = list_nodes,
+};

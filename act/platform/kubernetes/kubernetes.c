@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "platform/kubernetes/aks.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 /* ---- reaching it ---- */
@@ -44,6 +45,7 @@ static void kubernetes_close(struct platform *p)
     struct kubernetes *k = kubernetes_of(p);
 
     kube_free(k->kube);
+    aks_free(k->aks);
     free(k->program);
     free(k->client);
     act_strv_release(&k->aborted);
@@ -103,6 +105,7 @@ static void kubernetes_reach(const struct config *config, struct platform_reache
     struct kube *kube = NULL;
     struct act_error ignored;
 
+    platform_reaches_add(out, PLATFORM_HOST, "aks.endpoint", config->aks.endpoint);
     if (!act_streq(config->platform, platform_kubernetes.name) || !config->k8s.kubeconfig)
         return;
     platform_reaches_add(out, PLATFORM_LOGIN, "k8s.kubeconfig", config->k8s.kubeconfig);
@@ -203,5 +206,6 @@ const struct platform_row platform_kubernetes = {
     .summary = kubernetes_summary,
     .jobs = kubernetes_jobs,
     .examine = kubernetes_examine,
+    .clusters = &aks_clusters,
     .close = kubernetes_close,
 };

@@ -14,6 +14,7 @@
  *   nodes.c       nodes, shell
  *   cluster.c     summary, jobs
  *   examine.c     checks that everything runs need is there
+ *   aks*.c        the cluster itself, where Azure runs it: see aks.h
  *
  * Source: kubernetes.io/docs/reference/kubernetes-api (batch/v1 Job, core/v1 Pod, Secret, Service, Event), and
  * .../docs/concepts/workloads/controllers/job/.
@@ -36,6 +37,7 @@ struct kubernetes {
     bool has_program;            /* the namespace has it */
     char *client;                /* the program act: the first part of the names of its Secrets; NULL: not needed yet */
     size_t client_parts;         /* how many there are */
+    struct aks *aks;             /* opened by aks_open() */
     struct act_strv aborted;     /* the ids of the runs that were deleted by this process */
 };
 
