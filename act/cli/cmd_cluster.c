@@ -300,7 +300,7 @@ static int ask_setup(struct cli *cli, const char *setup, struct act_error *err)
 static int make(struct cli *cli, struct platform_new_cluster *cluster, struct act_error *err)
 {
     struct told told = {.noun = noun_of(cli), .name = cluster->name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
     ACT_AUTOFREE char *setup = NULL;
     int rc = flow_prepare_cluster(&cli->flow, cluster, &setup, err);
 
@@ -315,7 +315,7 @@ static int make(struct cli *cli, struct platform_new_cluster *cluster, struct ac
         rc = ask_setup(cli, setup, err);
     if (rc == 0)
         rc = flow_create_cluster(&cli->flow, cluster, &follow, err);
-    return rc < 0 ? rc : finish(cli, cluster->name, "the creation", err);
+    return rc < 0 ? rc : finish_cluster(cli, cluster->name, "the creation", err);
 }
 
 static int create(struct cli *cli, const char *name, struct act_error *err)
@@ -347,7 +347,7 @@ static int scale(struct cli *cli, const char *name, const struct platform_scale 
         return would_change(cli, "resize", name, how, err);
     }
     struct told told = {.noun = noun_of(cli), .name = name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
     int rc = flow_scale_cluster(&cli->flow, name, wanted, &follow, err);
 
     return rc < 0 ? rc : finish_cluster(cli, name, "the new size", err);
@@ -375,7 +375,7 @@ static int autoscale(struct cli *cli, const char *name, struct act_error *err)
 static int delete (struct cli *cli, const char *name, struct act_error *err)
 {
     struct told told = {.noun = noun_of(cli), .name = name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
     if (cli->options.dry_run)
         return would_change(cli, "delete", name, " with all its nodes", err);
     ACT_AUTOFREE char *question =
