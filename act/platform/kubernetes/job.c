@@ -16,7 +16,7 @@
 #define PROGRAM "/run/act/program"
 
 enum {
-    RETRIES = 6,            /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
+    RETRIES = 6, /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
     KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
     GRACE_MORE_S = 20,      /* for the agent, after its processes had theirs */
     TITLE_MAX = 1024,
@@ -308,13 +308,12 @@ static int64_t grace_of(const struct run_spec *spec)
 /* The variables of the run that are for the agent itself. */
 static void add_env(const struct run_spec *spec, json_t *container)
 {
-    static const char *const names[] = {"ACT_ABORT_GRACE", "ACT_POD_PATIENCE"};
+    static const char *const names[] = {"ACT_ABORT_GRACE", "ACT_POD_PATIENCE", "ACT_POD_SETTLE"};
     json_t *env = json_array();
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (variable_of(spec, names[i]))
-            json_array_append_new(
-                env, json_pack("{s:s, s:s}", "name", names[i], "value", variable_of(spec, names[i])));
+            json_array_append_new(env, json_pack("{s:s, s:s}", "name", names[i], "value", variable_of(spec, names[i])));
     if (json_array_size(env) > 0)
         json_object_set(container, "env", env);
     json_decref(env);
@@ -414,6 +413,10 @@ static void add_notes(const struct kubernetes_run *run, json_t *job)
     json_object_set_new(notes, KUBERNETES_USER, json_string(run->user));
     json_object_set_new(notes, KUBERNETES_CLUSTER, json_string(spec->cluster));
     json_object_set_new(notes, KUBERNETES_NUM_GPU, json_string(gpus));
+    if (run_spec_is_elastic(spec)) {
+        ACT_AUTOFREE char *least = act_sprintf("%d", spec->min_nodes);
+        json_object_set_new(notes, KUBERNETES_MIN_NODES, json_string(least));
+    }
 }
 
 static json_t *template_of(const struct kubernetes_run *run)
@@ -432,10 +435,13 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
     json_t *job = object_new("batch/v1", "Job", run, run->name, NULL);
     json_t *spec = json_pack("{s:s, s:i, s:i, s:b, s:i, s:i, s:o, s:o}", "completionMode", "Indexed", "completions",
                              run->spec->nodes, "parallelism", run->spec->nodes, "suspend", suspended || c->queue,
-                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S, "podFailurePolicy",
-                             failure_policy(), "template", template_of(run));
+                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S,
+                             "podFailurePolicy", failure_policy(), "template", template_of(run));
     int64_t limit_s;
 
+    /* The first pod has the result, and there may never be as many as the run could use. */
+    if (run_spec_is_elastic(run->spec))
+        json_object_set_new(spec, "successPolicy", json_pack("{s:[{s:s}]}", "rules", "succeededIndexes", "0"));
     if (c->time && act_duration_from_text(c->time, &limit_s))
         json_object_set_new(spec, "activeDeadlineSeconds", json_integer(limit_s));
     if (c->queue)
