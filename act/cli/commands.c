@@ -57,7 +57,7 @@ const struct cli_command cli_commands[] = {
                 "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
                 "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
                 "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null);\n"
-                "--dry-run prints the specification as JSON in any case.",
+                "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
      .options = "cluster num-gpu param single compile-args file last-package dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,

@@ -1002,7 +1002,7 @@ TEST(test_local_limits)
     setenv("ACT_LOCAL_SLOTS", "many", 1);
     assert_int_equal(platform_open(&services, &config, &small, &err), -ACT_CONFIG);
     setenv("ACT_LOCAL_SLOTS", "4", 1);
-    config.platform = (char[]){"k8s"};
+    config.platform = (char[]){"moon"};
     assert_fails(platform_open(&services, &config, &small, &err), err, ACT_CONFIG, "use -c local");
     run_spec_release(&spec);
 }

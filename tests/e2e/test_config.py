@@ -288,7 +288,7 @@ def test_check_says_what_submit_would_refuse(act):
         act.write("aux_data/aml/lab.yaml", json.dumps({"platform": "slurm", **keys}))
         assert word in act.run("-c", "lab", "config", "check", status=7).out
         act.fail("-c", "lab", "submit", "true", status=7, match=word)
-    act.write("aux_data/aml/lab.yaml", "platform: k8s\n")
+    act.write("aux_data/aml/lab.yaml", "platform: itp\n")
     assert "code_path" in act.run("-c", "lab", "config", "check", status=7).out
     act.account("store", account_name="acct", account_key="c2VjcmV0LWtleQ==", container_name="cont")
     assert "'data' cannot be mounted" in act.run("config", "check", status=7).out

@@ -1,5 +1,10 @@
 """Runs on Kubernetes, from the command to its logs, on the double."""
+import base64
+import hashlib
 import json
+import random
+import shutil
+import subprocess
 
 import pytest
 
@@ -200,3 +205,83 @@ def test_a_shell_goes_through_kubectl(act, kubernetes, tmp_path):
     assert said[said.index("exec"):][:4] == ["exec", "--stdin", pod, "--container=main"] and said[-1] == "hostname"
     assert "--namespace=default" in said
     act.run("abort", run)
+
+
+def test_a_table_of_runs_is_three_requests(act, kubernetes):
+    runs = [act.submit("sleep", "1000", before=K8S) for _ in range(3)]
+    for run in runs:
+        act.until_state(run, "Running")
+    kubernetes.forget()
+    found = act.run(*K8S, "q", "--json").json["runs"]
+    assert {r["id"] for r in found if r["state"] == "Running"} == set(runs)
+    assert len(kubernetes.requests()) <= 3, kubernetes.requests()
+    act.run("abort", *runs)
+
+
+def test_runs_of_another_machine_are_found(act, kubernetes):
+    run = act.finish("echo", "hello", before=K8S)
+    act.env["ACT_HOME"] = str(act.scratch / "other-home")
+    found = act.run(*K8S, "q", "--json").json["runs"]
+    assert [(r["id"], r["state"]) for r in found] == [(run, "Completed")]
+    assert act.run(*K8S, "logs", run).out == "hello\n"
+    again = act.run(*K8S, "resubmit", run).out.strip()
+    act.run("wait", again)
+
+
+def test_kubectl_shows_what_act_made(act, kubernetes):
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        pytest.skip("kubectl is not installed")
+    run = act.finish("echo", "hello", before=K8S)
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    said = subprocess.run([kubectl, f"--kubeconfig={kubernetes.kubeconfig}", "logs", f"job/{name}"], text=True,
+                          check=True, stdout=subprocess.PIPE).stdout
+    assert "[0] hello\n" in said
+    kept = subprocess.run([kubectl, f"--kubeconfig={kubernetes.kubeconfig}", "get", "jobs", "-o", "name", "-l",
+                           f"act/run={run}"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    assert kept == f"job.batch/{name}\n"
+
+
+def test_a_package_in_parts(act, kubernetes):
+    content = random.Random(1).randbytes(2_000_000)
+    act.write("model.bin", content)
+    run = act.finish("sha256sum", "model.bin", before=K8S)
+    assert act.run("logs", run).out.split()[0] == hashlib.sha256(content).hexdigest()
+    parts = [s["metadata"]["name"] for s in kubernetes.objects("Secret") if "-package-" in s["metadata"]["name"]]
+    assert len(parts) == 3
+
+
+def test_secrets_reach_the_command_and_nobody_else(act, kubernetes):
+    kubernetes.cluster(env={"MY_TOKEN": "hush-hush"})
+    run = act.finish("sh", "-c", "test ${#MY_TOKEN} = 9", before=K8S)
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    secret = next(s for s in kubernetes.objects("Secret") if s["metadata"]["name"] == name)
+    assert b"hush-hush" not in base64.b64decode(secret["data"]["run.json"])
+    assert "hush-hush" not in json.dumps([kubernetes.objects("Job"), kubernetes.objects("Pod")])
+    kubernetes.cluster()
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+
+
+def test_a_server_without_failure_policies(act, kubernetes):
+    kubernetes.tell("settings", version="1.24")
+    said = act.run(*K8S, "submit", "sh", "-c", "exit 3").err
+    assert "losing a pod fails the run" in said
+    run = act.run(*K8S, "q", "--json").json["runs"][0]["id"]
+    act.run("wait", run, status=3)
+
+
+def test_why_a_run_failed(act, kubernetes):
+    several(kubernetes, per_node=2)
+    run = act.submit("sh", "-c", "test $RANK = 1 || sleep 60; echo the disk is on fire; exit 9",
+                     before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run, status=9)
+    why = act.run("why", "--json", run).json["failure"]
+    assert (why["rank"], why["exit_status"]) == (1, 9)
+    assert "the disk is on fire" in act.run("why", run).out
+
+
+def test_a_queue_of_kueue(act, kubernetes):
+    kubernetes.tell("settings", kueue=True)
+    kubernetes.cluster(k8s={"queue": "team"})
+    act.fail(*K8S, "submit", "true", status=7, match="there is no 'team'")

@@ -168,3 +168,14 @@ def test_a_name_that_somebody_else_has(act, kubernetes):
     act.run("wait", run)
     job = kubernetes.objects("Job")[0]
     assert job["metadata"]["annotations"]["act/run"] == run
+
+
+def test_a_project_may_not_name_a_kubeconfig_without_being_trusted(act, kubernetes_api):
+    kubernetes_api.use(act)
+    inside = act.write("conf/kube", open(kubernetes_api.kubeconfigs["exec"], "rb").read())
+    kubernetes_api.cluster(k8s={"kubeconfig": str(inside)})
+    del act.env["ACT_TRUSTED_PROJECTS"]
+    act.fail(*K8S, "submit", "true", status=None, match="reaches out of its folder")
+    assert kubernetes_api.requests() == []
+    asked = act.on_terminal(*K8S, "trust", typed=b"n\n").decode()
+    assert "k8s.kubeconfig" in asked and "the program" in asked and kubernetes_api.url in asked

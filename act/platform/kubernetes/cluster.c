@@ -15,7 +15,7 @@ enum { THOUSANDTHS = 1000 };
 int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),
                          void *arg, struct act_error *err)
 {
-    ACT_AUTOFREE char *path = kube_cluster_path("v1", "nodes", NULL, "limit=500");
+    ACT_AUTOFREE char *path = kube_cluster_path("v1", "nodes", NULL, NULL);
     struct kube *kube;
     int rc = kubernetes_kube(k, &kube, err);
 

@@ -1,8 +1,8 @@
 /* state.c - the state of a run, from its Job, the pods and what the cluster says of them. Pure.
  *
  * Source: kubernetes.io/docs/concepts/workloads/controllers/job/ (conditions, reasons),
- * .../concepts/workloads/pods/pod-lifecycle/ (phases, container states), .../reference/kubernetes-api/cluster-resources/
- * event-v1/; kueue.sigs.k8s.io/docs/concepts/workload/ (conditions).
+ * .../concepts/workloads/pods/pod-lifecycle/ (phases, container states),
+ * .../reference/kubernetes-api/cluster-resources/event-v1/; kueue.sigs.k8s.io/docs/concepts/workload/ (conditions).
  */
 #include <stdio.h>
 #include <string.h>
