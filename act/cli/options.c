@@ -206,10 +206,10 @@ const struct cli_option *cli_find_option(const struct cli_command *command, cons
 /* "8" or "8:32". */
 static bool range_from_text(const char *text, struct cli_range *out)
 {
-    const char *colon = strchr(text, ':');
+    const char *colon = text ? strchr(text, ':') : NULL;
     ACT_AUTOFREE char *least = colon ? act_strndup(text, (size_t)(colon - text)) : act_strdup(text);
 
-    return act_int_from_text(least, &out->least) && act_int_from_text(colon ? colon + 1 : text, &out->most) &&
+    return text && act_int_from_text(least, &out->least) && act_int_from_text(colon ? colon + 1 : text, &out->most) &&
            out->least >= 0 && out->least <= out->most && (!colon || out->least > 0);
 }
 

@@ -547,11 +547,12 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
 static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct act_error *err)
 {
     const char *gpus = kubernetes_annotation(job, KUBERNETES_NUM_GPU);
-    int64_t now = codec_json_int(json_object_get(job, "spec"), "completions", 1), num_gpu;
+    int64_t now = codec_json_int(json_object_get(job, "spec"), "completions", 1), num_gpu, wanted;
     json_t *notes = json_object();
 
     if (gpus && act_int_from_text(gpus, &num_gpu) && now > 0) {
-        ACT_AUTOFREE char *text = act_sprintf("%lld", (long long)(num_gpu / now * nodes));
+        wanted = num_gpu / now * nodes;
+        ACT_AUTOFREE char *text = act_sprintf("%lld", (long long)wanted);
         json_object_set_new(notes, KUBERNETES_NUM_GPU, json_string(text));
     }
     ACT_AUTOFREE char *what = act_sprintf("change the size of the Job '%s'", kubernetes_name_of(job));
