@@ -359,6 +359,11 @@ static bool others_ended(struct pod *pod)
     return count_missing(pod) == pod->options.nodes - 1;
 }
 
+static bool group_is_over(const struct pod *pod)
+{
+    return pod->group->last && !pod->told;
+}
+
 static void step_end(struct pod *pod)
 {
     bool final = pod->group->last || pod->told;
@@ -366,6 +371,10 @@ static void step_end(struct pod *pod)
     if (pod->output.n > 0 && !pod_ended(pod))
         return;
     if (!others_ended(pod) && (!final || act_now_monotonic_ms() < pod->group->farewell_ms))
+        return;
+    /* The Job is over with this pod, and takes away those of which the cluster does not know yet that they have ended,
+     * with their logs. */
+    if (is_elastic(pod) && group_is_over(pod) && !has_settled(pod))
         return;
     if (final)
         finish(pod);
