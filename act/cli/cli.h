@@ -19,11 +19,16 @@
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 
+/* "8" or "8:32"; of one number both are that. */
+struct cli_range {
+    int64_t least, most; /* -1: not given */
+};
+
 /* Everything an option can set. commands.c says which verb takes which. */
 struct cli_options {
     char *cluster, *from_cluster, *resubmit_to, *compile_args;
     struct act_strv params;
-    int64_t num_gpu; /* -1: not given */
+    struct cli_range num_gpu;
     bool single;
     bool no_logs, no_details, no_full_logs;
     int64_t max; /* -1: not given */
@@ -102,7 +107,7 @@ enum cli_place {
     CLI_EVERYWHERE, /* every verb takes it */
 };
 
-enum cli_type { CLI_FLAG, CLI_STRING, CLI_STRINGS, CLI_INT, CLI_DURATION, CLI_SIZE };
+enum cli_type { CLI_FLAG, CLI_STRING, CLI_STRINGS, CLI_INT, CLI_RANGE, CLI_DURATION, CLI_SIZE };
 
 struct cli_option {
     const char *short_name; /* "-n", "-rt"; NULL: none */
@@ -139,8 +144,8 @@ void cli_release(struct cli *cli);
 /* The configuration request made by the options; out points into itself and into cli. */
 struct cli_request {
     struct config_request config;
-    struct config_override overrides[3];
-    char num_gpu[24];
+    struct config_override overrides[4];
+    char num_gpu[24], range[48];
 };
 void cli_request(const struct cli *cli, struct cli_request *out);
 /* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: the working directory), with the
@@ -376,6 +381,7 @@ size_t cli_find_largest(const struct package_list *list, const struct package_en
 int cli_explain_package(const struct cli *cli, const struct flow_init *io, struct act_error *err) ACT_NODISCARD;
 
 int cmd_abort(struct cli *cli, struct act_error *err);
+int cmd_scale(struct cli *cli, struct act_error *err);
 int cmd_blame(struct cli *cli, struct act_error *err);
 int cmd_cat(struct cli *cli, struct act_error *err);
 int cmd_cluster(struct cli *cli, struct act_error *err);

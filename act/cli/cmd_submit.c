@@ -11,7 +11,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     ACT_AUTO(flow_init) code = {0};
     struct flow_submit io = {.argv = &cli->words,
                              .job_file = o->job_file,
-                             .own_size = o->num_gpu >= 0 || o->single,
+                             .own_size = o->num_gpu.most >= 0 || o->single,
                              .dry_run = o->dry_run,
                              .code = o->last_package ? NULL : &code};
 

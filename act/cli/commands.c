@@ -209,6 +209,20 @@ const struct cli_command cli_commands[] = {
      .options = "cluster forget dry-run json",
      RUNS,
      .run = cmd_abort},
+    {.name = "scale",
+     .synopsis = "RUN N",
+     .summary = "change the size of an elastic run to N GPUs",
+     .examples = "a -n 8:32 submit python train.py\na scale 60ce2fc7 16\na scale --dry-run 60ce2fc7 8\n",
+     .details = "An elastic run (-n MIN:MAX, or elastic_num_gpu in the cluster file; on the platform k8s) works with\n"
+                "the nodes that are there, from MIN to MAX. N is how many it shall have, within that range. Each\n"
+                "change of size ends the processes by SIGTERM and starts them again: a new attempt.\n"
+                "--json: version (1), id, num_gpu, nodes and dry_run.",
+     .options = "cluster dry-run json",
+     .min_words = 2,
+     .max_words = 2,
+     .complete = CLI_RUNS,
+     .of_runs = true,
+     .run = cmd_scale},
     {.name = "resubmit",
      .synopsis = "RUN...",
      .summary = "abort when still active, then submit the same run again",

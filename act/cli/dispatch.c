@@ -33,9 +33,12 @@ void cli_request(const struct cli *cli, struct cli_request *out)
 
     *out = (struct cli_request){
         .config = {.cluster = o->cluster, .params = (const char *const *)o->params.v, .overrides = out->overrides}};
-    if (o->num_gpu >= 0)
-        snprintf(out->num_gpu, sizeof(out->num_gpu), "%lld", (long long)o->num_gpu);
-    push_override(out->overrides, &r->n_overrides, "num_gpu", o->num_gpu >= 0 ? out->num_gpu : NULL, "-n");
+    bool sized = o->num_gpu.most >= 0, elastic = o->num_gpu.least < o->num_gpu.most;
+
+    snprintf(out->num_gpu, sizeof(out->num_gpu), "%lld", (long long)o->num_gpu.most);
+    snprintf(out->range, sizeof(out->range), "[%lld, %lld]", (long long)o->num_gpu.least, (long long)o->num_gpu.most);
+    push_override(out->overrides, &r->n_overrides, "num_gpu", sized ? out->num_gpu : NULL, "-n");
+    push_override(out->overrides, &r->n_overrides, "elastic_num_gpu", elastic ? out->range : NULL, "-n");
     push_override(out->overrides, &r->n_overrides, "multi_process", o->single ? "false" : NULL, "-single");
     push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");
 }

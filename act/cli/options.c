@@ -21,6 +21,7 @@
 #define STRING(member)   OPTION(CLI_STRING, char *, member)
 #define STRINGS(member)  OPTION(CLI_STRINGS, struct act_strv, member)
 #define INT(member)      OPTION(CLI_INT, int64_t, member)
+#define RANGE(member)    OPTION(CLI_RANGE, struct cli_range, member)
 #define DURATION(member) OPTION(CLI_DURATION, int64_t, member)
 #define SIZE(member)     OPTION(CLI_SIZE, uint64_t, member)
 
@@ -85,7 +86,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "no-sync", FLAG(no_sync), NULL, "do not wait for the disk: a power cut may take files", CLI_BEHIND},
 
     {"-c", "cluster", STRING(cluster), "CLUSTER", "use aux_data/aml/CLUSTER.yaml", CLI_BEFORE},
-    {"-n", "num-gpu", INT(num_gpu), "N", "GPUs, or processes where there are none", CLI_BEFORE},
+    {"-n", "num-gpu", RANGE(num_gpu), "N", "GPUs, or processes where there are none; MIN:MAX: elastic", CLI_BEFORE},
     {"-p", "param", STRINGS(params), "YAML", "override any key, as in -p 'env: {A: 1}'", CLI_BEFORE},
     {"-single", "single", FLAG(single), NULL, "one process on each node, not one for each GPU", CLI_BEFORE},
     {"-f", "from-cluster", STRING(from_cluster), "CLUSTER", "take it from this cluster's store", CLI_BEFORE},
@@ -106,7 +107,7 @@ const struct cli_option cli_option_table[] = {
 
 void cli_options_init(struct cli_options *o)
 {
-    *o = (struct cli_options){.num_gpu = -1,
+    *o = (struct cli_options){.num_gpu = {-1, -1},
                               .max = -1,
                               .min = -1,
                               .nodes = -1,
@@ -144,6 +145,8 @@ static bool same_value(const struct cli_option *o, const void *a, const void *b)
     case CLI_INT:
     case CLI_DURATION:
         return *(const int64_t *)a == *(const int64_t *)b;
+    case CLI_RANGE:
+        return memcmp(a, b, sizeof(struct cli_range)) == 0;
     case CLI_SIZE:
         return *(const uint64_t *)a == *(const uint64_t *)b;
     }
@@ -200,8 +203,10 @@ static bool is_short(const struct cli_option *o)
 /* "-n8": for numbers only, otherwise "-foo" would be "-f oo". */
 static bool has_number(const struct cli_option *o, const char *word)
 {
-    return is_short(o) && o->type == CLI_INT && act_starts_with(word, o->short_name) &&
-           word[2 + strspn(word + 2, "0123456789")] == '\0';
+    const char *fits = o->type == CLI_RANGE ? "0123456789:" : "0123456789";
+
+    return is_short(o) && (o->type == CLI_INT || o->type == CLI_RANGE) && act_starts_with(word, o->short_name) &&
+           word[2 + strspn(word + 2, fits)] == '\0';
 }
 
 const struct cli_option *cli_find_option(const struct cli_command *command, const char *word, const char **out_value)
@@ -228,6 +233,16 @@ const struct cli_option *cli_find_option(const struct cli_command *command, cons
     return NULL;
 }
 
+/* "8" or "8:32". */
+static bool range_from_text(const char *text, struct cli_range *out)
+{
+    const char *colon = text ? strchr(text, ':') : NULL;
+    ACT_AUTOFREE char *least = colon ? act_strndup(text, (size_t)(colon - text)) : act_strdup(text);
+
+    return text && act_int_from_text(least, &out->least) && act_int_from_text(colon ? colon + 1 : text, &out->most) &&
+           out->least >= 0 && out->least <= out->most && (!colon || out->least > 0);
+}
+
 static int store_value(const struct cli_option *o, const char *word, const char *value, struct cli_options *options,
                        struct act_error *err)
 {
@@ -250,6 +265,11 @@ static int store_value(const struct cli_option *o, const char *word, const char 
         if (!act_int_from_text(value, &number) || number < 0)
             return act_error_set(err, ACT_USAGE, "%s takes a number, not '%s'", word, value);
         *(int64_t *)at = number;
+        return 0;
+    case CLI_RANGE:
+        if (!range_from_text(value, at))
+            return act_error_set(err, ACT_USAGE, "%s takes a number, or MIN:MAX for an elastic run, not '%s'", word,
+                                 value);
         return 0;
     case CLI_DURATION:
         if (!act_duration_from_text(value, &number) || number == 0)

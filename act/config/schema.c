@@ -169,7 +169,7 @@ const struct config_key config_cluster_keys[] = {
     {"preemption_allowed", CONFIG_BOOL, CLUSTER(preemption_allowed), "false",
      .help = "the run may be preempted"},
     {"elastic_num_gpu", CONFIG_INTS, CLUSTER(elastic_num_gpu), .min = 1,
-     .help = "the numbers of GPUs an elastic run can work with"},
+     .help = "the numbers of GPUs an elastic run can work with; on k8s the smallest and the largest"},
     {"singularity_sla_tier", CONFIG_TEXT, CLUSTER(singularity_sla_tier), "Premium",
      .help = "the service level on the platform singularity"},
     {"singularity_instance_type", CONFIG_TEXT, CLUSTER(singularity_instance_type),

@@ -54,10 +54,12 @@ char *pod_host(const char *job, int i)
     return act_sprintf("%s-%d.%s", job, i, job);
 }
 
-void pod_hosts(const char *job, int n, struct act_strv *out)
+void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out)
 {
-    for (int i = 0; n > 1 && i < n; i++)
-        act_strv_take(out, pod_host(job, i));
+    for (int i = 0; n > 1 && i < n; i++) {
+        act_strv_take(out, pod_host(job, pods ? atoi(pods) : i));
+        pods = pods ? pods + strcspn(pods, ",") + 1 : NULL;
+    }
 }
 
 /* Kubernetes makes the file before the pod runs. */
@@ -77,7 +79,31 @@ void pod_leave_word(const struct run_status *status)
 
 /* ---- an attempt on this pod ---- */
 
-int pod_begin(struct pod *pod, int attempt, const struct run_status *earlier, struct act_error *err)
+/* The place of the pod in the list, and how many there are. */
+static int place_among(const char *pods, int index, int *out_n)
+{
+    int place = 0;
+
+    *out_n = 1;
+    for (const char *at = pods; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        place += atoi(at) < index;
+    }
+    for (const char *c = pods; *c; c++)
+        *out_n += *c == ',';
+    return place;
+}
+
+/* The run folder is that of a run of the present size. */
+static int resize(struct pod *pod, const char *pods, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = node_path(&pod->node, RUN_FILE_SPEC);
+
+    pod->place = place_among(pods, pod->index, &pod->node.spec.nodes);
+    return run_spec_write(&pod->node.spec, path, err);
+}
+
+int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_status *earlier, struct act_error *err)
 {
     const struct run_spec *spec = &pod->node.spec;
     ACT_AUTO(act_strv) hosts = {0};
@@ -85,14 +111,16 @@ int pod_begin(struct pod *pod, int attempt, const struct run_status *earlier, st
 
     if (rc == 0)
         rc = attempt_make_folders(&pod->node, err);
-    pod_hosts(pod->options.job, spec->nodes, &hosts);
+    if (rc == 0 && pods)
+        rc = resize(pod, pods, err);
+    pod_hosts(pod->options.job, spec->nodes, pods, &hosts);
     if (rc == 0)
         rc = launcher_write_hosts(&pod->node, &hosts, err);
     node_own_log(&pod->node); /* the one of the last attempt was moved away */
     if (rc < 0)
         return rc;
     pod->attempt = attempt;
-    pod_output_begin(&pod->output, pod->node.dir, pod->index * spec->procs_per_node, spec->procs_per_node, attempt);
+    pod_output_begin(&pod->output, pod->node.dir, pod->place * spec->procs_per_node, spec->procs_per_node, attempt);
     pod->phase = POD_RUNS;
     return 0;
 }

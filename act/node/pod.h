@@ -14,7 +14,8 @@
  * the launchers on the first pod. Who is who: 0 to nodes - 1 are the pods, nodes + i starts programs on pod i.
  * Messages, besides those of link.h:
  *
- *   first -> other   {"type": "begin", "attempt": N}   an attempt begins: what the last one left is put away
+ *   first -> other   {"type": "begin", "attempt": N}   an attempt begins: what the last one left is put away; of an
+ *                                                      elastic run also "pods": "0,2,3", which are the group
  *                    {"type": "start", "id", "argv", "env": {}, "count", "first", "world"}   see pod_programs.c
  *                    {"type": "stop", "id"}            SIGTERM for what was started with this id
  *                    {"type": "ping"}                  are you there?
@@ -23,9 +24,14 @@
  *                    {"type": "pong"}, {"type": "ended"}
  *                    {"type": "unsent"}                the run is over, and folders of this pod could not be sent
  *                    {"type": "leaving"}               this pod was told to end
- *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back
+ *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back; it is a node of the attempt
  *
  * hello has the last "attempt" that a pod knows: so the count goes on when the first pod is a new one.
+ *
+ * The group of an elastic run is what is there: once the least number of pods is, and no more have come for a while, or
+ * all are, an attempt begins with them. Node i of the attempt is pod number i of those that are there, and run.json in
+ * their run folders has that many nodes, so that nothing that starts there need know of this. Others wait; when they
+ * have settled, or a pod of the group is lost, the attempt ends and the next one begins with another size.
  */
 #ifndef ACT_NODE_POD_H
 #define ACT_NODE_POD_H
@@ -81,6 +87,7 @@ struct pod_send {
 struct pod {
     struct pod_options options;
     int index;
+    int place; /* which node of the attempt it is: its index, unless the run is elastic */
     struct node node;
     char *token;
     struct watch watch;
@@ -106,12 +113,15 @@ struct pod {
 void pod_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 /* The host name of pod i. New string. */
 char *pod_host(const char *job, int i);
-/* Those of all n pods; none for one alone, whose name nobody needs. */
-void pod_hosts(const char *job, int n, struct act_strv *out);
+/* Those of all n pods, or of those in the list pods ("0,2,3"; NULL: all). None for one alone, whose name nobody needs.
+ */
+void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out);
 /* How a run of this pod that could not begin is recorded: the last thing before exit. */
 void pod_leave_word(const struct run_status *status);
-/* An attempt begins on this pod; earlier: the status of the last one, for its folder; may be NULL. */
-int pod_begin(struct pod *pod, int attempt, const struct run_status *earlier, struct act_error *err) ACT_NODISCARD;
+/* An attempt begins on this pod; pods: see "begin" above, or NULL; earlier: the status of the last one, for its folder;
+ * may be NULL. */
+int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_status *earlier,
+              struct act_error *err) ACT_NODISCARD;
 /* All that was started on this pod shall end, within grace_ms; pod_ended() is asked again and again. */
 void pod_end(struct pod *pod, int64_t grace_ms);
 /* True, once, when nothing is left: then the output is complete. */

@@ -30,7 +30,7 @@ static int find_index(struct pod *pod, struct act_error *err)
     if (index >= pod->options.nodes)
         return act_error_set(err, ACT_USAGE, ENV_INDEX " is %lld, but the run has %d node(s)", (long long)index,
                              pod->options.nodes);
-    pod->index = (int)index;
+    pod->index = pod->place = (int)index;
     return 0;
 }
 

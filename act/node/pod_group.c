@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "codec/json.h"
 #include "node/folder.h"
 #include "node/launcher.h"
@@ -28,9 +29,12 @@ enum {
     EXIT_NOT_THERE = 255,          /* as ssh has it for a host that cannot be reached */
 };
 
+#define ENV_SETTLE "ACT_POD_SETTLE" /* seconds */
+
 /* Another pod; the first one is always there. Who has just come has nothing to answer. */
 struct member {
     bool there, answered;
+    bool taken; /* it is of the attempt */
 };
 
 struct pod_group {
@@ -41,6 +45,9 @@ struct pod_group {
     pid_t supervisor;    /* 0: it does not run */
     bool stopped;        /* it was told to end */
     int lost;            /* a pod that was lost in this attempt; 0: none */
+    bool grows;          /* the attempt ends because more pods have come */
+    int *nodes;          /* the pods of the attempt, in the order of their ranks */
+    int64_t changed_ms;  /* monotonic: when a pod last came or went */
     int known_attempt;   /* the last one that any pod knows */
     const char *awaited; /* the type of an answer */
     bool last;           /* no attempt follows */
@@ -57,6 +64,42 @@ static int count_missing(const struct pod *pod)
     for (int i = 1; i < pod->options.nodes; i++)
         missing += !pod->group->members[i].there;
     return missing;
+}
+
+static bool is_elastic(const struct pod *pod)
+{
+    return run_spec_is_elastic(&pod->node.spec);
+}
+
+/* No pod has come or gone for a while: who comes with others shall not cost an attempt for each. */
+static bool has_settled(const struct pod *pod)
+{
+    enum { USUAL_S = 15, MOST_S = 3600 };
+    const char *text = getenv(ENV_SETTLE);
+    int64_t s;
+
+    if (!text || !act_int_from_text(text, &s) || s < 0 || s > MOST_S)
+        s = USUAL_S;
+    return act_now_monotonic_ms() - pod->group->changed_ms >= s * 1000;
+}
+
+static bool is_gathered(const struct pod *pod)
+{
+    int missing = count_missing(pod);
+
+    if (!is_elastic(pod) || missing == 0)
+        return missing == 0;
+    return pod->options.nodes - missing >= pod->node.spec.min_nodes && has_settled(pod);
+}
+
+/* Pods that are there, and not of the attempt. */
+static int count_more(const struct pod *pod)
+{
+    int more = 0;
+
+    for (int i = 1; i < pod->options.nodes; i++)
+        more += pod->group->members[i].there && !pod->group->members[i].taken;
+    return more;
 }
 
 /* A pod that is there and has not answered; 0: all have. */
@@ -88,12 +131,30 @@ static void stop_supervisor(struct pod *pod)
 /* The attempt cannot succeed without it. */
 static void lose(struct pod *pod, int i, const char *how)
 {
-    if (pod->group->lost || (pod->phase != POD_RUNS && pod->phase != POD_CHECKS))
+    if (!pod->group->members[i].taken || pod->group->lost || (pod->phase != POD_RUNS && pod->phase != POD_CHECKS))
         return;
     pod->group->lost = i;
     pod_say("pod %d %s: attempt %d ends", i, how, pod->attempt);
     if (!pod->group->stopped)
         stop_supervisor(pod);
+}
+
+/* More pods have come to an elastic run. */
+static void step_run(struct pod *pod)
+{
+    int more = is_elastic(pod) && !pod->group->stopped ? count_more(pod) : 0;
+
+    if (more == 0 || !has_settled(pod))
+        return;
+    pod_say("%d more pod(s) have come: attempt %d ends", more, pod->attempt);
+    pod->group->grows = true;
+    stop_supervisor(pod);
+}
+
+/* Whether what its ranks say of the attempt follows from a change of the group. */
+static bool is_broken(const struct pod_group *group)
+{
+    return group->lost || group->grows;
 }
 
 /* ---- an attempt ---- */
@@ -116,10 +177,12 @@ static void set_status(struct pod *pod, enum run_state state, int exit_status, c
     snprintf(status->reason, sizeof(status->reason), "%.*s", (int)sizeof(status->reason) - 1, reason);
 }
 
-static int start_supervisor(struct pod *pod, struct act_error *err)
+static int start_supervisor(struct pod *pod, const char *pods, struct act_error *err)
 {
     char self[PATH_MAX] = "";
-    const char *const argv[] = {self, "supervise", "--pods", pod->options.job, pod->node.dir, NULL};
+    const char *const all[] = {self, "supervise", "--pods", pod->options.job, pod->node.dir, NULL};
+    const char *const some[] = {self, "supervise", "--pods", pod->options.job, "--group", pods, pod->node.dir, NULL};
+    const char *const *argv = pods ? some : all;
 
     if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
         return act_error_errno(err, errno, "cannot find this program");
@@ -134,21 +197,55 @@ static int start_supervisor(struct pod *pod, struct act_error *err)
     return 0;
 }
 
+/* Those that are there. New string for an elastic run, else NULL. */
+static char *take_members(struct pod *pod)
+{
+    struct pod_group *group = pod->group;
+    struct act_buf pods = {0};
+    int n = 0;
+
+    act_buf_adds(&pods, "0");
+    group->nodes[n++] = 0;
+    for (int i = 1; i < pod->options.nodes; i++) {
+        group->members[i].taken = group->members[i].there;
+        if (!group->members[i].taken)
+            continue;
+        group->nodes[n++] = i;
+        act_buf_addf(&pods, ",%d", i);
+    }
+    if (is_elastic(pod))
+        return act_buf_steal(&pods);
+    act_buf_release(&pods);
+    return NULL;
+}
+
+static void tell_taken(struct pod *pod, const json_t *message)
+{
+    pod->group->awaited = "";
+    for (int i = 1; i < pod->options.nodes; i++)
+        if (pod->group->members[i].taken)
+            link_tell(pod->group->server, i, message);
+}
+
 static int begin(struct pod *pod, struct act_error *err)
 {
     struct pod_group *group = pod->group;
     int attempt = (group->known_attempt > pod->attempt ? group->known_attempt : pod->attempt) + 1;
-    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i}", "type", "begin", "attempt", attempt);
-    int rc = pod_begin(pod, attempt, &group->status, err);
+    ACT_AUTOFREE char *pods = take_members(pod);
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i, s:s*}", "type", "begin", "attempt", attempt, "pods", pods);
+    int rc = pod_begin(pod, attempt, pods, &group->status, err);
 
     if (rc < 0)
         return rc;
+    if (pods)
+        pod_say("%d pod(s) take part in attempt %d", pod->node.spec.nodes, attempt);
     group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = attempt};
     group->stopped = false;
     group->lost = 0;
+    group->grows = false;
     save_status(pod);
-    tell_pods(pod, message, "");
-    return start_supervisor(pod, err);
+    tell_taken(pod, message);
+    return start_supervisor(pod, pods, err);
 }
 
 static int64_t farewell_of(const struct pod *pod)
@@ -181,7 +278,7 @@ static void judge(struct pod *pod)
 
     if (group->status.state == RUN_COMPLETED || pod->told || pod->options.nodes == 1) {
         end(pod, true);
-    } else if (group->lost) {
+    } else if (is_broken(group)) {
         end(pod, false);
     } else {
         CODEC_AUTOJSON json_t *ping = json_pack("{s:s}", "type", "ping");
@@ -211,7 +308,7 @@ static void finish(struct pod *pod)
 {
     struct run_status *status = &pod->group->status;
 
-    if (!run_state_is_final(status->state) || (pod->group->lost && status->state == RUN_FAILED))
+    if (!run_state_is_final(status->state) || (is_broken(pod->group) && status->state == RUN_FAILED))
         set_status(pod, RUN_CANCELED, 128 + SIGTERM, "aborted");
     if (status->state == RUN_COMPLETED && (pod->group->unsent || (pod->send.failed & SEND_FOLDERS)))
         set_status(pod, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
@@ -222,16 +319,25 @@ static void finish(struct pod *pod)
     pod->phase = POD_LEAVES;
 }
 
+static void say_wait(const struct pod *pod)
+{
+    pod_say("waits for pods: %d are there, at least %d and at most %d can be used",
+            pod->options.nodes - count_missing(pod), pod->node.spec.min_nodes, pod->options.nodes);
+}
+
 static void wait_again(struct pod *pod)
 {
-    ACT_AUTOFREE char *reason = act_sprintf("pod %d was lost", pod->group->lost);
+    int lost = pod->group->lost;
+    ACT_AUTOFREE char *reason = lost ? act_sprintf("pod %d was lost", lost) : act_strdup("more pods have come");
 
     set_status(pod, RUN_QUEUED, 0, reason);
     pod->group->status.failed_rank = -1;
     save_status(pod);
     pod->phase = POD_WAITS;
-    if (count_missing(pod) > 0)
-        pod_say("waits for pod %d to come back", pod->group->lost);
+    if (count_missing(pod) > 0 && is_elastic(pod))
+        say_wait(pod);
+    else if (count_missing(pod) > 0)
+        pod_say("waits for pod %d to come back", lost);
 }
 
 static void step_check(struct pod *pod)
@@ -265,6 +371,11 @@ static bool others_ended(struct pod *pod)
     return count_missing(pod) == pod->options.nodes - 1;
 }
 
+static bool group_is_over(const struct pod *pod)
+{
+    return pod->group->last && !pod->told;
+}
+
 static void step_end(struct pod *pod)
 {
     bool final = pod->group->last || pod->told;
@@ -274,6 +385,10 @@ static void step_end(struct pod *pod)
     bool sent = !final || pod_send_last(pod, SEND_FOLDERS);
     bool quiet = others_ended(pod) || (final && act_now_monotonic_ms() >= pod->group->farewell_ms);
     if (!sent || !quiet)
+        return;
+    /* The Job is over with this pod, and takes away those of which the cluster does not know yet that they have ended,
+     * with their logs. */
+    if (is_elastic(pod) && group_is_over(pod) && !has_settled(pod))
         return;
     if (final)
         finish(pod);
@@ -287,7 +402,7 @@ void group_step(struct pod *pod)
 
     switch (pod->phase) {
     case POD_WAITS:
-        if (count_missing(pod) > 0 || begin(pod, &err) == 0)
+        if (!is_gathered(pod) || begin(pod, &err) == 0)
             return;
         set_status(pod, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
         return end(pod, true);
@@ -298,8 +413,9 @@ void group_step(struct pod *pod)
     case POD_LEAVES:
         pod->phase = pod_send_last(pod, SEND_LOGS) ? POD_OVER : POD_LEAVES;
         return;
-    case POD_SEEKS:
     case POD_RUNS:
+        return step_run(pod);
+    case POD_SEEKS:
     case POD_OVER:
         return;
     }
@@ -318,19 +434,20 @@ static void answer_launcher(struct pod *pod, int from, const json_t *done)
 static void pass_on(struct pod *pod, int launcher, const json_t *start)
 {
     CODEC_AUTOJSON json_t *message = json_deep_copy(start);
-    int64_t to = codec_json_int(start, "pod", -1);
+    int64_t node = codec_json_int(start, "pod", -1);
+    int to = node >= 0 && node < pod->node.spec.nodes ? pod->group->nodes[node] : -1;
 
     json_object_set_new(message, "id", json_integer(launcher));
     if (to == 0) {
         CODEC_AUTOJSON json_t *done = pod_programs_start(pod, message);
         if (done)
             answer_launcher(pod, 0, done);
-    } else if (to > 0 && to < pod->options.nodes && pod->group->members[to].there) {
-        link_tell(pod->group->server, (int)to, message);
+    } else if (to > 0 && pod->group->members[to].there) {
+        link_tell(pod->group->server, to, message);
     } else {
         CODEC_AUTOJSON json_t *done = json_pack("{s:s, s:i, s:i, s:[s]}", "type", "done", "id", launcher, "status",
                                                 EXIT_NOT_THERE, "lines", "act-node: the pod is not there");
-        answer_launcher(pod, (int)to, done);
+        answer_launcher(pod, to, done);
     }
 }
 
@@ -357,6 +474,7 @@ static bool on_hello(void *arg, int who, const json_t *message)
     pod->group->members[who] = (struct member){.there = true, .answered = true};
     if (attempt > pod->group->known_attempt)
         pod->group->known_attempt = (int)attempt;
+    pod->group->changed_ms = act_now_monotonic_ms();
     node_say("pod %d has come ('%s')", who, codec_json_str(message, "node", ""));
     return true;
 }
@@ -389,6 +507,7 @@ static void on_gone(void *arg, int who, int errnum)
     if (who < pod->options.nodes) {
         node_say("pod %d is gone (%s)", who, errnum ? strerror(errnum) : "closed");
         pod->group->members[who].there = false;
+        pod->group->changed_ms = act_now_monotonic_ms();
         lose(pod, who, "was lost");
     } else {
         pod_programs_stop(pod, who);
@@ -414,7 +533,9 @@ static int listen_for_pods(struct pod *pod, struct act_error *err)
     pod->watch.extra_fd = link_fd(pod->group->server);
     pod->watch.extra = serve;
     pod->watch.extra_arg = pod;
-    if (pod->options.nodes > 1)
+    if (is_elastic(pod))
+        say_wait(pod);
+    else if (pod->options.nodes > 1)
         pod_say("waits for %d other pod(s)", pod->options.nodes - 1);
     return 0;
 }
@@ -425,6 +546,8 @@ int group_open(struct pod *pod, struct act_error *err)
 {
     pod->group = act_calloc(1, sizeof(*pod->group));
     pod->group->members = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->members));
+    pod->group->nodes = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->nodes));
+    pod->group->changed_ms = act_now_monotonic_ms();
     pod->group->awaited = "";
     pod->group->status_path = node_path(&pod->node, RUN_FILE_STATUS);
     pod->group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
@@ -439,6 +562,7 @@ void group_close(struct pod *pod)
         return;
     link_server_free(pod->group->server);
     free(pod->group->members);
+    free(pod->group->nodes);
     free(pod->group->status_path);
     free(pod->group);
     pod->group = NULL;

@@ -28,8 +28,9 @@ static int connect_to_pod(struct link *l, const struct node *node, int offset, s
 {
     enum { TOKEN_MAX = 256 };
     ACT_AUTOFREE char *path = node_path(node, POD_FILE_TOKEN);
+    int most = run_spec_is_elastic(&node->spec) ? node->spec.max_nodes : node->spec.nodes;
     CODEC_AUTOJSON json_t *hello =
-        json_pack("{s:i, s:s, s:i}", "rank", node->spec.nodes + offset, "node", node->name, "pid", (int)getpid());
+        json_pack("{s:i, s:s, s:i}", "rank", most + offset, "node", node->name, "pid", (int)getpid());
     ACT_AUTOFREE char *token = NULL;
     bool stop;
     int rc = act_file_read(path, TOKEN_MAX, &token, NULL, err);

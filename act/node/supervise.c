@@ -337,13 +337,10 @@ static bool parse_int(const char *text, int high, int *out)
 static int parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'},
-        {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},
-        {"gpus", no_argument, NULL, 'g'},
-        {"slurm", no_argument, NULL, 'b'},
-        {"pods", required_argument, NULL, 'p'},
-        {NULL, 0, NULL, 0},
+        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
+        {"slurm", no_argument, NULL, 'b'},           {"pods", required_argument, NULL, 'p'},
+        {"group", required_argument, NULL, 'e'},     {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };
     int c;
@@ -364,7 +361,9 @@ static int parse_options(int argc, char **argv, struct supervise_options *o)
         else if (c == 'p') {
             o->where = IN_PODS;
             o->pods = optarg;
-        } else
+        } else if (c == 'e')
+            o->group = optarg;
+        else
             good = false;
     }
     o->run_dir = argv[optind];
@@ -393,7 +392,7 @@ int node_supervise(int argc, char **argv)
 
     if (parse_options(argc, argv, &s.options) < 0) {
         node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] RUN_DIR, "
-                 "or --slurm RUN_DIR, or --pods NAME RUN_DIR");
+                 "or --slurm RUN_DIR, or --pods NAME [--group LIST] RUN_DIR");
         return ACT_USAGE;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -32,7 +32,8 @@ struct supervise_options {
     int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
     bool gpus;   /* the slots are GPUs */
     enum where where;
-    const char *pods; /* the name that all pods have in common */
+    const char *pods;  /* the name that all pods have in common */
+    const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */
 };
 
 struct rank_state {

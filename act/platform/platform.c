@@ -120,6 +120,15 @@ int platform_abort(struct platform *p, const char *id, bool *out_was_final, stru
     return rc < 0 ? rc : p->row->abort(p, id, out_was_final, err);
 }
 
+int platform_scale(struct platform *p, const char *id, int nodes, struct act_error *err)
+{
+    int rc = check_id(id, err);
+
+    if (rc < 0)
+        return rc;
+    return p->row->scale ? p->row->scale(p, id, nodes, err) : cannot(p, "change the size of a run", err);
+}
+
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended)
 {
     return p->row->open_logs(p, id, ended);

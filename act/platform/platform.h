@@ -240,6 +240,9 @@ struct platform_row {
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
+    /* Changes the number of nodes of an elastic run that has not ended, within its range; returns when the platform has
+     * accepted it. NULL: the runs there have fixed sizes. */
+    int (*scale)(struct platform *p, const char *id, int nodes, struct act_error *err);
     /* The logs of a run as a store; store.h says what it can. Those of the last attempt have plain names, those of
      * earlier ones are below "attempts/<n>/". ended: the run's state is final. Contacts no host; for an unknown run,
      * and a log that does not exist (yet), its calls say -ACT_NOT_FOUND. The caller frees it, before the platform. */
@@ -305,6 +308,7 @@ int platform_submit(struct platform *p, const struct platform_submission *submis
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err) ACT_NODISCARD;
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
+int platform_scale(struct platform *p, const char *id, int nodes, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 char *platform_page(struct platform *p, const char *id); /* NULL: there is none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;

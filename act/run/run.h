@@ -1,7 +1,8 @@
 /* run.h - what a run is: its specification (run.json), its states, its ids. Pure data.
  *
- * run.json is written before the run is submitted and never changes; it is all that the agent reads. Client
- * and agent are both built on this module, so the format has one writer and one reader.
+ * run.json is written before the run is submitted and never changes (but a pod of an elastic run has a copy with the
+ * present size); it is all that the agent reads. Client and agent are both built on this module, so the format has one
+ * writer and one reader.
  */
 #ifndef ACT_RUN_RUN_H
 #define ACT_RUN_RUN_H
@@ -64,6 +65,9 @@ struct run_spec {
     size_t n_folders;
     int nodes, procs_per_node, gpus_per_node; /* gpus_per_node may be 0 */
     bool on_processors;                       /* the cluster has no GPUs: gpus_per_node counts processors */
+    /* Of an elastic run, which begins with what is there and changes its size: at least and at most so many nodes, and
+     * nodes is then the most, or on a node the present size. Both 0: its size is fixed. */
+    int min_nodes, max_nodes;
     /* The command is a starter (starter.h), one on each node, which starts so many processes there; 0: it is not. */
     int started_per_node;
     struct run_env *env;
@@ -87,6 +91,10 @@ void run_spec_release(struct run_spec *spec);
 static inline int run_spec_processes(const struct run_spec *spec)
 {
     return spec->started_per_node ? spec->started_per_node : spec->procs_per_node;
+}
+static inline bool run_spec_is_elastic(const struct run_spec *spec)
+{
+    return spec->max_nodes > 0;
 }
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
 

@@ -155,6 +155,10 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "gpus_per_node", json_integer(spec->gpus_per_node));
     if (spec->on_processors)
         json_object_set_new(json, "on_processors", json_true());
+    if (run_spec_is_elastic(spec)) {
+        json_object_set_new(json, "min_nodes", json_integer(spec->min_nodes));
+        json_object_set_new(json, "max_nodes", json_integer(spec->max_nodes));
+    }
     if (spec->started_per_node)
         json_object_set_new(json, "started_per_node", json_integer(spec->started_per_node));
     json_object_set_new(json, "env", env_to_json(spec));
@@ -225,6 +229,20 @@ static int get_counts(const json_t *json, struct run_spec *spec, struct act_erro
     spec->nodes = (int)nodes;
     spec->procs_per_node = (int)procs;
     spec->gpus_per_node = (int)gpus;
+    return 0;
+}
+
+static int get_range(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    int64_t min, max;
+
+    if (!json_object_get(json, "max_nodes"))
+        return 0;
+    if (get_int(json, "max_nodes", spec->nodes, NODES_MAX, &max, err) < 0 ||
+        get_int(json, "min_nodes", 1, max, &min, err) < 0)
+        return -ACT_FAIL;
+    spec->min_nodes = (int)min;
+    spec->max_nodes = (int)max;
     return 0;
 }
 
@@ -348,7 +366,7 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_command, get_starter, get_sha256, get_folders, get_env,
+        get_counts, get_range, get_command, get_starter, get_sha256, get_folders, get_env,
     };
     int rc = get_version(json, err);
 

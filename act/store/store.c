@@ -182,8 +182,15 @@ static int take_entry(struct store *store, struct store_call *call, struct store
     return act_error_set(&call->error, ACT_NOT_FOUND, "there is no '%s' in '%s'", call->key, store->name);
 }
 
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
+}
+
 void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page)
 {
+    if (page->n > 1)
+        qsort(page->v, page->n, sizeof(*page->v), by_key);
     if (rc == 0 && call->op == STORE_HEAD)
         rc = take_entry(store, call, page);
     if (rc == 0 && call->op == STORE_LIST && !call->list.leftovers) {

@@ -36,8 +36,8 @@ void store_finish(struct store_call *call, int rc);
 /* The name of a store of a run's logs, new, and the run's id in it. */
 char *store_logs_name(const char *id, const char **out_id);
 
-/* Ends a LIST or HEAD of a store that lists everything at once: takes over what the page has (if rc is 0), sorted by
- * key, of all that begins with the key of the call, and makes of it what the call asks for. */
+/* Ends a LIST or HEAD of a store that lists everything at once: takes over what the page has (if rc is 0) of all that
+ * begins with the key of the call, in any order, and makes of it what the call asks for. */
 void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page);
 
 /* The bytes of a PUT or BLOCK; NULL for any other operation. */

@@ -1213,8 +1213,8 @@ TEST(test_local_moved_folders)
          "transfer-folder download data\ntransfer-folder upload output\n", "half\n"},
         {"echo x > output/made", "NO_UP", RUN_FAILED, 125, "not all folders could be sent",
          "transfer-folder download data\ntransfer-folder upload output\n", "x\n"},
-        {"echo not reached", "NO_DOWN", RUN_FAILED, 125, "download of folder 'data' failed",
-         "transfer-folder download data\n", ""},
+        {"echo not reached", "NO_DOWN", RUN_FAILED, 125, "download of 'data' failed", "transfer-folder download data\n",
+         ""},
     };
     ACT_AUTOFREE char *bin = temp_file("bin");
     ACT_AUTOFREE char *program = temp_file("bin/act");

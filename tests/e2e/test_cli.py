@@ -8,7 +8,7 @@ import pytest
 
 VERBS = {
     "init": ["initi"], "initc": ["initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
-    "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "upload": ["u"],
+    "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "scale": [], "upload": ["u"],
     "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [], "summary": ["s"],
     "blame": [], "doctor": [], "why": [], "parse": [], "config": [], "completion": [], "help": [],
 }

@@ -29,6 +29,16 @@ export function ranges(numbers) {
         : `${first}${last === first + 1 ? "," : "-"}${last}`)).join(",");
 }
 
+/** Whether those that have succeeded are what a rule of a success policy wants. */
+function isMet({ succeededIndexes, succeededCount }, succeeded) {
+    const wanted = succeededIndexes?.split(",").flatMap((part) => {
+        const [first, last = first] = part.split("-").map(Number);
+        return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+    }) ?? [...succeeded];
+    const found = wanted.filter((index) => succeeded.has(index));
+    return found.length >= (succeededCount ?? wanted.length) && found.length > 0;
+}
+
 export class JobController {
     constructor(world, api) {
         Object.assign(this, { world, api, counts: new Map(), timers: new Map() });
@@ -138,6 +148,11 @@ export class JobController {
             const { reason, message } = status.conditions.find(({ type }) => type === "FailureTarget");
             return failed(reason, message);
         }
+        const success = { type: "Complete", before: "SuccessCriteriaMet", reason: "SuccessPolicy",
+            message: "Matched rules at index 0" };
+        if (isTrue(job, "SuccessCriteriaMet") && spec.successPolicy) {
+            return success;
+        }
         if (counts.policy) {
             return failed("PodFailurePolicy", counts.policy);
         }
@@ -150,6 +165,9 @@ export class JobController {
                 return failed("DeadlineExceeded", "Job was active longer than specified deadline");
             }
             this.soon(job.metadata.namespace, job.metadata.name, left + 1);
+        }
+        if (spec.successPolicy?.rules.some((rule) => isMet(rule, counts.succeeded))) {
+            return success;
         }
         const wanted = spec.completions ?? 1;
         return counts.succeeded.size >= wanted && { type: "Complete", before: "SuccessCriteriaMet",
@@ -219,7 +237,9 @@ export class JobController {
             const left = (spec.completions ?? 1) - counts.succeeded.size;
             for (let n = held.length; n < Math.min(spec.parallelism, left) && this.createPod(job); n++);
         }
-        active.sort((a, b) => (indexOf(a) ?? 0) - (indexOf(b) ?? 0)).slice(spec.parallelism).forEach(
+        const isIndexed = spec.completionMode === "Indexed";
+        active.sort((a, b) => (indexOf(a) ?? 0) - (indexOf(b) ?? 0)).filter((pod, i) =>
+            (isIndexed ? indexOf(pod) >= spec.completions : i >= spec.parallelism)).forEach(
             (pod) => this.dropPod(job, pod));
     }
 

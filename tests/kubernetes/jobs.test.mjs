@@ -122,6 +122,24 @@ test("Elastic: completions and parallelism change together", async () => {
     assert.equal((await bed.violations()).length, 1);
 });
 
+test("Elastic: the pods that are too many go, whichever others are there", async () => {
+    await bed.make(JOBS, job("j", "", { completions: 3, parallelism: 3 }));
+    const { items } = await pods("j", 3);
+    await setPod(items.find(({ spec }) => spec.hostname === "j-0"), ended(0));
+    await bed.patch(`${JOBS}/j`, { spec: { completions: 2, parallelism: 2 } });
+    await bed.until(PODS, (found) => found.items.filter(({ status }) => status.phase !== "Succeeded")
+        .map(({ spec }) => spec.hostname).join() === "j-1");
+});
+
+test("Success policy: the Job succeeds with the index that counts, whatever becomes of the others", async () => {
+    await bed.make(JOBS, job("j", "", { successPolicy: { rules: [{ succeededIndexes: "0" }] } }));
+    const { items } = await pods("j", 2);
+    await setPod(items.find(({ spec }) => spec.hostname === "j-0"), ended(0));
+    const over = await bed.untilEnded("j");
+    assert.equal(conditionOf(over, "SuccessCriteriaMet").reason, "SuccessPolicy");
+    assert.equal(conditionOf(over, "Complete").reason, "SuccessPolicy");
+});
+
 test("The template does not change once it has started", async () => {
     await bed.make(JOBS, job("j"));
     await pods("j", 2);

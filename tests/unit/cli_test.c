@@ -67,7 +67,7 @@ TEST(options_reach_their_place)
     assert_ok(parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli, &err),
               err);
     assert_string_equal(cli.options.cluster, "eu");
-    assert_int_equal(cli.options.num_gpu, 8);
+    assert_int_equal(cli.options.num_gpu.most, 8);
     assert_int_equal(cli.options.params.n, 2);
     assert_string_equal(cli.options.params.v[1], "b: 2");
     assert_true(cli.options.single && cli.options.dry_run);
@@ -83,7 +83,14 @@ TEST(options_reach_their_place)
     assert_int_equal(parse("--timeout=2h|wait|id", &cli, &err), -ACT_USAGE); /* it is wait's own: behind it */
     cli_release(&cli);
     assert_ok(parse("-n16|submit|-n|8|x|-n|4", &cli, &err), err);
-    assert_int_equal(cli.options.num_gpu, 8);
+    assert_int_equal(cli.options.num_gpu.most, 8);
+    assert_int_equal(cli.options.num_gpu.least, 8);
+    cli_release(&cli);
+    assert_ok(parse("-n4:16|submit|x", &cli, &err), err);
+    assert_int_equal(cli.options.num_gpu.least, 4);
+    assert_int_equal(cli.options.num_gpu.most, 16);
+    cli_release(&cli);
+    assert_int_equal(parse("-n|16:4|submit|x", &cli, &err), -ACT_USAGE);
     cli_release(&cli);
     assert_ok(parse("wait|--timeout=2h|id", &cli, &err), err);
     assert_int_equal(cli.options.timeout_s, 7200);
@@ -94,7 +101,7 @@ TEST(options_reach_their_place)
     assert_null(cli.options.from_cluster);
     assert_int_equal(cli.options.rank, 3);
     assert_int_equal(cli.options.tail, 5); /* lines, as of tail; no GPUs */
-    assert_int_equal(cli.options.num_gpu, -1);
+    assert_int_equal(cli.options.num_gpu.most, -1);
     cli_release(&cli);
 
     assert_ok(parse("-f|we|u|data", &cli, &err), err);
@@ -296,8 +303,8 @@ TEST(mistakes_are_explained)
         {"-sigle|submit|x", "did you mean '--single'?"},
         {"submit|--gpus|2|true", "'a submit' takes no '--gpus'; it takes"},
         {"submit|--time|2|true", "'a submit' takes no '--time'; it takes"},
-        {"-n|x|submit|y", "-n takes a number, not 'x'"},
-        {"-n|-4|submit|y", "-n takes a number, not '-4'"},
+        {"-n|x|submit|y", "-n takes a number, or MIN:MAX for an elastic run, not 'x'"},
+        {"-n|-4|submit|y", "-n takes a number, or MIN:MAX for an elastic run, not '-4'"},
         {"-foo|q", "unknown option '-foo'"},
         {"-ceu|q", "unknown option '-ceu'"},
         {"ls|-lx|data", "'a ls' takes no '-lx'; it takes -r, --json, -l, --bytes, --leftovers"},
@@ -406,8 +413,8 @@ TEST(what_changes_something_has_a_dry_run)
 
 static const char *value_for(const struct cli_option *o)
 {
-    static const char *const values[] = {
-        [CLI_STRING] = "x", [CLI_STRINGS] = "x", [CLI_INT] = "7", [CLI_DURATION] = "7s", [CLI_SIZE] = "7M"};
+    static const char *const values[] = {[CLI_STRING] = "x",  [CLI_STRINGS] = "x",   [CLI_INT] = "7",
+                                         [CLI_RANGE] = "7:8", [CLI_DURATION] = "7s", [CLI_SIZE] = "7M"};
 
     return values[o->type];
 }

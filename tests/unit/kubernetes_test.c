@@ -150,6 +150,18 @@ TEST(a_run_is_an_indexed_job_that_is_suspended)
                 "'main','operator':'NotIn','values':[121]}}]}}");
 }
 
+TEST(an_elastic_run_ends_with_its_first_pod)
+{
+    struct kubernetes_run run = run_new();
+
+    spec.min_nodes = 1;
+    spec.max_nodes = 2;
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
+    spec.min_nodes = spec.max_nodes = 0;
+    assert_json(at(job, "spec/successPolicy"), "{'rules':[{'succeededIndexes':'0'}]}");
+    assert_string_equal(kubernetes_annotation(job, KUBERNETES_MIN_NODES), "1");
+}
+
 TEST(a_pod_has_the_agent_the_secret_and_room_to_work)
 {
     struct kubernetes_run run = run_new();

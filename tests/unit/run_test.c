@@ -204,6 +204,8 @@ static struct run_spec full_spec(void)
 TEST(test_spec_round_trip)
 {
     ACT_AUTO(run_spec) spec = full_spec(), back = {0};
+    spec.min_nodes = 1;
+    spec.max_nodes = spec.nodes + 1;
     char path[] = "/tmp/act-run-test.XXXXXX";
     struct stat st;
 
@@ -217,6 +219,8 @@ TEST(test_spec_round_trip)
     CODEC_AUTOJSON json_t *a = run_spec_to_json(&spec);
     CODEC_AUTOJSON json_t *b = run_spec_to_json(&back);
     assert_true(json_equal(a, b));
+    assert_int_equal(back.min_nodes, 1);
+    assert_int_equal(back.max_nodes, back.nodes + 1);
     assert_int_equal(back.argv.n, 4);
     assert_string_equal(back.argv.v[2], "\xff\xfe");
     assert_string_equal(back.project_root, "/tmp/non-utf8-\xff");
@@ -246,6 +250,9 @@ TEST(test_spec_refused)
         {"{\"nodes\": 0}", "'nodes'"},
         {"{\"nodes\": 1.5}", "'nodes'"},
         {"{\"processes_per_node\": 100000}", "'processes_per_node'"},
+        {"{\"max_nodes\": 60000}", "'min_nodes'"},
+        {"{\"max_nodes\": 60000, \"min_nodes\": 60001}", "'min_nodes'"},
+        {"{\"max_nodes\": 0, \"min_nodes\": 1}", "'max_nodes'"},
         {"{\"gpus_per_node\": -1}", "'gpus_per_node'"},
         {"{\"on_processors\": 1}", "'on_processors'"},
         {"{\"package_sha256\": \"abc\"}", "'package_sha256'"},

@@ -74,6 +74,10 @@ int flow_wait_for(struct flow *flow, const char *piece, const struct flow_waitin
                   struct act_error *err) ACT_NODISCARD;
 /* Cancels the run. *out_was_final: it had already ended. */
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
+/* Changes the size of an elastic run to so many GPUs; dry_run: only says whether it could. *out_nodes: on so many
+ * nodes. A run of a fixed size, one that has ended, or a number outside its range: -ACT_USAGE. */
+int flow_scale(struct flow *flow, struct flow_run *run, int64_t num_gpu, bool dry_run, int *out_nodes,
+               struct act_error *err) ACT_NODISCARD;
 /* For a cluster that does not answer: records the run as Canceled here; if the cluster answers, that is an error.
  * Otherwise like flow_abort(). */
 int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;

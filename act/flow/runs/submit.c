@@ -110,16 +110,20 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
 {
     struct platform_limits limits;
     struct run_shape s = {0};
+    struct flow_range range = {0};
     int rc = platform_limits(platform, &limits, err);
 
+    if (rc == 0)
+        rc = flow_take_range(c, platform, &range, err);
     if (rc < 0)
         return rc;
+    int64_t num_gpu = range.most ? range.most : c->num_gpu >= 0 ? c->num_gpu : limits.num_gpu;
     int64_t most = (int64_t)limits.gpu_per_node * limits.max_nodes; /* 0: unknown */
     if (most > 0 && c->num_gpu > most)
         return act_error_set(err, ACT_NO_CAPACITY, "%lld %s asked for, but '%s' has %lld; use at most -n %lld",
                              (long long)c->num_gpu, limits.has_gpus ? "GPUs are" : "processes are", c->cluster,
                              (long long)most, (long long)most);
-    rc = run_shape_of(c->num_gpu >= 0 ? c->num_gpu : limits.num_gpu, limits.gpu_per_node, c->multi_process, &s, err);
+    rc = run_shape_of(num_gpu, limits.gpu_per_node, c->multi_process, &s, err);
     if (rc < 0)
         return rc;
     spec->nodes = s.nodes;
@@ -128,7 +132,7 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
         spec->procs_per_node = (int)c->process_count_per_node;
     spec->gpus_per_node = s.gpus_per_node;
     spec->on_processors = !limits.has_gpus;
-    return rc;
+    return flow_set_range(&range, limits.gpu_per_node, spec, err);
 }
 
 /* The size that a job file names: all GPUs of each of its nodes. */
@@ -420,6 +424,15 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
 
 /* ---- resubmit */
 
+static void repeat_range(struct config *config, const struct run_spec *old)
+{
+    act_strv_release(&config->elastic_num_gpu);
+    if (!run_spec_is_elastic(old))
+        return;
+    act_strv_pushf(&config->elastic_num_gpu, "%d", old->min_nodes * old->gpus_per_node);
+    act_strv_pushf(&config->elastic_num_gpu, "%d", old->max_nodes * old->gpus_per_node);
+}
+
 /* The size of the first run, unless this command gives another; on another cluster as many GPUs. */
 static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved, struct platform *platform,
                         struct run_spec *spec, struct act_error *err)
@@ -429,6 +442,8 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
     if (moved || said || config_is_said(&to->config, "multi_process")) {
         if (!said)
             to->config.num_gpu = flow_slots_of(old);
+        if (!said && platform_row(platform)->scale)
+            repeat_range(&to->config, old);
         return shape(&to->config, platform, spec, err);
     }
     spec->nodes = old->nodes;
@@ -436,6 +451,8 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
     spec->gpus_per_node = old->gpus_per_node;
     spec->on_processors = old->on_processors;
     spec->started_per_node = old->started_per_node;
+    spec->min_nodes = old->min_nodes;
+    spec->max_nodes = old->max_nodes;
     return 0;
 }
 

@@ -26,6 +26,17 @@ struct flow_describing {
 /* Fills io->spec from the configuration and the platform's limits, and pins the package. */
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_describing *with, struct act_error *err) ACT_NODISCARD;
+/* What an elastic run may have of GPUs, or of processes where there are none. Both 0: the run has a fixed size. */
+struct flow_range {
+    int64_t least, most;
+};
+/* From the configuration, where -n N gives a fixed size. A range that was asked for, on a platform that has only fixed
+ * sizes: -ACT_USAGE. */
+int flow_take_range(const struct config *c, struct platform *platform, struct flow_range *out,
+                    struct act_error *err) ACT_NODISCARD;
+/* Completes the shape of the largest size; per_node: what a whole node has. */
+int flow_set_range(const struct flow_range *range, int per_node, struct run_spec *spec,
+                   struct act_error *err) ACT_NODISCARD;
 /* Whether a run would be refused because of the configuration; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Call it when the run's command and size are known: if the command is a starter (run/starter.h), it is started once

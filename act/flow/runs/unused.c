@@ -30,7 +30,7 @@ static const struct {
     bool (*applies)(const struct use *use);
     const char *text;
 } rows[] = {
-    {is_elastic_elsewhere, "elastic_num_gpu is not used: only runs of the platform itp change their size"},
+    {is_elastic_elsewhere, "elastic_num_gpu is not used: only runs of the platforms itp and k8s change their size"},
     {has_idle_image, "docker.image is not used: the platform local runs commands directly; 'a local' runs one in the "
                      "image"},
     {wants_no_custom_image, "'use_custom_docker: false' is not used: the run is in the image of docker.image"},

@@ -346,7 +346,7 @@ static int64_t grace_of(const struct kubernetes_run *run)
 /* The variables of the run that are for the agent itself. */
 static void add_env(const struct run_spec *spec, json_t *container)
 {
-    static const char *const names[] = {"ACT_ABORT_GRACE", "ACT_POD_PATIENCE"};
+    static const char *const names[] = {"ACT_ABORT_GRACE", "ACT_POD_PATIENCE", "ACT_POD_SETTLE"};
     json_t *env = json_array();
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -451,6 +451,10 @@ static void add_notes(const struct kubernetes_run *run, json_t *job)
     json_object_set_new(notes, KUBERNETES_USER, json_string(run->user));
     json_object_set_new(notes, KUBERNETES_CLUSTER, json_string(spec->cluster));
     json_object_set_new(notes, KUBERNETES_NUM_GPU, json_string(gpus));
+    if (run_spec_is_elastic(spec)) {
+        ACT_AUTOFREE char *least = act_sprintf("%d", spec->min_nodes);
+        json_object_set_new(notes, KUBERNETES_MIN_NODES, json_string(least));
+    }
 }
 
 static json_t *template_of(const struct kubernetes_run *run)
@@ -473,6 +477,9 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
                              "podFailurePolicy", failure_policy(), "template", template_of(run));
     int64_t limit_s;
 
+    /* The first pod has the result, and there may never be as many as the run could use. */
+    if (run_spec_is_elastic(run->spec))
+        json_object_set_new(spec, "successPolicy", json_pack("{s:[{s:s}]}", "rules", "succeededIndexes", "0"));
     if (c->time && act_duration_from_text(c->time, &limit_s))
         json_object_set_new(spec, "activeDeadlineSeconds", json_integer(limit_s));
     if (c->queue)

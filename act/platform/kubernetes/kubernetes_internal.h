@@ -6,7 +6,7 @@
  *   volumes.c     pure: the folders of a run, and what else is mounted
  *   gzip.c        the agent, compressed for a Secret
  *   client.c      the program act, for pods that move files
- *   submit.c      check, preview, submit, abort
+ *   submit.c      check, preview, submit, abort, scale
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
  *   runs.c        status of many runs, and listings of runs
  *   pod_log.c     pure: the logs of the ranks, from what a pod prints
@@ -53,15 +53,16 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 
 /* What tells ACT's objects from others, and which run they belong to. The annotation has every id, the label only one
  * that is fit for a label. */
-#define KUBERNETES_RUN     "act/run"
-#define KUBERNETES_MANAGED "app.kubernetes.io/managed-by"
-#define KUBERNETES_TITLE   "act/title"
-#define KUBERNETES_USER    "act/user"
-#define KUBERNETES_CLUSTER "act/cluster"
-#define KUBERNETES_NUM_GPU "act/num-gpu"
-#define KUBERNETES_QUEUE   "kueue.x-k8s.io/queue-name"
-#define KUBERNETES_MAIN    "main" /* the container */
-#define KUBERNETES_INDEX   "batch.kubernetes.io/job-completion-index"
+#define KUBERNETES_RUN       "act/run"
+#define KUBERNETES_MANAGED   "app.kubernetes.io/managed-by"
+#define KUBERNETES_TITLE     "act/title"
+#define KUBERNETES_USER      "act/user"
+#define KUBERNETES_CLUSTER   "act/cluster"
+#define KUBERNETES_NUM_GPU   "act/num-gpu"
+#define KUBERNETES_MIN_NODES "act/min-nodes" /* only elastic runs have it */
+#define KUBERNETES_QUEUE     "kueue.x-k8s.io/queue-name"
+#define KUBERNETES_MAIN      "main" /* the container */
+#define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
 /* Accept: what there is to say of an object without its content. */
 #define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 #define KUBERNETES_FOLDERS       "/run/act/folders/" /* where the pods have the mapped folders */
@@ -222,6 +223,7 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
 int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
+int kubernetes_scale(struct platform *p, const char *id, int nodes, struct act_error *err) ACT_NODISCARD;
 int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                       struct act_error *err);
 int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);

@@ -27,16 +27,17 @@ static int find(struct kubernetes *k, const char *id, json_t **out_job, json_t *
     return rc < 0 ? rc : kubernetes_find_pods(k, kubernetes_name_of(*out_job), out_pods, err);
 }
 
+/* Of an elastic run those that are there have the ranks. */
 static void add_node(const json_t *pod, const struct run_spec *spec, struct platform_nodes *out)
 {
     ACT_AUTOFREE char *state = kubernetes_pod_state(pod);
-    int index = kubernetes_index(pod);
+    int index = kubernetes_index(pod), place = run_spec_is_elastic(spec) ? (int)out->n : index;
 
     ACT_PUSH(out->v, out->n,
              (struct platform_node){.name = act_strdup(kubernetes_name_of(pod)),
                                     .state = act_sprintf("%s on %s", state, node_of(pod)),
                                     .rank = index,
-                                    .first_rank = index * spec->procs_per_node,
+                                    .first_rank = place * spec->procs_per_node,
                                     .n_ranks = spec->procs_per_node,
                                     .gpus = spec->gpus_per_node});
 }

@@ -462,6 +462,15 @@ static void add_count(int up, int n, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason), "%d of its %d pods run%s%.440s", up, n, *why ? "; " : "", why);
 }
 
+/* How many pods the run needs of its n. */
+static int least_of(const json_t *job, int n)
+{
+    const char *text = kubernetes_annotation(job, KUBERNETES_MIN_NODES);
+    int64_t least;
+
+    return text && act_int_from_text(text, &least) && least > 0 && least < n ? (int)least : n;
+}
+
 static void read_course(const struct kubernetes_view *view, struct run_status *out)
 {
     const json_t *spec = json_object_get(view->job, "spec"), *waits;
@@ -475,7 +484,7 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     }
     int up = count_up(view->pods, n, &waits);
     out->attempt = lost + 1;
-    if (up == n || lost > 0)
+    if (up >= least_of(view->job, n) || lost > 0)
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
         out->started_unix_s = began_at(view->pods);

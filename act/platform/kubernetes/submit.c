@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "base/user.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
@@ -389,10 +390,14 @@ static int delete_job(struct kubernetes *k, const char *name, const char *uid, c
 }
 
 /* What the run needs, and the server dropped without a word. */
-static int check_kept(const json_t *job, struct act_error *err)
+static int check_kept(const struct run_spec *run, const json_t *job, struct act_error *err)
 {
     const json_t *spec = json_object_get(job, "spec");
 
+    if (run_spec_is_elastic(run) && !json_object_get(spec, "successPolicy"))
+        return act_error_set(err, ACT_FAIL,
+                             "the server is older than Kubernetes 1.31: it does not know 'successPolicy', by which an "
+                             "elastic run ends; use -n N for a fixed size");
     if (json_object_get(spec, "completionMode") && json_object_get(spec, "suspend"))
         return 0;
     return act_error_set(err, ACT_FAIL,
@@ -446,7 +451,7 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
         return rc;
     }
     s->uid = act_strdup(codec_json_str(json_object_get(job, "metadata"), "uid", NULL));
-    rc = check_kept(job, err);
+    rc = check_kept(s->run.spec, job, err);
     if (rc == 0)
         rc = each_object(s, create_other, NULL, err);
     if (rc == 0)
@@ -561,4 +566,42 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     if (rc == 0)
         act_strv_push(&k->aborted, id);
     return rc;
+}
+
+/* ---- scale ---- */
+
+/* Source: kubernetes.io/docs/concepts/workloads/controllers/job/#elastic-indexed-jobs: both change together. */
+static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct act_error *err)
+{
+    const char *gpus = kubernetes_annotation(job, KUBERNETES_NUM_GPU);
+    int64_t now = codec_json_int(json_object_get(job, "spec"), "completions", 1), num_gpu, wanted;
+    json_t *notes = json_object();
+
+    if (gpus && act_int_from_text(gpus, &num_gpu) && now > 0) {
+        wanted = num_gpu / now * nodes;
+        ACT_AUTOFREE char *text = act_sprintf("%lld", (long long)wanted);
+        json_object_set_new(notes, KUBERNETES_NUM_GPU, json_string(text));
+    }
+    ACT_AUTOFREE char *what = act_sprintf("change the size of the Job '%s'", kubernetes_name_of(job));
+    struct kube_call patch = {.method = "PATCH",
+                              .path = kube_path(k->kube, "batch/v1", "jobs", kubernetes_name_of(job), NULL),
+                              .body = json_pack("{s:{s:o}, s:{s:i, s:i}}", "metadata", "annotations", notes, "spec",
+                                                "completions", nodes, "parallelism", nodes),
+                              .content_type = MERGE_PATCH,
+                              .what = what};
+    int rc = kube_do(k->kube, &patch, err);
+    kube_call_release(&patch);
+    return rc;
+}
+
+int kubernetes_scale(struct platform *p, const char *id, int nodes, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    CODEC_AUTOJSON json_t *job = NULL;
+    int rc = kubernetes_find_job(k, id, &job, err);
+
+    if (rc == 0 && !job)
+        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
+                           kube_namespace(k->kube));
+    return rc < 0 ? rc : patch_size(k, job, nodes, err);
 }
