@@ -363,6 +363,8 @@ void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struc
 /* Fetches the logs of a run according to the options, with progress. Release out. */
 int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs *out,
                    struct act_error *err) ACT_NODISCARD;
+/* An error, with what to do, if the logs could not be kept here. */
+int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
 
 /* ---- explain.c */
 

@@ -56,10 +56,8 @@ static int parse(struct cli *cli, const struct flow_run *run, struct act_error *
     struct flow_codes codes = {0};
     int rc = cli_fetch_logs(cli, run, &logs, err);
 
-    if (rc == 0 && logs.unkept_errno) {
-        act_error_errno(err, logs.unkept_errno, "cannot fetch the logs of '%s' into '%s'", run->row.id, logs.root);
-        rc = act_error_hint(err, "AML_LOG_FOLDER names another folder");
-    }
+    if (rc == 0)
+        rc = cli_check_kept(run, &logs, err);
     if (rc == 0)
         rc = flow_parse(run, &codes, err);
     return rc < 0 ? rc : print(cli, "run", run->row.id, &codes, err);

@@ -192,6 +192,8 @@ static int fetch_logs(struct moving *moving, struct act_error *err)
 
     if (rc == 0)
         rc = flow_fetch_logs(flow, &run, &what, &logs, err);
+    if (rc == 0 && !o->dry_run)
+        rc = cli_check_kept(&run, &logs, err);
     moving->io.report.total = logs.total;
     cli_progress_clear(&moving->progress);
     if (rc == 0 && !o->dry_run)

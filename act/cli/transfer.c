@@ -182,6 +182,14 @@ int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *
     return rc;
 }
 
+int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err)
+{
+    if (!logs->unkept_errno)
+        return 0;
+    act_error_errno(err, logs->unkept_errno, "cannot fetch the logs of '%s' into '%s'", run->row.id, logs->root);
+    return act_error_hint(err, "AML_LOG_FOLDER names another folder");
+}
+
 int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs *out, struct act_error *err)
 {
     enum { PART_OF_A_LOG = 10 << 20 };

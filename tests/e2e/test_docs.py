@@ -146,7 +146,7 @@ def test_variables():
 def test_exit_statuses(act):
     told = re.search(r"exit status: (.*?);", act.run("help").out, re.DOTALL).group(1)
     table = (ROOT / "docs/reference/exit-status.md").read_text()
-    assert re.findall(r"\b(\d+) ", told) == re.findall(r"^\| (\d+) \|", table, re.MULTILINE)
+    assert re.findall(r"\b(\d+)\s", told) == re.findall(r"^\| (\d+) \|", table, re.MULTILINE)
 
 
 def test_changes(act):

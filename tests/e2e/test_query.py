@@ -121,7 +121,8 @@ def test_query_in_a_project_that_cannot_be_written(act):
         assert result.err.count("copies of logs cannot be kept") == 1, result
         assert f"'{act.project}/assets': Read-only file system" in result.err
         assert [r["logs"] for r in act.run("q", "--json", *runs).json["runs"]] == [[], []]
-        act.fail("parse", runs[0], status=4, match="cannot fetch the logs.*Read-only file system")
+        for verb, word in (("parse", runs[0]), ("d", f"{runs[0]}:")):
+            act.fail(verb, word, status=4, match="cannot fetch the logs.*Read-only file system")
         elsewhere = {"AML_LOG_FOLDER": str(act.scratch / "logs")}
         assert "warning" not in act.run("q", runs[0], env=elsewhere).err
         if not had_copies:
