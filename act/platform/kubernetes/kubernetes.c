@@ -138,13 +138,12 @@ static void kubernetes_set_shm_size(struct config *config, const char *size)
 }
 
 /* The current context of the kubeconfig may be another one tomorrow: the run records where it is. */
-static void record_place(const struct config *config, struct run_spec *spec)
+static void kubernetes_record_place(const struct config *config, json_t *settings)
 {
-    json_t *settings = json_object_get(spec->config, "k8s");
     struct kube *kube = NULL;
     struct act_error ignored;
 
-    if (!settings || open_kube(config, NULL, &kube, &ignored) < 0)
+    if (open_kube(config, NULL, &kube, &ignored) < 0)
         return;
     json_object_set_new(settings, "context", codec_json_bytes_new(kube_context(kube)));
     json_object_set_new(settings, "namespace", codec_json_bytes_new(kube_namespace(kube)));
@@ -159,7 +158,8 @@ static void kubernetes_describe(const struct config *config, const struct platfo
         spec->timeout = act_strdup(config->k8s.time);
     if (asked->shm_size)
         spec->shm_size = act_strdup(config->k8s.shm_size);
-    record_place(config, spec);
+    if (spec->config)
+        kubernetes_record_place(config, json_object_get(spec->config, "k8s"));
 }
 
 static void kubernetes_repeat(struct config *config, const struct run_spec *old)
@@ -184,6 +184,7 @@ const struct platform_row platform_kubernetes = {
     .package_most = KUBERNETES_PART,
     .place = kubernetes_place,
     .recall = kubernetes_recall,
+    .record_place = kubernetes_record_place,
     .runs_images = kubernetes_runs_images,
     .reach = kubernetes_reach,
     .set_time_limit = kubernetes_set_time_limit,
