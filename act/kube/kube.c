@@ -53,7 +53,7 @@ static void set_plugin(struct kube *kube)
     for (size_t i = 0; i < argv->n; i++) {
         if (i)
             act_buf_addc(&words, ' ');
-        act_buf_adds(&words, argv->v[i]);
+        act_buf_add_quoted(&words, argv->v[i]);
     }
     kube->plugin = act_buf_steal(&words);
 }
@@ -121,6 +121,16 @@ const char *kube_server(const struct kube *kube)
 const char *kube_plugin(const struct kube *kube)
 {
     return kube->plugin;
+}
+
+const struct act_strv *kube_plugin_env(const struct kube *kube)
+{
+    return &kube->config.exec.env;
+}
+
+const struct act_strv *kube_named_files(const struct kube *kube)
+{
+    return &kube->config.files;
 }
 
 /* ---- paths ---- */

@@ -32,6 +32,7 @@ struct kube_config {
     char *ca, *cert, *key; /* PEM; the key is secret */
     char *token;           /* secret */
     char *token_file;
+    struct act_strv files;  /* the certificates, key and token that it has by their path */
     char *user, *password;  /* the password is secret */
     struct http_headers as; /* whom to act as: Impersonate-... */
     struct kube_exec exec;

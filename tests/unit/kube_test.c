@@ -615,7 +615,7 @@ TEST(a_plugin_is_asked_once)
 
     write_plugin(CREDENTIAL("\"token\": \"tok\""), "");
     use_plugin(answers, COUNT(answers));
-    assert_contains(kube_plugin(f.kube), "/plugin one two words");
+    assert_contains(kube_plugin(f.kube), "/plugin' 'one' 'two words'");
     json_decref(seen());
     json_decref(seen());
     ACT_AUTOFREE char *noted = calls(&n);
