@@ -218,7 +218,7 @@ static int judge(struct kube_try *t)
     call->status = t->http.status;
     call->ambiguous = t->http.ambiguous;
     if (call->status < 200 || call->status > 299) {
-        rc = kube_describe(&call->error, call->what, &t->http, json);
+        rc = kube_describe(&call->error, call->what, &t->http, json, t->kube->login.authorization);
         return is_fine(call, &call->error) ? 0 : rc;
     }
     if (rc < 0)
@@ -238,7 +238,7 @@ static int judge_stream(struct kube_try *t)
         return 0;
     if (body->len && codec_json_parse(body->data, body->len, "response", &json, NULL) < 0)
         json = NULL;
-    return kube_describe(&t->stream->error, t->what, &t->http, json);
+    return kube_describe(&t->stream->error, t->what, &t->http, json, t->kube->login.authorization);
 }
 
 /* Whether refused credentials are renewed and the request made again. */

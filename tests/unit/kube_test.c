@@ -147,6 +147,20 @@ TEST(the_server_says_what_is_wrong)
     }
 }
 
+TEST(a_server_that_repeats_the_token_does_not_make_it_an_error_text)
+{
+    const char *answers[] = {
+        "HTTP/1.1 403 Forbidden\r\n\r\n{\"kind\": \"Status\", \"message\": \"you sent Bearer abc\"}",
+        "HTTP/1.1 403 Forbidden\r\n\r\nyou sent Bearer abc"};
+
+    serve_with_token(answers, COUNT(answers));
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        struct kube_call call = {.method = "GET", .path = act_strdup("/x"), .what = "do it"};
+        assert_fails(kube_do(f.kube, &call, &err), err, ACT_DENIED, "you sent Bearer ***");
+        kube_call_release(&call);
+    }
+}
+
 TEST(what_is_missing_or_there_may_be_fine)
 {
     const char *answers[] = {"HTTP/1.1 404 Not Found\r\n\r\n{\"kind\": \"Status\", \"reason\": \"NotFound\"}",
