@@ -114,10 +114,13 @@ static int open_recalled(struct flow *flow, const struct ledger_run *row, const 
     struct config config = {
         .platform = act_strdup(row->platform), .cluster = act_strdup(row->cluster), .gpu_per_node = -1, .num_gpu = -1};
 
-    if (kind->recall && kind->recall(settings, &config))
+    bool recalled = kind->recall && kind->recall(settings, &config);
+    int rc = recalled && row->project ? flow_trust_recalled(row->project, row->cluster, &config, err) : 0;
+
+    if (recalled && rc == 0)
         return open_taken(flow, cluster, &config, out, err);
     config_release(&config);
-    return open_configured(flow, row, cluster, out, err);
+    return rc < 0 ? rc : open_configured(flow, row, cluster, out, err);
 }
 
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out, struct act_error *err)

@@ -185,6 +185,16 @@ static void add_platform(const struct config *config, struct act_strv *items)
     }
 }
 
+void flow_reach_recalled(const struct config *config, struct act_strv *items)
+{
+    ACT_AUTO(platform_reaches) reaches = {0};
+
+    platform_reach(config, &reaches);
+    for (size_t i = 0; i < reaches.n; i++)
+        if (strcmp(reaches.v[i].key, "k8s.kubeconfig") == 0)
+            add(items, act_sprintf("'%s' is '%s'", reaches.v[i].key, reaches.v[i].value));
+}
+
 /* By its resolved path, so that a link in it cannot be redirected later. */
 static void add_file(const struct config *config, const char *kind, const char *path, struct act_strv *items)
 {

@@ -168,11 +168,14 @@ struct matter {
     const char *project;
     const struct config *config; /* NULL: only the folder of the logs */
     const char *folder, *rest;   /* a path; NULL: all */
+    const char *recalled;        /* the cluster of a run whose place config is; NULL: it is the project's */
 };
 
 static void collect(const struct matter *m, struct act_strv *items)
 {
-    if (!m->config)
+    if (m->recalled)
+        flow_reach_recalled(m->config, items);
+    else if (!m->config)
         flow_reach_logs(m->project, items);
     else if (m->folder)
         flow_reach_path(m->config, m->folder, m->rest, items);
@@ -194,7 +197,7 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
     ACT_AUTOFREE char *more = items->n > 1 ? act_sprintf(" (and %zu more)", items->n - 1) : act_strdup("");
 
     act_error_set(err, ACT_DENIED, "the project '%s' reaches out of its folder: %s%s", m->project, items->v[0], more);
-    const char *cluster = m->config && m->config->file ? m->config->cluster : NULL;
+    const char *cluster = m->recalled ? m->recalled : m->config && m->config->file ? m->config->cluster : NULL;
     return act_error_hint(err, "if you trust it, say so there with 'a %s%s%strust'", cluster ? "-c " : "",
                           cluster ? cluster : "", cluster ? " " : "");
 }
@@ -230,6 +233,49 @@ static int decide(const struct matter *m, struct act_error *err)
     if (rc == 0 && unknown.n > 0)
         rc = ask_trust(m, &unknown, &all, err);
     return rc;
+}
+
+/* Whether a line says the item of some file. */
+static bool is_said(const struct act_strv *trusted, const char *item)
+{
+    ACT_AUTOFREE char *end = act_sprintf(": %s", item);
+    bool said = act_strv_has(trusted, item);
+
+    for (size_t i = 0; i < trusted->n && !said; i++)
+        said = act_ends_with(trusted->v[i], end);
+    return said;
+}
+
+/* Whether the user was asked about this kubeconfig, whatever was in it. */
+static bool was_asked(const struct act_strv *trusted, const char *kubeconfig)
+{
+    ACT_AUTOFREE char *said = act_sprintf("'k8s.kubeconfig' is '%s, with SHA-256 ", kubeconfig);
+    bool asked = false;
+
+    for (size_t i = 0; i < trusted->n && !asked; i++)
+        asked = strstr(trusted->v[i], said) != NULL;
+    return asked;
+}
+
+/* One that is not in the project, and was never asked about, is the user's own. */
+int flow_trust_recalled(const char *project, const char *cluster, const struct config *config, struct act_error *err)
+{
+    const struct matter m = {.project = project, .config = config, .recalled = cluster};
+    const char *kubeconfig = config->k8s.kubeconfig;
+    ACT_AUTO(act_strv) all = {0}, trusted = {0}, unknown = {0};
+
+    if (!kubeconfig || environment_trusts(project))
+        return 0;
+    ACT_AUTOFREE char *real = flow_real_place(project), *place = flow_real_place(kubeconfig);
+    int rc = trusted_of(real, &trusted, err);
+    if (rc < 0 || (!act_path_is_within(place, real) && !act_path_is_within(kubeconfig, project) &&
+                   !was_asked(&trusted, kubeconfig)))
+        return rc;
+    collect(&m, &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (!is_said(&trusted, all.v[i]))
+            act_strv_push(&unknown, all.v[i]);
+    return unknown.n ? ask_trust(&m, &unknown, &all, err) : 0;
 }
 
 int flow_trust(const struct config *config, struct act_error *err)

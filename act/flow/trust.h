@@ -26,6 +26,8 @@ void flow_reach_link(const char *root, const char *name, struct act_strv *items)
 void flow_reach_logs(const char *project, struct act_strv *items);
 /* A path in a mapped folder, if a link in it leads out of the folder and the project. */
 void flow_reach_path(const struct config *config, const char *folder, const char *rest, struct act_strv *items);
+/* What a kubeconfig says, as of a place that a run recorded: without the file of the project that names it. */
+void flow_reach_recalled(const struct config *config, struct act_strv *items);
 /* Like realpath(), but the last components need not exist. New string. */
 char *flow_real_place(const char *path);
 
@@ -41,6 +43,11 @@ int flow_trust(const struct config *config, struct act_error *err) ACT_NODISCARD
 int flow_trust_path(const struct config *config, const char *folder, const char *rest,
                     struct act_error *err) ACT_NODISCARD;
 int flow_trust_logs(const char *project, struct act_error *err) ACT_NODISCARD;
+
+/* Likewise for the place that a run of the project recorded, of which nobody knows any more which file said it. cluster:
+ * the run's, for messages. */
+int flow_trust_recalled(const char *project, const char *cluster, const struct config *config,
+                        struct act_error *err) ACT_NODISCARD;
 
 /* The items that are not yet trusted for a project. */
 int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out,

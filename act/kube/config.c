@@ -44,6 +44,7 @@ void kube_config_release(struct kube_config *c)
         kube_wipe(secrets[i]);
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
         free(plain[i]);
+    act_strv_release(&c->files);
     http_headers_release(&c->as);
     release_exec(&c->exec);
     *c = (struct kube_config){0};
@@ -212,7 +213,7 @@ static int read_cluster(const struct kube_found *at, struct kube_config *c, stru
     if (rc == 0)
         rc = kube_copy_text(at->map, "proxy-url", &c->proxy, err);
     if (rc == 0)
-        rc = kube_pem_of(at, "certificate-authority", &c->ca, err);
+        rc = kube_pem_of(at, "certificate-authority", &c->ca, &c->files, err);
     if (rc == 0)
         rc = read_extension(at, &c->exec.cluster_config, err);
     if (rc < 0)

@@ -39,14 +39,27 @@ static void add_causes(struct act_buf *out, const json_t *body)
     }
 }
 
-/* The beginning of a body that is no Status, as one line. New string. */
-static char *raw_text(const struct act_buf *body)
+/* Overwrites what was sent to log in, which the server may repeat. authorization: "Bearer ..."; NULL: nothing was. */
+static void mask(char *text, const char *authorization)
 {
-    size_t n = body->len < BODY_SHOWN ? body->len : BODY_SHOWN;
+    const char *secret = authorization ? strchr(authorization, ' ') : NULL;
+    size_t n = secret ? strlen(++secret) : 0;
 
-    while (n && isspace((unsigned char)body->data[n - 1]))
+    for (char *s = text; n && (s = strstr(s, secret)); s += n)
+        memset(s, '*', n);
+}
+
+/* The beginning of a body that is no Status, as one line. New string. */
+static char *raw_text(const struct act_buf *body, const char *authorization)
+{
+    ACT_AUTOFREE char *text = act_strndup(body->len ? body->data : "", body->len);
+    size_t n = strlen(text);
+
+    mask(text, authorization);
+    n = n < BODY_SHOWN ? n : BODY_SHOWN;
+    while (n && isspace((unsigned char)text[n - 1]))
         n--;
-    return act_one_line(n ? body->data : "", n);
+    return act_one_line(text, n);
 }
 
 static bool is_status(const json_t *body)
@@ -55,7 +68,7 @@ static bool is_status(const json_t *body)
 }
 
 /* The words of the server, redacted; "" where it has none. New string. */
-static char *text_of(const struct http_call *http, const json_t *body)
+static char *text_of(const struct http_call *http, const json_t *body, const char *authorization)
 {
     struct act_buf out = {0};
 
@@ -65,10 +78,11 @@ static char *text_of(const struct http_call *http, const json_t *body)
             add_causes(&out, body);
     }
     if (!out.len) {
-        ACT_AUTOFREE char *raw = raw_text(&http->body_text);
+        ACT_AUTOFREE char *raw = raw_text(&http->body_text, authorization);
         act_buf_adds(&out, raw);
     }
     ACT_AUTOFREE char *plain = act_buf_steal(&out);
+    mask(plain, authorization);
     return http_redact_text(plain);
 }
 
@@ -89,9 +103,10 @@ static void hint(struct act_error *err, int status)
         act_error_hint(err, "redirections are not followed: correct 'server' in the kubeconfig");
 }
 
-int kube_describe(struct act_error *err, const char *what, const struct http_call *http, const json_t *body)
+int kube_describe(struct act_error *err, const char *what, const struct http_call *http, const json_t *body,
+                  const char *authorization)
 {
-    ACT_AUTOFREE char *text = text_of(http, body);
+    ACT_AUTOFREE char *text = text_of(http, body, authorization);
     bool unknown = is_unknown_api(http, body);
     const char *reason = unknown ? "NoSuchApi" : codec_json_str(body, "reason", "");
 

@@ -190,10 +190,12 @@ static int pem_of_data(const struct yaml *map, const char *key, const char *text
 }
 
 static int pem_of_file(const struct kube_found *at, const char *key, const char *name, char **out,
-                       struct act_error *err)
+                       struct act_strv *files, struct act_error *err)
 {
     ACT_AUTOFREE char *path = kube_resolved(at->file, name);
     size_t len = 0;
+
+    act_strv_push(files, path);
     int rc = act_file_read_regular(path, KUBE_MAX_FILE, out, &len, err);
 
     if (rc < 0)
@@ -203,7 +205,7 @@ static int pem_of_file(const struct kube_found *at, const char *key, const char 
                                              at->file->name);
 }
 
-int kube_pem_of(const struct kube_found *at, const char *key, char **out, struct act_error *err)
+int kube_pem_of(const struct kube_found *at, const char *key, char **out, struct act_strv *files, struct act_error *err)
 {
     ACT_AUTOFREE char *data_key = act_sprintf("%s-data", key);
     const char *data = NULL, *name = NULL;
@@ -213,5 +215,7 @@ int kube_pem_of(const struct kube_found *at, const char *key, char **out, struct
         rc = kube_text_of(at->map, key, &name, err);
     if (rc < 0)
         return rc;
-    return data ? pem_of_data(at->map, data_key, data, out, err) : name ? pem_of_file(at, key, name, out, err) : 0;
+    if (data)
+        return pem_of_data(at->map, data_key, data, out, err);
+    return name ? pem_of_file(at, key, name, out, files, err) : 0;
 }

@@ -53,7 +53,7 @@ static void set_plugin(struct kube *kube)
     for (size_t i = 0; i < argv->n; i++) {
         if (i)
             act_buf_addc(&words, ' ');
-        act_buf_adds(&words, argv->v[i]);
+        act_buf_add_quoted(&words, argv->v[i]);
     }
     kube->plugin = act_buf_steal(&words);
 }
@@ -121,6 +121,16 @@ const char *kube_server(const struct kube *kube)
 const char *kube_plugin(const struct kube *kube)
 {
     return kube->plugin;
+}
+
+const struct act_strv *kube_plugin_env(const struct kube *kube)
+{
+    return &kube->config.exec.env;
+}
+
+const struct act_strv *kube_named_files(const struct kube *kube)
+{
+    return &kube->config.files;
 }
 
 /* ---- paths ---- */
@@ -208,7 +218,7 @@ static int judge(struct kube_try *t)
     call->status = t->http.status;
     call->ambiguous = t->http.ambiguous;
     if (call->status < 200 || call->status > 299) {
-        rc = kube_describe(&call->error, call->what, &t->http, json);
+        rc = kube_describe(&call->error, call->what, &t->http, json, t->kube->login.authorization);
         return is_fine(call, &call->error) ? 0 : rc;
     }
     if (rc < 0)
@@ -228,7 +238,7 @@ static int judge_stream(struct kube_try *t)
         return 0;
     if (body->len && codec_json_parse(body->data, body->len, "response", &json, NULL) < 0)
         json = NULL;
-    return kube_describe(&t->stream->error, t->what, &t->http, json);
+    return kube_describe(&t->stream->error, t->what, &t->http, json, t->kube->login.authorization);
 }
 
 /* Whether refused credentials are renewed and the request made again. */

@@ -48,8 +48,13 @@ void kube_free(struct kube *kube);
 const char *kube_namespace(const struct kube *kube);
 const char *kube_context(const struct kube *kube); /* "in-cluster" for a pod's account */
 const char *kube_server(const struct kube *kube);
-/* The command of the plugin that its credentials come from, for people and for asking whether it may run; NULL: none.*/
+/* The command of the plugin that its credentials come from, each word in quotes, for people and for asking whether it
+ * may run; NULL: none. */
 const char *kube_plugin(const struct kube *kube);
+/* The variables that it gets besides those of this process, "NAME=value"; the values may be secret. */
+const struct act_strv *kube_plugin_env(const struct kube *kube);
+/* The absolute paths of the files that its certificates, key and token are in. */
+const struct act_strv *kube_named_files(const struct kube *kube);
 
 /* A request. The caller keeps it until done was called; release it then. {0} but for what is set. */
 struct kube_call {

@@ -32,6 +32,7 @@ struct kube_config {
     char *ca, *cert, *key; /* PEM; the key is secret */
     char *token;           /* secret */
     char *token_file;
+    struct act_strv files;  /* the certificates, key and token that it has by their path */
     char *user, *password;  /* the password is secret */
     struct http_headers as; /* whom to act as: Impersonate-... */
     struct kube_exec exec;
@@ -102,7 +103,9 @@ void kube_plugin_ask(struct kube_try *t);
 
 /* ---- error.c ---- */
 
-/* Sets err from a response that is not 2xx; body NULL: it is not JSON. Returns its negative code. */
-int kube_describe(struct act_error *err, const char *what, const struct http_call *http, const json_t *body);
+/* Sets err from a response that is not 2xx; body NULL: it is not JSON; authorization: what was sent,
+ * which is masked. Returns its negative code. */
+int kube_describe(struct act_error *err, const char *what, const struct http_call *http, const json_t *body,
+                  const char *authorization);
 
 #endif

@@ -42,8 +42,9 @@ int kube_bool_of(const struct yaml *map, const char *key, bool *out, struct act_
 int kube_part_of(const struct yaml *map, const char *key, enum yaml_kind kind, const struct yaml **out,
                  struct act_error *err);
 int kube_name_of(const struct yaml *entry, const struct kube_kind *kind, const char **out, struct act_error *err);
-/* "<key>-data", else the file "<key>". */
-int kube_pem_of(const struct kube_found *at, const char *key, char **out, struct act_error *err);
+/* "<key>-data", else the file "<key>", whose path is appended to files. */
+int kube_pem_of(const struct kube_found *at, const char *key, char **out, struct act_strv *files,
+                struct act_error *err);
 /* New string, and new reference. */
 char *kube_resolved(const struct kube_file *file, const char *path);
 json_t *kube_to_json(const struct yaml *value);

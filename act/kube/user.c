@@ -183,15 +183,17 @@ int kube_user_read(const struct kube_found *at, struct kube_config *c, struct ac
     int rc = refuse_provider(at, err);
 
     if (rc == 0)
-        rc = kube_pem_of(at, "client-certificate", &c->cert, err);
+        rc = kube_pem_of(at, "client-certificate", &c->cert, &c->files, err);
     if (rc == 0)
-        rc = kube_pem_of(at, "client-key", &c->key, err);
+        rc = kube_pem_of(at, "client-key", &c->key, &c->files, err);
     if (rc == 0)
         rc = kube_copy_text(at->map, "token", &c->token, err);
     if (rc == 0)
         rc = kube_text_of(at->map, "tokenFile", &token_file, err);
-    if (rc == 0 && token_file)
+    if (rc == 0 && token_file) {
         c->token_file = kube_resolved(at->file, token_file);
+        act_strv_push(&c->files, c->token_file);
+    }
     if (rc == 0)
         rc = kube_copy_text(at->map, "username", &c->user, err);
     if (rc == 0)

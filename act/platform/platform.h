@@ -199,6 +199,9 @@ struct platform_row {
      * changed. settings: the platform's part of the configuration with which a run was submitted, as JSON, or NULL.
      * false: they are not enough. NULL: the cluster file is needed. */
     bool (*recall)(const json_t *settings, struct config *out);
+    /* Completes the platform's part of a resolved configuration with what is chosen elsewhere and may be another place
+     * tomorrow. NULL: there is nothing of the kind. */
+    void (*record_place)(const struct config *config, json_t *settings);
     /* Whether the nodes see this machine's project, for a folder of the configuration. NULL: they do not. */
     bool (*sees_project)(const struct config *config, const struct config_folder *folder);
     /* Whether runs use docker.image if it is set. NULL: they never do. */

@@ -147,6 +147,20 @@ TEST(the_server_says_what_is_wrong)
     }
 }
 
+TEST(a_server_that_repeats_the_token_does_not_make_it_an_error_text)
+{
+    const char *answers[] = {
+        "HTTP/1.1 403 Forbidden\r\n\r\n{\"kind\": \"Status\", \"message\": \"you sent Bearer abc\"}",
+        "HTTP/1.1 403 Forbidden\r\n\r\nyou sent Bearer abc"};
+
+    serve_with_token(answers, COUNT(answers));
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        struct kube_call call = {.method = "GET", .path = act_strdup("/x"), .what = "do it"};
+        assert_fails(kube_do(f.kube, &call, &err), err, ACT_DENIED, "you sent Bearer ***");
+        kube_call_release(&call);
+    }
+}
+
 TEST(what_is_missing_or_there_may_be_fine)
 {
     const char *answers[] = {"HTTP/1.1 404 Not Found\r\n\r\n{\"kind\": \"Status\", \"reason\": \"NotFound\"}",
@@ -615,7 +629,7 @@ TEST(a_plugin_is_asked_once)
 
     write_plugin(CREDENTIAL("\"token\": \"tok\""), "");
     use_plugin(answers, COUNT(answers));
-    assert_contains(kube_plugin(f.kube), "/plugin one two words");
+    assert_contains(kube_plugin(f.kube), "/plugin' 'one' 'two words'");
     json_decref(seen());
     json_decref(seen());
     ACT_AUTOFREE char *noted = calls(&n);

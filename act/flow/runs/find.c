@@ -1,8 +1,11 @@
 /* find.c - the run that a piece of its id means, taken into the ledger from where it is if that does not know it. */
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "codec/json.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/runs_internal.h"
@@ -74,6 +77,33 @@ static bool knows_cluster(const struct run_spec *spec)
     return config_is_there(&request, &ignored) == 0;
 }
 
+/* Whether the project that a run names is one of the user's, on this machine. */
+static bool is_project_here(const char *root)
+{
+    uid_t owner;
+
+    return root && access(root, F_OK) == 0 && !act_is_foreign(root, &owner);
+}
+
+/* Others may write what a platform keeps of a run: it does not say where to log in and what to run there. That is as in
+ * the configuration that the run was found with. */
+static void take_place(const struct config *found_in, struct run_spec *spec)
+{
+    const struct platform_row *row = platform_find(found_in->platform);
+    CODEC_AUTOJSON json_t *resolved = config_resolved(found_in);
+    json_t *settings = json_object_get(resolved, found_in->platform);
+
+    act_str_replace(&spec->platform, found_in->platform);
+    if (settings && row->record_place)
+        row->record_place(found_in, settings);
+    if (!spec->config)
+        spec->config = json_object();
+    json_object_set_new(spec->config, "platform", codec_json_bytes_new(found_in->platform));
+    json_object_del(spec->config, found_in->platform);
+    if (settings)
+        json_object_set(spec->config, found_in->platform, settings);
+}
+
 /* Takes a run into the ledger, as its platform describes it. One that was submitted on another machine belongs to this
  * project, where its own is not here, and to the cluster that it was found in, where this project has none of its name.
  * found_in NULL: on this machine. */
@@ -83,10 +113,14 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
     ACT_AUTO(run_spec) spec = {0};
     int rc = platform_spec(platform, id, &spec, err);
 
-    if (rc == 0 && found_in && (!spec.project_root || access(spec.project_root, F_OK) < 0))
+    if (rc == 0 && !act_streq(spec.id, id))
+        rc = act_error_set(err, ACT_FAIL, "the record of run '%s' is not its own: it is of '%s'", id, spec.id);
+    if (rc == 0 && found_in && !is_project_here(spec.project_root))
         act_str_replace(&spec.project_root, found_in->project_root);
     if (rc == 0 && found_in && !knows_cluster(&spec))
         act_str_replace(&spec.cluster, found_in->cluster);
+    if (rc == 0 && found_in)
+        take_place(found_in, &spec);
     if (rc == 0) {
         struct ledger_run row = flow_row_of(&spec);
         rc = flow_with_ledger(flow, add_row, &row, err);

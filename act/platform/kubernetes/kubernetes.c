@@ -1,16 +1,20 @@
 /* kubernetes.c - Kubernetes by its API: what the platform can do, and how it is reached. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/units.h"
 #include "platform/kubernetes/aks.h"
 #include "platform/kubernetes/kubernetes_internal.h"
+
+#define KUBECONFIG "k8s.kubeconfig"
 
 /* ---- reaching it ---- */
 
 static int open_kube(const struct config *config, struct http *http, struct kube **out, struct act_error *err)
 {
     ACT_AUTOFREE char *origin =
-        config->values ? config_origin(config, config->k8s.context ? "k8s.context" : "k8s.kubeconfig") : act_strdup("");
+        config->values ? config_origin(config, config->k8s.context ? "k8s.context" : KUBECONFIG) : act_strdup("");
     ACT_AUTOFREE char *said_by = act_sprintf("'k8s' of '%s'", origin);
 
     return kube_open(&(struct kube_options){.http = http,
@@ -99,25 +103,138 @@ static bool kubernetes_runs_images(const struct config *config)
     return true;
 }
 
-/* A kubeconfig says where to log in, and may name a program that does it. */
+/* ---- what leads out ---- */
+
+enum { DIGEST_SHOWN = 16 };
+
+/* Takes the text. */
+static void add_login(struct platform_reaches *out, const char *key, char *text)
+{
+    platform_reaches_add(out, PLATFORM_LOGIN, key, text);
+    free(text);
+}
+
+static void add_plugin(const struct kube *kube, struct platform_reaches *out)
+{
+    const struct act_strv *env = kube_plugin_env(kube);
+
+    if (!kube_plugin(kube))
+        return;
+    add_login(out, KUBECONFIG, act_sprintf("the program %s, which logs in", kube_plugin(kube)));
+    for (size_t i = 0; i < env->n; i++)
+        add_login(out, KUBECONFIG,
+                  act_sprintf("the variable '%.*s' of that program", (int)strcspn(env->v[i], "="), env->v[i]));
+}
+
+/* By their resolved paths: a link in the project may lead anywhere. */
+static void add_files(const struct kube *kube, struct platform_reaches *out)
+{
+    const struct act_strv *files = kube_named_files(kube);
+
+    for (size_t i = 0; i < files->n; i++) {
+        ACT_AUTOFREE char *real = realpath(files->v[i], NULL);
+        add_login(out, KUBECONFIG, act_sprintf("the file '%s', to log in with", real ? real : files->v[i]));
+    }
+}
+
+/* Any change of the file is another line. */
+static void add_kubeconfig(const struct config *config, struct platform_reaches *out)
+{
+    char hash[ACT_SHA256_HEX] = "";
+    struct act_error ignored;
+
+    if (act_sha256_file(config->k8s.kubeconfig, hash, &ignored) < 0)
+        platform_reaches_add(out, PLATFORM_LOGIN, KUBECONFIG, config->k8s.kubeconfig);
+    else
+        add_login(out, KUBECONFIG,
+                  act_sprintf("%s, with SHA-256 %.*s...", config->k8s.kubeconfig, DIGEST_SHOWN, hash));
+}
+
+/* The user's own kubeconfig has more contexts than the one that a project chooses. */
+static void add_context(const struct config *config, const struct kube *kube, struct platform_reaches *out)
+{
+    const struct config_k8s *c = &config->k8s;
+    const char *key = c->context ? "k8s.context" : c->namespace_ ? "k8s.namespace" : "platform";
+
+    add_login(out, key, act_sprintf("the context '%s' of the server '%s', in the namespace '%s'", kube_context(kube),
+                                    kube_server(kube), kube_namespace(kube)));
+}
+
+/* "spec.containers.securityContext.privileged": the values may be secret. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the configuration, which is bounded
+static void add_leaves(json_t *value, const char *path, struct act_strv *out)
+{
+    const char *key;
+    json_t *member;
+    size_t i;
+
+    json_object_foreach(value, key, member)
+    {
+        ACT_AUTOFREE char *below = act_sprintf("%s%s%s", path, *path ? "." : "", key);
+        add_leaves(member, below, out);
+    }
+    json_array_foreach(value, i, member)
+        add_leaves(member, path, out);
+    if (!json_is_object(value) && !json_is_array(value) && !act_strv_has(out, path))
+        act_strv_push(out, path);
+}
+
+static void add_pod(json_t *pod, struct platform_reaches *out)
+{
+    ACT_AUTO(act_strv) leaves = {0};
+    ACT_AUTO(act_buf) names = {0};
+    ACT_AUTOFREE char *line = codec_json_line(pod);
+    struct act_sha256 hash;
+    char hex[ACT_SHA256_HEX];
+
+    add_leaves(pod, "", &leaves);
+    for (size_t i = 0; i < leaves.n; i++)
+        act_buf_addf(&names, "%s%s", i ? ", " : "", leaves.v[i]);
+    act_sha256_init(&hash);
+    act_sha256_add(&hash, line, strlen(line));
+    act_sha256_done(&hash, hex);
+    add_login(out, "k8s.pod",
+              act_sprintf("%s, with SHA-256 %.*s...", names.len ? names.data : "{}", DIGEST_SHOWN, hex));
+}
+
+static void add_node_folders(const json_t *volumes, struct platform_reaches *out)
+{
+    const json_t *volume;
+    size_t i;
+
+    json_array_foreach(volumes, i, volume)
+    {
+        const json_t *folder = json_object_get(volume, "hostPath");
+        if (folder)
+            add_login(out, "k8s.volumes", act_sprintf("the path '%s' of the nodes", codec_json_str(folder, "path", "")));
+    }
+}
+
+/* A kubeconfig says where to log in, and may name a program that does it; what a pod may do to its node counts too. */
 static void kubernetes_reach(const struct config *config, struct platform_reaches *out)
 {
+    const struct config_k8s *c = &config->k8s;
     struct kube *kube = NULL;
     struct act_error ignored;
 
     platform_reaches_add(out, PLATFORM_HOST, "aks.endpoint", config->aks.endpoint);
-    if (!act_streq(config->platform, platform_kubernetes.name) || !config->k8s.kubeconfig)
+    if (!act_streq(config->platform, platform_kubernetes.name))
         return;
-    platform_reaches_add(out, PLATFORM_LOGIN, "k8s.kubeconfig", config->k8s.kubeconfig);
-    if (open_kube(config, NULL, &kube, &ignored) < 0)
-        return;
-    ACT_AUTOFREE char *server = act_sprintf("the server '%s'", kube_server(kube));
-    platform_reaches_add(out, PLATFORM_LOGIN, "k8s.kubeconfig", server);
-    if (kube_plugin(kube)) {
-        ACT_AUTOFREE char *plugin = act_sprintf("the program '%s', which logs in", kube_plugin(kube));
-        platform_reaches_add(out, PLATFORM_LOGIN, "k8s.kubeconfig", plugin);
+    if (c->kubeconfig)
+        add_kubeconfig(config, out);
+    if (open_kube(config, NULL, &kube, &ignored) == 0) {
+        add_context(config, kube, out);
+        if (c->kubeconfig)
+            add_files(kube, out);
+        if (c->kubeconfig)
+            add_plugin(kube, out);
+        kube_free(kube);
     }
-    kube_free(kube);
+    if (c->service_account)
+        platform_reaches_add(out, PLATFORM_LOGIN, "k8s.service_account", c->service_account);
+    if (c->pod)
+        add_pod(c->pod, out);
+    add_node_folders(c->volumes, out);
 }
 
 static void kubernetes_set_time_limit(struct config *config, int64_t seconds)
@@ -138,13 +255,12 @@ static void kubernetes_set_shm_size(struct config *config, const char *size)
 }
 
 /* The current context of the kubeconfig may be another one tomorrow: the run records where it is. */
-static void record_place(const struct config *config, struct run_spec *spec)
+static void kubernetes_record_place(const struct config *config, json_t *settings)
 {
-    json_t *settings = json_object_get(spec->config, "k8s");
     struct kube *kube = NULL;
     struct act_error ignored;
 
-    if (!settings || open_kube(config, NULL, &kube, &ignored) < 0)
+    if (open_kube(config, NULL, &kube, &ignored) < 0)
         return;
     json_object_set_new(settings, "context", codec_json_bytes_new(kube_context(kube)));
     json_object_set_new(settings, "namespace", codec_json_bytes_new(kube_namespace(kube)));
@@ -159,7 +275,8 @@ static void kubernetes_describe(const struct config *config, const struct platfo
         spec->timeout = act_strdup(config->k8s.time);
     if (asked->shm_size)
         spec->shm_size = act_strdup(config->k8s.shm_size);
-    record_place(config, spec);
+    if (spec->config)
+        kubernetes_record_place(config, json_object_get(spec->config, "k8s"));
 }
 
 static void kubernetes_repeat(struct config *config, const struct run_spec *old)
@@ -185,6 +302,7 @@ const struct platform_row platform_kubernetes = {
     .is_elastic = true,
     .place = kubernetes_place,
     .recall = kubernetes_recall,
+    .record_place = kubernetes_record_place,
     .runs_images = kubernetes_runs_images,
     .reach = kubernetes_reach,
     .set_time_limit = kubernetes_set_time_limit,
