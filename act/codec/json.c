@@ -57,6 +57,13 @@ int64_t codec_json_int(const json_t *object, const char *key, int64_t fallback)
     return json_is_integer(member) ? json_integer_value(member) : fallback;
 }
 
+int codec_json_int_in(const json_t *object, const char *key, int min, int max, int fallback)
+{
+    int64_t value = codec_json_int(object, key, fallback);
+
+    return value >= min && value <= max ? (int)value : fallback;
+}
+
 json_t *codec_json_bytes_new(const char *text)
 {
     size_t len = strlen(text);

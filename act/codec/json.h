@@ -32,6 +32,8 @@ char *codec_json_line(const json_t *value);
 /* The member, or the fallback when it is missing or of another type. Strings stay owned by object. */
 const char *codec_json_str(const json_t *object, const char *key, const char *fallback);
 int64_t codec_json_int(const json_t *object, const char *key, int64_t fallback);
+/* Likewise; also the fallback when it is not within min to max. */
+int codec_json_int_in(const json_t *object, const char *key, int min, int max, int fallback);
 
 /* Text that may be any bytes: a JSON string when it is UTF-8 without NUL, else {"base64": "..."}.
  * bytes_get returns a new string, NULL when value is neither. */

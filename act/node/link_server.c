@@ -359,7 +359,7 @@ void link_serve(struct link_server *s)
 
 void link_tell(struct link_server *s, int rank, const json_t *message)
 {
-    struct peer *p = s->ranks[rank];
+    struct peer *p = rank >= 0 && rank < s->n_ranks ? s->ranks[rank] : NULL;
 
     /* a broken connection is reported by epoll, not from here: the caller may be in mid-operation */
     if (p && !send_to(s, p, message))

@@ -45,6 +45,7 @@ enum {
     POD_PORT = 6427,
     POD_EXIT_LOST = 121, /* this pod has lost its group: Kubernetes shall make a new pod */
     POD_END_MS = 5000,   /* for processes that are left when an attempt is over */
+    POD_ATTEMPTS_MAX = 1 << 20,
 };
 
 #define POD_FILE_TOKEN "token" /* of the run folder, 0600 */

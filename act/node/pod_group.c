@@ -426,9 +426,10 @@ void group_step(struct pod *pod)
 static void answer_launcher(struct pod *pod, int from, const json_t *done)
 {
     CODEC_AUTOJSON json_t *message = json_deep_copy(done);
+    int nodes = pod->options.nodes;
 
     json_object_set_new(message, "pod", json_integer(from));
-    link_tell(pod->group->server, (int)codec_json_int(done, "id", -1), message);
+    link_tell(pod->group->server, codec_json_int_in(done, "id", nodes, 2 * nodes - 1, -1), message);
 }
 
 static void pass_on(struct pod *pod, int launcher, const json_t *start)
@@ -465,7 +466,7 @@ void group_child_ended(struct pod *pod, pid_t pid, int wait_status)
 static bool on_hello(void *arg, int who, const json_t *message)
 {
     struct pod *pod = arg;
-    int64_t attempt = codec_json_int(message, "attempt", 0);
+    int attempt = codec_json_int_in(message, "attempt", 0, POD_ATTEMPTS_MAX, 0);
 
     if (who == 0)
         return false;
@@ -473,7 +474,7 @@ static bool on_hello(void *arg, int who, const json_t *message)
         return pod->phase == POD_RUNS;
     pod->group->members[who] = (struct member){.there = true, .answered = true};
     if (attempt > pod->group->known_attempt)
-        pod->group->known_attempt = (int)attempt;
+        pod->group->known_attempt = attempt;
     pod->group->changed_ms = act_now_monotonic_ms();
     node_say("pod %d has come ('%s')", who, codec_json_str(message, "node", ""));
     return true;

@@ -1,4 +1,5 @@
 /* pod_member.c - any pod but the first: finds the first one, and does what it says. */
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static void begin(struct pod *pod, const json_t *message)
 {
     struct act_error err;
 
-    if (pod_begin(pod, (int)codec_json_int(message, "attempt", 1), codec_json_str(message, "pods", NULL), NULL, &err) ==
+    if (pod_begin(pod, codec_json_int_in(message, "attempt", 1, INT_MAX - 1, 1), codec_json_str(message, "pods", NULL), NULL, &err) ==
         0)
         return;
     pod_say("%s", act_error_text(&err));
@@ -96,7 +97,7 @@ static void on_message(struct pod *pod, const json_t *message)
     else if (strcmp(type, "start") == 0)
         start(pod, message);
     else if (strcmp(type, "stop") == 0)
-        pod_programs_stop(pod, (int)codec_json_int(message, "id", -1));
+        pod_programs_stop(pod, codec_json_int_in(message, "id", 0, INT_MAX, -1));
     else if (strcmp(type, "end") == 0) {
         pod->over = json_is_true(json_object_get(message, "over"));
         pod_end(pod, POD_END_MS);

@@ -7,6 +7,7 @@
  *   "world"   how many ranks there are; 0: it is no rank, and gets no numbers
  * Their output goes to one file; when a task fails, the end of that file goes back with "done". */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,8 @@ enum { EXIT_NOT_FOUND = 127 };
 /* What a child needs to become the program. */
 struct start {
     char *const *argv;
-    json_t *env; /* may be NULL */
-    int rank, world, local_rank;
+    json_t *env;                 /* may be NULL */
+    int rank, world, local_rank; /* of the next process */
 };
 
 static void set_int(const char *name, int value)
@@ -58,16 +59,16 @@ static int become(void *arg)
 }
 
 /* One that cannot be started ends the others. */
-static void start_all(struct pod *pod, struct pod_task *task, struct start *start, int first)
+static void start_all(struct pod *pod, struct pod_task *task, struct start *start)
 {
     int fd = node_open_log(&pod->node, FILE_OUTPUT);
 
     for (int i = 0; i < task->n && task->status == 0; i++) {
-        start->rank = first + i;
         start->local_rank = i;
         task->pids[i] = child_start(&(struct child){.run = become, .arg = start, .out_fd = fd});
         if (task->pids[i] > 0) {
             task->left++;
+            start->rank++;
             continue;
         }
         node_say("cannot start '%s': %m", start->argv[0]);
@@ -99,17 +100,33 @@ static json_t *done(struct pod *pod, struct pod_task *task)
     return message;
 }
 
+/* No pod has more processes than the run says, and no rank is beyond the last. False: the message says otherwise. */
+static bool read_counts(const struct pod *pod, const json_t *message, struct start *start, struct pod_task *task)
+{
+    const struct node *node = &pod->node;
+
+    task->n =
+        json_object_get(message, "count") ? codec_json_int_in(message, "count", 1, node->spec.procs_per_node, 0) : 1;
+    start->world = codec_json_int_in(message, "world", 0, node_world_size(node), 0);
+    start->rank = codec_json_int_in(message, "first", 0, start->world, 0);
+    return task->n > 0 && (start->world == 0 || start->rank + task->n <= start->world);
+}
+
 json_t *pod_programs_start(struct pod *pod, const json_t *message)
 {
-    struct start start = {.env = json_object_get(message, "env"), .world = (int)codec_json_int(message, "world", 0)};
-    struct pod_task task = {.id = (int)codec_json_int(message, "id", -1),
-                            .n = (int)codec_json_int(message, "count", 1)};
+    struct start start = {.env = json_object_get(message, "env")};
+    struct pod_task task = {.id = codec_json_int_in(message, "id", 0, INT_MAX, -1)};
     ACT_AUTO(act_strv) argv = {0};
 
-    task.pids = act_calloc((size_t)task.n, sizeof(*task.pids));
-    if (codec_json_strv_get(json_object_get(message, "argv"), &argv) && argv.n > 0) {
+    if (read_counts(pod, message, &start, &task) && codec_json_strv_get(json_object_get(message, "argv"), &argv) &&
+        argv.n > 0) {
         start.argv = argv.v;
-        start_all(pod, &task, &start, (int)codec_json_int(message, "first", 0));
+        task.pids = act_calloc((size_t)task.n, sizeof(*task.pids));
+        start_all(pod, &task, &start);
+    } else {
+        node_say("told to start what this pod cannot start");
+        task.n = 0;
+        task.status = ACT_WRAPPER;
     }
     ACT_PUSH(pod->tasks, pod->n_tasks, task);
     if (task.status != 0)

@@ -24,6 +24,27 @@ while rank:
 """
 
 
+# A pod that knows the token and says what none says: an attempt after which there is no other, and the ends of programs
+# that nobody has started.
+MEMBER = """
+import base64, hashlib, hmac, json, socket, sys, time
+where, token = sys.argv[1:]
+while True:
+    try:
+        link = socket.create_connection((where, 6427))
+        break
+    except OSError:
+        time.sleep(0.1)
+lines = link.makefile("rb")
+theirs, ours = json.loads(lines.readline())["nonce"], "ab" * 32
+proof = base64.b64encode(hmac.digest(token.encode(), f"rank {theirs} {ours} 1".encode(), hashlib.sha256)).decode()
+hello = {"type": "hello", "rank": 1, "nonce": ours, "proof": proof, "attempt": 2**31 - 1}
+for message in (hello, *({"type": "done", "id": i} for i in (10**8, -5 * 10**6, 2**32 + 2)), {"type": "done"}):
+    link.sendall(json.dumps(message).encode() + b"\\n")
+assert [json.loads(lines.readline())["type"] for _ in range(2)] == ["accepted", "begin"]
+"""
+
+
 @pytest.fixture(scope="module")
 def bed():
     why = pods.missing()
@@ -119,6 +140,16 @@ def test_sigterm_gives_every_rank_time_to_save(job, launcher):
     assert run.pods[0].message()["state"] == "Canceled"
     for rank in range(2):
         assert run.log(rank) == "ready\nsaves\nsaved\n"
+
+
+def test_what_a_pod_says_wrongly_harms_nobody(bed, job):
+    run = job("echo", "done", nodes=2, launcher="direct")
+    run.pods[0].start()
+    words = ["ip", "netns", "exec", bed.space(1), "python3", "-c", MEMBER, bed.address(0), "5a" * 32]
+    said = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, (said.stderr, run.pods[0].story())
+    run.pods[1].start()
+    assert run.wait()["attempt"] == 2
 
 
 def test_mpi_program(job):

@@ -25,6 +25,18 @@ TEST(json_round_trip)
     assert_null(codec_json_str(NULL, "b", NULL));
 }
 
+TEST(json_numbers_within_a_range)
+{
+    CODEC_AUTOJSON json_t *value = json_pack("{s:i, s:i, s:I}", "low", 1, "high", 4, "wide", (json_int_t)1 << 32 | 2);
+
+    assert_int_equal(codec_json_int_in(value, "low", 1, 4, -7), 1);
+    assert_int_equal(codec_json_int_in(value, "high", 1, 4, -7), 4);
+    assert_int_equal(codec_json_int_in(value, "low", 2, 4, -7), -7);
+    assert_int_equal(codec_json_int_in(value, "high", 1, 3, -7), -7);
+    assert_int_equal(codec_json_int_in(value, "wide", 1, 4, -7), -7);
+    assert_int_equal(codec_json_int_in(value, "none", 1, 4, -7), -7);
+}
+
 TEST(json_refuses)
 {
     static const struct {

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -209,7 +210,9 @@ static void talk_on(const struct link_where *where)
     assert_int_equal(heard.text.len, 60000);
     assert_int_equal(link_connected(s), 1);
     CODEC_AUTOJSON json_t *word = json_pack("{s:s}", "word", "stop");
-    link_tell(s, 0, word); /* not there: nothing happens */
+    static const int not_there[] = {0, -1, 4, INT_MAX, INT_MIN};
+    for (size_t i = 0; i < COUNT(not_there); i++)
+        link_tell(s, not_there[i], word);
     link_tell_all(s, word);
     serve_until(s, &heard.gone, 1);
     assert_int_equal(heard.messages, 2);

@@ -8,7 +8,8 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "node/pod_output.h"
+#include "codec/json.h"
+#include "node/pod.h"
 #include "node/resolve.h"
 
 static struct pod_framer new_framer(int rank)
@@ -172,6 +173,36 @@ TEST_IN(test_logs_of_two_ranks_as_they_grow, make_dir, remove_dir)
     assert_false(more);
     assert_int_equal(act_file_read(to, 4096, &printed, NULL, &err), 0);
     assert_string_equal(printed, "act: attempt 2\n[2] two\n[3] three, the rest\nact: log 2 at 4\nact: log 3 at 16\n");
+}
+
+/* ---- what is started ---- */
+
+/* A message that no launcher sends starts nothing, and is answered. */
+TEST_IN(test_what_cannot_be_started, make_dir, remove_dir)
+{
+    static const char *const bad[] = {
+        "{\"argv\":[\"true\"],\"count\":-1}",
+        "{\"argv\":[\"true\"],\"count\":0}",
+        "{\"argv\":[\"true\"],\"count\":3}",
+        "{\"argv\":[\"true\"],\"count\":4294967297}",
+        "{\"argv\":[\"true\"],\"count\":\"1\"}",
+        "{\"argv\":[\"true\"],\"count\":2,\"first\":5,\"world\":6}",
+        "{\"argv\":{\"a\":1}}",
+        "{\"argv\":[]}",
+        "{\"argv\":[1]}",
+        "{}",
+    };
+    struct pod pod = {.node = {.dir = dir, .spec = {.nodes = 3, .procs_per_node = 2}}};
+
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        CODEC_AUTOJSON json_t *message = NULL;
+        assert_ok(codec_json_parse(bad[i], strlen(bad[i]), "message", &message, &err), err);
+        CODEC_AUTOJSON json_t *done = pod_programs_start(&pod, message);
+        assert_non_null(done);
+        assert_int_equal(codec_json_int(done, "status", 0), ACT_WRAPPER);
+        assert_int_equal(pod.n_tasks, 0);
+    }
+    pod_programs_release(&pod);
 }
 
 /* ---- names ---- */

@@ -41,7 +41,7 @@ target_link_options(node_test PRIVATE -Wl,--wrap=flock) # a file system without 
 act_test(link_test unit/link_test.c codec INSIDE node)
 set_tests_properties(link_test PROPERTIES COST 20)
 act_test(agent_test unit/agent_test.c codec INSIDE node)
-act_test(pod_test unit/pod_test.c INSIDE node)
+act_test(pod_test unit/pod_test.c codec INSIDE node)
 act_test(cgroup_test unit/cgroup_test.c run INSIDE node)
 act_test(job_file_test unit/job_file_test.c codec INSIDE flow)
 act_test(facts_test unit/facts_test.c INSIDE flow platform store)

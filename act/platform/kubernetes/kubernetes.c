@@ -146,8 +146,7 @@ static void add_kubeconfig(const struct config *config, struct platform_reaches 
     if (act_sha256_file(config->k8s.kubeconfig, hash, &ignored) < 0)
         platform_reaches_add(out, PLATFORM_LOGIN, KUBECONFIG, config->k8s.kubeconfig);
     else
-        add_login(out, KUBECONFIG,
-                  act_sprintf("%s, with SHA-256 %.*s...", config->k8s.kubeconfig, DIGEST_SHOWN, hash));
+        add_login(out, KUBECONFIG, act_sprintf("%s, with SHA-256 %.*s...", config->k8s.kubeconfig, DIGEST_SHOWN, hash));
 }
 
 /* The user's own kubeconfig has more contexts than the one that a project chooses. */
@@ -156,8 +155,9 @@ static void add_context(const struct config *config, const struct kube *kube, st
     const struct config_k8s *c = &config->k8s;
     const char *key = c->context ? "k8s.context" : c->namespace_ ? "k8s.namespace" : "platform";
 
-    add_login(out, key, act_sprintf("the context '%s' of the server '%s', in the namespace '%s'", kube_context(kube),
-                                    kube_server(kube), kube_namespace(kube)));
+    add_login(out, key,
+              act_sprintf("the context '%s' of the server '%s', in the namespace '%s'", kube_context(kube),
+                          kube_server(kube), kube_namespace(kube)));
 }
 
 /* "spec.containers.securityContext.privileged": the values may be secret. */
@@ -174,7 +174,9 @@ static void add_leaves(json_t *value, const char *path, struct act_strv *out)
         add_leaves(member, below, out);
     }
     json_array_foreach(value, i, member)
+    {
         add_leaves(member, path, out);
+    }
     if (!json_is_object(value) && !json_is_array(value) && !act_strv_has(out, path))
         act_strv_push(out, path);
 }
@@ -206,7 +208,8 @@ static void add_node_folders(const json_t *volumes, struct platform_reaches *out
     {
         const json_t *folder = json_object_get(volume, "hostPath");
         if (folder)
-            add_login(out, "k8s.volumes", act_sprintf("the path '%s' of the nodes", codec_json_str(folder, "path", "")));
+            add_login(out, "k8s.volumes",
+                      act_sprintf("the path '%s' of the nodes", codec_json_str(folder, "path", "")));
     }
 }
 
