@@ -439,6 +439,27 @@ TEST(states_and_reasons)
     }
 }
 
+TEST(the_size_of_a_job_is_bounded)
+{
+    static const struct {
+        const char *job;
+        int n;
+    } rows[] = {
+        {"{'spec':{'completions':3}}", 3},
+        {"{'spec':{}}", 1},
+        {"{'spec':{'completions':'3'}}", 1},
+        {"{'spec':{'completions':-1}}", 0},
+        {"{'spec':{'completions':2147483647}}", 100000},
+        {"{'spec':{'completions':-2147483649}}", 0},
+        {"{'spec':{'completions':4294967297}}", 100000},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CODEC_AUTOJSON json_t *job = json_of(rows[i].job);
+        assert_int_equal(kubernetes_completions(job), rows[i].n);
+    }
+}
+
 TEST(the_last_words_of_the_first_pod_are_the_status)
 {
     CODEC_AUTOJSON json_t *job = json_of(JOB(FAILED("PodFailurePolicy"))), *pods = json_of("[]");

@@ -198,6 +198,8 @@ const char *kubernetes_annotation(const json_t *object, const char *key);
 const char *kubernetes_name_of(const json_t *object);
 /* The index of a pod in its Job; -1: not known. */
 int kubernetes_index(const json_t *pod);
+/* How many pods a Job has when it is complete: 0 to 100000. */
+int kubernetes_completions(const json_t *job);
 /* The pod that is a node of a run now: the newest of its index; NULL: there is none. */
 const json_t *kubernetes_pod_of(const json_t *pods, int index);
 /* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */

@@ -10,12 +10,6 @@ static const char *node_of(const json_t *pod)
     return codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
 }
 
-/* How many nodes the Job has. */
-static int size_of(const json_t *job)
-{
-    return (int)codec_json_int(json_object_get(job, "spec"), "completions", 0);
-}
-
 static int find(struct kubernetes *k, const char *id, json_t **out_job, json_t **out_pods, struct act_error *err)
 {
     int rc = kubernetes_find_job(k, id, out_job, err);
@@ -50,7 +44,7 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
 
     if (rc == 0)
         rc = kubernetes_spec(p, id, &spec, err);
-    for (int i = 0; rc == 0 && i < size_of(job); i++) {
+    for (int i = 0; rc == 0 && i < kubernetes_completions(job); i++) {
         const json_t *pod = kubernetes_pod_of(pods, i);
         if (pod && *node_of(pod))
             add_node(pod, &spec, out);
@@ -128,7 +122,7 @@ int kubernetes_shell(struct platform *p, const char *id, const char *node, const
     int rc = find(k, id, &job, &pods, err);
     if (rc < 0)
         return rc;
-    const json_t *pod = find_pod(pods, size_of(job), node);
+    const json_t *pod = find_pod(pods, kubernetes_completions(job), node);
     rc = check_pod(pod, id, node, err);
     if (rc < 0)
         return rc;

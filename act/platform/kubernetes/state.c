@@ -76,6 +76,14 @@ int kubernetes_index(const json_t *pod)
     return text && act_int_from_text(text, &index) && index >= 0 && index < INT32_MAX ? (int)index : -1;
 }
 
+int kubernetes_completions(const json_t *job)
+{
+    enum { PODS_MAX = 100000 }; /* anybody's Job may have ACT's label, and any number */
+    int64_t n = codec_json_int(json_object_get(job, "spec"), "completions", 1);
+
+    return n < 0 ? 0 : n > PODS_MAX ? PODS_MAX : (int)n;
+}
+
 static const char *phase_of(const json_t *pod)
 {
     return codec_json_str(json_object_get(pod, "status"), "phase", "");
@@ -474,7 +482,7 @@ static int least_of(const json_t *job, int n)
 static void read_course(const struct kubernetes_view *view, struct run_status *out)
 {
     const json_t *spec = json_object_get(view->job, "spec"), *waits;
-    int n = (int)codec_json_int(spec, "completions", 1);
+    int n = kubernetes_completions(view->job);
     int lost = replaced(view->pods);
 
     out->state = RUN_QUEUED;
