@@ -62,30 +62,44 @@ static int one_page(struct kube *kube, const char *path, char **token, const cha
     if (rc)
         return rc;
     const char *next = codec_json_str(json_object_get(page, "metadata"), "continue", "");
-    if (*next && act_streq(next, *token))
-        return act_error_set(err, ACT_FAIL, "cannot %s: the server names the same page again", what);
     act_str_replace(token, *next ? next : NULL);
     return 0;
+}
+
+/* Whether the server leads round in a circle: the mark is an earlier token, and moves on ever more rarely, so that the
+ * way round any circle comes to lie between two moves. */
+static bool is_circle(const char *token, int pages, char **mark)
+{
+    if (act_streq(token, *mark))
+        return true;
+    if ((pages & (pages - 1)) == 0)
+        act_str_replace(mark, token);
+    return false;
 }
 
 int kube_each(struct kube *kube, const char *path, const char *what,
               int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, struct act_error *err)
 {
-    ACT_AUTOFREE char *token = NULL;
+    ACT_AUTOFREE char *token = NULL, *mark = NULL;
     struct act_error why = {0};
     bool again = false;
     int rc = 0;
 
-    for (int pages = 0; rc == 0 && pages < PAGES_MAX; pages++) {
+    for (int pages = 1; rc == 0 && pages <= PAGES_MAX; pages++) {
         rc = one_page(kube, path, &token, what, each, arg, &why);
         if (rc < 0 && why.http_status == 410 && token && !again) {
             again = true;
             act_str_replace(&token, NULL);
+            act_str_replace(&mark, NULL);
             rc = 0;
         } else if (!token) {
             break;
+        } else if (rc == 0 && is_circle(token, pages, &mark)) {
+            rc = act_error_set(&why, ACT_FAIL, "cannot %s: the server names the same page again", what);
         }
     }
+    if (rc == 0 && token)
+        rc = act_error_set(&why, ACT_FAIL, "cannot %s: the list does not end after %d pages", what, PAGES_MAX);
     if (rc < 0 && err)
         *err = why;
     return rc < 0 ? rc : 0;

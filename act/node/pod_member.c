@@ -77,8 +77,8 @@ static void begin(struct pod *pod, const json_t *message)
 {
     struct act_error err;
 
-    if (pod_begin(pod, codec_json_int_in(message, "attempt", 1, INT_MAX - 1, 1), codec_json_str(message, "pods", NULL), NULL, &err) ==
-        0)
+    if (pod_begin(pod, codec_json_int_in(message, "attempt", 1, INT_MAX - 1, 1), codec_json_str(message, "pods", NULL),
+                  NULL, &err) == 0)
         return;
     pod_say("%s", act_error_text(&err));
     leave(pod, POD_EXIT_LOST);

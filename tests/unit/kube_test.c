@@ -222,6 +222,28 @@ TEST(a_list_ends_where_its_reader_has_enough)
     assert_int_equal(n, 1);
 }
 
+static void check_circle(const char *const *answers, size_t n_pages)
+{
+    int n = 0;
+
+    serve_with_token(answers, n_pages);
+    assert_fails(kube_each(f.kube, "/api/v1/pods", "list pods", count, &n, &err), err, ACT_FAIL, "same page again");
+    assert_int_equal(n, n_pages);
+}
+
+static const char page_a[] = OK "{\"items\": [{}], \"metadata\": {\"continue\": \"a\"}}",
+                  page_b[] = OK "{\"items\": [{}], \"metadata\": {\"continue\": \"b\"}}";
+
+TEST(a_page_that_leads_to_itself_is_an_error)
+{
+    check_circle((const char *[]){page_a, page_a}, 2);
+}
+
+TEST(pages_that_lead_round_in_a_circle_are_an_error)
+{
+    check_circle((const char *[]){page_a, page_b, page_a, page_b}, 4);
+}
+
 TEST(a_list_that_expires_twice_is_an_error)
 {
     static const char

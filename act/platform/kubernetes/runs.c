@@ -117,6 +117,17 @@ static int find_one_job(struct views *v, const char *id, struct act_error *err)
     return kubernetes_find_job(v->k, id, &v->jobs[0], err);
 }
 
+/* The run that a Job is of. The annotation alone would let any Job of the namespace pass for it. NULL: none. */
+static const char *run_of_job(const json_t *job)
+{
+    const char *id = kubernetes_run_of(job);
+
+    if (!id || !run_name_valid(id))
+        return NULL;
+    ACT_AUTOFREE char *name = kubernetes_name(id);
+    return strcmp(name, kubernetes_name_of(job)) == 0 ? id : NULL;
+}
+
 static int find_jobs(struct views *v, const char *const *ids, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *jobs = NULL, *places = json_object();
@@ -128,7 +139,7 @@ static int find_jobs(struct views *v, const char *const *ids, struct act_error *
         json_object_set_new(places, ids[i], json_integer((json_int_t)i));
     json_array_foreach(jobs, i, job)
     {
-        const char *id = kubernetes_run_of(job);
+        const char *id = run_of_job(job);
         int64_t at = id ? codec_json_int(places, id, -1) : -1;
         if (at < 0)
             continue;
@@ -264,8 +275,7 @@ static int find_all(struct views *v, struct act_error *err)
     v->jobs = act_calloc(json_array_size(jobs) + 1, sizeof(*v->jobs));
     json_array_foreach(jobs, i, job)
     {
-        const char *id = kubernetes_run_of(job);
-        if (id && run_name_valid(id))
+        if (run_of_job(job))
             v->jobs[v->n++] = json_incref(job);
     }
     return rc;
