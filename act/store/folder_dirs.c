@@ -226,14 +226,15 @@ const struct act_strv *folder_dir_parts(const struct folder_place *place)
     pthread_mutex_unlock(&dir->dirs->lock);
     if (known)
         return &dir->parts;
-    ACT_AUTO(act_strv) names = look_through(dir->fd);
+    struct act_strv names = look_through(dir->fd);
     pthread_mutex_lock(&dir->dirs->lock);
-    if (!dir->looked_through) {
+    bool is_first = !dir->looked_through;
+    if (is_first)
         dir->parts = names;
-        names = (struct act_strv){0};
-        dir->looked_through = true;
-    }
+    dir->looked_through = true;
     pthread_mutex_unlock(&dir->dirs->lock);
+    if (!is_first)
+        act_strv_release(&names);
     return &dir->parts;
 }
 
