@@ -29,9 +29,9 @@ touch $here/dev/termination-log
 mount --bind $here/termination-log $here/dev/termination-log
 mount --move $here/dev /dev
 mount -t tmpfs tmpfs /run
-mkdir -p /run/act/secret /run/act/work
+mkdir -p /run/act/secret /run/act/node
 mount --bind $here/../secret /run/act/secret
-mount --bind $here/work /run/act/work
+mount --bind $here/work /run/act/node
 hostname "$1"; shift
 exec $AS_USER "$@"
 """
@@ -72,8 +72,8 @@ class Pod:
                "ACT_ABORT_GRACE": "3", "JOB_COMPLETION_INDEX": str(self.index), **self.job.env, **env}
         words = ["ip", "netns", "exec", self.job.bed.space(self.index), "unshare", "--pid", "--fork", "--kill-child",
                  "--mount-proc", "--uts", "sh", "-c", ENTER, "enter", str(self.folder), self.name,
-                 "/run/act/work/act-node", "pod", "--job", self.job.name, "--nodes", str(self.job.nodes),
-                 "--secret", "/run/act/secret", "--work", "/run/act/work"]
+                 "/run/act/node/act-node", "pod", "--job", self.job.name, "--nodes", str(self.job.nodes),
+                 "--secret", "/run/act/secret", "--work", "/run/act/node"]
         with open(self.folder / "out", "ab") as out:
             self.process = subprocess.Popen(words, env={k: v for k, v in env.items() if v is not None},
                                             stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)

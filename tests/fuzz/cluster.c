@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ACT_AUTOFREE char *dir = fuzz_dir();
     const struct config_request request = {.start_dir = dir};
     struct config config = {0};
-    struct act_strv problems = {0};
+    struct config_report report = {0};
     struct act_error err;
 
     free(fuzz_file(dir, "aux_data/aml/aml.yaml", data, size));
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         json_decref(config_resolved(&config));
         config_release(&config);
     }
-    FUZZ_CHECK(config_check(&request, &problems, &err) < 0 || rc == 0 || problems.n > 0);
-    act_strv_release(&problems);
+    FUZZ_CHECK(config_check(&request, &report, &err) < 0 || rc == 0 || report.problems.n > 0);
+    config_report_release(&report);
     return 0;
 }

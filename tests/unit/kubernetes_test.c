@@ -172,13 +172,13 @@ TEST(a_pod_has_the_agent_the_secret_and_room_to_work)
     assert_json(at(pod, "volumes"),
                 "[{'name':'act-program','secret':{'secretName':'act-program-0123456789ab'}},{'name':'act-run',"
                 "'projected':{'sources':[{'secret':{'name':'" NAME "'}},{'secret':{'name':'" NAME "-package-0'}},"
-                "{'secret':{'name':'" NAME "-package-1'}}]}},{'name':'act-work','emptyDir':{}}]");
+                "{'secret':{'name':'" NAME "-package-1'}}]}},{'name':'act-node','emptyDir':{}}]");
     assert_json(at(main, "volumeMounts"), "[{'name':'act-program','mountPath':'/run/act/program','readOnly':true},"
                                           "{'name':'act-run','mountPath':'/run/act/secret','readOnly':true},"
-                                          "{'name':'act-work','mountPath':'/run/act/work'}]");
+                                          "{'name':'act-node','mountPath':'/run/act/node'}]");
     assert_json(at(main, "resources"), "{'limits':{'nvidia.com/gpu':'4'},'requests':{}}");
     assert_contains(json_string_value(at(main, "command/2")),
-                    "act-node pod --job " NAME " --nodes 2 --secret /run/act/secret --work /run/act/work");
+                    "act-node pod --job " NAME " --nodes 2 --secret /run/act/secret --work /run/act/node");
     assert_string_equal(json_string_value(at(pod, "subdomain")), NAME);
     assert_string_equal(json_string_value(at(pod, "restartPolicy")), "Never");
     assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 30);
@@ -325,7 +325,7 @@ TEST(a_folder_that_is_moved_needs_act_in_the_pods)
                 "'act-client-0123456789ab-0'}},{'secret':{'name':'act-client-0123456789ab-1'}}]}}");
     assert_int_equal(json_array_size(at(pod, "volumes")), 4); /* it is not mounted */
     assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 10 + 20 + 300);
-    assert_non_null(strstr(json_string_value(at(pod, "containers/0/command/2")), "/run/act/work/act --version"));
+    assert_non_null(strstr(json_string_value(at(pod, "containers/0/command/2")), "/run/act/node/act --version"));
     assert_null(at(json, "folders/0/link"));
     assert_string_equal(json_string_value(json_object_get(at(secret, "data"), "stores.json")), "e30=");
 }

@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
-#define WORK    "/run/act/work"
+#define NODE    "/run/act/node"
 #define SECRET  "/run/act/secret"
 #define PROGRAM "/run/act/program"
 #define CLIENT  "/run/act/client"
@@ -225,8 +225,8 @@ char *kubernetes_image(const struct config *config, const struct run_spec *spec)
 static char *script_of(const struct kubernetes_run *run)
 {
     ACT_AUTOFREE char *client =
-        run->client ? act_sprintf("cat " CLIENT "/act.gz.* | gzip -dc > " WORK "/act && chmod 700 " WORK "/act &&\n"
-                                  "  " WORK "/act --version >/dev/null || {\n"
+        run->client ? act_sprintf("cat " CLIENT "/act.gz.* | gzip -dc > " NODE "/act && chmod 700 " NODE "/act &&\n"
+                                  "  " NODE "/act --version >/dev/null || {\n"
                                   "  echo 'act: the program act, which moves files, does not run in this image'\n"
                                   "  exit %d\n"
                                   "}\n",
@@ -237,9 +237,9 @@ static char *script_of(const struct kubernetes_run *run)
                        "  echo 'act: the image has no gzip, which unpacks the agent; add it to the image'\n"
                        "  exit %d\n"
                        "fi\n"
-                       "gzip -dc " PROGRAM "/act-node.gz > " WORK "/act-node && chmod 700 " WORK
+                       "gzip -dc " PROGRAM "/act-node.gz > " NODE "/act-node && chmod 700 " NODE
                        "/act-node || exit %d\n"
-                       "%sexec " WORK "/act-node pod --job %s --nodes %d --secret " SECRET " --work " WORK "\n",
+                       "%sexec " NODE "/act-node pod --job %s --nodes %d --secret " SECRET " --work " NODE "\n",
                        KUBERNETES_NO_GZIP, KUBERNETES_NO_GZIP, client, run->name, run->spec->nodes);
 }
 
@@ -321,7 +321,7 @@ static void add_own_volumes(const struct kubernetes_run *run, json_t *volumes, j
     add_mount(volumes, mounts, run_volume(run), SECRET, true);
     if (run->client)
         add_mount(volumes, mounts, client_volume(run), CLIENT, true);
-    add_mount(volumes, mounts, json_pack("{s:s, s:{}}", "name", "act-work", "emptyDir"), WORK, false);
+    add_mount(volumes, mounts, json_pack("{s:s, s:{}}", "name", "act-node", "emptyDir"), NODE, false);
     add_shm(run, volumes, mounts);
 }
 

@@ -84,7 +84,7 @@ static void add_command(const struct act_strv *command, struct act_strv *out)
     act_strv_push(out, "--");
     act_strv_push(out, "/bin/sh");
     act_strv_push(out, "-c");
-    act_strv_push(out, "cd /run/act/work/run/code 2>/dev/null || cd /run/act/work/run/nodes/*/code 2>/dev/null\n"
+    act_strv_push(out, "cd /run/act/node/run/code 2>/dev/null || cd /run/act/node/run/nodes/*/code 2>/dev/null\n"
                        "[ $# -gt 0 ] || set -- \"$(command -v bash || echo /bin/sh)\"\n"
                        "exec \"$@\"");
     act_strv_push(out, "sh");
