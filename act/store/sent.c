@@ -1,11 +1,9 @@
 /* sent.c - the store of the logs of a run that are in two places: at its platform as long as that has them, and where
- * its nodes have sent them, each attempt below a folder of its own. Calls are carried out one after the other.
+ * its nodes have sent them, each attempt below a folder of its own.
  */
 #include <string.h>
 
 #include "base/units.h"
-#include "engine/engine.h"
-#include "http/http.h"
 #include "store/store_internal.h"
 
 #define ATTEMPTS "attempts/"
@@ -15,11 +13,6 @@ struct sent_store {
     struct store *live, *sent;
     char *root;  /* in sent, with its slash */
     int attempt; /* the last one: its logs have plain names */
-};
-
-struct sent_call {
-    struct sent_store *s;
-    struct store_call *call;
 };
 
 /* ---- names */
@@ -102,8 +95,9 @@ static void add_sent(struct sent_store *s, const char *prefix, const struct stor
     }
 }
 
-static int list(struct sent_store *s, struct store_call *call, struct store_page *out)
+static int list(struct store *store, struct store_call *call, struct store_page *out)
 {
+    struct sent_store *s = (struct sent_store *)store;
     struct store_page sent = {0};
     ACT_AUTOFREE char *below = act_sprintf("%s" ATTEMPTS, s->root);
     int rc = list_all(s->live, call->key, out, &call->error);
@@ -142,8 +136,9 @@ static int read_from(struct store *store, const char *key, struct store_call *ca
     return rc;
 }
 
-static int get(const struct sent_store *s, struct store_call *call)
+static int get(struct store *store, struct store_call *call)
 {
+    const struct sent_store *s = (const struct sent_store *)store;
     ACT_AUTOFREE char *key = key_of(s, call->key);
     int rc = read_from(s->live, call->key, call);
 
@@ -151,28 +146,6 @@ static int get(const struct sent_store *s, struct store_call *call)
 }
 
 /* ---- the store */
-
-static void carry_out(void *arg)
-{
-    struct sent_call own = *(struct sent_call *)arg;
-
-    free(arg);
-    if (own.call->op == STORE_GET) {
-        store_finish(own.call, get(own.s, own.call));
-        return;
-    }
-    struct store_page page = {0};
-    int rc = list(own.s, own.call, &page);
-    store_finish_listed(&own.s->store, own.call, rc, &page);
-}
-
-static void start_call(struct store *store, struct store_call *call)
-{
-    struct sent_call *own = act_calloc(1, sizeof(*own));
-
-    *own = (struct sent_call){.s = (struct sent_store *)store, .call = call};
-    engine_timer(http_engine(store->http), 0, carry_out, own);
-}
 
 static void close_both(struct store *store)
 {
@@ -185,7 +158,9 @@ static void close_both(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start_call, [STORE_GET] = start_call, [STORE_LIST] = start_call},
+    .start = STORE_READ_ON_LOOP,
+    .get = get,
+    .list = list,
     .close = close_both,
     .real_folders = true,
 };

@@ -5,8 +5,6 @@
 
 #include "base/clock.h"
 #include "base/path.h"
-#include "engine/engine.h"
-#include "http/http.h"
 #include "site/site.h"
 #include "store/store_internal.h"
 
@@ -15,11 +13,15 @@ struct site_store {
     struct store_site_options options;
 };
 
-static int list(const struct site_store *s, struct site *site, struct store_call *call, struct store_page *out)
+static int list(struct store *store, struct store_call *call, struct store_page *out)
 {
-    const struct store_site_options *o = &s->options;
+    const struct store_site_options *o = &((const struct site_store *)store)->options;
     struct site_files files = {0};
-    int rc = site_files(site, s->options.id, o->folders, o->n_folders, &files, &call->error);
+    struct site *site;
+    int rc = o->site(o->arg, &site, &call->error);
+
+    if (rc == 0)
+        rc = site_files(site, o->id, o->folders, o->n_folders, &files, &call->error);
     int64_t now = act_now_unix_s();
 
     for (size_t i = 0; rc == 0 && i < files.n; i++) {
@@ -47,51 +49,25 @@ static bool is_below_folders(const struct store_site_options *o, const char *key
 }
 
 /* The size is that of the file only where its end was met. */
-static int get(const struct site_store *s, struct site *site, struct store_call *call)
+static int get(struct store *store, struct store_call *call)
 {
-    if (!is_below_folders(&s->options, call->key))
-        return act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", s->options.id, call->key);
-    int rc = site_read(site, s->options.id, call->key, call->get.offset, call->get.sink, call->get.sink_cap,
-                       &call->get.got, &call->error);
+    const struct store_site_options *o = &((const struct site_store *)store)->options;
+    struct site *site;
+    int rc = o->site(o->arg, &site, &call->error);
+
+    if (rc == 0 && !is_below_folders(o, call->key))
+        rc = act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", o->id, call->key);
+    if (rc == 0)
+        rc = site_read(site, o->id, call->key, call->get.offset, call->get.sink, call->get.sink_cap, &call->get.got,
+                       &call->error);
     if (rc < 0)
         return rc;
     if (call->get.sums)
         store_sums_add(call->get.sums, call->get.sink, call->get.got);
     call->entry.key = act_strdup(call->key);
     call->entry.size = call->get.offset + call->get.got;
-    call->entry.grows = s->options.grow;
+    call->entry.grows = o->grow;
     return 0;
-}
-
-struct site_call {
-    struct site_store *s;
-    struct store_call *call;
-};
-
-static void carry_out(void *arg)
-{
-    struct site_call own = *(struct site_call *)arg;
-    const struct store_site_options *o = &own.s->options;
-    struct store_page page = {0};
-    struct site *site;
-    int rc = o->site(o->arg, &site, &own.call->error);
-
-    free(arg);
-    if (own.call->op == STORE_GET) {
-        store_finish(own.call, rc < 0 ? rc : get(own.s, site, own.call));
-        return;
-    }
-    if (rc == 0)
-        rc = list(own.s, site, own.call, &page);
-    store_finish_listed(&own.s->store, own.call, rc, &page);
-}
-
-static void start_call(struct store *store, struct store_call *call)
-{
-    struct site_call *own = act_calloc(1, sizeof(*own));
-
-    *own = (struct site_call){.s = (struct site_store *)store, .call = call};
-    engine_timer(http_engine(store->http), 0, carry_out, own);
 }
 
 static void close_site(struct store *store)
@@ -100,7 +76,9 @@ static void close_site(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start_call, [STORE_GET] = start_call, [STORE_LIST] = start_call},
+    .start = STORE_READ_ON_LOOP,
+    .get = get,
+    .list = list,
     .close = close_site,
     .real_folders = true,
 };

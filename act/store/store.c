@@ -203,6 +203,39 @@ void store_finish_listed(struct store *store, struct store_call *call, int rc, s
     store_finish(call, rc);
 }
 
+struct loop_read {
+    struct store *store;
+    struct store_call *call;
+};
+
+static void carry_out(void *arg)
+{
+    enum { LOOK_AGAIN_MS = 20 };
+    struct loop_read own = *(struct loop_read *)arg;
+    const struct store_ops *ops = own.store->ops;
+
+    if (ops->is_busy && ops->is_busy(own.store)) {
+        engine_timer(http_engine(own.store->http), LOOK_AGAIN_MS, carry_out, arg);
+        return;
+    }
+    free(arg);
+    if (own.call->op == STORE_GET) {
+        store_finish(own.call, ops->get(own.store, own.call));
+        return;
+    }
+    struct store_page page = {0};
+    int rc = ops->list(own.store, own.call, &page);
+    store_finish_listed(own.store, own.call, rc, &page);
+}
+
+void store_read_on_loop(struct store *store, struct store_call *call)
+{
+    struct loop_read *own = act_calloc(1, sizeof(*own));
+
+    *own = (struct loop_read){.store = store, .call = call};
+    engine_timer(http_engine(store->http), 0, carry_out, own);
+}
+
 static void finish_with_error(void *arg)
 {
     struct store_call *call = arg;

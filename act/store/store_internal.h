@@ -8,6 +8,10 @@ struct store_ops {
     /* One function for each operation (NULL: the store has none); each must lead to exactly one store_finish(), later,
      * on the loop. */
     void (*start[STORE_OPS])(struct store *store, struct store_call *call);
+    /* Only for STORE_READ_ON_LOOP. */
+    int (*get)(struct store *store, struct store_call *call);
+    int (*list)(struct store *store, struct store_call *call, struct store_page *out); /* for HEAD and LIST */
+    bool (*is_busy)(const struct store *store); /* whether a call has to wait; NULL: never */
     const char *(*key_problem)(const char *key);           /* NULL: the store is only read */
     void (*close)(struct store *store);                    /* frees all but store->name */
     int (*window)(const struct store *store);              /* store_window(); NULL: always 1 */
@@ -39,6 +43,13 @@ char *store_logs_name(const char *id, const char **out_id);
 /* Ends a LIST or HEAD of a store that lists everything at once: takes over what the page has (if rc is 0) of all that
  * begins with the key of the call, in any order, and makes of it what the call asks for. */
 void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page);
+
+/* The .start of a store that is only read and carries each call out on the loop, one after the other: with .list, then
+ * store_finish_listed(), or with .get. */
+void store_read_on_loop(struct store *store, struct store_call *call);
+
+#define STORE_READ_ON_LOOP                                                                                             \
+    {[STORE_HEAD] = store_read_on_loop, [STORE_GET] = store_read_on_loop, [STORE_LIST] = store_read_on_loop}
 
 /* The bytes of a PUT or BLOCK; NULL for any other operation. */
 const struct store_data *store_data_of(const struct store_call *call);

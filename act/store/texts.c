@@ -3,21 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
-#include "http/http.h"
 #include "store/store_internal.h"
-
-enum { LOOK_AGAIN_MS = 20 };
 
 struct texts_store {
     struct store store;
     struct store_texts_options options;
     bool gathering;
-};
-
-struct texts_call {
-    struct texts_store *s;
-    struct store_call *call;
 };
 
 static const struct store_text *find(const struct texts_store *s, const char *key)
@@ -47,8 +38,9 @@ static void fill_entry(const struct texts_store *s, const struct store_text *tex
     entry->grows = s->options.grow;
 }
 
-static int list(struct texts_store *s, struct store_call *call, struct store_page *page)
+static int list(struct store *store, struct store_call *call, struct store_page *page)
 {
+    struct texts_store *s = (struct texts_store *)store;
     const struct store_texts *texts = s->options.texts;
     int rc = gather(s, &call->error);
 
@@ -78,8 +70,9 @@ static int read_text(const struct texts_store *s, const struct store_text *text,
 }
 
 /* What was not gathered yet may be there by now. */
-static int get(struct texts_store *s, struct store_call *call)
+static int get(struct store *store, struct store_call *call)
 {
+    struct texts_store *s = (struct texts_store *)store;
     const struct store_text *text = find(s, call->key);
     int rc = text && call->get.offset < text->size ? 0 : gather(s, &call->error);
 
@@ -91,30 +84,9 @@ static int get(struct texts_store *s, struct store_call *call)
     return read_text(s, text, call);
 }
 
-static void carry_out(void *arg)
+static bool is_gathering(const struct store *store)
 {
-    struct texts_call own = *(struct texts_call *)arg;
-
-    if (own.s->gathering) {
-        engine_timer(http_engine(own.s->store.http), LOOK_AGAIN_MS, carry_out, arg);
-        return;
-    }
-    free(arg);
-    if (own.call->op == STORE_GET) {
-        store_finish(own.call, get(own.s, own.call));
-        return;
-    }
-    struct store_page page = {0};
-    int rc = list(own.s, own.call, &page);
-    store_finish_listed(&own.s->store, own.call, rc, &page);
-}
-
-static void start_call(struct store *store, struct store_call *call)
-{
-    struct texts_call *own = act_calloc(1, sizeof(*own));
-
-    *own = (struct texts_call){.s = (struct texts_store *)store, .call = call};
-    engine_timer(http_engine(store->http), 0, carry_out, own);
+    return ((const struct texts_store *)store)->gathering;
 }
 
 static void close_texts(struct store *store)
@@ -126,7 +98,10 @@ static void close_texts(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start_call, [STORE_GET] = start_call, [STORE_LIST] = start_call},
+    .start = STORE_READ_ON_LOOP,
+    .get = get,
+    .list = list,
+    .is_busy = is_gathering,
     .close = close_texts,
     .real_folders = true,
 };
