@@ -11,7 +11,6 @@
 #include "auth/trusted.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "codec/json.h"
 
 enum { RESPONSE_MAX = 16 << 20 };
@@ -24,7 +23,6 @@ struct arm_try {
     char *what;              /* "cannot ..." */
     char *body, *sent_token; /* the token is secret */
     bool renewed;
-    int64_t told_ms; /* when the user was told of a wait; 0: never */
 };
 
 /* ---- the client ---- */
@@ -278,25 +276,6 @@ static void answered(struct http_call *http)
     }
 }
 
-/* Explains a long silence, but not every second. */
-static void tell_wait(const struct http_call *http, int64_t ms, bool throttled)
-{
-    enum { SHORT_MS = 900, REST_MS = 10000 };
-    struct arm_try *t = http->arg;
-    int64_t now_ms = act_now_monotonic_ms();
-
-    if (ms < SHORT_MS || (t->told_ms && now_ms - t->told_ms < REST_MS))
-        return;
-    t->told_ms = now_ms;
-    long long seconds = (ms + 999) / 1000;
-    if (throttled)
-        act_note("the service asks to wait %lld s (throttled)", seconds);
-    else if (http->status)
-        act_note("the service answers HTTP %d; the next try is in %lld s", http->status, seconds);
-    else
-        act_note("the service does not answer; the next try is in %lld s", seconds);
-}
-
 static void send_it(struct arm_try *t)
 {
     struct http_call *http = &t->http;
@@ -308,7 +287,7 @@ static void send_it(struct arm_try *t)
                                .max_body = t->call->max_body ? t->call->max_body : RESPONSE_MAX,
                                .what = t->what,
                                .bounded = true,
-                               .waits = tell_wait,
+                               .peer_name = "the service",
                                .done = answered,
                                .arg = t};
     act_uuid(id);

@@ -205,10 +205,23 @@ static bool is_too_long(struct http_try *t, int64_t pause_ms)
     return now_ms - t->failed_ms + pause_ms > t->http->options.give_up_ms;
 }
 
-static void tell_wait(const struct http_try *t, int64_t ms, bool throttled)
+/* Explains a long silence, but not every second. */
+static void tell_wait(struct http_try *t, int64_t ms, bool throttled)
 {
-    if (t->call->waits && ms > 0)
-        t->call->waits(t->call, ms, throttled);
+    enum { SHORT_MS = 900, REST_MS = 10000 };
+    const char *peer = t->call->peer_name;
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (!peer || ms < SHORT_MS || (t->told_ms && now_ms - t->told_ms < REST_MS))
+        return;
+    t->told_ms = now_ms;
+    long long seconds = (ms + 999) / 1000;
+    if (throttled)
+        act_note("%s asks to wait %lld s (throttled)", peer, seconds);
+    else if (t->call->status)
+        act_note("%s answers HTTP %d; the next try is in %lld s", peer, t->call->status, seconds);
+    else
+        act_note("%s does not answer; the next try is in %lld s", peer, seconds);
 }
 
 /* A connection that had been kept and died before anything was answered tells nothing about the peer. libcurl

@@ -104,8 +104,7 @@ struct http_call {
      * for no other call, is sent once, and sink_cap does not count. */
     bool endless;
     const struct http_tls *tls; /* NULL: as the options say */
-    /* Called before waiting to retry; call->status is 0 if there was no response. May be NULL. */
-    void (*waits)(const struct http_call *call, int64_t ms, bool throttled);
+    const char *peer_name;      /* for notes that tell the user of a long wait: "the cluster"; NULL: none is written */
     void (*done)(struct http_call *call);
     void *arg;
 

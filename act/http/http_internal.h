@@ -51,6 +51,7 @@ struct http_try {
     char *url;                  /* as given; sign() may replace that of the call for one try */
     int64_t started_ms;         /* this try */
     int64_t failed_ms;          /* when the first try had failed; 0: none has */
+    int64_t told_ms;            /* when the user was told of a wait; 0: never */
     int free_tries;             /* those of call->tries that used up no retry */
     bool fresh;                 /* to be sent on a new connection: the old one was dead */
     bool cancelled;

@@ -6,8 +6,6 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "codec/json.h"
 #include "engine/engine.h"
 #include "kube/kube_internal.h"
@@ -271,25 +269,6 @@ static bool is_final(const struct http_call *http)
     return http->status == 500 && http->body_text.len && strstr(http->body_text.data, "\"Status\"");
 }
 
-/* Explains a long silence, but not every second. */
-static void tell_wait(const struct http_call *http, int64_t ms, bool throttled)
-{
-    enum { SHORT_MS = 900, REST_MS = 10000 };
-    struct kube_try *t = http->arg;
-    int64_t now_ms = act_now_monotonic_ms();
-
-    if (ms < SHORT_MS || (t->told_ms && now_ms - t->told_ms < REST_MS))
-        return;
-    t->told_ms = now_ms;
-    long long seconds = (ms + 999) / 1000;
-    if (throttled)
-        act_note("the cluster asks to wait %lld s (throttled)", seconds);
-    else if (http->status)
-        act_note("the cluster answers HTTP %d; the next try is in %lld s", http->status, seconds);
-    else
-        act_note("the cluster does not answer; the next try is in %lld s", seconds);
-}
-
 static void take(struct http_call *http, size_t at, const void *data, size_t len)
 {
     struct kube_try *t = http->arg;
@@ -327,7 +306,7 @@ static void send_call(struct kube_try *t)
     t->http.max_body = call->max_body ? call->max_body : (size_t)RESPONSE_MAX;
     t->http.bounded = true;
     t->http.is_final = is_final;
-    t->http.waits = tell_wait;
+    t->http.peer_name = "the cluster";
     add_headers(t, call->accept ? call->accept : "application/json");
     if (call->body && !t->body)
         t->body = codec_json_line(call->body);

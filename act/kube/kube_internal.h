@@ -84,7 +84,6 @@ struct kube_try {
     char *body;     /* secret, perhaps */
     unsigned login; /* its number when this was sent */
     bool renewed, cancelled;
-    int64_t told_ms;       /* when the user was told of a wait; 0: never */
     struct kube_try *next; /* in kube->waiting */
 };
 
