@@ -51,14 +51,9 @@ enum act_code arm_meaning(const char *code)
 /* The entry of this type in an error's "additionalInfo". NULL: none. */
 static const json_t *info_of(const json_t *error, const char *type)
 {
-    const json_t *list = json_object_get(error, "additionalInfo");
+    const json_t *info = codec_json_find(json_object_get(error, "additionalInfo"), "type", type);
 
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *info = json_array_get(list, i);
-        if (strcmp(codec_json_str(info, "type", ""), type) == 0)
-            return json_object_get(json_object_get(info, "info"), "value");
-    }
-    return NULL;
+    return json_object_get(json_object_get(info, "info"), "value");
 }
 
 /* The error within an error; of jobs and what they need, it is in the list. */

@@ -178,6 +178,7 @@ void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT
  * flow_sink.write. After the last piece call cli_end_text(), which on a terminal ends an incomplete line. */
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err);
 void cli_end_text(void);
+json_t *cli_count_json(int64_t n);                                      /* a negative one is not known: null */
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD; /* takes the reference */
 void cli_print_json_line(json_t *value);                                /* likewise; compact, on one line */
 const char *cli_kind(enum store_kind kind);                             /* "file", "symlink", "folder" */
@@ -238,6 +239,8 @@ void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
  * above. */
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
                     struct act_buf *out);
+/* A cell with a number; "-" for a negative one, which is not known. */
+void cli_push_count(struct act_strv *cells, int n);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
 
 /* ---- wrap.c: help that fits the terminal */

@@ -6,22 +6,18 @@
 
 enum { DEFAULT_MAX = 20 };
 
-static json_t *number(int64_t n)
-{
-    return n < 0 ? json_null() : json_integer(n);
-}
-
 static json_t *job_json(const struct platform_job *j)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "job", codec_json_bytes_new(j->id), "user",
                      codec_json_bytes_new(j->user), "experiment",
                      j->experiment ? codec_json_bytes_new(j->experiment) : json_null(), "name",
                      codec_json_bytes_new(j->name), "node_names", codec_json_bytes_new(j->nodes_text), "nodes",
-                     number(j->nodes), "gpus", number(j->gpus), "running_s", number(j->running_s), "limit_s",
-                     j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
+                     cli_count_json(j->nodes), "gpus", cli_count_json(j->gpus), "running_s",
+                     cli_count_json(j->running_s), "limit_s", j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
 }
 
-static int print_json(const struct config *config, const struct platform_jobs *jobs, size_t n, struct act_error *err)
+static int print_jobs_json(const struct config *config, const struct platform_jobs *jobs, size_t n,
+                           struct act_error *err)
 {
     json_t *list = json_array();
 
@@ -41,14 +37,6 @@ static void push_duration(struct act_strv *cells, int64_t seconds)
     act_strv_push(cells, text);
 }
 
-static void push_count(struct act_strv *cells, int n)
-{
-    if (n < 0)
-        act_strv_push(cells, "-");
-    else
-        act_strv_pushf(cells, "%d", n);
-}
-
 static void print_table(const struct platform_jobs *jobs, size_t n)
 {
     static const struct cli_column columns[] = {
@@ -66,8 +54,8 @@ static void print_table(const struct platform_jobs *jobs, size_t n)
         push_duration(&cells, j->limit_s > 0 ? j->limit_s : -1);
         act_strv_push(&cells, j->user);
         act_strv_push(&cells, j->id);
-        push_count(&cells, j->nodes);
-        push_count(&cells, j->gpus);
+        cli_push_count(&cells, j->nodes);
+        cli_push_count(&cells, j->gpus);
         act_strv_push(&cells, j->nodes_text);
         act_strv_push(&cells, j->experiment ? j->experiment : "-");
         act_strv_push(&cells, j->name);
@@ -85,7 +73,7 @@ int cmd_blame(struct cli *cli, struct act_error *err)
         return rc;
     size_t n = max && max < jobs.n ? max : jobs.n;
     if (cli->options.json)
-        rc = print_json(&cli->flow.config, &jobs, n, err);
+        rc = print_jobs_json(&cli->flow.config, &jobs, n, err);
     else
         print_table(&jobs, n);
     if (n < jobs.n)

@@ -4,15 +4,10 @@
 
 /* ---- as JSON */
 
-static json_t *count_json(int n)
-{
-    return n < 0 ? json_null() : json_integer(n);
-}
-
 static json_t *counts_json(int total, int idle, int busy, int down)
 {
-    return json_pack("{s:o,s:o,s:o,s:o}", "total", count_json(total), "idle", count_json(idle), "busy",
-                     count_json(busy), "down", count_json(down));
+    return json_pack("{s:o,s:o,s:o,s:o}", "total", cli_count_json(total), "idle", cli_count_json(idle), "busy",
+                     cli_count_json(busy), "down", cli_count_json(down));
 }
 
 static json_t *node_states_json(const struct platform_summary *s)
@@ -30,11 +25,11 @@ static json_t *pool_json(const struct platform_pool *p)
     json_t *gpus = counts_json(p->gpus, p->gpus_idle, p->gpus_busy, p->gpus_down);
 
     return json_pack("{s:s?, s:b, s:o, s:o, s:{s:o,s:o,s:o}}", "name", p->name, "default", p->is_default, "nodes",
-                     nodes, "gpus", gpus, "jobs", "running", count_json(p->jobs_running), "queued",
-                     count_json(p->jobs_queued), "queued_gpus", count_json(p->gpus_queued));
+                     nodes, "gpus", gpus, "jobs", "running", cli_count_json(p->jobs_running), "queued",
+                     cli_count_json(p->jobs_queued), "queued_gpus", cli_count_json(p->gpus_queued));
 }
 
-static int print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
+static int print_summary_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
 {
     json_t *pools = json_array();
 
@@ -51,14 +46,6 @@ static int print_json(const struct config *config, const struct flow_summary *s,
 
 /* ---- for people */
 
-static void push_count(struct act_strv *cells, int n)
-{
-    if (n < 0)
-        act_strv_push(cells, "-");
-    else
-        act_strv_pushf(cells, "%d", n);
-}
-
 static void push_pool(struct act_strv *cells, const struct platform_pool *p, const char *name)
 {
     const int counts[] = {p->nodes,     p->nodes_idle, p->nodes_busy,   p->nodes_down,  p->gpus,       p->gpus_idle,
@@ -66,7 +53,7 @@ static void push_pool(struct act_strv *cells, const struct platform_pool *p, con
 
     act_strv_pushf(cells, "%s%s", name, p->is_default ? "*" : "");
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        push_count(cells, counts[i]);
+        cli_push_count(cells, counts[i]);
 }
 
 static void print_table(const struct platform_summary *s)
@@ -112,7 +99,7 @@ int cmd_summary(struct cli *cli, struct act_error *err)
     if (rc < 0)
         return rc;
     if (cli->options.json) {
-        rc = print_json(config, &s, err);
+        rc = print_summary_json(config, &s, err);
     } else {
         printf("cluster %s (%s)\n", config->cluster, config->platform);
         print_table(&s.cluster);

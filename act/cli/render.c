@@ -67,6 +67,11 @@ void cli_end_text(void)
     text_in_line = false;
 }
 
+json_t *cli_count_json(int64_t n)
+{
+    return n < 0 ? json_null() : json_integer(n);
+}
+
 int cli_print_json(json_t *value, struct act_error *err)
 {
     int rc = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG)) == 0 && fputc('\n', stdout) != EOF

@@ -26,7 +26,7 @@ static int least(const struct cli_column *column, int width)
 }
 
 /* Selects columns, the lowest rank first, as long as their minimum widths fit. Returns the remaining room. */
-static int choose(const struct cli_column *columns, int *widths, size_t n, int room)
+static int choose_columns(const struct cli_column *columns, int *widths, size_t n, int room)
 {
     bool full = false;
 
@@ -60,7 +60,7 @@ static void share(const struct cli_column *columns, int *widths, size_t n, int l
 void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room)
 {
     if (room > 0)
-        share(columns, widths, n, choose(columns, widths, n, room));
+        share(columns, widths, n, choose_columns(columns, widths, n, room));
 }
 
 /* ---- the text of it */
@@ -218,6 +218,14 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
     for (size_t i = 0; lines.v && i + n <= lines.n; i += n)
         add_row(&l, lines.v + i, out);
     free(l.widths);
+}
+
+void cli_push_count(struct act_strv *cells, int n)
+{
+    if (n < 0)
+        act_strv_push(cells, "-");
+    else
+        act_strv_pushf(cells, "%d", n);
 }
 
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells)

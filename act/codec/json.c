@@ -50,6 +50,24 @@ const char *codec_json_str(const json_t *object, const char *key, const char *fa
     return json_is_string(member) ? json_string_value(member) : fallback;
 }
 
+char *codec_json_strdup(const json_t *object, const char *key)
+{
+    return act_strdup(codec_json_str(object, key, NULL));
+}
+
+json_t *codec_json_find(const json_t *array, const char *key, const char *text)
+{
+    size_t i;
+    json_t *member;
+
+    json_array_foreach(array, i, member)
+    {
+        if (strcmp(codec_json_str(member, key, ""), text) == 0)
+            return member;
+    }
+    return NULL;
+}
+
 int64_t codec_json_int(const json_t *object, const char *key, int64_t fallback)
 {
     const json_t *member = json_object_get(object, key);

@@ -29,11 +29,17 @@ int codec_json_write(const char *path, const json_t *value, unsigned mode, struc
 /* One line, no final newline. New string. */
 char *codec_json_line(const json_t *value);
 
+/* The string at the key, new; NULL when it is missing or of another type. */
+char *codec_json_strdup(const json_t *object, const char *key);
 /* The member, or the fallback when it is missing or of another type. Strings stay owned by object. */
 const char *codec_json_str(const json_t *object, const char *key, const char *fallback);
 int64_t codec_json_int(const json_t *object, const char *key, int64_t fallback);
 /* Likewise; also the fallback when it is not within min to max. */
 int codec_json_int_in(const json_t *object, const char *key, int min, int max, int fallback);
+
+/* The first member of an array that has this string at the key (no string counts as ""); NULL: none. It stays owned by
+ * the array. */
+json_t *codec_json_find(const json_t *array, const char *key, const char *text);
 
 /* Text that may be any bytes: a JSON string when it is UTF-8 without NUL, else {"base64": "..."}.
  * bytes_get returns a new string, NULL when value is neither. */

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "proc/proc.h"
 
 /* ---- wait ---- */
 
@@ -92,16 +93,6 @@ static void give_back_limits(void)
         setrlimit(kept[i].resource, &kept[i].limit);
 }
 
-static void normal_signals(void)
-{
-    sigset_t none;
-
-    sigemptyset(&none);
-    for (int s = 1; s < NSIG; s++)
-        signal(s, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* Returns an errno. */
 static int redirect(const struct child *child)
 {
@@ -122,7 +113,7 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
     if (getppid() != parent) /* it died before the line above */
         _exit(ACT_WRAPPER);
     setpgid(0, 0);
-    normal_signals();
+    proc_reset_signals();
     int errnum = redirect(child);
     if (errnum)
         return errnum;
@@ -238,7 +229,7 @@ static struct process *list_processes(size_t *out_n)
     return list;
 }
 
-static bool is_ours(const struct process *list, size_t n, pid_t pid)
+static bool is_descendant(const struct process *list, size_t n, pid_t pid)
 {
     if (pid == getpid())
         return true;
@@ -257,7 +248,7 @@ static struct process *find_descendants(size_t *out_n)
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < n; i++)
-            if (!list[i].ours && is_ours(list, n, list[i].parent))
+            if (!list[i].ours && is_descendant(list, n, list[i].parent))
                 list[i].ours = more = true;
     }
     return list;

@@ -103,19 +103,14 @@ static int connect_to_supervisor(struct rank *r, bool *out_stop, struct act_erro
 
 static int join_run(struct rank *r, const char *dir, bool *out_stop, struct act_error *err)
 {
-    static char who[32]; /* the log keeps it */
+    static char who[RANK_WHO]; /* the log keeps it */
     int rc = watch_open(&r->watch, err);
 
     if (rc == 0)
         rc = node_open(&r->node, dir, who, err);
     if (rc == 0)
-        rc = env_find_place(&r->node, &r->place, err);
-    if (rc < 0)
-        return rc;
-    snprintf(who, sizeof(who), "rank %d", r->place.rank);
-    r->record.rank = r->place.rank;
-    snprintf(r->record.node, sizeof(r->record.node), "%s", r->node.name);
-    return connect_to_supervisor(r, out_stop, err);
+        rc = rank_find_place(r, who, err);
+    return rc < 0 ? rc : connect_to_supervisor(r, out_stop, err);
 }
 
 static int open_place(struct rank *r, struct act_error *err)

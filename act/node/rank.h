@@ -25,6 +25,9 @@ struct rank {
     void (*gone)(struct rank *r);   /* the watch says WATCH_GONE; does not return */
 };
 
+enum { RANK_WHO = 32 };
+/* Finds its place in the environment, notes it in the record, and writes "rank 3" to who, for the log. */
+int rank_find_place(struct rank *r, char who[RANK_WHO], struct act_error *err) ACT_NODISCARD;
 /* Prepares the node and runs the command, once node, place and environment are set. Returns the exit status. */
 int rank_work(struct rank *r);
 /* Leaves no process behind, and nothing on the node after its last rank. */

@@ -226,6 +226,18 @@ static int run_command(struct rank *r)
 
 /* ---- all of it ---- */
 
+int rank_find_place(struct rank *r, char who[RANK_WHO], struct act_error *err)
+{
+    int rc = env_find_place(&r->node, &r->place, err);
+
+    if (rc < 0)
+        return rc;
+    snprintf(who, RANK_WHO, "rank %d", r->place.rank);
+    r->record.rank = r->place.rank;
+    snprintf(r->record.node, sizeof(r->record.node), "%s", r->node.name);
+    return 0;
+}
+
 int rank_work(struct rank *r)
 {
     int exit_status = prepare(r);

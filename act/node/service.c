@@ -147,7 +147,7 @@ static int open_place(struct rank *r, struct act_error *err)
 
 static int join_run(struct service *s, struct act_error *err)
 {
-    static char who[32]; /* the log keeps it */
+    static char who[RANK_WHO]; /* the log keeps it */
     struct rank *r = &s->rank;
     int rc = node_read(&r->node, s->spec, who, err);
 
@@ -155,14 +155,7 @@ static int join_run(struct service *s, struct act_error *err)
         return rc;
     forget_launcher(&r->node.spec);
     rc = take_data(s, err);
-    if (rc == 0)
-        rc = env_find_place(&r->node, &r->place, err);
-    if (rc < 0)
-        return rc;
-    snprintf(who, sizeof(who), "rank %d", r->place.rank);
-    r->record.rank = r->place.rank;
-    snprintf(r->record.node, sizeof(r->record.node), "%s", r->node.name);
-    return 0;
+    return rc < 0 ? rc : rank_find_place(r, who, err);
 }
 
 /* ---- inside */

@@ -303,7 +303,7 @@ static void close_all_but(int a, int b)
     close_range_of(high + 1, ~0U);
 }
 
-static void reset_signals(void)
+void proc_reset_signals(void)
 {
     sigset_t none;
 
@@ -334,7 +334,7 @@ __attribute__((noreturn)) static void become_daemon(char *const *argv, const cha
         errnum = errno;
     if (!errnum) {
         close_all_but(keep_fd, report_fd);
-        reset_signals();
+        proc_reset_signals();
         send_report(report_fd, 0);
         execvp(argv[0], argv);
         errnum = errno;

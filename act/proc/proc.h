@@ -53,6 +53,9 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 int proc_daemon(char *const *argv, const char *log_path, int keep_fd, pid_t *out_pid,
                 struct act_error *err) ACT_NODISCARD;
 
+/* For a child before exec: every signal does what it does by default, none is blocked. Async-signal-safe. */
+void proc_reset_signals(void);
+
 /* From now on only root can look into this process's memory, and no core is written (PR_SET_DUMPABLE in prctl(2)):
  * for programs that hold secrets. Programs that it starts are unaffected, because exec resets it. ACT_DUMPABLE=1 in
  * the environment leaves everything as it is, for debuggers and strace. */

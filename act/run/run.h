@@ -87,6 +87,8 @@ struct run_spec {
 };
 
 void run_spec_release(struct run_spec *spec);
+/* The value of an environment variable of the run, the last of several; NULL: it has none. */
+const char *run_spec_variable(const struct run_spec *spec, const char *name);
 /* How many processes of the user a node has, whoever starts them. */
 static inline int run_spec_processes(const struct run_spec *spec)
 {

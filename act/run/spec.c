@@ -67,6 +67,16 @@ static void release_texts(void *object, const struct text_row *rows, size_t n)
         free(*text_at(object, &rows[i]));
 }
 
+const char *run_spec_variable(const struct run_spec *spec, const char *name)
+{
+    const char *value = NULL;
+
+    for (size_t i = 0; i < spec->n_env; i++)
+        if (strcmp(spec->env[i].name, name) == 0)
+            value = spec->env[i].value;
+    return value;
+}
+
 void run_spec_release(struct run_spec *spec)
 {
     release_texts(spec, spec_texts, COUNT_OF(spec_texts));

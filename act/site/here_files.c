@@ -257,7 +257,7 @@ static int state_of(const struct site *site, const char *id, struct site_state *
     out->there = true;
     if (status)
         run_status_from_json(status, &out->status);
-    out->job = act_strdup(codec_json_str(job, "job", NULL));
+    out->job = codec_json_strdup(job, "job");
     return 0;
 }
 

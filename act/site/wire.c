@@ -526,7 +526,7 @@ int wire_states(struct site *site, const char *const *ids, size_t n, struct site
     {
         out[i].there = json_is_true(json_object_get(row, "there"));
         run_status_from_json(json_object_get(row, "status"), &out[i].status);
-        out[i].job = act_strdup(codec_json_str(row, "job", NULL));
+        out[i].job = codec_json_strdup(row, "job");
     }
     frame_release(&x.response);
     return rc;

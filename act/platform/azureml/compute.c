@@ -22,11 +22,6 @@ static char *cluster_url(const struct azureml *a, const char *name, const char *
 
 /* ---- the existing clusters ---- */
 
-static char *copy(const json_t *object, const char *key)
-{
-    return act_strdup(codec_json_str(object, key, NULL));
-}
-
 /* "PT5M", "PT120S", "P1DT2H" in seconds; -1: it is none. */
 static int64_t seconds_of(const char *iso)
 {
@@ -72,15 +67,15 @@ static struct platform_cluster read_cluster(const json_t *item)
                  *scale = json_object_get(own, "scaleSettings"), *counts = json_object_get(own, "nodeStateCounts");
     struct platform_cluster c = {
         .name = act_strdup(codec_json_str(item, "name", "")),
-        .type = copy(resource, "computeType"),
+        .type = codec_json_strdup(resource, "computeType"),
         .is_managed = act_streq(codec_json_str(resource, "computeType", NULL), MANAGED),
-        .location = copy(item, "location"),
-        .state = copy(resource, "provisioningState"),
+        .location = codec_json_strdup(item, "location"),
+        .state = codec_json_strdup(resource, "provisioningState"),
         .error = first_error(json_object_get(resource, "provisioningErrors")),
-        .vm_size = copy(own, "vmSize"),
-        .vm_priority = copy(own, "vmPriority"),
-        .allocation = copy(own, "allocationState"),
-        .admin_user = copy(json_object_get(own, "userAccountCredentials"), "adminUserName"),
+        .vm_size = codec_json_strdup(own, "vmSize"),
+        .vm_priority = codec_json_strdup(own, "vmPriority"),
+        .allocation = codec_json_strdup(own, "allocationState"),
+        .admin_user = codec_json_strdup(json_object_get(own, "userAccountCredentials"), "adminUserName"),
         .min_nodes = codec_json_int(scale, "minNodeCount", -1),
         .max_nodes = codec_json_int(scale, "maxNodeCount", -1),
         .idle_s = seconds_of(codec_json_str(scale, "nodeIdleTimeBeforeScaleDown", "")),
@@ -335,11 +330,11 @@ static int take_node(void *arg, const json_t *item, struct act_error *err)
 
     (void)err;
     ACT_PUSH(out->v, out->n,
-             (struct platform_cluster_node){.id = copy(item, "nodeId"),
-                                            .state = copy(item, "nodeState"),
-                                            .public_address = copy(item, "publicIpAddress"),
-                                            .private_address = copy(item, "privateIpAddress"),
-                                            .run = copy(item, "runId"),
+             (struct platform_cluster_node){.id = codec_json_strdup(item, "nodeId"),
+                                            .state = codec_json_strdup(item, "nodeState"),
+                                            .public_address = codec_json_strdup(item, "publicIpAddress"),
+                                            .private_address = codec_json_strdup(item, "privateIpAddress"),
+                                            .run = codec_json_strdup(item, "runId"),
                                             .port = codec_json_int(item, "port", 0)});
     return 0;
 }

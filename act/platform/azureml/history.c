@@ -166,7 +166,7 @@ char *azureml_tenant(const struct azureml *a)
 {
     CODEC_AUTOJSON json_t *memory = read_memory(a);
 
-    return act_strdup(codec_json_str(memory, "tenant", NULL));
+    return codec_json_strdup(memory, "tenant");
 }
 
 /* ---- which it is ---- */

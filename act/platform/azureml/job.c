@@ -128,22 +128,12 @@ static bool has_mpirun(const struct run_spec *spec)
     return spec->nodes * spec->procs_per_node > 1;
 }
 
-static const char *variable_of(const struct run_spec *spec, const char *name)
-{
-    const char *value = NULL;
-
-    for (size_t i = 0; i < spec->n_env; i++)
-        if (strcmp(spec->env[i].name, name) == 0)
-            value = spec->env[i].value;
-    return value;
-}
-
 /* Open MPI sends SIGCONT, SIGTERM and SIGKILL at equal intervals: a second by default, too short to save anything. How
  * long the service waits for mpirun is undocumented, so both intervals together get the ten seconds that runs have
  * elsewhere. */
 static char *kill_timeout(const struct run_spec *spec)
 {
-    int64_t grace_s = run_abort_grace_s(variable_of(spec, "ACT_ABORT_GRACE"));
+    int64_t grace_s = run_abort_grace_s(run_spec_variable(spec, "ACT_ABORT_GRACE"));
 
     return act_sprintf("%lld", (long long)(grace_s + 1) / 2);
 }
@@ -166,7 +156,7 @@ json_t *azureml_own_environment(const struct azureml *a, const struct run_spec *
     return env;
 }
 
-static void add_environment(const struct azureml *a, const struct run_spec *spec, json_t *job)
+static void add_environment_variables(const struct azureml *a, const struct run_spec *spec, json_t *job)
 {
     json_t *env = azureml_own_environment(a, spec);
 
@@ -504,7 +494,7 @@ int azureml_job_body(const struct azureml *a, const struct run_spec *spec, const
     set(job, "experimentName", spec->experiment);
     set(job, "displayName", spec->id);
     add_properties(spec, job);
-    add_environment(a, spec, job);
+    add_environment_variables(a, spec, job);
     add_data(spec, places, job);
     add_distribution(spec, job);
     add_resources(a, spec, places->ssh_key, job);

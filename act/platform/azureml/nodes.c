@@ -110,7 +110,7 @@ static void release_wanted(struct wanted *w)
     free(w->private_host);
 }
 
-static char *copy(const json_t *object, const char *key)
+static char *copy_nonempty(const json_t *object, const char *key)
 {
     const char *text = codec_json_str(object, key, "");
 
@@ -140,9 +140,9 @@ static int take_wanted(void *arg, const json_t *item, struct act_error *err)
     if (w->id ? strcmp(run, w->id) != 0 || !is_wanted(w, item, w->seen++) : !has_address(w, item))
         return 0;
     w->number = w->id ? w->seen - 1 : 0;
-    w->run = copy(item, "runId");
-    w->public_host = copy(item, "publicIpAddress");
-    w->private_host = copy(item, "privateIpAddress");
+    w->run = copy_nonempty(item, "runId");
+    w->public_host = copy_nonempty(item, "publicIpAddress");
+    w->private_host = copy_nonempty(item, "privateIpAddress");
     w->port = codec_json_int(item, "port", 0);
     return 1;
 }
@@ -186,7 +186,7 @@ static void release_login(struct login *l)
 }
 
 /* The characters allowed in an address or user name, which become arguments of ssh. */
-static bool is_plain(const char *text)
+static bool is_safe_for_ssh(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._";
 
@@ -195,7 +195,7 @@ static bool is_plain(const char *text)
 
 static bool is_usable(const struct login *l)
 {
-    return is_plain(l->host) && (!l->user || is_plain(l->user)) && l->port >= 0 && l->port < 65536;
+    return is_safe_for_ssh(l->host) && (!l->user || is_safe_for_ssh(l->user)) && l->port >= 0 && l->port < 65536;
 }
 
 /* "ssh://user@host:port", also without scheme, user or port. Anything else leaves *out empty. */

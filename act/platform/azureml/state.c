@@ -186,8 +186,8 @@ void azureml_read_run(const json_t *run, struct run_status *out)
     if (out->state != RUN_FAILED)
         return;
     char code[64] = "";
-    ACT_AUTOFREE char *text = json_is_object(error) ? arm_error_text(error, code, sizeof(code))
-                                                    : act_strdup(codec_json_str(run, "error", NULL));
+    ACT_AUTOFREE char *text =
+        json_is_object(error) ? arm_error_text(error, code, sizeof(code)) : codec_json_strdup(run, "error");
     if (text)
         snprintf(out->reason, sizeof(out->reason), "%.500s", text);
     out->exit_status = exit_status_of(out->reason, code);
@@ -346,11 +346,11 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *res
         .nodes = count_in(resources, "instanceCount", 1),
         .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
         .resubmit_of = act_strdup(old),
-        .title = act_strdup(codec_json_str(own, "act.title", NULL)),
-        .image = act_strdup(codec_json_str(own, "act.image", NULL)),
-        .timeout = act_strdup(codec_json_str(own, "act.timeout", NULL)),
-        .shm_size = act_strdup(codec_json_str(own, "act.shm_size", NULL)),
-        .compile_args = act_strdup(codec_json_str(own, "act.compile_args", NULL)),
+        .title = codec_json_strdup(own, "act.title"),
+        .image = codec_json_strdup(own, "act.image"),
+        .timeout = codec_json_strdup(own, "act.timeout"),
+        .shm_size = codec_json_strdup(own, "act.shm_size"),
+        .compile_args = codec_json_strdup(own, "act.compile_args"),
         .sleep_if_fail = act_streq(codec_json_str(own, "act.sleep_if_fail", NULL), "true"),
         .sleep_if_succeed = act_streq(codec_json_str(own, "act.sleep_if_succeed", NULL), "true"),
         .foreign = !json_object_get(own, "act.cmd"),

@@ -50,7 +50,7 @@ static char *address_of(const json_t *node, const char *type)
 
     json_array_foreach(json_object_get(json_object_get(node, "status"), "addresses"), i,
                        address) if (act_streq(codec_json_str(address, "type", NULL),
-                                              type)) return act_strdup(codec_json_str(address, "address", NULL));
+                                              type)) return codec_json_strdup(address, "address");
     return NULL;
 }
 

@@ -12,11 +12,6 @@ char *aks_pool_url(const struct aks *aks, const char *pool)
 
 /* ---- looking at them ---- */
 
-static char *copy(const json_t *object, const char *key)
-{
-    return act_strdup(codec_json_str(object, key, NULL));
-}
-
 /* "a, b": new string; NULL: the list is empty. */
 static char *join(const json_t *list)
 {
@@ -44,11 +39,11 @@ static struct platform_cluster read_pool(const json_t *item)
 
     return (struct platform_cluster){
         .name = act_strdup(codec_json_str(item, "name", "")),
-        .type = copy(p, "mode"),
+        .type = codec_json_strdup(p, "mode"),
         .is_managed = true,
         .state = act_strdup(state_of(p)),
-        .vm_size = copy(p, "vmSize"),
-        .vm_priority = copy(p, "scaleSetPriority"),
+        .vm_size = codec_json_strdup(p, "vmSize"),
+        .vm_priority = codec_json_strdup(p, "scaleSetPriority"),
         .autoscaler = act_strdup(scales ? "on" : "off"),
         .taints = join(json_object_get(p, "nodeTaints")),
         .min_nodes = scales ? codec_json_int(p, "minCount", -1) : -1,

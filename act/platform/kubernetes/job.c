@@ -121,19 +121,6 @@ static bool has_names(const json_t *list)
     return json_array_size(list) > 0;
 }
 
-static json_t *find_named(json_t *list, const char *name)
-{
-    size_t i;
-    json_t *item;
-
-    json_array_foreach(list, i, item)
-    {
-        if (strcmp(codec_json_str(item, "name", ""), name) == 0)
-            return item;
-    }
-    return NULL;
-}
-
 // NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static void merge_lists(json_t *list, json_t *patch)
 {
@@ -142,7 +129,7 @@ static void merge_lists(json_t *list, json_t *patch)
 
     json_array_foreach(patch, i, item)
     {
-        json_t *own = find_named(list, codec_json_str(item, "name", ""));
+        json_t *own = codec_json_find(list, "name", codec_json_str(item, "name", ""));
         if (own)
             kubernetes_merge(own, item);
         else
@@ -325,22 +312,11 @@ static void add_own_volumes(const struct kubernetes_run *run, json_t *volumes, j
     add_shm(run, volumes, mounts);
 }
 
-/* NULL: the run does not have the variable. */
-static const char *variable_of(const struct run_spec *spec, const char *name)
-{
-    const char *value = NULL;
-
-    for (size_t i = 0; i < spec->n_env; i++)
-        if (strcmp(spec->env[i].name, name) == 0)
-            value = spec->env[i].value;
-    return value;
-}
-
 static int64_t grace_of(const struct kubernetes_run *run)
 {
     int64_t sending_s = run->client ? GRACE_SEND_S : 0;
 
-    return run_abort_grace_s(variable_of(run->spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S + sending_s;
+    return run_abort_grace_s(run_spec_variable(run->spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S + sending_s;
 }
 
 /* The variables of the run that are for the agent itself. */
@@ -350,8 +326,9 @@ static void add_env(const struct run_spec *spec, json_t *container)
     json_t *env = json_array();
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (variable_of(spec, names[i]))
-            json_array_append_new(env, json_pack("{s:s, s:s}", "name", names[i], "value", variable_of(spec, names[i])));
+        if (run_spec_variable(spec, names[i]))
+            json_array_append_new(
+                env, json_pack("{s:s, s:s}", "name", names[i], "value", run_spec_variable(spec, names[i])));
     if (json_array_size(env) > 0)
         json_object_set(container, "env", env);
     json_decref(env);

@@ -90,10 +90,10 @@ static bool kubernetes_recall(const json_t *settings, struct config *out)
 {
     if (!settings)
         return false;
-    out->k8s.kubeconfig = act_strdup(codec_json_str(settings, "kubeconfig", NULL));
-    out->k8s.context = act_strdup(codec_json_str(settings, "context", NULL));
-    out->k8s.namespace_ = act_strdup(codec_json_str(settings, "namespace", NULL));
-    out->k8s.gpu_resource = act_strdup(codec_json_str(settings, "gpu_resource", NULL));
+    out->k8s.kubeconfig = codec_json_strdup(settings, "kubeconfig");
+    out->k8s.context = codec_json_strdup(settings, "context");
+    out->k8s.namespace_ = codec_json_strdup(settings, "namespace");
+    out->k8s.gpu_resource = codec_json_strdup(settings, "gpu_resource");
     return true;
 }
 

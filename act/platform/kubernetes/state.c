@@ -42,16 +42,7 @@ int64_t kubernetes_time(const json_t *object, const char *key)
 
 static const json_t *condition_of(const json_t *object, const char *type)
 {
-    const json_t *conditions = json_object_get(json_object_get(object, "status"), "conditions");
-    size_t i;
-    json_t *condition;
-
-    json_array_foreach(conditions, i, condition)
-    {
-        if (strcmp(codec_json_str(condition, "type", ""), type) == 0)
-            return condition;
-    }
-    return NULL;
+    return codec_json_find(json_object_get(json_object_get(object, "status"), "conditions"), "type", type);
 }
 
 static bool is_true(const json_t *condition)
@@ -93,15 +84,8 @@ static const char *phase_of(const json_t *pod)
 static const json_t *container_of(const json_t *pod)
 {
     const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
-    size_t i;
-    json_t *item;
 
-    json_array_foreach(list, i, item)
-    {
-        if (strcmp(codec_json_str(item, "name", ""), KUBERNETES_MAIN) == 0)
-            return item;
-    }
-    return NULL;
+    return codec_json_find(list, "name", KUBERNETES_MAIN);
 }
 
 static const json_t *state_of(const json_t *container, const char *state)

@@ -39,7 +39,7 @@ static void add_nodes(const char *list, int procs_per_node, struct platform_node
         add_node(out, names.v[i], procs_per_node);
 }
 
-static int by_name(const void *a, const void *b)
+static int by_node_name(const void *a, const void *b)
 {
     const struct platform_node *const *x = a, *const *y = b;
 
@@ -58,7 +58,7 @@ static struct platform_node **sort_nodes(const struct platform_nodes *nodes)
 
     for (size_t i = 0; i < nodes->n; i++)
         sorted[i] = &nodes->v[i];
-    qsort(sorted, nodes->n, sizeof(struct platform_node *), by_name);
+    qsort(sorted, nodes->n, sizeof(struct platform_node *), by_node_name);
     return sorted;
 }
 

@@ -77,7 +77,7 @@ static int send_scancel(struct slurm *s, const struct slurm_view *view, enum met
 }
 
 /* The request that fits the run's current state. */
-static enum method choose(const struct slurm_view *view, bool at_once, int64_t waited_ms)
+static enum method choose_method(const struct slurm_view *view, bool at_once, int64_t waited_ms)
 {
     enum { PENDING_MS = 2000 }; /* a job being prepared or suspended by Slurm waits too, but not as PENDING */
 
@@ -97,7 +97,7 @@ static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_v
     int rc = 0;
 
     while (rc == 0 && !run_state_is_final(view->status.state)) {
-        enum method how = choose(view, at_once, waited);
+        enum method how = choose_method(view, at_once, waited);
         if (waited > run_abort_wait_ms() + KILL_MS)
             return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)", id,
                                  (long long)view->job);
@@ -291,9 +291,9 @@ static bool slurm_recall(const json_t *settings, struct config *out)
 {
     if (!settings)
         return false;
-    out->slurm.login = act_strdup(codec_json_str(settings, "login", NULL));
-    out->slurm.root = act_strdup(codec_json_str(settings, "root", NULL));
-    out->slurm.gres = act_strdup(codec_json_str(settings, "gres", NULL));
+    out->slurm.login = codec_json_strdup(settings, "login");
+    out->slurm.root = codec_json_strdup(settings, "root");
+    out->slurm.gres = codec_json_strdup(settings, "gres");
     return true;
 }
 
