@@ -173,7 +173,7 @@ static void add_standard_headers(struct act_buf *out, const struct http_call *ca
         add_line(out, http_header_get(&call->headers, behind_length[i]));
 }
 
-static int by_name(const void *a, const void *b)
+static int by_header_name(const void *a, const void *b)
 {
     const struct http_header *const *x = a, *const *y = b;
 
@@ -203,7 +203,7 @@ static void add_service_headers(struct act_buf *out, const struct http_call *cal
     for (size_t i = 0; i < call->headers.n; i++)
         if (strncasecmp(call->headers.v[i].name, "x-ms-", 5) == 0)
             found[n++] = &call->headers.v[i];
-    qsort(found, n, sizeof(*found), by_name);
+    qsort(found, n, sizeof(*found), by_header_name);
     for (size_t i = 0; i < n; i++)
         add_service_header(out, found[i]);
     free(found);

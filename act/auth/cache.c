@@ -49,7 +49,7 @@ static void warn_once(const char *text)
 /* ---- reading ---- */
 
 /* Whether only this user can have read and written it. */
-static bool is_ours(const char *path, const struct stat *st)
+static bool is_private(const char *path, const struct stat *st)
 {
     if (S_ISREG(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0)
         return true;
@@ -79,7 +79,7 @@ static json_t *read_cache(void)
     json_t *cache = NULL;
     struct stat st;
 
-    if (lstat(path, &st) < 0 || !is_ours(path, &st))
+    if (lstat(path, &st) < 0 || !is_private(path, &st))
         return empty_cache();
     if (codec_json_read(path, MAX_BYTES, &cache, &err) == 0 && is_cache(cache))
         return cache;

@@ -66,7 +66,7 @@ bool auth_cloud_has(const struct auth_cloud *cloud, const char *host)
     return cloud ? has(cloud, host) : by_host(host) != NULL;
 }
 
-static const struct auth_cloud *by_name(const char *name)
+static const struct auth_cloud *cloud_named(const char *name)
 {
     for (size_t i = 0; i < CLOUDS; i++)
         if (strcasecmp(name, clouds[i].name) == 0 || strcasecmp(name, clouds[i].other) == 0)
@@ -98,7 +98,7 @@ static const struct auth_cloud *by_authority(const char *text)
 int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct act_error *err)
 {
     const char *name = setting("AZURE_CLOUD"), *authority = setting("AZURE_AUTHORITY_HOST");
-    const struct auth_cloud *named = name ? by_name(name) : NULL;
+    const struct auth_cloud *named = name ? cloud_named(name) : NULL;
 
     if (name && !named)
         return act_error_set(err, ACT_CONFIG, "AZURE_CLOUD is '%s'; it can be %s, %s or %s", name, clouds[0].name,

@@ -39,7 +39,7 @@ static int is_in_list(const char *host, const struct act_strv *list, struct act_
     return rc;
 }
 
-static void add_environment(struct act_strv *list)
+static void add_hosts_of_environment(struct act_strv *list)
 {
     const char *text = getenv("ACT_TRUSTED_HOSTS");
 
@@ -56,7 +56,7 @@ static int user_trusts(const char *host, struct act_error *err)
     int rc = config_user_read(&user, err);
 
     if (rc == 0) {
-        add_environment(&user.trusted_hosts);
+        add_hosts_of_environment(&user.trusted_hosts);
         rc = is_in_list(host, &user.trusted_hosts, err);
     }
     return rc;

@@ -146,7 +146,7 @@ static size_t take_wide(struct act_harmless *t, const char *s, size_t len, bool 
     return n ? n : 1;
 }
 
-static bool is_plain(char c)
+static bool is_printable_ascii(char c)
 {
     return c >= 0x20 && c < 0x7f;
 }
@@ -155,7 +155,7 @@ static size_t take_some(struct act_harmless *t, const char *s, size_t len, bool 
 {
     size_t n = 0;
 
-    while (n < len && is_plain(s[n]))
+    while (n < len && is_printable_ascii(s[n]))
         n++;
     if (n > 0)
         put_harmless(t, s, n, out);

@@ -214,7 +214,7 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
     return rc;
 }
 
-static int show(struct cli *cli, const char *name, struct act_error *err)
+static int show_cluster(struct cli *cli, const char *name, struct act_error *err)
 {
     ACT_AUTO(platform_cluster) cluster = {0};
     int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
@@ -230,9 +230,9 @@ static int show(struct cli *cli, const char *name, struct act_error *err)
 static int finish_cluster(struct cli *cli, const char *name, const char *what, struct act_error *err)
 {
     if (!cli->options.no_wait)
-        return show(cli, name, err);
+        return show_cluster(cli, name, err);
     act_note("%s of %s '%s' is accepted; 'a cluster show %s' tells how it stands", what, noun_of(cli), name, name);
-    return cli->options.json ? show(cli, name, err) : 0;
+    return cli->options.json ? show_cluster(cli, name, err) : 0;
 }
 
 /* Reads a public key; a private one must not leave this machine. */
@@ -458,7 +458,7 @@ static int login(struct cli *cli, const char *name, struct act_error *err)
 
 static const struct verb verbs[] = {
     {.name = "list", .run = list, .options = "", .takes_no_name = true},
-    {.name = "show", .run = show, .options = ""},
+    {.name = "show", .run = show_cluster, .options = ""},
     {.name = "create",
      .run = create,
      .options = "vm-size min max idle low-priority admin-user ssh-key location no-wait yes dry-run",

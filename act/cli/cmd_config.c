@@ -18,7 +18,7 @@ static void push_value(struct act_strv *cells, const char *key, const json_t *ro
     act_strv_pushf(cells, "# %s", codec_json_str(row, "origin", "?"));
 }
 
-static int show(struct cli *cli, struct act_error *err)
+static int show_values(struct cli *cli, struct act_error *err)
 {
     const struct config *c = &cli->flow.config;
     json_t *values = config_show(c);
@@ -91,5 +91,5 @@ int cmd_config(struct cli *cli, struct act_error *err)
     if (strcmp(what, "show") != 0)
         return act_error_set(err, ACT_USAGE, "'a config' takes show or check, not '%s'", what);
     int rc = cli_open(cli, err);
-    return rc < 0 ? rc : show(cli, err);
+    return rc < 0 ? rc : show_values(cli, err);
 }

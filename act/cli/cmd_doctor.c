@@ -3,7 +3,7 @@
 #include "flow/cluster/doctor.h"
 #include "flow/flow.h"
 
-static int print_json(const struct platform_findings *findings, size_t n_bad, struct act_error *err)
+static int print_findings_json(const struct platform_findings *findings, size_t n_bad, struct act_error *err)
 {
     json_t *list = json_array();
 
@@ -40,7 +40,7 @@ int cmd_doctor(struct cli *cli, struct act_error *err)
     for (size_t i = 0; i < findings.n; i++)
         n_bad += !findings.v[i].ok;
     if (cli->options.json)
-        rc = print_json(&findings, n_bad, err);
+        rc = print_findings_json(&findings, n_bad, err);
     else
         print_findings(&findings);
     return rc < 0 ? rc : n_bad > 0 ? ACT_FAIL : 0;

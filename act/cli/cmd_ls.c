@@ -103,7 +103,7 @@ static void print_leftover(const struct listing *l, const struct store_entry *e,
     print_name(l, e, rel);
 }
 
-static void print_json(const struct listing *l, const struct store_entry *e, const char *rel)
+static void print_entry_json(const struct listing *l, const struct store_entry *e, const char *rel)
 {
     ACT_AUTOFREE char *path = cli_path_of(l->word, l->what, e->key);
     char when[ACT_TIME_TEXT], mode[8];
@@ -166,7 +166,7 @@ int cmd_ls(struct cli *cli, struct act_error *err)
     struct cli_outcome outcome = {0};
 
     l.scope = o->leftovers ? TRANSFER_LEFTOVERS : o->recursive ? TRANSFER_TREE : TRANSFER_LEVEL;
-    l.print = o->json ? print_json : o->leftovers ? print_leftover : o->long_form ? print_long : print_name;
+    l.print = o->json ? print_entry_json : o->leftovers ? print_leftover : o->long_form ? print_long : print_name;
     fit(&l);
     cli_buffer_stdout();
     for (size_t i = 0; i < cli->words.n; i++)

@@ -9,7 +9,7 @@ static json_t *node_json(const struct platform_node *n)
                      "first_rank", n->first_rank, "ranks", n->n_ranks, "gpus", n->gpus, "gpu_ids", n->gpu_ids);
 }
 
-static int print_json(const struct flow_run *run, const struct platform_nodes *nodes, struct act_error *err)
+static int print_nodes_json(const struct flow_run *run, const struct platform_nodes *nodes, struct act_error *err)
 {
     json_t *list = json_array();
 
@@ -59,7 +59,7 @@ int cmd_nodes(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = flow_nodes(&cli->flow, &run, &nodes, err);
     if (rc == 0 && cli->options.json)
-        rc = print_json(&run, &nodes, err);
+        rc = print_nodes_json(&run, &nodes, err);
     else if (rc == 0 && nodes.n == 0)
         rc = act_error_set(err, ACT_NOT_FOUND, "run '%s' is %s and has no nodes%s%s", run.row.id,
                            run_state_name(run.status.state), run.status.reason[0] ? ": " : "", run.status.reason);

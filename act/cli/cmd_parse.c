@@ -9,7 +9,7 @@
 #include "flow/runs/why.h"
 
 /* key: what name denotes, "run" or "folder". */
-static int print_json(const char *key, const char *name, const struct flow_codes *codes, struct act_error *err)
+static int print_codes_json(const char *key, const char *name, const struct flow_codes *codes, struct act_error *err)
 {
     json_t *list = json_array(), *errors = json_array();
 
@@ -38,7 +38,7 @@ static void tell_errors(const struct flow_codes *codes)
 static int print(const struct cli *cli, const char *key, const char *name, struct flow_codes *codes,
                  struct act_error *err)
 {
-    int rc = cli->options.json ? print_json(key, name, codes, err) : 0;
+    int rc = cli->options.json ? print_codes_json(key, name, codes, err) : 0;
 
     if (!cli->options.json)
         tell_errors(codes);

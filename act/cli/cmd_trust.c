@@ -8,7 +8,7 @@
 #include "flow/flow.h"
 #include "flow/trust.h"
 
-static void show(FILE *out, const char *project, const struct act_strv *items)
+static void print_items(FILE *out, const char *project, const struct act_strv *items)
 {
     ACT_AUTOFREE char *name = cli_name(project);
 
@@ -24,7 +24,7 @@ int cli_ask_trust(const char *project, const struct act_strv *items, struct act_
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return 1;
     fflush(stdout);
-    show(stderr, project, items);
+    print_items(stderr, project, items);
     if (cli_ask("Do you trust it to? ACT remembers it until one of these changes."))
         return 0;
     return act_error_set(err, ACT_DENIED, "'%s' is not trusted: nothing was done", project);
@@ -74,8 +74,8 @@ static int forget(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-static int print_json(const char *project, const struct act_strv *all, const struct act_strv *unknown,
-                      struct act_error *err)
+static int print_reach_json(const char *project, const struct act_strv *all, const struct act_strv *unknown,
+                            struct act_error *err)
 {
     return cli_print_json(json_pack("{s:i, s:o, s:o, s:o}", "version", 1, "path", codec_json_bytes_new(project),
                                     "reaches", codec_json_strv_new(all), "untrusted", codec_json_strv_new(unknown)),
@@ -83,19 +83,19 @@ static int print_json(const char *project, const struct act_strv *all, const str
 }
 
 /* After listing them: asks as every verb does, or with -y trusts what was listed. */
-static int decide(struct cli *cli, const struct config *config, const struct act_strv *all,
-                  const struct act_strv *unknown, struct act_error *err)
+static int list_and_trust(struct cli *cli, const struct config *config, const struct act_strv *all,
+                          const struct act_strv *unknown, struct act_error *err)
 {
     const char *project = config->project_root;
 
     if (cli->options.json)
-        return print_json(project, all, unknown, err);
+        return print_reach_json(project, all, unknown, err);
     if (all->n == 0) {
         act_note("'%s' does not reach out of its folder: there is nothing to trust", project);
         return 0;
     }
     if (unknown->n == 0 || cli->options.yes || cli->options.dry_run)
-        show(stdout, project, unknown->n ? unknown : all);
+        print_items(stdout, project, unknown->n ? unknown : all);
     if (unknown->n == 0) {
         act_note("it is trusted");
         return 0;
@@ -128,7 +128,7 @@ int cmd_trust(struct cli *cli, struct act_error *err)
         rc = flow_untrusted(flow.config.project_root, &all, &unknown, err);
     }
     if (rc == 0)
-        rc = decide(cli, &flow.config, &all, &unknown, err);
+        rc = list_and_trust(cli, &flow.config, &all, &unknown, err);
     flow_close(&flow);
     return rc;
 }

@@ -13,7 +13,7 @@ struct shown {
     int64_t at_s; /* when it was written: once a second is enough; 0: there is none */
 };
 
-static void show(void *arg, const struct flow_run *run)
+static void show_state(void *arg, const struct flow_run *run)
 {
     struct shown *shown = arg;
     int64_t now_s = act_now_unix_s();
@@ -31,7 +31,7 @@ static void show(void *arg, const struct flow_run *run)
 int cmd_wait(struct cli *cli, struct act_error *err)
 {
     struct shown shown = {.terminal = isatty(STDERR_FILENO) && !cli->options.quiet};
-    struct flow_waiting how = {.timeout_s = cli->options.timeout_s, .each = show, .arg = &shown};
+    struct flow_waiting how = {.timeout_s = cli->options.timeout_s, .each = show_state, .arg = &shown};
     ACT_AUTO(flow_run) run = {0};
 
     cli_end_with(CLI_RUN_GOES_ON);

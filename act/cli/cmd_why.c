@@ -74,7 +74,7 @@ static const char *last_line_of_rank_0(const struct flow_rank_lines *said)
     return NULL;
 }
 
-static int print_json(const struct flow_run *run, const struct flow_why *why, struct act_error *err)
+static int print_why_json(const struct flow_run *run, const struct flow_why *why, struct act_error *err)
 {
     const struct run_status *s = &run->status;
 
@@ -288,7 +288,7 @@ int cmd_why(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = flow_why(&cli->flow, &run, &why, err);
     if (rc == 0 && cli->options.json) {
-        rc = print_json(&run, &why, err);
+        rc = print_why_json(&run, &why, err);
     } else if (rc == 0) {
         put_state(&run, &why);
         if (why.attempt > 0)

@@ -7,7 +7,7 @@
 #include "flow/code/code.h"
 
 /* An interrupted upload continues where it stopped, as the progress line's handler says; packing does not. */
-static void show(struct cli_packing *p, const char *verb, const struct transfer_progress *now)
+static void show_stage(struct cli_packing *p, const char *verb, const struct transfer_progress *now)
 {
     if (p->line.verb != verb) {
         cli_progress_clear(&p->line);
@@ -21,7 +21,7 @@ static void show_packing(void *arg, const struct transfer_progress *now)
 {
     static const char verb[] = "packing";
 
-    show(arg, verb, now);
+    show_stage(arg, verb, now);
     cli_end_with(NULL);
 }
 
@@ -29,7 +29,7 @@ static void show_uploading(void *arg, const struct transfer_progress *now)
 {
     static const char verb[] = "uploading";
 
-    show(arg, verb, now);
+    show_stage(arg, verb, now);
 }
 
 static void clear(void *arg)

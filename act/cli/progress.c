@@ -186,7 +186,7 @@ void cli_put_in_place(const char *text)
     act_terminal_show(stderr, ACT_SHOW_LINES);
 }
 
-static void show(void *arg, const struct transfer_progress *of_path)
+static void show_progress(void *arg, const struct transfer_progress *of_path)
 {
     struct cli_progress *p = arg;
     struct transfer_progress now = cli_progress_sum(&p->before, of_path);
@@ -211,7 +211,7 @@ void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet, st
     p->last_plain_ms = p->started_ms;
     p->terminal = isatty(STDERR_FILENO);
     cli_rate_add(&p->rate, p->started_ms, &p->before);
-    options->progress = quiet ? NULL : show;
+    options->progress = quiet ? NULL : show_progress;
     options->arg = p;
     /* safe at any moment: what was written is complete, and partial transfers are resumed */
     cli_end_with("interrupted; the same command goes on where it stopped");

@@ -317,7 +317,7 @@ static const struct anchor *anchor_find(const struct reader *r, char *name)
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
-static int copy(struct reader *r, const struct yaml *from, int depth, struct yaml **out)
+static int copy_value(struct reader *r, const struct yaml *from, int depth, struct yaml **out)
 {
     struct yaml *to = NULL;
     int rc = charge(r, (from->text ? strlen(from->text) : 0) + (from->key ? strlen(from->key) : 0));
@@ -334,7 +334,7 @@ static int copy(struct reader *r, const struct yaml *from, int depth, struct yam
     to->quoted = from->quoted;
     for (size_t i = 0; i < from->n && rc == 0; i++) {
         struct yaml *item = NULL;
-        rc = copy(r, from->items[i], depth + 1, &item);
+        rc = copy_value(r, from->items[i], depth + 1, &item);
         if (item)
             yaml_push(to, item);
     }
@@ -355,7 +355,7 @@ static int read_alias(struct reader *r, int depth, struct yaml **out)
                               "with '*'");
     if (anchor->open)
         return refuse_yaml(r, "an alias inside of what it stands for");
-    int rc = copy(r, anchor->value, depth, out);
+    int rc = copy_value(r, anchor->value, depth, out);
     if (rc == 0) {
         free((*out)->key);
         (*out)->key = NULL;
@@ -432,7 +432,7 @@ static int merge_defaults(struct reader *r, int depth, struct yaml *map, const s
         rc = map->n < MAX_KEYS ? charge(r, 0) : refuse_yaml(r, "too many keys in one map (limit: 4096)");
         if (rc < 0 || yaml_get(map, from->items[i]->key))
             continue;
-        rc = copy(r, from->items[i], depth + 1, &value);
+        rc = copy_value(r, from->items[i], depth + 1, &value);
         if (rc == 0)
             yaml_push(map, value);
     }
@@ -663,7 +663,7 @@ static bool is_one_of(const char *text, const char *const *words)
     return false;
 }
 
-static bool is_plain(const struct yaml *value)
+static bool is_plain_scalar(const struct yaml *value)
 {
     return value && value->kind == YAML_SCALAR && !value->quoted;
 }
@@ -672,7 +672,7 @@ bool yaml_is_null_word(const struct yaml *value)
 {
     static const char *const words[] = {"", "~", "null", "Null", "NULL", NULL};
 
-    return is_plain(value) && is_one_of(value->text, words);
+    return is_plain_scalar(value) && is_one_of(value->text, words);
 }
 
 bool yaml_as_bool(const struct yaml *value, bool *out)
@@ -680,7 +680,7 @@ bool yaml_as_bool(const struct yaml *value, bool *out)
     static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", NULL};
     static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", NULL};
 
-    if (!is_plain(value))
+    if (!is_plain_scalar(value))
         return false;
     *out = is_one_of(value->text, yes);
     return *out || is_one_of(value->text, no);
@@ -700,7 +700,7 @@ bool yaml_as_int(const struct yaml *value, int64_t *out)
     char digits[80];
     size_t n = 0, f = 0;
 
-    if (!is_plain(value) || strlen(value->text) >= sizeof(digits))
+    if (!is_plain_scalar(value) || strlen(value->text) >= sizeof(digits))
         return false;
     const char *c = value->text + (*value->text == '+' || *value->text == '-');
     if (*c < '0' || *c > '9')

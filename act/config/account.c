@@ -52,7 +52,7 @@ static struct yaml *tree_in_memory(const struct config_account *a, const char *f
 }
 
 /* A file without secrets takes them from the environment, when that is not meant for another account. */
-static void add_environment(struct yaml *tree)
+static void add_secrets_of_environment(struct yaml *tree)
 {
     static const struct {
         const char *key, *variable, *auth;
@@ -266,7 +266,7 @@ int config_account_read(const struct config *config, const struct config_folder 
     }
     struct yaml *tree = *out_tree;
     if (yaml_is_null(yaml_get(tree, "folder")))
-        add_environment(tree);
+        add_secrets_of_environment(tree);
     config_read_keys(config_account_keys, "", tree, out, f);
     config_warn_unknown(config_account_keys, "", tree, f);
     out->file = act_strdup(folder->account_file);

@@ -146,7 +146,7 @@ void config_simple_keys(struct act_strv *out)
             act_strv_push(out, key->path);
 }
 
-static void add_environment(struct yaml *tree)
+static void add_keys_of_environment(struct yaml *tree)
 {
     for (const struct config_key *key = config_cluster_keys; key->path; key++) {
         if (!is_scalar(key) || !config_key_member(key, ""))
@@ -281,7 +281,7 @@ int config_layers(const struct config_request *request, const struct config_plac
     }
     const struct yaml *param = yaml_get(tree, "config_param");
     bool has_folders = !yaml_is_null(param), has_code = !yaml_is_null(yaml_get(param, "code_path"));
-    add_environment(tree);
+    add_keys_of_environment(tree);
     rc = add_flags(request, tree, err);
     if (rc < 0) {
         yaml_tree_free(tree);

@@ -142,7 +142,7 @@ static const struct rule *last_match(struct rules *rules, const struct filter_pa
 }
 
 /* What the rules say about the path of the first depth segments, given its parent. */
-static struct level decide(struct filter *f, struct level parent, size_t depth, bool is_folder)
+static struct level judge_path(struct filter *f, struct level parent, size_t depth, bool is_folder)
 {
     struct level level = parent;
 
@@ -191,8 +191,8 @@ static struct level ask_patterns(struct filter *f, const char *rel, bool is_fold
     if (f->n_levels > 0)
         level = f->levels[f->n_levels - 1];
     for (; f->n_levels + 1 < f->path.n; f->n_levels++)
-        level = f->levels[f->n_levels] = decide(f, level, f->n_levels + 1, true);
-    level = decide(f, level, f->path.n, is_folder);
+        level = f->levels[f->n_levels] = judge_path(f, level, f->n_levels + 1, true);
+    level = judge_path(f, level, f->path.n, is_folder);
     return level;
 }
 

@@ -63,7 +63,7 @@ static char *target_of(const char *path)
 
 /* Judged by the names below root: git, editors and others may execute what they find in hidden folders, and aux_data is
  * this program's own. */
-static bool is_plain(const char *below)
+static bool is_ordinary_place(const char *below)
 {
     return *below && !strstr(below, "/.") && !act_path_is_within(below, "/aux_data");
 }
@@ -72,7 +72,7 @@ static bool is_plain(const char *below)
 static bool is_for_data(const char *place, const char *real_root)
 {
     return act_path_is_within(place, real_root) &&
-           is_plain(place + (strcmp(real_root, "/") == 0 ? 0 : strlen(real_root)));
+           is_ordinary_place(place + (strcmp(real_root, "/") == 0 ? 0 : strlen(real_root)));
 }
 
 void flow_reach_link(const char *root, const char *name, struct act_strv *items)
@@ -105,7 +105,7 @@ static void add_folder(const struct config *config, const char *name, struct act
     ACT_AUTOFREE char *below = act_sprintf("/%s", name);
 
     flow_reach_link(config->project_root, name, items);
-    if (!is_plain(below))
+    if (!is_ordinary_place(below))
         add(items, act_sprintf("'%s' is a mapped folder, and programs run what is found there", name));
 }
 

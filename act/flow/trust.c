@@ -221,7 +221,7 @@ static int ask_trust(const struct matter *m, const struct act_strv *shown, const
                                                   m->project);
 }
 
-static int decide(const struct matter *m, struct act_error *err)
+static int decide_trust(const struct matter *m, struct act_error *err)
 {
     ACT_AUTO(act_strv) all = {0}, unknown = {0};
     int rc = 0;
@@ -280,16 +280,16 @@ int flow_trust_recalled(const char *project, const char *cluster, const struct c
 
 int flow_trust(const struct config *config, struct act_error *err)
 {
-    return decide(&(struct matter){.project = config->project_root, .config = config}, err);
+    return decide_trust(&(struct matter){.project = config->project_root, .config = config}, err);
 }
 
 int flow_trust_path(const struct config *config, const char *folder, const char *rest, struct act_error *err)
 {
-    return decide(&(struct matter){.project = config->project_root, .config = config, .folder = folder, .rest = rest},
-                  err);
+    return decide_trust(
+        &(struct matter){.project = config->project_root, .config = config, .folder = folder, .rest = rest}, err);
 }
 
 int flow_trust_logs(const char *project, struct act_error *err)
 {
-    return decide(&(struct matter){.project = project}, err);
+    return decide_trust(&(struct matter){.project = project}, err);
 }

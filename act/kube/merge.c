@@ -264,7 +264,7 @@ static int add_entry(char **text, const char *name, const struct kube_kind *kind
 /* ---- all of it ---- */
 
 /* What kubectl takes without --context, unless there is one. */
-static int choose(char **text, const char *name, const char *context, struct act_error *err)
+static int choose_context(char **text, const char *name, const char *context, struct act_error *err)
 {
     struct yaml *tree = NULL;
     int rc = yaml_parse(*text, strlen(*text), name, &tree, err);
@@ -350,7 +350,7 @@ static int add_all(const struct yaml *added, const char *name, struct kube_addit
         rc = act_error_set(err, ACT_FAIL, "the kubeconfig of the service names no context");
     if (rc == 0) {
         out->context = act_strdup(context);
-        rc = choose(&out->text, name, context, err);
+        rc = choose_context(&out->text, name, context, err);
     }
     return rc;
 }

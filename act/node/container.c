@@ -134,7 +134,7 @@ static const char *const passed_on[] = {
     "TORCH_HOME",
 };
 
-static void add_environment(const struct node *node, struct act_strv *out)
+static void add_env_options(const struct node *node, struct act_strv *out)
 {
     for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
         act_strv_pushf(out, "--env=%s", passed_on[i]);
@@ -165,7 +165,7 @@ static int wrap_fresh(const struct node *node, int rank, struct act_strv *out, s
         act_strv_pushf(out, "--volume=%s:%s%s", volumes.v.v[i], volumes.v.v[i], volumes.v.v[i + 1]);
     act_strv_release(&volumes.v);
     act_strv_pushf(out, "--workdir=%s", node->code);
-    add_environment(node, out);
+    add_env_options(node, out);
     act_strv_push(out, node->spec.image);
     return volumes.rc;
 }

@@ -55,7 +55,7 @@ static json_t *make_memory(const struct counters *now)
                      (json_int_t)now->memory_available, "run", (json_int_t)now->run_memory);
 }
 
-static json_t *make_room(const char *path)
+static json_t *make_disk_room(const char *path)
 {
     struct statvfs fs;
 
@@ -67,7 +67,7 @@ static json_t *make_room(const char *path)
 
 static json_t *make_disk(const struct metrics *m, const struct counters *now, double seconds)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "code", make_room(m->node->code), "run", make_room(m->node->dir),
+    return json_pack("{s:o, s:o, s:o, s:o}", "code", make_disk_room(m->node->code), "run", make_disk_room(m->node->dir),
                      "read_per_s", rate(now->disk_read, m->last.disk_read, seconds), "written_per_s",
                      rate(now->disk_written, m->last.disk_written, seconds));
 }

@@ -33,7 +33,7 @@ static bool began_with(const char *pid, const char *variable)
     return false;
 }
 
-static bool is_ours(const char *pid)
+static bool is_of_this_user(const char *pid)
 {
     ACT_AUTOFREE char *path = act_sprintf("/proc/%s", pid);
     struct stat st;
@@ -57,7 +57,7 @@ static int kill_once(const char *variable)
     int killed = 0;
 
     while (proc && (e = readdir(proc)))
-        if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != getpid() && is_ours(e->d_name) &&
+        if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != getpid() && is_of_this_user(e->d_name) &&
             !is_agent(e->d_name) && began_with(e->d_name, variable) && kill(atoi(e->d_name), SIGKILL) == 0)
             killed++;
     if (proc)

@@ -217,7 +217,7 @@ static int read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, struc
 /* ---- what only all of them together show ---- */
 
 /* By name, where a folder and a file of the same name are next to each other. */
-static int by_name(const void *a, const void *b)
+static int by_entry_name(const void *a, const void *b)
 {
     const struct zip_entry *x = a, *y = b;
     size_t n = strlen(x->name), m = strlen(y->name);
@@ -238,7 +238,7 @@ static int by_offset(const void *a, const void *b)
 static int check_names(const struct zip *zip, struct act_error *err)
 {
     for (size_t i = 1; i < zip->n; i++)
-        if (by_name(&zip->v[i - 1], &zip->v[i]) == 0)
+        if (by_entry_name(&zip->v[i - 1], &zip->v[i]) == 0)
             return zip_refuse(&zip->v[i], "appears twice", err);
     return 0;
 }
@@ -277,7 +277,7 @@ static int read_table(struct zip *zip, const struct end *end, struct act_error *
     if (rc == 0 && at != end->table_bytes)
         rc = bad_table(err);
     if (rc == 0 && zip->n > 0)
-        qsort(zip->v, zip->n, sizeof(*zip->v), by_name);
+        qsort(zip->v, zip->n, sizeof(*zip->v), by_entry_name);
     if (rc == 0)
         rc = check_names(zip, err);
     return rc == 0 ? check_overlap(zip, err) : rc;

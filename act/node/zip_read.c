@@ -35,7 +35,7 @@ void zip_reader_free(struct zip_reader *r)
     free(r);
 }
 
-static char *make_room(char **buffer, size_t *cap, size_t len)
+static char *sized_buffer(char **buffer, size_t *cap, size_t len)
 {
     if (*cap < len) {
         free(*buffer);
@@ -75,7 +75,7 @@ static const char *read_packed(const struct zip *zip, const struct zip_entry *e,
 {
     enum { EXTRA_USUALLY = 64 };
     size_t want = LOCAL_BYTES + strlen(e->name) + EXTRA_USUALLY + e->packed_size;
-    char *in = make_room(&r->in, &r->in_cap, want);
+    char *in = sized_buffer(&r->in, &r->in_cap, want);
     ssize_t got = act_pread_all(zip->fd, in, want, (off_t)e->offset);
     size_t head = got > 0 ? header_bytes(e, in, (size_t)got) : 0;
 
@@ -90,7 +90,7 @@ static const char *read_packed(const struct zip *zip, const struct zip_entry *e,
 static int inflate_whole(const struct zip_entry *e, struct zip_reader *r, const char *packed, struct act_error *err)
 {
     size_t used, made;
-    char *out = make_room(&r->out, &r->out_cap, e->size + 1);
+    char *out = sized_buffer(&r->out, &r->out_cap, e->size + 1);
 
     switch (libdeflate_deflate_decompress_ex(r->inflater, packed, e->packed_size, out, e->size, &used, &made)) {
     case LIBDEFLATE_SUCCESS:
@@ -195,13 +195,13 @@ static int run_stream(struct stream *s, struct zip_reader *r)
 {
     int rc;
 
-    s->in = make_room(&r->in, &r->in_cap, CHUNK);
+    s->in = sized_buffer(&r->in, &r->in_cap, CHUNK);
     if (!s->entry->deflated) {
         rc = copy_stored(s);
     } else if (inflateInit2(&s->z, -MAX_WBITS) != Z_OK) {
         rc = act_error_set(s->err, ACT_FAIL, "not enough memory to unpack '%s'", s->entry->name);
     } else {
-        rc = inflate_stream(s, make_room(&r->out, &r->out_cap, CHUNK));
+        rc = inflate_stream(s, sized_buffer(&r->out, &r->out_cap, CHUNK));
         inflateEnd(&s->z);
     }
     if (rc == 0 && s->left > 0)
@@ -213,7 +213,7 @@ static int read_stream(const struct zip *zip, const struct zip_entry *e, struct 
                        void *arg, struct act_error *err)
 {
     size_t want = LOCAL_BYTES + strlen(e->name);
-    char *header = make_room(&r->in, &r->in_cap, want);
+    char *header = sized_buffer(&r->in, &r->in_cap, want);
     ssize_t got = act_pread_all(zip->fd, header, want, (off_t)e->offset);
     size_t head = got > 0 ? header_bytes(e, header, (size_t)got) : 0;
 

@@ -16,7 +16,7 @@
 #define SUFFIX ".zip"
 
 /* A sweep may have removed the file before we locked it. Where locks do not exist, nothing is swept. */
-static bool is_ours(int fd)
+static bool take_lock(int fd)
 {
     struct stat st;
 
@@ -30,7 +30,7 @@ int package_temp(const char *folder, char **out_path)
     for (;;) {
         char *path = act_sprintf("%s/" PREFIX "XXXXXX" SUFFIX, folder);
         int fd = mkostemps(path, strlen(SUFFIX), O_CLOEXEC);
-        if (fd >= 0 && is_ours(fd)) {
+        if (fd >= 0 && take_lock(fd)) {
             *out_path = path;
             return fd;
         }

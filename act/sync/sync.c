@@ -387,7 +387,7 @@ static void decide_mode(const struct sync *s, struct sync_item *item)
     item->reason = same ? SYNC_NO_REASON : SYNC_MODE;
 }
 
-static void decide(struct sync *s, struct sync_item *item)
+static void decide_action(struct sync *s, struct sync_item *item)
 {
     bool folder = item->from.kind == STORE_FOLDER && (!item->to.key || item->to.kind == STORE_FOLDER);
 
@@ -419,7 +419,7 @@ bool sync_next(struct sync *s, struct sync_item *out)
 {
     while (next_pair(s, out)) {
         if (takes_part(s, out)) {
-            decide(s, out);
+            decide_action(s, out);
             return true;
         }
         sync_item_release(out);

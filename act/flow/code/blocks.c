@@ -87,7 +87,7 @@ struct named {
     size_t i;
 };
 
-static int by_name(const void *a, const void *b)
+static int by_block_id(const void *a, const void *b)
 {
     const struct named *x = a, *y = b;
     int order = memcmp(x->id, y->id, STORE_BLOCK_ID);
@@ -117,7 +117,7 @@ static struct store_block *name_blocks(const struct package_summary *package)
         memcpy(blocks[i].id, package->blocks[i].id, STORE_BLOCK_ID);
         sorted[i] = (struct named){.id = package->blocks[i].id, .i = i};
     }
-    qsort(sorted, package->n_blocks, sizeof(*sorted), by_name);
+    qsort(sorted, package->n_blocks, sizeof(*sorted), by_block_id);
     for (size_t i = 1; i < package->n_blocks; i++) {
         bool same = memcmp(sorted[i].id, sorted[i - 1].id, STORE_BLOCK_ID) == 0;
         repeated = same ? repeated + 1 : 0;
@@ -291,7 +291,7 @@ static int look(struct upload *u, const char *key, struct act_error *err)
 }
 
 /* Where the blocks go: to code_path if it has some of them (1), else to the package's own name (0). */
-static int choose(struct upload *u, const char *own_key, struct act_error *err)
+static int choose_target(struct upload *u, const char *own_key, struct act_error *err)
 {
     const char *code_path = u->flow->config.code.path;
     int rc = look(u, code_path, err);
@@ -313,7 +313,7 @@ static int copy_committed(struct upload *u, const char *own_key, struct act_erro
 
 static int upload(struct upload *u, const char *own_key, char out_etag[STORE_ETAG], struct act_error *err)
 {
-    int at_code_path = choose(u, own_key, err);
+    int at_code_path = choose_target(u, own_key, err);
     int rc = at_code_path < 0 ? at_code_path : send_all(u, err);
 
     if (rc == 0)

@@ -125,7 +125,7 @@ static int compile(const struct config *config, const char *tool, const char *di
         config->docker.image, tool, status);
 }
 
-static int make_room(char **out, struct act_error *err)
+static int make_compile_dir(char **out, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
     char *dir = act_sprintf("%s/" FLOW_COMPILES "XXXXXX", packages);
@@ -151,7 +151,7 @@ int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *ou
         rc = flow_init(flow, code, err);
     if (rc < 0 || code->dry_run)
         return rc;
-    rc = make_room(&dir, err);
+    rc = make_compile_dir(&dir, err);
     if (rc < 0)
         return rc;
     rc = unpack(code, dir, err);

@@ -295,8 +295,8 @@ static int check_kind(const struct transfer_path *from, struct store *to, const 
 
 /* ---- the two directions, and from store to store */
 
-static int copy(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
-                const char *path, struct flow_data *io, struct act_error *err)
+static int copy_between(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
+                        const char *path, struct flow_data *io, struct act_error *err)
 {
     int rc = check_part_size(&io->options, to, err);
 
@@ -350,7 +350,7 @@ static int upload(struct flow *flow, struct flow *other, const struct mapping *m
     if (rc == 0)
         rc = flow_store(flow, m->folder, &to, err);
     if (rc == 0)
-        rc = copy(flow, &from, to, key, path, io, err);
+        rc = copy_between(flow, &from, to, key, path, io, err);
     store_free(to);
     store_free(from.store);
     return rc;
@@ -405,7 +405,7 @@ static int download_to(struct flow *flow, const struct transfer_path *from, cons
         return rc;
     ACT_AUTOFREE char *to_path = from->is_folder ? act_strdup(below) : act_path_join(below, name + strspn(name, "/"));
     io->options.stay_closed = true;
-    rc = copy(flow, from, to, to_path, path, io, err);
+    rc = copy_between(flow, from, to, to_path, path, io, err);
     store_free(to);
     return rc;
 }
@@ -626,7 +626,7 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
     int rc = open_local_source(flow, dir, false, &from, err);
 
     if (rc == 0)
-        rc = copy(flow, &from, store, path, name, &io, err);
+        rc = copy_between(flow, &from, store, path, name, &io, err);
     transfer_report_release(&io.report);
     store_free(from.store);
     return rc;

@@ -165,7 +165,7 @@ static const char expansion[] =
     "act_value=${BASH_REMATCH[1]}${!act_variable}${BASH_REMATCH[3]}\n"
     "done\nexport \"$act_name=$act_value\"\ndone\n";
 
-static int add_environment(struct job_build *b)
+static int add_job_environment(struct job_build *b)
 {
     ACT_AUTO(act_strv) expanded = {0};
     int rc = add_variables(b, "environmentVariables", &b->out->env, &expanded);
@@ -310,8 +310,8 @@ static const char variables[] =
 
 static int build(struct job_build *b)
 {
-    static int (*const steps[])(struct job_build *) = {job_take_volumes, add_inputs,     add_outputs,
-                                                       add_environment,  take_container, take_limit};
+    static int (*const steps[])(struct job_build *) = {job_take_volumes,    add_inputs,     add_outputs,
+                                                       add_job_environment, take_container, take_limit};
     int rc = 0;
 
     act_buf_adds(&b->line, variables);

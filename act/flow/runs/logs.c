@@ -425,7 +425,7 @@ static void find_ranks(struct follower *f, const char *prefix)
     }
 }
 
-static int by_name(const void *key, const void *log)
+static int against_key(const void *key, const void *log)
 {
     return strcmp(key, ((const struct store_entry *)log)->key);
 }
@@ -524,7 +524,7 @@ static int drain_attempt(struct follower *f, int attempt, int last, bool from_ta
         struct stream *s = &f->v[i];
         ACT_AUTOFREE char *name = act_sprintf("%s%s", prefix, s->name);
         const struct store_entry *log =
-            f->logs.n ? bsearch(name, f->logs.v, f->logs.n, sizeof(*f->logs.v), by_name) : NULL;
+            f->logs.n ? bsearch(name, f->logs.v, f->logs.n, sizeof(*f->logs.v), against_key) : NULL;
         s->seen = s->seen || log;
         rc = notice_restart(f, s, log, err);
         if (rc == 0 && log && from_tail)

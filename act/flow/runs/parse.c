@@ -96,7 +96,7 @@ static bool is_wanted(const struct flow_codes *codes, const struct flow_code *co
 }
 
 /* Moves the hits of the wanted rules to out. */
-static void choose(struct parse *p, size_t n_rules)
+static void choose_hits(struct parse *p, size_t n_rules)
 {
     bool only_last_resort = true;
 
@@ -127,7 +127,7 @@ static int scan_all(struct parse *p, const struct act_strv *logs, struct act_err
         if (where)
             rc = scan_log(p, logs->v[i], where, err);
     }
-    choose(p, n_rules);
+    choose_hits(p, n_rules);
     free(p->chunk);
     free(p->of);
     return rc;

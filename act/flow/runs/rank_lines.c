@@ -70,7 +70,7 @@ static int to_be_asked_first(const void *a, const void *b)
 }
 
 /* Leaves the ones that are asked; returns how many. */
-static size_t choose(struct end *ends, size_t n)
+static size_t choose_asked(struct end *ends, size_t n)
 {
     if (n <= ASKED)
         return n;
@@ -166,7 +166,7 @@ int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_r
     flow_rank_lines_release(out);
     ACT_AUTOFREE struct end *ends = find_logs(run, logs, prefix, &out->ranks);
     qsort(ends, out->ranks, sizeof(*ends), to_be_asked_first);
-    size_t n = choose(ends, out->ranks);
+    size_t n = choose_asked(ends, out->ranks);
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = ask_log_end(from, &ends[i], until_unix_s, err);
     count_same(ends, n);
