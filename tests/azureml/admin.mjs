@@ -19,6 +19,7 @@
 //   compute   {name, shown, idle}   what a cluster says about its nodes; operationError: how long operations end
 import { randomUUID } from "node:crypto";
 
+import { filler } from "../doubles.mjs";
 import { isFinal } from "./runner.mjs";
 
 const ACTIONS = {
@@ -121,17 +122,6 @@ const ACTIONS = {
         compute.idle = idle;
     },
 };
-
-// Lines that differ, so that a piece at a wrong place is seen.
-function filler(size) {
-    const line = (n) => `line ${String(n).padStart(10, "0")} of a long log ................................\n`;
-    const { length } = line(0);
-    const data = Buffer.alloc(size);
-    for (let n = 0; n * length < size; n++) {
-        data.write(line(n), n * length);
-    }
-    return data;
-}
 
 export async function administer(world, method, url, body) {
     const action = ACTIONS[url.pathname.slice(1)];

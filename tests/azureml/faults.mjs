@@ -9,6 +9,7 @@
 //   throttle        {header, ms}: 429 with that header; a request before that time is a violation
 //   forbidden       an action that the caller may not perform
 //   claims          a claims challenge
+import { takeFault } from "../doubles.mjs";
 import { forbidden } from "./errors.mjs";
 
 export class Faults {
@@ -19,20 +20,11 @@ export class Faults {
     /** The fault of a request, or undefined. */
     find(server, method, url) {
         const text = `${server} ${url.pathname}${url.search}`;
-        for (const fault of this.world.faults) {
-            if ((fault.method ?? method) === method && new RegExp(fault.match ?? "").test(text)) {
-                if (fault.notBefore > this.world.now()) {
-                    this.world.violations.push(`${method} ${text} came before the time that Retry-After named`);
-                }
-                if (fault.skip > 0) {
-                    fault.skip -= 1;
-                } else if ((fault.times ?? 1) > 0) {
-                    fault.times = (fault.times ?? 1) - 1;
-                    return fault;
-                }
+        return takeFault(this.world.faults, method, text, ({ notBefore }) => {
+            if (notBefore > this.world.now()) {
+                this.world.violations.push(`${method} ${text} came before the time that Retry-After named`);
             }
-        }
-        return undefined;
+        });
     }
 
     /** The answer of a fault that is one. */

@@ -11,8 +11,8 @@
 // official client would not send so is refused and kept as a violation. What admin.mjs serves is for tests.
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
-import { createInterface } from "node:readline";
 
+import { readBody, runDouble } from "../doubles.mjs";
 import { administer } from "./admin.mjs";
 import { Arm } from "./arm.mjs";
 import { checkBody, checkRequest, findCall } from "./contract.mjs";
@@ -61,7 +61,7 @@ export class Double {
 
     async serve(name, request, response) {
         try {
-            const body = await readBody(request);
+            const body = await readBody(request, MAX_BODY, () => new Error("the body is too long"));
             const url = new URL(request.url, `http://${request.headers.host}`);
             if (name === "admin") {
                 this.send(response, await administer(this.world, request.method, url,
@@ -195,29 +195,4 @@ export class Double {
     }
 }
 
-async function readBody(request) {
-    const parts = [];
-    let size = 0;
-    for await (const part of request) {
-        size += part.length;
-        if (size > MAX_BODY) {
-            throw new Error("the body is too long");
-        }
-        parts.push(part);
-    }
-    return Buffer.concat(parts);
-}
-
-if (process.argv[1] === new URL(import.meta.url).pathname) {
-    const input = createInterface({ input: process.stdin });
-    const settings = await new Promise((resolve) => { input.once("line", (line) => resolve(JSON.parse(line))); });
-    const double = new Double(settings);
-    console.log(JSON.stringify(await double.start()));
-    const end = async () => {
-        await double.stop();
-        process.exit(0);
-    };
-    input.once("close", end);
-    process.once("SIGTERM", end);
-    process.once("SIGINT", end);
-}
+await runDouble(Double, import.meta.url);

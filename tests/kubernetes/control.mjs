@@ -19,6 +19,7 @@
 //   pod       {namespace, name, do, ...}   preempt, evict, oom, kill (signal), pid: of its first process
 //   log       {namespace, name, container, text or size, end}   adds to a pod's log
 //   written   {namespace, name, container}   everything that was ever written to a log, whatever was rotated
+import { filler } from "../doubles.mjs";
 import { JOB, NODE, POD, byKind } from "./kinds.mjs";
 import { disrupt, evict, loseNode, removeNode, returnNode } from "./disruption.mjs";
 import { applyPatch, MERGE } from "./patch.mjs";
@@ -133,17 +134,6 @@ function createOne({ world, api }, kind, object) {
     }
     const made = api.make(type, object);
     return object.status ? world.store.change(type, made, (next) => { next.status = object.status; }) : made;
-}
-
-// Lines that differ, so that a piece at a wrong place is seen.
-function filler(size) {
-    const line = (n) => `line ${String(n).padStart(10, "0")} of a long log ................................\n`;
-    const { length } = line(0);
-    const data = Buffer.alloc(size);
-    for (let n = 0; n * length < size; n++) {
-        data.write(line(n), n * length);
-    }
-    return data;
 }
 
 export async function control(double, method, url, body) {

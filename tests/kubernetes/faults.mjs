@@ -7,6 +7,8 @@
 //   cut             "before": the connection is cut before the request is looked at; "after": it is carried out first;
 //                   "within": in the middle of its answer; in a stream, after `bytes` of it
 //   merge           a merge patch on the answer: what another server would say
+import { takeFault } from "../doubles.mjs";
+
 const REASONS = { 409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError",
     503: "ServiceUnavailable", 504: "Timeout" };
 const MESSAGES = { 429: "the server has received too many requests and has asked us to try again later",
@@ -16,18 +18,7 @@ const MESSAGES = { 429: "the server has received too many requests and has asked
 
 /** The fault of a request, or undefined. */
 export function findFault(world, method, url) {
-    const text = `${url.pathname}${url.search}`;
-    for (const fault of world.faults) {
-        if ((fault.method ?? method) === method && new RegExp(fault.match ?? "").test(text)) {
-            if (fault.skip > 0) {
-                fault.skip -= 1;
-            } else if ((fault.times ?? 1) > 0) {
-                fault.times = (fault.times ?? 1) - 1;
-                return fault;
-            }
-        }
-    }
-    return undefined;
+    return takeFault(world.faults, method, `${url.pathname}${url.search}`);
 }
 
 /** The answer of a fault that is one, or undefined. */

@@ -13,8 +13,8 @@ import { createServer } from "node:http";
 import { createSecureServer } from "node:http2";
 import { createServer as createTlsServer } from "node:https";
 import { randomUUID } from "node:crypto";
-import { createInterface } from "node:readline";
 
+import { readBody, runDouble } from "../doubles.mjs";
 import { Api } from "./api.mjs";
 import { refuseUpgrade, serveExec } from "./exec.mjs";
 import { loadContract } from "./contract.mjs";
@@ -119,7 +119,7 @@ export class Double {
 
     async serve(name, request, response) {
         try {
-            const body = await readBody(request);
+            const body = await readBody(request, MAX_BODY, () => tooLarge(MAX_BODY));
             const url = new URL(request.url, "http://double");
             if (name === "admin") {
                 send(response, await control(this, request.method, url, body));
@@ -253,29 +253,4 @@ function cutAfter(response, request, bytes) {
     return response;
 }
 
-async function readBody(request) {
-    const parts = [];
-    let size = 0;
-    for await (const part of request) {
-        size += part.length;
-        if (size > MAX_BODY) {
-            throw tooLarge(MAX_BODY);
-        }
-        parts.push(part);
-    }
-    return Buffer.concat(parts);
-}
-
-if (process.argv[1] === new URL(import.meta.url).pathname) {
-    const input = createInterface({ input: process.stdin });
-    const settings = await new Promise((resolve) => { input.once("line", (line) => resolve(JSON.parse(line))); });
-    const double = new Double(settings);
-    console.log(JSON.stringify(await double.start()));
-    const end = async () => {
-        await double.stop();
-        process.exit(0);
-    };
-    input.once("close", end);
-    process.once("SIGTERM", end);
-    process.once("SIGINT", end);
-}
+await runDouble(Double, import.meta.url);
