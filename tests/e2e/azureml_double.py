@@ -1,11 +1,8 @@
 """The double of Azure Machine Learning: tests/azureml/server.mjs, which runs the jobs it is given on this machine."""
-import json
 import pathlib
-import subprocess
-import urllib.request
 
 import azurite
-
+import service_double
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER = HERE.parent / "azureml/server.mjs"
@@ -40,49 +37,18 @@ def missing():
     return None
 
 
-class AzureML:
+class AzureML(service_double.ServiceDouble):
     """The double, and the cluster "aml" of a project that is on it."""
 
     def __init__(self, service, folder, **more):
         """folder is an empty one; more: settings of the double, see tests/azureml/world.mjs."""
         (folder / "work").mkdir()
         self.service = service
-        self.errors = open(folder / "errors", "w+b")
-        self.process = subprocess.Popen(["node", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors, cwd=folder)
         settings = {"accounts": {service.account: service.endpoint}, "folder": str(folder / "work"),
                     "logs": {"account": service.account, "key": service.key, "container": LOGS}, **more}
-        self.process.stdin.write(json.dumps(settings).encode() + b"\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, self.said()
-        self.links = json.loads(line)
-        self.act = None
-
-    def said(self):
-        self.errors.seek(0)
-        return self.errors.read().decode()
-
-    def stop(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(30)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdout.close()
-            self.errors.close()
+        super().__init__(SERVER, folder, settings)
 
     # ---- commands for the double, see tests/azureml/admin.mjs
-
-    def tell(self, what, body=None, **members):
-        data = json.dumps(members if body is None else body).encode()
-        request = urllib.request.Request(f"{self.links['admin']}/{what}", data, method="POST")
-        with urllib.request.urlopen(request, timeout=180) as answer:  # a reset ends processes first
-            return json.load(answer)
-
-    def faults(self, *faults):
-        self.tell("faults", list(faults))
 
     def job(self, run):
         found = [job for job in self.tell("jobs") if job["name"] == run]
@@ -92,21 +58,6 @@ class AzureML:
     def requests(self, *servers):
         """What was asked since the beginning or forget(), of all servers or some; logins only when named."""
         return [r for r in self.tell("look")["requests"] if r["server"] in (servers or ("arm", "api"))]
-
-    def forget(self):
-        """Forgets the requests. What was wrong with one is an error now."""
-        self.check()
-        self.tell("forget")
-
-    def violations(self):
-        """What the official client would not have sent. Asked for, it is no error of the test."""
-        found = self.tell("look")["violations"]
-        self.tell("forget")
-        return found
-
-    def check(self):
-        found = self.tell("look")["violations"]
-        assert not found, found
 
     # ---- a project
 
@@ -128,7 +79,5 @@ class AzureML:
 
     def cluster(self, name="aml", **extra):
         """A cluster file; extra is merged into its top level, its own parts are merged into what is there."""
-        merged = cluster_keys(self.links["arm"], self.links["api"])
-        for key, value in extra.items():
-            merged[key] = {**merged[key], **value} if isinstance(merged.get(key), dict) else value
-        return self.act.cluster(name, extra=merged)
+        keys = cluster_keys(self.links["arm"], self.links["api"])
+        return self.act.cluster(name, extra=service_double.merge(keys, extra))

@@ -1,10 +1,11 @@
 """The double of Kubernetes: tests/kubernetes/server.mjs, which runs the pods it is given on this machine."""
 import json
 import pathlib
-import subprocess
 import time
 import urllib.error
 import urllib.request
+
+import service_double
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER = HERE.parent / "kubernetes/server.mjs"
@@ -23,53 +24,22 @@ def missing():
     return None
 
 
-class Kubernetes:
+class Kubernetes(service_double.ServiceDouble):
     """The double, and the cluster "k8s" of a project that is on it."""
 
     def __init__(self, folder, **settings):
         """folder is an empty one; settings of the double: see tests/kubernetes/world.mjs."""
         self.folder = folder
-        self.errors = open(folder / "errors", "w+b")
-        self.process = subprocess.Popen(["node", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors, cwd=folder)
-        self.process.stdin.write(json.dumps({"folder": str(folder), **settings}).encode() + b"\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, self.said()
-        self.links = json.loads(line)
+        super().__init__(SERVER, folder, {"folder": str(folder), **settings})
         self.url, self.plain = self.links["url"], self.links["plain"]
         self.kubeconfigs = self.links["kubeconfig"]
         self.kubeconfig = self.kubeconfigs["token"]
-        self.act = None
-
-    def said(self):
-        self.errors.seek(0)
-        return self.errors.read().decode()
-
-    def stop(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(30)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdout.close()
-            self.errors.close()
 
     def why_no_pods(self):
         """Why pods cannot run on this machine; None: they can."""
         return self.tell("able")["reason"]
 
     # ---- commands for the double, see tests/kubernetes/control.mjs
-
-    def tell(self, what, body=None, **members):
-        data = json.dumps(members if body is None else body).encode()
-        request = urllib.request.Request(f"{self.links['admin']}/{what}", data, method="POST")
-        with urllib.request.urlopen(request, timeout=180) as answer:  # a reset ends processes first
-            return json.load(answer)
-
-    def faults(self, *faults):
-        self.tell("faults", list(faults))
 
     def forbid(self, *rules):
         self.tell("forbid", list(rules))
@@ -106,21 +76,6 @@ class Kubernetes:
     def requests(self):
         """What was asked over https since the beginning or forget()."""
         return [r for r in self.tell("look")["requests"] if r["server"] == "secure"]
-
-    def forget(self):
-        """Forgets the requests. What was wrong with one is an error now."""
-        self.check()
-        self.tell("forget")
-
-    def violations(self):
-        """What the official client would not have sent. Asked for, it is no error of the test."""
-        found = self.tell("look")["violations"]
-        self.tell("forget")
-        return found
-
-    def check(self):
-        found = self.tell("look")["violations"]
-        assert not found, found
 
     # ---- the API, as somebody else uses it
 
@@ -168,9 +123,7 @@ class Kubernetes:
 
     def cluster(self, name="k8s", **extra):
         """A cluster file; extra is merged into its top level, its own parts are merged into what is there."""
-        merged = {"platform": "k8s", "gpu_per_node": 1,
-                  "k8s": {"kubeconfig": str(self.kubeconfig), "namespace": "default", "image": IMAGE,
-                          "gpu_resource": "none"}}
-        for key, value in extra.items():
-            merged[key] = {**merged[key], **value} if isinstance(merged.get(key), dict) else value
-        return self.act.cluster(name, folders=(), extra=merged)
+        keys = {"platform": "k8s", "gpu_per_node": 1,
+                "k8s": {"kubeconfig": str(self.kubeconfig), "namespace": "default", "image": IMAGE,
+                        "gpu_resource": "none"}}
+        return self.act.cluster(name, folders=(), extra=service_double.merge(keys, extra))

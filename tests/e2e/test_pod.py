@@ -45,22 +45,12 @@ assert [json.loads(lines.readline())["type"] for _ in range(2)] == ["accepted", 
 """
 
 
-@pytest.fixture(scope="module")
-def bed():
-    why = pods.missing()
-    if why:
-        pytest.skip(why)
-    made = pods.Bed()
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def job(act, bed):
+def job(act, pod_bed):
     made = []
 
     def make(*command, nodes=1, procs=1, **members):
-        made.append(pods.Job(bed, act, len(made), command, nodes, procs, **members))
+        made.append(pods.Job(pod_bed, act, len(made), command, nodes, procs, **members))
         return made[-1]
     yield make
     for one in made:
@@ -142,10 +132,10 @@ def test_sigterm_gives_every_rank_time_to_save(job, launcher):
         assert run.log(rank) == "ready\nsaves\nsaved\n"
 
 
-def test_what_a_pod_says_wrongly_harms_nobody(bed, job):
+def test_what_a_pod_says_wrongly_harms_nobody(pod_bed, job):
     run = job("echo", "done", nodes=2, launcher="direct")
     run.pods[0].start()
-    words = ["ip", "netns", "exec", bed.space(1), "python3", "-c", MEMBER, bed.address(0), "5a" * 32]
+    words = ["ip", "netns", "exec", pod_bed.space(1), "python3", "-c", MEMBER, pod_bed.address(0), "5a" * 32]
     said = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert said.returncode == 0, (said.stderr, run.pods[0].story())
     run.pods[1].start()
@@ -244,13 +234,13 @@ def test_what_follows_from_a_lost_pod_is_no_failure(job):
     assert (message["state"], message["attempt"]) == ("Completed", 2)
 
 
-def test_a_node_that_vanishes(job, bed):
+def test_a_node_that_vanishes(job, pod_bed):
     """Nobody is told: its silence has to be noticed, first of all by its ranks' connections."""
     run = job("sh", "-c", UNTIL_GO, nodes=2)
     run.start()
     for rank in range(2):
         run.until_log(rank, f"rank {rank}")
-    with bed.cut_off(1):
+    with pod_bed.cut_off(1):
         run.pods[1].kill()
         run.until(lambda: "lost" in "".join(run.pods[0].words()), "the first pod has noticed", timeout=150)
     run.pods[1].start()
@@ -287,16 +277,16 @@ def test_nothing_outlives_a_pod_and_orphans_are_adopted(job):
 
 
 @pytest.mark.parametrize("launcher", [None, "direct"])
-def test_names_that_come_late(job, bed, launcher):
+def test_names_that_come_late(job, pod_bed, launcher):
     """The name server knows the pods some time after they have begun, as that of a cluster."""
     run = job("python3", "-c", REACH_MASTER, nodes=2, launcher=launcher)
     names = run.folder / "names"
     names.write_text("")
-    with bed.names_by_dns(names):
+    with pod_bed.names_by_dns(names):
         run.start()
         run.until(lambda: "no address" in run.pods[1].text("system_logs/node_" + run.pods[1].name + ".txt"),
                   "the second pod has looked in vain")
-        names.write_text("".join(f"{bed.address(i)} {run.name}-{i}.{run.name}\n" for i in range(2)))
+        names.write_text("".join(f"{pod_bed.address(i)} {run.name}-{i}.{run.name}\n" for i in range(2)))
         run.wait()
     assert run.log(1) == "rank 1 of 2 local 0 node 1\nwell met\n"
 
@@ -365,11 +355,11 @@ def test_no_mpirun_in_the_image(job):
     assert message["reason"] == ("mpirun not found in PATH; install Open MPI; or set 'k8s.launcher' to direct")
 
 
-def test_the_port_is_taken(job, bed):
+def test_the_port_is_taken(job, pod_bed):
     run = job("true", nodes=2)
     script = ("import socket, time\ns = socket.create_server(('0.0.0.0', 6427))\n"
               "print('ready', flush=True)\ntime.sleep(99)")
-    words = ["ip", "netns", "exec", bed.space(0), "python3", "-c", script]
+    words = ["ip", "netns", "exec", pod_bed.space(0), "python3", "-c", script]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
         try:
             holder.stdout.readline()

@@ -6,23 +6,13 @@ import pods
 SIZE = "echo rank $RANK of $WORLD_SIZE node $NODE_RANK; until test -e $GO; do sleep 0.1; done; echo end"
 
 
-@pytest.fixture(scope="module")
-def bed():
-    why = pods.missing()
-    if why:
-        pytest.skip(why)
-    made = pods.Bed()
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def job(act, bed):
+def job(act, pod_bed):
     made = []
 
     def make(*command, least, procs=1, **members):
         members = {"launcher": "direct", "min_nodes": least, "max_nodes": 3, **members}
-        made.append(pods.Job(bed, act, 100 + len(made), command, 3, procs, **members))
+        made.append(pods.Job(pod_bed, act, 100 + len(made), command, 3, procs, **members))
         made[-1].env["ACT_POD_SETTLE"] = "1"
         return made[-1]
     yield make
