@@ -1,5 +1,9 @@
 /* metrics_test.c - the lines of the sampler, with programs in the place of nvidia-smi that answer well, badly,
  * never. */
+#define TEST_SETUP    make_dir
+#define TEST_TEARDOWN remove_dir
+static int make_dir(void **state);
+static int remove_dir(void **state);
 #include "unit/test.h"
 
 #include <signal.h>
@@ -231,9 +235,10 @@ static int remove_dir(void **state)
 {
     (void)state;
     int rc = act_remove_tree(dir, &err);
+    setenv("PATH", old_path, 1);
     free(dir);
     free(old_path);
     return rc;
 }
 
-TEST_MAIN(make_dir, remove_dir)
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,8 @@
 /* unzip_test.c - packages that come back as they were, and packages that want to do harm. Python makes them. */
+#define TEST_SETUP    make_dir
+#define TEST_TEARDOWN remove_dir
+static int make_dir(void **state);
+static int remove_dir(void **state);
 #include "unit/test.h"
 
 #include <dirent.h>
@@ -525,4 +529,4 @@ static int remove_dir(void **state)
     return rc;
 }
 
-TEST_MAIN(make_dir, remove_dir)
+TEST_MAIN(NULL, NULL)
