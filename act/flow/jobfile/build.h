@@ -1,6 +1,7 @@
-/* job_build.h - for the files that turn a job file of Azure Batch AI into a run.
+/* build.h - for the files that turn a job file of Azure Batch AI into a run.
  *
  *   format.c      what a job file may say
+ *   line.c        what the other files share: notes, texts, and how they are written into the line
  *   text.c        times and sizes, as it writes them
  *   volumes.c     what stands where volumes were mounted
  *   jobfile.c     folders, environment, preparation, image: all but the command
