@@ -65,8 +65,8 @@ char *arm_segment(const char *text);
 /* A request. The caller keeps it until done was called; release it then. */
 struct arm_call {
     const char *method;      /* "GET", ...; not copied */
-    const char *what;        /* "get job 'x'": for errors, behind "cannot "; not copied */
-    char *url;               /* "/subscriptions/..." behind the endpoint, or a whole URL; owned by the call */
+    const char *what;        /* "get job 'x'": for errors, after "cannot "; not copied */
+    char *url;               /* "/subscriptions/..." after the endpoint, or a whole URL; owned by the call */
     const char *api_version; /* added as a query parameter; NULL: none */
     json_t *body;            /* NULL: none; the reference is the call's */
     char *user_token;        /* secret, for x-azureml-token; NULL: none; owned by the call */

@@ -33,14 +33,14 @@ const char *auth_account(const struct auth *auth);
  * done and arg. Always true except for a login. */
 bool auth_is_ready(const struct auth *auth);
 void auth_get_ready(const struct auth *auth, struct token_call *call);
-/* "Bearer <token>" of a login that is ready, for the source of a copy. New string, secret; NULL: there is none. */
+/* "Bearer <token>" of a login that is ready, for the source of a copy. New string, secret; NULL: none. */
 char *auth_bearer(const struct auth *auth);
-/* Takes note that a service answered 401 to a request with this Authorization: forgets the token, and if no tenant
+/* Takes note that a service responded 401 to a request with this Authorization: forgets the token, and if no tenant
  * is set and the service named another one than the token's, uses that one from now on. */
 void auth_refused(struct auth *auth, const char *authorization, const struct token_challenge *challenge);
 const struct token_want *auth_want(const struct auth *auth);
 
-/* Puts the credential on a request that is about to be sent: x-ms-date and Authorization, or the SAS behind
+/* Puts the credential on a request that is about to be sent: x-ms-date and Authorization, or the SAS after
  * the URL (once). clock_offset_s is added to the local time. As http_call.sign. */
 int auth_sign(const struct auth *auth, struct http_call *call, int64_t clock_offset_s,
               struct act_error *err) ACT_NODISCARD;

@@ -62,7 +62,7 @@ static void run_az(void *arg)
 /* ---- what it said ---- */
 
 /* The last line that is not blank, or the first that contains word (may be NULL), trimmed and without anything that
- * could be a token. New string; empty: there is none. */
+ * could be a token. New string; empty: none. */
 static char *line_with(const char *text, const char *word)
 {
     ACT_AUTOFREE char *line = act_strdup("");

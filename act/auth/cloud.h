@@ -19,7 +19,7 @@ struct auth_cloud {
     const char *suffix;         /* of the hosts of storage accounts: "core.windows.net" */
     const char *arm_domain;     /* the resource manager's host, and in it those of its regions */
     const char *azureml_domain; /* of the run histories of the regions: "api.azureml.ms" */
-    const char *zone_suffix;    /* of storage accounts in DNS zones: "storage.azure.net"; NULL: there are none */
+    const char *zone_suffix;    /* of storage accounts in DNS zones: "storage.azure.net"; NULL: none */
 };
 
 /* Of a token for Blob Storage, in every cloud. */

@@ -68,7 +68,7 @@ void auth_delegation_release(struct auth_delegation *d)
     *d = (struct auth_delegation){0};
 }
 
-/* Empty are: saoid, suoid and scid before sip; sip; behind sr the snapshot, ses and the five overrides. */
+/* Empty are: saoid, suoid and scid before sip; sip; after sr the snapshot, ses and the five overrides. */
 static char *delegation_string_to_sign(const struct auth_delegation *d, const char *account, const char *container,
                                        const char *blob, const char *permissions, const char *start, const char *expiry,
                                        const char *protocol)

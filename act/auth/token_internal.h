@@ -11,7 +11,7 @@
 #include "proc/proc.h"
 
 struct token {
-    char *text; /* secret; NULL: there is none */
+    char *text; /* secret; NULL: none */
     int64_t expires_s, refresh_s;
 };
 void token_release(struct token *token); /* wipes it */
@@ -19,7 +19,7 @@ void token_release(struct token *token); /* wipes it */
 /* What a public client got for a user: a login by device code. */
 struct token_grant {
     char *tenant, *client;
-    char *refresh_token; /* secret; NULL: there is none */
+    char *refresh_token; /* secret; NULL: none */
 };
 void token_grant_release(struct token_grant *grant);
 

@@ -76,7 +76,7 @@ void act_time_to_iso_ns(int64_t unix_ns, char out[ACT_TIME_TEXT])
     date_and_time(t.tv_sec, ending, out);
 }
 
-/* The decimals at s as nanoseconds; *end is moved behind them. */
+/* The decimals at s as nanoseconds; *end is moved past them. */
 static int64_t parse_decimals(const char *s, const char **end)
 {
     int64_t ns = 0, unit = 100000000;

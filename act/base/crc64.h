@@ -3,7 +3,7 @@
  *
  * Unlike a cryptographic hash it can be combined: the checksum of a whole follows from those of its parts,
  * computed in any order and on any thread. It finds every burst of up to 64 wrong bits; it does not resist
- * somebody who forges.
+ * forgery.
  *
  * Any thread. Nothing here fails or keeps memory.
  */

@@ -33,7 +33,7 @@ enum act_code {
     ACT_TERMINATED = 143,  /* SIGTERM */
 };
 
-/* What callers decide by, and not by the words of a service: whoever sets the error knows what they mean. */
+/* Callers decide by these, not by a service's words: the code that sets the error knows what those mean. */
 enum act_fact {
     ACT_FACT_NONE,
     ACT_FACT_OBJECT_MISSING, /* the container is there, or may be */
@@ -76,7 +76,7 @@ int act_error_errno(struct act_error *err, int errnum, const char *fmt, ...) ACT
 /* Puts "<formatted>: " before the text that is there. Returns -err->code. */
 int act_error_prefix(struct act_error *err, const char *fmt, ...) ACT_PRINTF(2, 3);
 
-/* Puts the formatted hint behind the text: "<text>; <hint>". Returns -err->code. */
+/* Appends the formatted hint to the text: "<text>; <hint>". Returns -err->code. */
 int act_error_hint(struct act_error *err, const char *fmt, ...) ACT_PRINTF(2, 3);
 
 #endif

@@ -62,7 +62,7 @@ static bool member_has(const char **at, uint32_t c, enum act_glob_flags flags)
     return low <= c && c <= high;
 }
 
-/* The set behind the '[' at *at, and past its ']': whether it has c. false, at the same place, where there is no
+/* The set after the '[' at *at, and past its ']': whether it has c. false, at the same place, where there is no
  * ']'. */
 static bool set_ends(const char **at, uint32_t c, enum act_glob_flags flags, bool *out_has)
 {

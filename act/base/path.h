@@ -11,7 +11,7 @@ char *act_path_join(const char *a, const char *b);
 /* The part before the last slash ("." when there is none, "/" for the root). New string. */
 char *act_path_dirname(const char *path);
 
-/* Points at the part behind the last slash. */
+/* Points at the part after the last slash. */
 const char *act_path_basename(const char *path);
 
 /* Removes ".", empty segments and resolves ".." as far as the text allows. "" becomes ".". New string. */

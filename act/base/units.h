@@ -10,7 +10,7 @@
 /* "12.3 MiB", "512 B". */
 void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT]);
 /* "64M", "8MiB", "1.5G", "500k", "512 B", "100" to bytes: a decimal number, then perhaps K, M, G, T or P (powers
- * of 1024, with "iB" behind it or not) or B, in any case, with or without a blank before it. A fraction needs
+ * of 1024, with "iB" after it or not) or B, in any case, with or without a blank before it. A fraction needs
  * such a power and is rounded down to whole bytes. False, and *out_bytes is untouched, for anything else: signs,
  * exponents, no digits, "10MB" (which means 1000s to some), more than 64 bits. */
 bool act_size_from_text(const char *text, uint64_t *out_bytes);
@@ -20,7 +20,7 @@ void act_duration_to_text(int64_t seconds, char out[ACT_UNIT_TEXT]);
 /* "90", "90s", "15m", "24h", "7d" to seconds. */
 bool act_duration_from_text(const char *text, int64_t *out_seconds);
 
-/* A whole decimal number that fits; nothing before or behind it. */
+/* A whole decimal number that fits; nothing before or after it. */
 bool act_int_from_text(const char *text, int64_t *out);
 
 #endif

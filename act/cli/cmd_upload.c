@@ -224,7 +224,7 @@ static void transfer(struct moving *moving, const char *path)
     cli_progress_add(&moving->progress, &moving->sum, &moving->io.report);
 }
 
-/* Whoever gives a source and a target, as to scp, is told before anything is copied. */
+/* Catches a source and a target, as for scp, before anything is copied. */
 static bool check_words(struct moving *moving)
 {
     return cli_check_paths(moving->cli, moving->from,

@@ -10,7 +10,7 @@
 /* The status line on the terminal while waiting for a run. */
 struct shown {
     bool terminal;
-    int64_t at_s; /* when it was written: once a second is enough; 0: there is none */
+    int64_t at_s; /* when it was written: once a second is enough; 0: none */
 };
 
 static void show_state(void *arg, const struct flow_run *run)

@@ -43,7 +43,7 @@ struct reader {
     size_t len;
     char *name;          /* shared name of the document */
     void *anchors;       /* tsearch(3), of struct anchor */
-    struct yaml *merged; /* a list of what stood behind "<<" */
+    struct yaml *merged; /* a list of what followed "<<" */
     size_t values_left, bytes_left;
     struct act_error *err;
 };
@@ -422,7 +422,7 @@ static int read_list(struct reader *r, int depth, struct yaml *list)
     return rc;
 }
 
-/* Adds copies of the members of one map behind "<<" that are not there already. */
+/* Adds copies of the members of one map after "<<" that are not there already. */
 static int merge_defaults(struct reader *r, int depth, struct yaml *map, const struct yaml *from)
 {
     int rc = from->kind == YAML_MAP ? 0 : yaml_error(from, r->err, "'<<' takes a map or a list of maps");
@@ -439,7 +439,7 @@ static int merge_defaults(struct reader *r, int depth, struct yaml *map, const s
     return rc;
 }
 
-/* Applies what stood behind "<<"; of several maps the first wins. The source lives on until the document is
+/* Applies what followed "<<"; of several maps the first wins. The source lives on until the document is
  * read, because anchors may point into it. */
 static int apply_merge_key(struct reader *r, int depth, struct yaml *map, struct yaml *source)
 {

@@ -15,7 +15,7 @@
 
 enum { MIN_CONTAINER = 3, MAX_CONTAINER = 63, MAX_ACCOUNT = 63 };
 
-/* Beside the runs, where they see it; not behind a login node, where this machine cannot read and write. */
+/* Beside the runs, where they see it; not if they are on a login node, where this machine cannot read and write. */
 static char *built_in_place(const struct config *config)
 {
     if (!act_streq(config->platform, "slurm") || config->slurm.login)

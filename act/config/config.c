@@ -448,7 +448,7 @@ static void hint_root(const struct config *config, const char *path, struct act_
         act_error_hint(err, "paths count from the current folder: did you mean '%s%s'?", up.data, path);
 }
 
-/* Where runs have a folder that lies behind the login node, and who moves it: nothing of ACT reaches it. */
+/* Where runs find a folder that is reachable only from the login node, and who has to copy it: ACT cannot. */
 static void hint_login(const struct config *config, const char *name, struct act_error *err)
 {
     const char *root = config->slurm.root ? config->slurm.root : "~/.act";

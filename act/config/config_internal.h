@@ -15,7 +15,7 @@
 #include "config/config.h"
 
 #define CONFIG_BUILT_IN "built-in" /* as azure_blob_config_file: the embedded folder store */
-#define CONFIG_DEFAULT  "default"  /* the origin of what nobody gave */
+#define CONFIG_DEFAULT  "default"  /* the origin of a value that was not set */
 #define CONFIG_MASK     "***"
 
 enum config_type {
@@ -54,7 +54,7 @@ extern const struct config_key config_user_keys[];
 
 /* The row of prefix + key, or NULL. */
 const struct config_key *config_key_find(const struct config_key *keys, const char *prefix, const char *key);
-/* The name of a row when it stands directly behind the prefix ("docker.", ""), else NULL. */
+/* The name of a row when it stands directly after the prefix ("docker.", ""), else NULL. */
 const char *config_key_member(const struct config_key *key, const char *prefix);
 
 struct config_values {

@@ -348,7 +348,7 @@ void config_release_keys(const struct config_key *keys, const char *prefix, void
     }
 }
 
-/* The value of a key as "docker.password"; NULL: there is none. */
+/* The value of a key as "docker.password"; NULL: none. */
 static const struct yaml *value_at(const struct yaml *tree, const char *path)
 {
     for (size_t n; tree; path += n + 1) {

@@ -14,7 +14,7 @@ struct words;
 enum { WORD_MAX = 24 };
 struct words *words_new(const char *const *words, size_t n);
 void words_free(struct words *w);
-/* Calls found for every place where a word ends; end points behind it. */
+/* Calls found for every place where a word ends; end points past it. */
 void words_find(const struct words *w, const char *text, size_t len,
                 void (*found)(void *arg, size_t word, const char *end), void *arg);
 
@@ -40,7 +40,7 @@ struct rule {
 struct diagnose {
     struct rule *rules;
     size_t n_rules;
-    struct pattern *patterns; /* those of a rule one behind the other */
+    struct pattern *patterns; /* those of a rule one after another */
     size_t n_patterns;
     struct words *words; /* word i is the text of pattern i, but for those of "unless" */
 };

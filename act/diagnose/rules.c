@@ -32,7 +32,7 @@ const char *diagnose_retry_name(enum diagnose_retry retry)
 
 /* ---- patterns */
 
-/* Forgets the last byte: a "*", "?" or "{" behind it says that it need not be there. */
+/* Forgets the last byte: a "*", "?" or "{" after it says that it need not be there. */
 static void drop_last(struct act_buf *run)
 {
     if (run->len > 0)

@@ -249,7 +249,7 @@ static struct work *take_work(struct pool *p)
     return w;
 }
 
-/* The next in the lane comes behind what the pool has to do already: a long lane does not hold up others. */
+/* The next in the lane comes after what the pool already has to do: a long lane does not hold up others. */
 static void finish_work(struct pool *p, struct work *w)
 {
     list_add(&p->finished, w);

@@ -3,7 +3,7 @@
  * A pattern without a slash, or with one only at its end, is matched with the last segment of a path; any other
  * with the whole path from the root. "**" as a segment stands for any number of segments, at the end of a
  * pattern for at least one. A slash at the end: only folders. "!" before it: takes back what an earlier pattern
- * left out. '*', '?' and '[...]' never match a slash; a backslash protects the character behind it. Letters
+ * left out. '*', '?' and '[...]' never match a slash; a backslash protects the character after it. Letters
  * are compared with case.
  *
  * The characters of '?' and '[...]' are those of act_glob(). Any thread; nothing is shared.

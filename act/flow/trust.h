@@ -44,7 +44,7 @@ int flow_trust_path(const struct config *config, const char *folder, const char 
                     struct act_error *err) ACT_NODISCARD;
 int flow_trust_logs(const char *project, struct act_error *err) ACT_NODISCARD;
 
-/* Likewise for the place that a run of the project recorded, of which nobody knows any more which file said it.
+/* Likewise for the place that a run of the project recorded, for which the file that named it is no longer known.
  * cluster: the run's, for messages. */
 int flow_trust_recalled(const char *project, const char *cluster, const struct config *config,
                         struct act_error *err) ACT_NODISCARD;

@@ -71,7 +71,7 @@ struct http_tls {
     const char *connect_to; /* "NAME:PORT:HOST:PORT": where the NAME of the URL, which the server's certificate must
                                have, is found; NULL: where its name leads */
     const char *proxy;      /* for every host; NULL: as the environment says */
-    bool insecure;          /* whoever answers is trusted */
+    bool insecure;          /* the server's certificate is not verified */
     const char *hint;       /* what to do when the server's certificate is not trusted; NULL: the usual */
 };
 
@@ -100,8 +100,8 @@ struct http_call {
     bool no_retry;
     bool direct;  /* never use a proxy, whatever the host; requests to this machine never do */
     bool bounded; /* a throttled request gives up after give_up_ms as well: somebody waits for it */
-    /* Its body comes for as long as it likes, with pauses of any length, and may be ended by http_cancel(). It waits
-     * for no other call, is sent once, and sink_cap does not count. */
+    /* The body has no end of its own and may pause for any time; http_cancel() ends it. The call never queues behind
+     * others, is sent once, and ignores sink_cap. */
     bool endless;
     const struct http_tls *tls; /* NULL: as the options say */
     const char *peer_name;      /* for notes that tell the user of a long wait: "the cluster"; NULL: none is written */

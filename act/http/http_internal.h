@@ -77,7 +77,7 @@ struct http_handle {
     /* this use */
     int sends;           /* how often libcurl sent the request */
     int status;          /* of the last complete head */
-    bool head_complete;  /* the empty line behind the headers came */
+    bool head_complete;  /* the empty line after the headers came */
     size_t header_bytes; /* of the response */
     size_t sent;         /* of the body, where a limit makes us hand it over */
     char refused[128];   /* why the response was refused here; empty: it was not */

@@ -3,7 +3,7 @@
  * The kubeconfig is found as kubectl finds it: the named file, else those of KUBECONFIG, merged (the first file that
  * defines a name wins, missing ones are passed over), else ~/.kube/config, else the account of the pod that this runs
  * in. Credentials are a client certificate, a token, a token file (read again each minute), user and password, or what
- * an exec plugin answers, which runs with the first request and when its answer expires. Paths are relative to the
+ * an exec plugin prints, which runs with the first request and when its output expires. Paths are relative to the
  * file that has them.
  *
  * A request carries the credentials to the server of the kubeconfig and nowhere else, over https or to this machine. A
@@ -65,7 +65,7 @@ struct kube_call {
     const char *accept;       /* NULL: application/json; not copied */
     bool missing_is_fine;     /* a 404 is rc 0 without a response, unless the server does not know the API */
     bool exists_is_fine;      /* a 409 is rc 0 without a response */
-    const char *what;         /* "create job 'x'": for errors, behind "cannot "; not copied */
+    const char *what;         /* "create job 'x'": for errors, after "cannot "; not copied */
     size_t max_body;          /* of the response; 0: 64 MiB */
     void (*done)(struct kube_call *call); /* on the loop, exactly once */
     void *arg;
@@ -73,7 +73,7 @@ struct kube_call {
     int rc;
     struct act_error error; /* of a 404 or 409 that is fine, too */
     int status;
-    json_t *response;           /* NULL: there is none; owned by the call */
+    json_t *response;           /* NULL: none; owned by the call */
     char *text;                 /* a 2xx body that is not JSON (a log); else NULL; owned by the call */
     bool ambiguous;             /* an earlier try may have taken effect though it failed */
     struct kube_try *under_way; /* opaque; NULL: it is not */
@@ -99,8 +99,8 @@ char *kube_path(const struct kube *kube, const char *group_version, const char *
                 const char *query);
 char *kube_cluster_path(const char *group_version, const char *plural, const char *name, const char *query);
 
-/* A body that comes for as long as it likes: the log of a pod that is followed, a watch. It is sent once: whoever reads
- * knows where to go on. A body that ended early (a lost connection) has a negative rc with error.network. */
+/* A body without an end of its own: a pod's log that is followed, a watch. The request is sent once: the reader knows
+ * where to continue. A body that ended early (a lost connection) has a negative rc with error.network. */
 struct kube_stream {
     char *path;         /* owned by the stream */
     const char *what;   /* "read the log of 'x'"; not copied */
@@ -127,7 +127,7 @@ struct kube_addition {
     struct act_strv replaced; /* what had these names and said something else: "user 'x'" */
     bool is_new;              /* false: all was there already */
 };
-/* Adds the clusters, contexts and users of added to the text (NULL: there is none) of the kubeconfig called name. All
+/* Adds the clusters, contexts and users of added to the text (NULL: none) of the kubeconfig called name. All
  * else stays as it is, comments included; entries of the same names are replaced. The current context is set where
  * there is none. -ACT_CONFIG: one of them is no kubeconfig, or the text is in a form that cannot be edited. */
 int kube_config_add(const char *text, const char *name, const char *added, struct kube_addition *out,

@@ -14,7 +14,7 @@ enum kube_interactive { KUBE_NEVER, KUBE_IF_AVAILABLE, KUBE_ALWAYS };
 
 /* The user's "exec". */
 struct kube_exec {
-    struct act_strv argv; /* empty: there is none. argv[0] is absolute, or a name to be found in PATH */
+    struct act_strv argv; /* empty: none. argv[0] is absolute, or a name to be found in PATH */
     struct act_strv env;  /* "NAME=value" */
     char *api_version;
     char *install_hint;
@@ -56,7 +56,7 @@ struct kube_login {
     char *authorization; /* "Bearer ..."; NULL: none; secret */
     struct http_tls tls; /* its cert and key may be the plugin's */
     char *cert, *key;    /* the plugin's */
-    int64_t ends_s;      /* of a plugin's answer; 0: it holds until it is refused */
+    int64_t ends_s;      /* of a plugin's output; 0: it holds until it is refused */
     int64_t read_ms;     /* when the token file was read; 0: never */
     bool ready;
     unsigned number; /* changes when they do */
@@ -87,7 +87,7 @@ struct kube_try {
     struct kube_try *next; /* in kube->waiting */
 };
 
-/* Goes on with kube_have_login() when there are credentials, or there are none to be had; perhaps at once. */
+/* Goes on with kube_have_login() when there are credentials, or none can be obtained; perhaps at once. */
 void kube_need_login(struct kube_try *t);
 void kube_have_login(struct kube_try *t, int rc, const struct act_error *err);
 /* The server refused the login of this number: whether another try may have another one. */

@@ -56,7 +56,7 @@ static bool is_same(const struct yaml *a, const struct yaml *b)
     return a->kind == YAML_SCALAR ? strcmp(a->text, b->text) == 0 : has_members_of(a, b);
 }
 
-/* The entry of that name in a list; NULL: there is none. */
+/* The entry of that name in a list; NULL: none. */
 static const struct yaml *entry_of(const struct yaml *list, const char *name)
 {
     for (size_t i = 0; list && list->kind == YAML_LIST && i < list->n; i++) {
@@ -148,7 +148,7 @@ static void put_value(struct act_buf *out, const struct yaml *value, size_t dept
 
 /* ---- the lines of a text ---- */
 
-/* Where a line begins, from 1; the end of the text for one behind the last. */
+/* Where a line begins, from 1; the end of the text for one past the last. */
 static size_t start_of(const char *text, int line)
 {
     const char *at = text;
@@ -159,7 +159,7 @@ static size_t start_of(const char *text, int line)
 }
 
 /* Where an item of a list ends, whose '-' is in this column from 0: before the next thing that stands no deeper. Blank
- * lines and comments behind it belong to what follows. */
+ * lines and comments after it belong to what follows. */
 static size_t end_of_item(const char *text, size_t start, size_t dash)
 {
     size_t end = start;

@@ -1,4 +1,4 @@
-/* plugin.c - the program that a kubeconfig names for credentials ("exec"): asked, and its answer taken.
+/* plugin.c - the program that a kubeconfig names for credentials ("exec"): runs it and reads its output.
  *
  * It runs on a worker, in the root folder, so that it loads nothing that a project has lying about. One that may ask
  * has the terminal; what another one says on stderr is quoted when it fails, and passed on when it does not.
@@ -118,7 +118,7 @@ static void run_it(void *arg)
     q->rc = proc_call(&call, &q->result, &q->error);
 }
 
-/* ---- its answer ---- */
+/* ---- its output ---- */
 
 /* The last of what it said, as one line. New string. */
 static char *words_of(const struct proc_result *result)

@@ -25,7 +25,7 @@ struct ledger_run {
     int64_t created_unix_s;
     int64_t num_gpu; /* nodes x GPUs; 0: without GPUs */
     char *command;   /* for people, one line */
-    /* Out: of spec the member of config that has the name of the platform, JSON; NULL: there is none, or in a list a
+    /* Out: of spec the member of config that has the name of the platform, JSON; NULL: none, or in a list a
      * run that has ended. */
     char *settings;
 };

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 struct cgroup {
-    char *path;   /* NULL: there is none */
-    int fd;       /* for struct child; 0: there is none */
+    char *path;   /* NULL: none */
+    int fd;       /* for struct child; 0: none */
     char *record; /* the file in the run's folder that says where it is: RUN_FILE_CGROUP */
 };
 

@@ -10,7 +10,7 @@
 #include "node/child.h"
 
 struct gpu_query {
-    char *program; /* NULL: there is none */
+    char *program; /* NULL: none */
     struct watch *watch;
     pid_t pid;    /* of the one that is running or hangs; 0: none */
     int failures; /* in a row */

@@ -97,8 +97,8 @@ const char *link_address(const struct link_server *s);
 int link_fd(const struct link_server *s);
 /* Handles pending events, without waiting. */
 void link_serve(struct link_server *s);
-/* Sends a message to one rank, to all connected ranks; to nobody where the rank is not connected, or there is none of
- * that number. While stopping, new ranks learn it from their acceptance. */
+/* Sends a message to one rank, to all connected ranks; to nobody if the rank is not connected or does not
+ * exist. While stopping, new ranks learn it from their acceptance. */
 void link_tell(struct link_server *s, int rank, const json_t *message);
 void link_tell_all(struct link_server *s, const json_t *message);
 void link_set_stopping(struct link_server *s);

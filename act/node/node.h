@@ -66,10 +66,10 @@ void node_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 
 /* Opens a log of the run folder for appending; -1 with errno. */
 int node_open_log(const struct node *node, const char *name);
-/* The last line of a file that is not blank, without control characters; empty: there is none. */
+/* The last line of a file that is not blank, without control characters; empty: none. */
 void node_last_line(const char *path, char *out, size_t size);
 
-/* The programs (argc and argv behind the verb). They return an exit status. */
+/* The programs (argc and argv after the verb). They return an exit status. */
 int node_supervise(int argc, char **argv);
 int node_rank(int argc, char **argv);
 int node_job(int argc, char **argv);

@@ -30,7 +30,7 @@
  *
  * The group of an elastic run is what is there: once the least number of pods is, and no more have come for a while, or
  * all are, an attempt begins with them. Node i of the attempt is pod number i of those that are there, and run.json in
- * their run folders has that many nodes, so that nothing that starts there need know of this. Others wait; when they
+ * their run folders has that many nodes, so that programs started there need not be aware of it. Others wait; when they
  * have settled, or a pod of the group is lost, the attempt ends and the next one begins with another size.
  */
 #ifndef ACT_NODE_POD_H
@@ -114,7 +114,7 @@ struct pod {
 void pod_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 /* The host name of pod i. New string. */
 char *pod_host(const char *job, int i);
-/* Those of all n pods, or of those in the list pods ("0,2,3"; NULL: all). None for one alone, whose name nobody needs.
+/* Those of all n pods, or of those in the list pods ("0,2,3"; NULL: all). None for a single pod: nobody needs its name.
  */
 void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out);
 /* How a run of this pod that could not begin is recorded: the last thing before exit. */
@@ -148,7 +148,7 @@ void pod_programs_release(struct pod *pod);
 void pod_send_open(struct pod *pod);
 /* In every turn of the loop: begins to send what is due. */
 void pod_send_step(struct pod *pod);
-/* True: it was who sends. */
+/* Whether pid was the sender. */
 bool pod_send_ended(struct pod *pod, pid_t pid, int wait_status);
 /* Sends what (of SEND_...) for the last time; to be asked until it is true. Nothing else may run any more. */
 bool pod_send_last(struct pod *pod, int what);

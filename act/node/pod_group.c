@@ -31,7 +31,7 @@ enum {
 
 #define ENV_SETTLE "ACT_POD_SETTLE" /* seconds */
 
-/* Another pod; the first one is always there. Who has just come has nothing to answer. */
+/* Another pod; the first one is always there. One that has just joined owes no reply. */
 struct member {
     bool there, answered;
     bool taken; /* it is of the attempt */
@@ -49,7 +49,7 @@ struct pod_group {
     int *nodes;          /* the pods of the attempt, in the order of their ranks */
     int64_t changed_ms;  /* monotonic: when a pod last came or went */
     int known_attempt;   /* the last one that any pod knows */
-    const char *awaited; /* the type of an answer */
+    const char *awaited; /* the type of a reply */
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: so long the others may take to end what is left there */
@@ -71,7 +71,7 @@ static bool is_elastic(const struct pod *pod)
     return run_spec_is_elastic(&pod->node.spec);
 }
 
-/* No pod has come or gone for a while: who comes with others shall not cost an attempt for each. */
+/* No pod has come or gone for a while: pods that arrive together should not cost an attempt each. */
 static bool has_settled(const struct pod *pod)
 {
     enum { USUAL_S = 15, MOST_S = 3600 };
@@ -102,7 +102,7 @@ static int count_more(const struct pod *pod)
     return more;
 }
 
-/* A pod that is there and has not answered; 0: all have. */
+/* A pod that is there and has not replied; 0: all have. */
 static int first_silent(const struct pod *pod)
 {
     for (int i = 1; i < pod->options.nodes; i++)
@@ -111,7 +111,7 @@ static int first_silent(const struct pod *pod)
     return 0;
 }
 
-/* To the other pods, and to no launcher. awaited: what they answer. */
+/* To the other pods, and to no launcher. awaited: the type of their reply. */
 static void tell_pods(struct pod *pod, const json_t *message, const char *awaited)
 {
     pod->group->awaited = awaited;
@@ -302,8 +302,8 @@ static void on_supervisor_end(struct pod *pod, int wait_status)
     judge(pod);
 }
 
-/* A failure before this pod was told to end stays one, if it was not that of a lost pod. Who told this pod to end may
- * have meant the run, and then nobody asks for its status; or this pod alone, and then a new one goes on. */
+/* A failure before this pod was told to end remains one, unless a lost pod caused it. If the whole run was told to end,
+ * nobody asks for its status; if only this pod was, a new one carries on. */
 static void finish(struct pod *pod)
 {
     struct run_status *status = &pod->group->status;

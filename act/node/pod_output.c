@@ -65,7 +65,7 @@ struct pod_log {
     struct pod_framer framer;
 };
 
-/* Who reads our output may be gone; the run goes on, and its logs are complete in the run folder. */
+/* The reader of our output may be gone; the run continues, and its logs are complete in the run folder. */
 static void print(const struct act_buf *text)
 {
     if (text->len > 0 && act_write_all(STDOUT_FILENO, text->data, text->len) < 0)

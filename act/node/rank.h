@@ -1,4 +1,4 @@
-/* rank.h - one process of a run on its node, whoever started it: prepares the node, starts the command with its
+/* rank.h - one process of a run on its node, however it was started: prepares the node, starts the command with its
  * arguments as they are, passes signals on. rank.c is for ranks with a supervisor, service.c for those in a service's
  * job.
  */

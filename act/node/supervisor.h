@@ -19,7 +19,7 @@
 #include "node/record.h"
 #include "node/slots.h"
 
-/* Where the ranks run, and so who has given the run its place. */
+/* Where the ranks run, and so what has allocated the run's resources. */
 enum where {
     IN_SLOTS, /* of this machine, which are still to be taken */
     IN_SLURM, /* this is the batch step of a job */

@@ -55,7 +55,7 @@ void package_deflater_give(struct package_deflaters *all, struct package_deflate
 const char *package_deflate_version(void);
 
 uint32_t package_crc(const void *data, size_t len);
-/* Of two ranges, one behind the other, from that of each. */
+/* Of two adjacent ranges, from that of each. */
 uint32_t package_crc_join(uint32_t first, uint32_t second, uint64_t second_len);
 
 /* A whole file into out (package_piece_bound(len) bytes). Returns the length. */
@@ -105,7 +105,7 @@ struct package_zip {
     size_t n;                   /* at least one */
     struct package_item *items; /* of the entries; filled in, but for the CRC */
     struct package_sink *sink;
-    /* Gives the next bytes of entry i as they shall be in the archive; 0 behind its last one, when the CRC is known;
+    /* Gives the next bytes of entry i as they shall be in the archive; 0 after its last one, when the CRC is known;
      * negative: the archive is given up. The entries come in order. */
     int64_t (*read)(void *arg, size_t i, void *data, size_t len);
     /* Entry i is in the archive, and settled in the sink. */
@@ -131,7 +131,7 @@ struct package_known {
 };
 
 struct package_index {
-    char sha256[ACT_SHA256_HEX]; /* of the package; "": there is none */
+    char sha256[ACT_SHA256_HEX]; /* of the package; "": none */
     uint64_t bytes;
     struct package_known *v; /* sorted by path */
     size_t n;

@@ -254,7 +254,7 @@ static int load_zip_options(struct package_rules *rules, const struct act_strv *
     return parse_zip_words(rules, &words, err);
 }
 
-/* zip matches the whole path, a folder's with a slash behind it; '*' stands for slashes too. */
+/* zip matches the whole path, a folder's with a slash after it; '*' stands for slashes too. */
 static const char *match_any(const struct act_strv *patterns, const char *name)
 {
     for (size_t i = 0; i < patterns->n; i++)

@@ -9,7 +9,7 @@
  *
  * What goes into the archive depends on the list and the files' content alone: neither on the number of workers
  * nor on what the last package had. Blocks end after an entry whose path says so, so that they fall the same way
- * again behind a change. Their ids are computed on workers from the file that was written, unless the block is
+ * again after a change. Their ids are computed on workers from the file that was written, unless the block is
  * one of the last package.
  */
 #include <errno.h>
@@ -33,7 +33,7 @@ enum {
     JOBS = 128,               /* under way */
     WIDE = 4 << 20,           /* larger files have blocks of their own */
     PIECES_PER_BLOCK = 4,     /* of these */
-    BLOCK_MIN = 256 << 10,    /* no border before: little, as borders that are passed over move those behind */
+    BLOCK_MIN = 256 << 10,    /* no border before: little, as borders that are passed over move those after */
     BLOCK_SPREAD_BITS = 20,   /* then one within about a MiB */
     BLOCK_MAX = 4 << 20,      /* a border after the entry that reaches this */
     FIRST_PROGRESS_MS = 1000, /* what takes less is not reported */
@@ -229,7 +229,7 @@ static void cut(struct build *b, uint64_t at)
     b->block_start = at;
 }
 
-/* Says of an entry, or of its part behind a border, where its bytes come from. Its header follows from what the index
+/* Says of an entry, or of its part after a border, where its bytes come from. Its header follows from what the index
  * was asked for and the versions that made the last package; its length is looked at all the same. */
 static void note_origin(struct build *b, const struct package_item *item)
 {
@@ -274,7 +274,7 @@ static uint64_t end_of(const struct package_known *k)
     return k->item.data + k->item.packed;
 }
 
-/* Whole entries that lie one behind the other in the same block, from k, the one at hand. */
+/* Whole entries that lie one after another in the same block, from k, the one at hand. */
 static void plan_copies(struct build *b, struct step *s, const struct package_known *k)
 {
     uint64_t end = s->task.block->offset + s->task.block->len;
@@ -578,7 +578,7 @@ static void entry_settled(void *arg, size_t i)
     close_entry(b, i);
 }
 
-/* The blocks of the table of contents, which is behind the entries. */
+/* The blocks of the table of contents, which follows the entries. */
 static void cut_directory(struct build *b)
 {
     cut(b, b->entries_end);

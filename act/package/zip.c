@@ -2,7 +2,7 @@
  * the archive to a sink.
  *
  * Source: libzip's zip_source_function(3), and zip_close.c of 1.7.3. An entry's header is written before its data and
- * once more behind it, when CRC and length are known: so libzip goes back, and when it is at the end again, the entry
+ * once more after it, when CRC and length are known: so libzip goes back, and when it is at the end again, the entry
  * is settled. Which method an entry has must be known before all that: what is not empty is a deflated file or a stored
  * link. Without a length before the data, a file of more than 4,293,656,963 bytes has zip64 fields, which depends on
  * its size alone.
@@ -61,7 +61,7 @@ static zip_int64_t stat_entry(const struct source *s, zip_stat_t *st)
     st->valid = ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_CRC;
     st->size = zip->entries[s->i].size;
     st->comp_method = package_is_deflated(&zip->entries[s->i]) ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
-    st->crc = zip->items[s->i].crc; /* right when its data was read; the last answer counts */
+    st->crc = zip->items[s->i].crc; /* right when its data was read; the last value counts */
     return sizeof(*st);
 }
 

@@ -98,7 +98,7 @@ void platform_cluster_nodes_release(struct platform_cluster_nodes *nodes);
 struct platform_login {
     char *file;
     char *context;            /* its name in the file */
-    char *old_text, *text;    /* secret: what the file holds (NULL: there is none), and what it shall hold */
+    char *old_text, *text;    /* secret: what the file holds (NULL: none), and what it shall hold */
     struct act_strv replaced; /* entries of the file that say something else: "user 'x'" */
     bool is_new;              /* false: the file has it already */
 };

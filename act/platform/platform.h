@@ -313,7 +313,7 @@ int platform_status(struct platform *p, const char *const *ids, size_t n, struct
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
 int platform_scale(struct platform *p, const char *id, int nodes, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
-char *platform_page(struct platform *p, const char *id); /* NULL: there is none */
+char *platform_page(struct platform *p, const char *id); /* NULL: none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 /* Empty for platforms without a list of their own. */

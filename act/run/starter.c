@@ -198,7 +198,7 @@ static bool is_python(const char *word)
            strspn(name + strlen(python), "0123456789.") == strlen(name + strlen(python));
 }
 
-/* "python -u -m torch.distributed.run": where the module's name is; 0: there is none. */
+/* "python -u -m torch.distributed.run": where the module's name is; 0: none. */
 static size_t find_module(const struct act_strv *argv)
 {
     size_t i = 1;

@@ -52,7 +52,7 @@ void run_status_from_json(const json_t *json, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "%s", codec_json_str(json, "reason", ""));
 }
 
-/* Whoever is asked after a power cut has no supervisor any more, and takes a torn record for none at all. */
+/* Not synced to the disk: after a power cut there is no supervisor any more, and a torn record is read as none. */
 int run_record_write(const char *path, const json_t *value, struct act_error *err)
 {
     ACT_AUTOFREE char *text = codec_json_line(value);

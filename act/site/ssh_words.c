@@ -25,7 +25,7 @@ bool ssh_has_terminal(void)
  * is. */
 static bool is_private(const char *dir)
 {
-    enum { NAME_MAX_LEN = 1 + 40 + 17 }; /* a slash, %C, and what ssh puts behind it while it makes the socket */
+    enum { NAME_MAX_LEN = 1 + 40 + 17 }; /* a slash, %C, and what ssh appends while it makes the socket */
     struct stat st;
 
     if (strlen(dir) + NAME_MAX_LEN >= sizeof(((struct sockaddr_un *)0)->sun_path))

@@ -248,7 +248,7 @@ bool wire_needs_login_shell(const struct wire *wire)
 
 /* ---- files that are brought ---- */
 
-/* Sends a file behind the request, which says what it is. */
+/* Sends a file after the request, which says what it is. */
 static int bring_file(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
                       struct act_error *err)
 {

@@ -96,7 +96,7 @@ static inline bool azure_succeeded(const struct azure_op *op)
     return op->http.status / 100 == 2;
 }
 
-/* ---- azure_read.c, azure_write.c: pairs of build and answer */
+/* ---- azure_read.c, azure_write.c: pairs of build and answer functions */
 
 void azure_build_head(struct azure_op *op);
 void azure_answer_head(struct azure_op *op);

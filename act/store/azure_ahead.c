@@ -12,7 +12,7 @@ struct azure_ahead {
     char *query;            /* of the request for the page: what it is known by */
     struct store_call call; /* of the op that fetches it */
     bool ended;
-    struct act_buf body; /* of the answer; empty when none came that can be used */
+    struct act_buf body; /* of the response; empty when no usable one came */
     struct azure_op *waiting;
 };
 

@@ -2,7 +2,7 @@
  *
  * Source: learn.microsoft.com/rest/api/storageservices/blob-batch.
  *
- * A batch is a multipart request with one DELETE per blob, each signed on its own, and a multipart answer with
+ * A batch is a multipart request with one DELETE per blob, each signed on its own, and a multipart response with
  * one status for each, told apart by Content-ID. 202 around them says nothing. Parts that the service was too
  * busy for go into a next batch. Folder markers have two possible names and are deleted one by one, and so is
  * everything where there are no batches.
@@ -160,7 +160,7 @@ static void build_batch(struct azure_op *op)
     op->http.body_len = op->body.len;
 }
 
-/* ---- the answer */
+/* ---- the response */
 
 /* Takes the line at *at, which ends in CR LF, without that. */
 static char *take_response_line(const char **at)
@@ -221,7 +221,7 @@ static bool take_part_response(struct azure_batch *batch, const char *text)
     return fine;
 }
 
-/* The delimiter "\r\n--boundary" of the answer; NULL: it is not a multipart one. New string. */
+/* The delimiter "\r\n--boundary" of the response; NULL: it is not a multipart one. New string. */
 static char *delimiter_of(const struct http_call *http)
 {
     const char *type = http_header_get(&http->response_headers, "Content-Type");
@@ -235,7 +235,7 @@ static char *delimiter_of(const struct http_call *http)
     return *text ? act_sprintf("--%s", text) : NULL;
 }
 
-/* Whether every part of the request has its answer. A batch that was refused as a whole has one part without
+/* Whether every part of the request has its response. A batch that was refused as a whole has one part without
  * an id, inside a 202. */
 static bool read_responses(struct azure_op *op)
 {
@@ -342,7 +342,7 @@ static bool has_no_batches(const struct azure_op *op)
     return status / 100 == 2 || status == 400 || status == 405 || status == 409 || status == 500 || status == 501;
 }
 
-/* No answer came: what the parts may have done is not known. */
+/* No response came: what the parts may have done is not known. */
 static void batch_failed(struct azure_op *op)
 {
     for (size_t i = 0; i < op->batch->n_parts; i++) {

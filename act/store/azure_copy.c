@@ -106,7 +106,7 @@ static int poll_later(struct azure_op *op)
     return 0;
 }
 
-/* Both the first answer and those of polling carry the copy's id and status. */
+/* Both the first response and those of polling carry the copy's id and status. */
 static void take_status(struct azure_op *op)
 {
     const struct http_headers *headers = &op->http.response_headers;

@@ -79,7 +79,7 @@ static int take_element(void *arg, const char *path, const char *text, struct ac
     return 0;
 }
 
-/* Cuts text behind its first sentence: the rest is a request id, a time and general advice. */
+/* Cuts text after its first sentence: the rest is a request id, a time and general advice. */
 static void keep_first_sentence(char *text)
 {
     char *end = strstr(text, ". ");

@@ -4,7 +4,7 @@
  * interrupted upload left included; otherwise the service reports InvalidBlobOrBlock. To clear them away could cost
  * somebody the blob, or an upload that is still going on. So nothing is cleared: our ids take the length that is
  * there.
- *   longer:  zeros behind
+ *   longer:  zeros follow
  *   shorter: the beginning of the upload's id, then the index; so a block of an upload still has an id of its own
  * Only below AZURE_ID_MIN bytes too little of the upload's id would be left.
  */

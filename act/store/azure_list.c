@@ -118,9 +118,9 @@ static char *write_marker(const struct azure_list *list, const char *last)
     return act_buf_steal(&out);
 }
 
-/* ---- the answer */
+/* ---- the response */
 
-/* The part of path behind prefix, or NULL. */
+/* The part of path after prefix, or NULL. */
 static const char *element_below(const char *path, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -315,7 +315,7 @@ static void move_entry(struct store_page *to, struct store_entry *from)
 
 enum fate { EMIT, HOLD, LEAVE_OUT };
 
-/* What becomes of a folder. next: the entry behind it, NULL: none on this page; another one of the same key, or what
+/* What becomes of a folder. next: the entry after it, NULL: none on this page; another one of the same key, or what
  * stands for it with a delimiter, learns its mode. */
 static enum fate judge_folder(const struct azure_list *list, const struct store_call *call, struct store_entry *folder,
                               struct store_entry *next)

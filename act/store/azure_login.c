@@ -145,7 +145,7 @@ static bool take_key(struct azure_op *op)
     return true;
 }
 
-/* Whoever waited goes on, or ends as this op does, which comes last. */
+/* The ops that waited continue, or end as this one does, which comes last. */
 static void go_on_signing(struct azure_op *op, int rc)
 {
     struct azure_delegation *delegation = op->azure->delegation;

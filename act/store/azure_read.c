@@ -5,7 +5,7 @@
 
 #include "store/azure.h"
 
-/* A decimal number from *text on; moves *text behind it. */
+/* A decimal number from *text on; moves *text past it. */
 static bool take_number(const char **text, uint64_t *out)
 {
     char *end = NULL;
@@ -66,7 +66,7 @@ void azure_answer_head(struct azure_op *op)
 }
 
 /* GET with nothing to get (the emulator says 206 to some of it): the range begins at the end of the blob or
- * behind it, or has no length. */
+ * after it, or has no length. */
 void azure_answer_head_of_get(struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -80,7 +80,7 @@ void azure_answer_head_of_get(struct azure_op *op)
     azure_finish(op, rc);
 }
 
-/* Whether the answer is of the version that was asked for. */
+/* Whether the response is of the version that was asked for. */
 static bool is_same_version(const struct azure_op *op)
 {
     const char *etag = http_header_get(&op->http.response_headers, "ETag");

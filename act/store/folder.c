@@ -85,7 +85,7 @@ static int get_link(struct store_call *call, struct folder_place *place, const s
     return 0;
 }
 
-/* Who lists and reads tells a link from what it leads to by the ETag. */
+/* A caller that lists and then reads tells a link from its target by the ETag. */
 static bool is_meant_itself(const struct store_call *call, const struct folder_place *place)
 {
     struct act_error ignored;

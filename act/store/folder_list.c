@@ -28,7 +28,7 @@ struct level {
 struct folder_walk {
     char *prefix;
     bool delimiter, whole, leftovers, follow;
-    char *after;         /* only keys behind this one; NULL: all. After a page: its last key */
+    char *after;         /* only keys after this one; NULL: all. After a page: its last key */
     struct act_buf path; /* key of the folder at hand, "" or with a final '/' */
     struct level *levels;
     size_t depth;

@@ -120,7 +120,7 @@ static uint64_t complete_from(const struct folder_upload *u, uint64_t offset)
     return offset;
 }
 
-/* Whether the blocks of a COMMIT are all there, one behind the other. */
+/* Whether the blocks of a COMMIT are all there, one after another. */
 static int check_whole(const struct folder_upload *u, struct store_call *call)
 {
     uint64_t end = 0;
@@ -250,7 +250,7 @@ static int lock_error(int errnum, struct act_error *err)
 }
 
 /* Opens the part file and locks it. Returns a descriptor, or -1 with *rc: -ACT_TEMPORARY when somebody else
- * has it. Whoever has the lock may rename or remove the file: it must still be there after. */
+ * has it. The holder of the lock may rename or remove the file, so it must still be there once locked. */
 static int open_locked(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err)
 {
     enum { TRIES = 10 };
@@ -597,7 +597,7 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     const struct store_commit *commit = &job->call->commit;
     struct stat st;
 
-    /* What is behind the end is not of this upload: all its blocks are before it, and the last may be a hole. */
+    /* What is past the end is not of this upload: all its blocks are before it, and the last may be a hole. */
     if (fstat(u->fd, &st) ||
         (((uint64_t)st.st_size > commit->total || u->holes) && ftruncate(u->fd, (off_t)commit->total)))
         return act_error_errno(err, errno, "cannot set the length of its part file");

@@ -276,7 +276,7 @@ static int make_symlink(const char *target, const struct store_attributes *attr,
     return attr->mtime_ns ? utimensat(dir, part, times, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
-/* mode: -1: none. Who does not own the folder can set nothing. */
+/* mode: -1: none. Only the owner of the folder can set anything. */
 static int set_folder_attributes(struct folder_job *job, int fd, int mode)
 {
     struct store_call *call = job->call;

@@ -211,8 +211,8 @@ struct store_commit {
 
 /* STORE_BLOCKS: the uncommitted blocks of this upload, to resume it, and (Azure) the current blocks of the object at
  * key. A folder store locks the upload until COMMIT or DROP succeeds or the store is freed, reserves space for total
- * bytes, and keeps the part file unreadable to whoever may not read the object; -ACT_TEMPORARY when another process has
- * it or it cannot be locked: use a random id, and if that fails too, do without the call. */
+ * bytes, and keeps the part file unreadable to users who may not read the object; -ACT_TEMPORARY when another process
+ * has it or it cannot be locked: use a random id, and if that fails too, do without the call. */
 struct store_blocks {
     struct store_upload_id upload_id;
     uint64_t total; /* bytes of the whole object; 0: not known */
@@ -220,7 +220,7 @@ struct store_blocks {
     /* out */
     struct store_block *found; /* owned by the call */
     size_t n_found;
-    size_t id_len;        /* of the blocks at key, of any upload; 0: there are none (Azure) */
+    size_t id_len;        /* of the blocks at key, of any upload; 0: none (Azure) */
     uint64_t uncommitted; /* bytes of all uncommitted blocks, of any upload (Azure) */
 };
 
@@ -269,8 +269,8 @@ struct store_block_from {
     uint64_t offset, len; /* of the block in the source */
 };
 
-/* STORE_LIST: what begins with the key, in byte order. An empty folder is an entry, unless its key is the prefix; so is
- * what cannot be read (STORE_UNREADABLE), unless it is the prefix itself. */
+/* STORE_LIST: the objects whose names begin with the key, in byte order. An empty folder is an entry, unless its key is
+ * the prefix; so is what cannot be read (STORE_UNREADABLE), unless it is the prefix itself. */
 struct store_list {
     const char *marker; /* page.next of the page before; NULL: from the start */
     int max;            /* approximate entries per page, which may be empty; 0: 5000. The last page has no next */
@@ -462,7 +462,7 @@ struct store_texts {
 };
 struct store_texts_options {
     const char *id; /* of the run */
-    /* Brings the texts up to date; may run the engine. Called by each LIST, and by a GET behind what there is. */
+    /* Brings the texts up to date; may run the engine. Called by each LIST, and by a GET past their ends. */
     int (*gather)(void *arg, struct act_error *err);
     void (*close)(void *arg); /* with the store */
     void *arg;

@@ -11,7 +11,7 @@ struct store_ops {
     /* Only for STORE_READ_ON_LOOP. */
     int (*get)(struct store *store, struct store_call *call);
     int (*list)(struct store *store, struct store_call *call, struct store_page *out); /* for HEAD and LIST */
-    bool (*is_busy)(const struct store *store); /* whether a call has to wait; NULL: never */
+    bool (*is_busy)(const struct store *store);            /* whether a call has to wait; NULL: never */
     const char *(*key_problem)(const char *key);           /* NULL: the store is only read */
     void (*close)(struct store *store);                    /* frees all but store->name */
     int (*window)(const struct store *store);              /* store_window(); NULL: always 1 */
@@ -40,8 +40,8 @@ void store_finish(struct store_call *call, int rc);
 /* The name of a store of a run's logs, new, and the run's id in it. */
 char *store_logs_name(const char *id, const char **out_id);
 
-/* Ends a LIST or HEAD of a store that lists everything at once: takes over what the page has (if rc is 0) of all that
- * begins with the key of the call, in any order, and makes of it what the call asks for. */
+/* Ends a LIST or HEAD of a store that lists everything at once: takes the page's entries (if rc is 0), all of which
+ * begin with the key of the call, in any order, and turns them into what the call asks for. */
 void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page);
 
 /* The .start of a store that is only read and carries each call out on the loop, one after the other: with .list, then
@@ -49,7 +49,9 @@ void store_finish_listed(struct store *store, struct store_call *call, int rc, s
 void store_read_on_loop(struct store *store, struct store_call *call);
 
 #define STORE_READ_ON_LOOP                                                                                             \
-    {[STORE_HEAD] = store_read_on_loop, [STORE_GET] = store_read_on_loop, [STORE_LIST] = store_read_on_loop}
+    {                                                                                                                  \
+        [STORE_HEAD] = store_read_on_loop, [STORE_GET] = store_read_on_loop, [STORE_LIST] = store_read_on_loop         \
+    }
 
 /* The bytes of a PUT or BLOCK; NULL for any other operation. */
 const struct store_data *store_data_of(const struct store_call *call);

@@ -56,7 +56,7 @@ static int ask_for_urls(struct urls_store *s)
     return 0;
 }
 
-/* Whoever waited for the question of another has its outcome, good or bad. */
+/* A call that waited for the request of another takes its outcome, good or bad. */
 static int renew(struct urls_store *s, bool has_waited, struct act_error *err)
 {
     int rc = has_waited ? s->rc : ask_for_urls(s);
@@ -247,7 +247,7 @@ static bool begins_at(const struct http_call *http, uint64_t offset, uint64_t *o
     return range && sscanf(range, "bytes %llu-", &first) == 1 && first == offset;
 }
 
-/* No bytes for an empty object, and for a range behind its end (416). */
+/* No bytes for an empty object, and for a range past its end (416). */
 static int take_answer(const struct url_reading *r, struct store_call *call)
 {
     const struct http_call *http = &r->http;

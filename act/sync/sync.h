@@ -64,7 +64,7 @@ bool sync_is_newer(const struct store_entry *from, const struct store_entry *to)
 struct sync_modes {
     unsigned umask; /* bits that a copy has only where what it replaces has them; not on a disk: 0 */
     unsigned lost;  /* bits that the original may have lost to the umask: what is there keeps them */
-    /* What is there is opened to nobody but its owner, but who may read a file may execute it. */
+    /* What exists is opened up to nobody but its owner, except that those who may read a file may execute it. */
     bool stay_closed;
 };
 /* The permission bits of a copy; -1: the source knows none. to NULL or without key: it is new. */

@@ -7,7 +7,7 @@
  *
  *   front: pages ready, next one under way ─► branch: first page ready ─► branch: under way ─► branch: not begun
  *
- * The first branch is the flat listing itself. When others are put behind it, it continues to the end of the folder
+ * The first branch is the flat listing itself. When others are put after it, it continues to the end of the folder
  * that it has reached (bound), and that folder is the next to be looked up.
  */
 #include <string.h>
@@ -244,7 +244,7 @@ static struct parted_level part_level(struct store_page *page, const char *reach
     return level;
 }
 
-/* Puts branches for the rest of the level behind b: one for each folder, and the files between them. */
+/* Puts branches for the rest of the level after b: one for each folder, and the files between them. */
 static void branch_off(struct branch *b, const struct parted_level *level)
 {
     struct branch *after = b, *behind = b->next;

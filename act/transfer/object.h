@@ -33,7 +33,7 @@ void object_start_part(struct object *o, uint32_t index);
 
 /* The end of MOVE, when all its parts are written: the whole must be what the source has. */
 void object_finish(struct object *o);
-/* The phases behind it. DROP does not touch the destination itself. */
+/* The phases after it. DROP does not touch the destination itself. */
 void object_sign(struct object *o);
 void object_commit(struct object *o);
 void object_look_at_destination(struct object *o);

@@ -7,7 +7,7 @@
  * 1 MiB, 512 KiB was fastest: large enough that few hand-overs are needed, small enough for the cache.
  *
  * What was written is not complete until its last piece was: only then does the store know the block. So the last piece
- * waits until the answer as a whole is known to be what was asked for.
+ * waits until the response as a whole is known to be what was asked for.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct pieces {
     struct store *to;
     struct store_call call; /* the piece under way */
     bool under_way, ended, failed;
-    bool good; /* the answer, once it has ended */
+    bool good; /* the response, once it has ended */
     struct pieces_setup setup;
     size_t came, written; /* bytes */
     uint32_t *place;      /* of each piece, in the buffer */

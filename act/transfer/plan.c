@@ -121,7 +121,7 @@ void object_plan(struct object *o)
     }
     if (o->n_parts > 1)
         choose_upload_id(o);
-    /* A folder locks the upload for whoever asks, and can tell later that it was abandoned. */
+    /* A folder locks the upload for the caller that asks, and can tell later that it was abandoned. */
     bool ask = o->n_parts > 1 && (o->resumable || store_has_real_folders(walk->to));
     o->phase = ask ? OBJECT_ASK : OBJECT_MOVE;
 }

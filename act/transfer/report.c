@@ -28,7 +28,7 @@ static const char *reason_of(const char *text)
     return at ? at + strlen(BEHIND_NAME) : text;
 }
 
-/* The first name in an error such as "cannot read 'name': ...". New string; NULL: there is none. */
+/* The first name in an error such as "cannot read 'name': ...". New string; NULL: none. */
 static char *name_of(const char *text)
 {
     const char *begin = strchr(text, '\''), *end = strstr(text, BEHIND_NAME);

@@ -80,7 +80,7 @@ static void drop_first(struct stretching *s)
     free(slice);
 }
 
-/* What came of the slice behind those that are written. */
+/* What arrived of the slice after those that are written. */
 static void compare_slice(struct stretching *s, const struct slice *slice)
 {
     const struct store_call *call = &slice->call;
@@ -160,7 +160,7 @@ static size_t next_before(const struct stretching *s)
     return s->started > 0 ? 0 : s->stretch->before_len;
 }
 
-/* The bytes of the next slice; 0: there is none. */
+/* The bytes of the next slice; 0: none. */
 static size_t next_len(const struct stretching *s)
 {
     uint64_t left = s->stretch->end - s->stretch->offset - s->started, len = left + next_before(s);

@@ -184,7 +184,7 @@ enum transfer_scope {
 };
 
 /* Calls each(arg, entry, rel) for every object of a file or below a folder, in order of keys and while the listing
- * goes on, in constant memory. rel is the key behind the folder; a file's name for the file itself. A negative
+ * goes on, in constant memory. rel is the key after the folder; a file's name for the file itself. A negative
  * result of each stops and is returned. */
 int transfer_list(struct engine *engine, const struct transfer_path *what, enum transfer_scope scope,
                   int (*each)(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err),

@@ -24,7 +24,7 @@
 /* A mapped path: its folder, the local path and the key. */
 struct mapping {
     const struct config_folder *folder;
-    char *rest;  /* behind the folder's name, cleaned */
+    char *rest;  /* after the folder's name, cleaned */
     char *local; /* absolute */
     char *key;   /* in the store; a trailing slash of the path is kept */
 };

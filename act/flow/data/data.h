@@ -59,7 +59,7 @@ struct flow_path {
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 
 /* Likewise without checking that anything exists there, for leftovers of interrupted transfers: in the store, or here
- * in the local folder (-ACT_NOT_FOUND: there is none). */
+ * in the local folder (-ACT_NOT_FOUND: none). */
 enum flow_place { FLOW_STORE, FLOW_HERE, FLOW_PLACES };
 int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
                     struct act_error *err) ACT_NODISCARD;

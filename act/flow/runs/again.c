@@ -2,8 +2,8 @@
  * that there is never a second run.
  *
  * <state folder>/submitting/<hash of the run without its id> holds the id while the platform is asked, and stays when
- * what became of it is not known. It is locked while the platform is asked: who finds it locked is another process that
- * submits the same at the same time, as a run of its own.
+ * what became of it is not known. It is locked while the platform is asked: a process that finds it locked submits the
+ * same at the same time, as a run of its own.
  */
 #include <errno.h>
 #include <fcntl.h>

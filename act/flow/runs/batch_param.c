@@ -9,7 +9,7 @@
 #include "codec/yaml.h"
 #include "flow/runs/runs.h"
 
-/* The word behind -bp. New string; NULL: there is none. */
+/* The word after -bp. New string; NULL: none. */
 static char *encoded(const char *command)
 {
     static const char form[] = "python[0-9.]* (scripts|src)/.*\\.py -bp ([A-Za-z0-9+/=]+)";

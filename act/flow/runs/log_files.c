@@ -2,7 +2,7 @@
  *
  * That a run has ended and its logs were fetched to their ends is written down beside the copies, as soon as nothing
  * more is added to them (store_entry.grows). What is changed later is no copy any more and is fetched anew. Where
- * every question is a request to a service, the copies answer from then on, until the run's state is another one, a
+ * every question is a request to a service, the copies are used from then on, until the run's state is another one, a
  * copy is not what it was, or somebody wants to look again.
  */
 #include <errno.h>

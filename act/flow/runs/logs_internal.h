@@ -31,7 +31,7 @@ void flow_add_sent_status(struct flow *flow, const struct flow_run *run, struct 
 /* Where the logs of a run are read from. */
 struct flow_log_source {
     struct platform *platform; /* NULL: it never had the run, so there are no logs */
-    struct store *store;       /* the platform's, or the folder of the copies; NULL: there are none */
+    struct store *store;       /* the platform's, or the folder of the copies; NULL: none */
     bool is_copies;            /* the copies are read instead of the platform */
     struct flow_sent sent;     /* a part of store */
     struct store_page copies;

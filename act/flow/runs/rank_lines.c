@@ -22,7 +22,7 @@ enum {
 
 struct end {
     struct flow_rank_line said;
-    const struct store_entry *log; /* NULL: there is none */
+    const struct store_entry *log; /* NULL: none */
     int choice;                    /* as run_log_rank() */
     size_t same;                   /* how many ranks are at the same place, by what they say */
 };

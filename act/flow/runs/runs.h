@@ -58,7 +58,7 @@ int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;
  * status, with a warning. */
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err) ACT_NODISCARD;
-/* The URL of a run's web page. New string; NULL: there is none. */
+/* The URL of a run's web page. New string; NULL: none. */
 char *flow_page(struct flow *flow, const struct flow_run *run);
 /* Waits until the run has ended, even while the platform cannot be reached. */
 int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;

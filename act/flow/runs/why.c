@@ -466,7 +466,7 @@ static int ask_metrics(struct asking *a, struct act_error *err)
     return rc;
 }
 
-/* ---- the answer */
+/* ---- the result */
 
 /* The advice with what it names in braces. New string. */
 static char *fill_in(const char *advice, const struct flow_run *run, const struct flow_why *why)

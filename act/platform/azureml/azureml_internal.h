@@ -144,7 +144,7 @@ int azureml_status_of_one(struct azureml *a, const char *id, struct run_status *
                           struct act_error *err) ACT_NODISCARD;
 /* The service's words for a state, as a filter for runs: "(Status eq Running) or ...". New string. */
 char *azureml_state_filter(const struct azureml *a, enum run_state state);
-/* Unix time of a member in ISO 8601; 0: there is none. */
+/* Unix time of a member in ISO 8601; 0: none. */
 int64_t azureml_time(const json_t *object, const char *key);
 /* The run of a job. A job of another tool becomes a run of a shell with the job's command. */
 int azureml_read_spec(const struct azureml *a, const char *id, const json_t *job, struct run_spec *out,

@@ -32,7 +32,7 @@ static json_t *listed_files(const json_t *details)
 }
 
 /* A job that the service starts again has its logs in "user_logs/retry_001/", "retry_002/" and so on; those of its
- * first attempt stay where they were. *out_rest is the name behind the folder. -1: it is no log of an attempt. */
+ * first attempt stay where they were. *out_rest is the name after the folder. -1: it is no log of an attempt. */
 static int retry_of(const char *name, const char **out_rest)
 {
     static const char folder[] = RUN_DIR_USER "/", retry[] = "retry_";

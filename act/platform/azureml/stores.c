@@ -1,7 +1,7 @@
 /* stores.c - where a job reads and writes: datastores of the workspace, and URLs.
  *
  * Source: learn.microsoft.com/rest/api/azureml/datastores/create-or-update; learn.microsoft.com/azure/machine-learning/
- * reference-yaml-datastore-blob (the form of a SAS); what a datastore answers, by the recorded traffic that arm.h
+ * reference-yaml-datastore-blob (the form of a SAS); a datastore's response, by the recorded traffic that arm.h
  * names.
  */
 #include <string.h>

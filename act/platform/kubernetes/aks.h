@@ -35,7 +35,7 @@ int aks_open(struct kubernetes *k, struct aks **out, struct act_error *err) ACT_
 void aks_free(struct aks *aks);
 /* *out NULL: there is none. A new reference. */
 int aks_get_cluster(const struct aks *aks, json_t **out, struct act_error *err) ACT_NODISCARD;
-/* The hint behind the error of a cluster that is not there. */
+/* Adds the hint to the error of a cluster that does not exist. */
 int aks_hint_missing(const struct aks *aks, int rc, struct act_error *err);
 /* Makes a change and follows it. Takes url and body. */
 int aks_change(const struct aks *aks, const char *method, const char *what, char *url, json_t *body,

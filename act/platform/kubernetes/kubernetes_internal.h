@@ -63,7 +63,7 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_QUEUE     "kueue.x-k8s.io/queue-name"
 #define KUBERNETES_MAIN      "main" /* the container */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
-/* Accept: what there is to say of an object without its content. */
+/* The Accept header that asks for an object's metadata alone. */
 #define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 #define KUBERNETES_FOLDERS       "/run/act/folders/" /* where the pods have the mapped folders */
 
@@ -91,7 +91,7 @@ struct kubernetes_run {
 /* What the Secret of a run holds. Everything but spec is secret. */
 struct kubernetes_content {
     const char *spec;    /* run.json */
-    const char *secrets; /* secrets.json; NULL: there are none */
+    const char *secrets; /* secrets.json; NULL: none */
     const char *stores;  /* stores.json; NULL: the pods move no files */
     const char *token;   /* by which the pods know each other */
     const void *package; /* NULL: none, or in parts */
@@ -104,7 +104,7 @@ char *kubernetes_name(const char *run_id);
 /* The id of the run that an object belongs to; NULL: it is not ACT's. Owned by the object. */
 const char *kubernetes_run_of(const json_t *object);
 
-/* The image of the run (NULL: of any run), else the one configured; NULL: there is none. New string. */
+/* The image of the run (NULL: of any run), else the one configured; NULL: none. New string. */
 char *kubernetes_image(const struct config *config, const struct run_spec *spec);
 /* Whether the run can become a Job. -ACT_CONFIG for settings and folders that it cannot have. */
 int kubernetes_check_job(const struct config *config, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
@@ -187,11 +187,11 @@ bool kubernetes_wants_pods(const json_t *job);
 /* Whether only the events, or Kueue's Workload, may say why a run waits. */
 bool kubernetes_wants_events(const json_t *job, const struct run_status *status);
 bool kubernetes_wants_workload(const json_t *job);
-/* Unix time of a member in RFC 3339; 0: there is none. */
+/* Unix time of a member in RFC 3339; 0: none. */
 int64_t kubernetes_time(const json_t *object, const char *key);
 /* The condition of that type that is True, of a Job or a pod; else NULL. */
 const json_t *kubernetes_condition(const json_t *object, const char *type);
-/* A member of metadata.labels or metadata.annotations; NULL: there is none. */
+/* A member of metadata.labels or metadata.annotations; NULL: none. */
 const char *kubernetes_label(const json_t *object, const char *key);
 const char *kubernetes_annotation(const json_t *object, const char *key);
 /* metadata.name, "" without. */
@@ -200,7 +200,7 @@ const char *kubernetes_name_of(const json_t *object);
 int kubernetes_index(const json_t *pod);
 /* How many pods a Job has when it is complete: 0 to 100000. */
 int kubernetes_completions(const json_t *job);
-/* The pod that is a node of a run now: the newest of its index; NULL: there is none. */
+/* The pod that is a node of a run now: the newest of its index; NULL: none. */
 const json_t *kubernetes_pod_of(const json_t *pods, int index);
 /* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */
 char *kubernetes_pod_state(const json_t *pod);

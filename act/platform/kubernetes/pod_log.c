@@ -116,7 +116,7 @@ static void take_words(struct kubernetes_pod_log *log, char *line, size_t len)
     line[len] = '\0';
 }
 
-/* A line without its end, behind which there is room for it. */
+/* A line without its end, with room for it after the text. */
 static void take_content(struct kubernetes_pod_log *log, char *line, size_t len)
 {
     const char *text;

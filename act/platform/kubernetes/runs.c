@@ -185,7 +185,7 @@ static int find_pods(struct views *v, struct act_error *err)
     return rc;
 }
 
-/* What only the events and Kueue say. Whoever may not read them is told less. */
+/* What only the events and Kueue say. Users without permission to read those are told less. */
 static void find_reasons(struct views *v)
 {
     bool events = false, workloads = false;

@@ -233,7 +233,7 @@ static bool supervises(pid_t pid, const char *dir)
            kill(pid, 0) == 0;
 }
 
-/* A pidfd of the supervisor of a run whose folder may be gone; -1: there is none. */
+/* A pidfd of the supervisor of a run whose folder may be gone; -1: none. */
 static int find_supervisor(const char *dir, pid_t *out_pid)
 {
     DIR *proc = opendir("/proc");

@@ -308,7 +308,7 @@ static bool slurm_runs_images(const struct config *config)
     return config->slurm.container && strcmp(config->slurm.container, "none") != 0;
 }
 
-/* Separated by spaces; NULL: there are none. New string. */
+/* Separated by spaces; NULL: none. New string. */
 static char *text_of(const struct act_strv *words)
 {
     struct act_buf text = {0};

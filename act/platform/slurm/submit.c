@@ -288,7 +288,7 @@ static int claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_
 
 /* ---- Slurm ---- */
 
-/* The job with the run's name, from the queue or the accounting; 0: there is none. */
+/* The job with the run's name, from the queue or the accounting; 0: none. */
 static int find_job(struct handover *h, int64_t *out, struct act_error *err)
 {
     char since[ACT_TIME_TEXT];

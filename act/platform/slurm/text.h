@@ -42,7 +42,7 @@ void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out);
  * line). */
 bool slurm_next_row(char **cursor, char **fields, size_t n);
 
-/* The id that sbatch --parsable printed: the last line "<number>" or "<number>;<cluster>"; 0: there is none. */
+/* The id that sbatch --parsable printed: the last line "<number>" or "<number>;<cluster>"; 0: none. */
 int64_t slurm_id_from_sbatch(const char *text);
 /* A program's message, on one line without its "sbatch: error: ". New string. */
 char *slurm_complaint(const char *text);
@@ -55,7 +55,7 @@ int64_t slurm_duration(const char *text);
 int slurm_count(int64_t n);
 /* The GPUs of "gpu:4", "gpu:a100:8(S:0-1)", "gres:gpu:2", "gpu:a100:2(IDX:0-1),gpu:h100:1", "gres/gpu=4". */
 int slurm_gpus(const char *gres);
-/* The indexes of "gpu:a100:2(IDX:0-1,3)": "0,1,3"; NULL: there are none. New string. */
+/* The indexes of "gpu:a100:2(IDX:0-1,3)": "0,1,3"; NULL: none. New string. */
 char *slurm_gpu_ids(const char *gres);
 /* A state without its suffix flags: "down*" is "down". New string. */
 char *slurm_node_state(const char *text);
