@@ -14,7 +14,7 @@
 /* Where the credential of a request comes from. */
 enum auth_owner {
     AUTH_OF_NOBODY, /* there is none */
-    AUTH_OF_FILE,   /* it stands in the file that names the address: it may go there, but for plain http elsewhere */
+    AUTH_OF_FILE,   /* it is in the file that names the address: it may go there, but for plain http elsewhere */
     AUTH_OF_USER,   /* of a login, or of the environment */
 };
 

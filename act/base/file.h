@@ -68,7 +68,7 @@ int act_copy_content(int in, int out) ACT_NODISCARD;
 
 /* Opens (making it, 0600) and locks a file exclusively. The lock lives as long as a descriptor of this open
  * file description: close it to release; it also ends with the last process that holds it.
- * Returns a descriptor >= 0; with wait false and the lock taken by somebody else -ACT_TEMPORARY. A wait that
+ * Returns a descriptor >= 0; with wait false and the lock held by another process -ACT_TEMPORARY. A wait that
  * is interrupted by a signal returns -ACT_INTERRUPTED. */
 int act_lock(const char *path, bool wait, struct act_error *err) ACT_NODISCARD;
 

@@ -79,7 +79,7 @@ static bool set_ends(const char **at, uint32_t c, enum act_glob_flags flags, boo
     return true;
 }
 
-/* Whether what stands at *pattern, which is no '*', is the character c; past it if so. */
+/* Whether the element at *pattern, which is no '*', is the character c; past it if so. */
 static bool one_matches(const char **pattern, uint32_t c, enum act_glob_flags flags)
 {
     const char *p = *pattern;

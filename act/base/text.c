@@ -253,7 +253,7 @@ void act_buf_addf(struct act_buf *b, const char *fmt, ...)
     act_buf_adds(b, s);
 }
 
-/* A backslash quotes nothing in the single quotes of some shells, so a quote stands in double ones. */
+/* A backslash quotes nothing in the single quotes of some shells, so a quote goes into double ones. */
 void act_buf_add_quoted(struct act_buf *b, const char *word)
 {
     act_buf_addc(b, '\'');

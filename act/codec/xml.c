@@ -18,7 +18,7 @@ struct xml {
     const struct xml_handler *handler;
     void *arg;
     struct act_buf path;
-    struct act_buf texts[MAX_DEPTH + 1]; /* what stands directly inside each open element */
+    struct act_buf texts[MAX_DEPTH + 1]; /* the text directly inside each open element */
     size_t depth;
     int rc; /* set once: nothing is called any more */
     struct act_error *err;

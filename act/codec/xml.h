@@ -12,7 +12,7 @@
 typedef const char *const *xml_attributes;
 
 struct xml_handler {
-    /* All may be NULL. path is "/EnumerationResults/Blobs/Blob/Name" for the element at hand. A negative
+    /* All may be NULL. path is "/EnumerationResults/Blobs/Blob/Name" for the current element. A negative
      * result stops the parsing; the handler has set err then. */
     int (*start)(void *arg, const char *path, xml_attributes attributes, struct act_error *err);
     int (*end)(void *arg, const char *path, const char *text, struct act_error *err); /* text: directly inside */

@@ -38,7 +38,7 @@ struct anchor {
 
 struct reader {
     yaml_parser_t parser;
-    yaml_event_t event; /* the one at hand; type YAML_NO_EVENT when consumed */
+    yaml_event_t event; /* the current one; type YAML_NO_EVENT when consumed */
     const char *text;
     size_t len;
     char *name;          /* shared name of the document */
@@ -539,7 +539,7 @@ static int read_collection(struct reader *r, int depth, struct yaml **out)
     return rc;
 }
 
-/* The value that begins with the event at hand. *out is set only on success. */
+/* The value that begins with the current event. *out is set only on success. */
 // NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
 static int read_value(struct reader *r, int depth, struct yaml **out)
 {

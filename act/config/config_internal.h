@@ -54,7 +54,7 @@ extern const struct config_key config_user_keys[];
 
 /* The row of prefix + key, or NULL. */
 const struct config_key *config_key_find(const struct config_key *keys, const char *prefix, const char *key);
-/* The name of a row when it stands directly after the prefix ("docker.", ""), else NULL. */
+/* The name of a row when it follows the prefix directly ("docker.", ""), else NULL. */
 const char *config_key_member(const struct config_key *key, const char *prefix);
 
 struct config_values {

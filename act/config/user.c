@@ -25,7 +25,7 @@ bool config_is_users(const char *path)
     return dir && real && act_path_is_within(real, dir);
 }
 
-/* A file that somebody else can write says nothing about whom the user trusts. */
+/* A file that another user can write says nothing about whom the user trusts. */
 static int check_owner(const char *file, struct act_error *err)
 {
     struct stat st;

@@ -99,7 +99,7 @@ struct http_call {
     bool (*is_final)(const struct http_call *call);
     bool no_retry;
     bool direct;  /* never use a proxy, whatever the host; requests to this machine never do */
-    bool bounded; /* a throttled request gives up after give_up_ms as well: somebody waits for it */
+    bool bounded; /* a throttled request gives up after give_up_ms as well: a user is waiting */
     /* The body has no end of its own and may pause for any time; http_cancel() ends it. The call never queues behind
      * others, is sent once, and ignores sink_cap. */
     bool endless;

@@ -158,8 +158,8 @@ static size_t start_of(const char *text, int line)
     return (size_t)(at - text);
 }
 
-/* Where an item of a list ends, whose '-' is in this column from 0: before the next thing that stands no deeper. Blank
- * lines and comments after it belong to what follows. */
+/* Where an item of a list ends, whose '-' is in this column from 0: before the next thing that is indented no deeper.
+ * Blank lines and comments after it belong to what follows. */
 static size_t end_of_item(const char *text, size_t start, size_t dash)
 {
     size_t end = start;

@@ -41,7 +41,7 @@ static char *find_code(const struct node *node)
 
 /* ---- the base ---- */
 
-/* /tmp is world-writable: somebody else may have made the folder, or a link of that name, first. A folder that is ours,
+/* /tmp is world-writable: another user may have made the folder, or a link of that name, first. A folder that is ours,
  * and in which nobody else can have made anything, is safe from then on. */
 static bool is_private(const char *base)
 {

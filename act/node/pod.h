@@ -43,7 +43,7 @@
 
 enum {
     POD_PORT = 6427,
-    POD_EXIT_LOST = 121, /* this pod has lost its group: Kubernetes shall make a new pod */
+    POD_EXIT_LOST = 121, /* this pod has lost its group: Kubernetes should make a new pod */
     POD_END_MS = 5000,   /* for processes that are left when an attempt is over */
     POD_ATTEMPTS_MAX = 1 << 20,
 };
@@ -123,7 +123,7 @@ void pod_leave_word(const struct run_status *status);
  * may be NULL. */
 int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_status *earlier,
               struct act_error *err) ACT_NODISCARD;
-/* All that was started on this pod shall end, within grace_ms; pod_ended() is asked again and again. */
+/* Ends all that was started on this pod, within grace_ms; poll pod_ended() to learn when. */
 void pod_end(struct pod *pod, int64_t grace_ms);
 /* True, once, when nothing is left: then the output is complete. */
 bool pod_ended(struct pod *pod);

@@ -52,7 +52,7 @@ enum ranks_phase {
     RANKS_GONE,
 };
 
-/* What is to be done at a time. */
+/* What is due at a time. */
 enum alarm {
     ALARM_PHASE,    /* the phase of the ranks is over */
     ALARM_LAUNCHER, /* it is killed */

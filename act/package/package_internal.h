@@ -105,7 +105,7 @@ struct package_zip {
     size_t n;                   /* at least one */
     struct package_item *items; /* of the entries; filled in, but for the CRC */
     struct package_sink *sink;
-    /* Gives the next bytes of entry i as they shall be in the archive; 0 after its last one, when the CRC is known;
+    /* Gives the next bytes of entry i as they are to be in the archive; 0 after its last one, when the CRC is known;
      * negative: the archive is given up. The entries come in order. */
     int64_t (*read)(void *arg, size_t i, void *data, size_t len);
     /* Entry i is in the archive, and settled in the sink. */

@@ -78,7 +78,7 @@ struct build {
     int root_fd, last_fd;
 
     /* the plan */
-    size_t next;        /* the entry at hand */
+    size_t next;        /* the current entry */
     uint64_t next_from; /* what of it is in tasks already */
 
     /* under way */
@@ -274,7 +274,7 @@ static uint64_t end_of(const struct package_known *k)
     return k->item.data + k->item.packed;
 }
 
-/* Whole entries that lie one after another in the same block, from k, the one at hand. */
+/* Whole entries that lie one after another in the same block, from k, the current one. */
 static void plan_copies(struct build *b, struct step *s, const struct package_known *k)
 {
     uint64_t end = s->task.block->offset + s->task.block->len;

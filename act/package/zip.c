@@ -26,7 +26,7 @@ struct archive {
     zip_error_t error; /* of the last call that failed: libzip asks for it */
     time_t time;       /* of all entries */
     struct source *sources;
-    size_t i;      /* the entry at hand */
+    size_t i;      /* the current entry */
     uint64_t data; /* where its data begins */
 };
 

@@ -58,13 +58,13 @@ struct platform_follow {
 struct platform_scale {
     int64_t min_nodes, max_nodes; /* -1: unchanged; for a new cluster 0 and an error, respectively */
     int64_t idle_s;               /* 0: unchanged; for a new cluster: the service's default */
-    bool is_fixed;                /* min_nodes is max_nodes, and nothing shall change that */
+    bool is_fixed;                /* min_nodes is max_nodes, and nothing may change that */
 };
 struct platform_new_cluster {
     const char *name, *vm_size;
     const char *location; /* NULL: that of the workspace */
     bool low_priority;
-    bool with_owner; /* what it shall belong to is made, too */
+    bool with_owner; /* its owner is made, too */
     struct platform_scale scale;
     const char *admin_user, *ssh_key; /* the text of a public key; both or neither */
 };
@@ -98,7 +98,7 @@ void platform_cluster_nodes_release(struct platform_cluster_nodes *nodes);
 struct platform_login {
     char *file;
     char *context;            /* its name in the file */
-    char *old_text, *text;    /* secret: what the file holds (NULL: none), and what it shall hold */
+    char *old_text, *text;    /* secret: what the file holds (NULL: none), and what it is to hold */
     struct act_strv replaced; /* entries of the file that say something else: "user 'x'" */
     bool is_new;              /* false: the file has it already */
 };

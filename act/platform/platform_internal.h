@@ -28,7 +28,7 @@ struct platform_scale;
 /* -ACT_USAGE if the least is more than the most. */
 int platform_check_scale(const char *noun, const char *name, const struct platform_scale *scale,
                          struct act_error *err) ACT_NODISCARD;
-/* The error that one which shall be made is there already. */
+/* The error that an object to be made exists already. */
 int platform_is_there(const char *noun, const char *name, const char *state, struct act_error *err);
 /* Makes the call, follows what it began, and releases it. */
 int platform_change(struct arm *arm, struct arm_call *call, const struct platform_follow *follow,

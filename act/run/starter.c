@@ -148,7 +148,7 @@ static bool is_option(const char *word)
     return word[0] == '-' && word[1] && strcmp(word, "--") != 0;
 }
 
-/* Where the program that it starts stands. */
+/* The position of the program that it starts. */
 static size_t find_end(const struct starter_kind *kind, const struct act_strv *argv, size_t first)
 {
     size_t i = first;

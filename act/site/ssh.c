@@ -23,7 +23,7 @@
 
 enum {
     HELLO_BATCH_S = 60,     /* until the first line of the other side, when nobody is asked for anything */
-    HELLO_TERMINAL_S = 300, /* ... when somebody types a password */
+    HELLO_TERMINAL_S = 300, /* ... when a user types a password */
     COPY_S = 600,
     SSH_FAILED = 255,     /* ssh's exit status for its own failures */
     SAID_MAX = 64 * 1024, /* of what ssh, or a login shell, says */

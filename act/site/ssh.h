@@ -43,7 +43,7 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
 char *ssh_find_program(const struct ssh *ssh, const char *name);
 
 /* ssh_words.c */
-bool ssh_has_terminal(void); /* whether somebody can be asked */
+bool ssh_has_terminal(void); /* whether a user can be asked */
 /* Locked while a connection to this login is made. New string; NULL: there is no folder for it. */
 char *ssh_lock_path(const struct ssh *ssh);
 /* The command that runs an sh script there with the arguments root, hash of the agent, last. The script is one line

@@ -6,7 +6,7 @@
 
 #include "store/azure.h"
 
-#define TAIL 8192 /* bytes in which the marker stands; a name of 1,024 characters takes some 6 KiB at most */
+#define TAIL 8192 /* bytes that hold the marker; a name of 1,024 characters takes some 6 KiB at most */
 
 struct azure_ahead {
     char *query;            /* of the request for the page: what it is known by */

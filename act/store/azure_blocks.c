@@ -9,7 +9,7 @@
 
 #define BLOCK_LIST_BYTES ((size_t)64 << 20) /* 150,000 blocks with ids of 64 bytes need 24 MiB */
 
-/* A block as it stands in the list. */
+/* A block as it appears in the list. */
 struct listed {
     uint8_t id[AZURE_ID_MAX];
     uint8_t id_len;

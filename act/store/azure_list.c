@@ -42,7 +42,7 @@ struct azure_list {
     char *next; /* the service's marker */
     bool complete;
 
-    /* of the blob at hand */
+    /* of the current blob */
     struct store_entry entry;
     char *name;
     bool encoded, has_size;

@@ -2,7 +2,7 @@
  *
  * The tree is walked depth first. Names of folders are kept with their final slash, so that sorting the names
  * of one folder puts whole keys in byte order: "a-b", "a/x", "a0". In memory are only the names of the
- * folders on the current path, and open is only the folder at hand. The place where a page ended is kept, so
+ * folders on the current path, and open is only the current folder. The place where a page ended is kept, so
  * that the next page goes on there; a marker alone (another listing came between) finds the place again.
  */
 #include <dirent.h>
@@ -29,11 +29,11 @@ struct folder_walk {
     char *prefix;
     bool delimiter, whole, leftovers, follow;
     char *after;         /* only keys after this one; NULL: all. After a page: its last key */
-    struct act_buf path; /* key of the folder at hand, "" or with a final '/' */
+    struct act_buf path; /* key of the current folder, "" or with a final '/' */
     struct level *levels;
     size_t depth;
     size_t linked; /* folders entered through links behind links so far */
-    int fd;        /* of the folder at hand; -1: to be opened again */
+    int fd;        /* of the current folder; -1: to be opened again */
 };
 
 struct listing {
@@ -105,7 +105,7 @@ static int type_of(int fd, const struct dirent *entry)
     return (int)IFTODT(st.st_mode);
 }
 
-/* Whether the prefix asks for this name (of a folder: with '/') in the folder at hand. */
+/* Whether the prefix asks for this name (of a folder: with '/') in the current folder. */
 static bool is_asked_for(const struct folder_walk *walk, const char *name)
 {
     size_t n = walk->path.len;
@@ -136,7 +136,7 @@ static bool is_of_interest(const struct folder_walk *walk, const struct dirent *
     return !act_starts_with(name, FOLDER_PART);
 }
 
-/* Whether a link in the folder at hand would be refused in another folder store, in which what is at hand of a followed
+/* Whether a link in the current folder would be refused in another folder store, in which what exists of a followed
  * link would be a folder. */
 static bool leads_out(const struct folder_walk *walk, size_t base_len, const char *name)
 {
@@ -157,7 +157,7 @@ static int followed_type(const struct folder_walk *walk, size_t base_len, const 
     return (int)IFTODT(st.st_mode);
 }
 
-/* Takes one name of the folder at hand into names. */
+/* Takes one name of the current folder into names. */
 static void add_name(const struct folder_walk *walk, const struct dirent *entry, struct level *level, bool *found)
 {
     const char *name = entry->d_name;
@@ -220,7 +220,7 @@ static struct store_entry *emit(struct listing *l, const char *key, const struct
     return entry;
 }
 
-/* The folder at hand is an entry itself, unless it is the one that is listed. */
+/* The current folder is an entry itself, unless it is the one that is listed. */
 static int emit_folder(struct listing *l, const struct level *level, bool filled, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
@@ -321,7 +321,7 @@ static void emit_leftover(struct listing *l, const char *key, const char *name, 
     emit(l, key, st)->size = (uint64_t)st->st_blocks * DISK_BLOCK;
 }
 
-/* What stands at a name and is no object: a pipe, a socket, a device, or a folder in place of what was listed. */
+/* What is at a name and is no object: a pipe, a socket, a device, or a folder in place of what was listed. */
 static struct store_entry *emit_odd(struct listing *l, const char *key, const struct stat *st)
 {
     return emit_unreadable(l, key, S_ISDIR(st->st_mode) ? EISDIR : ENXIO);
@@ -378,7 +378,7 @@ static void emit_prefix(struct listing *l, const char *name)
         *store_page_add(l->page) = (struct store_entry){.key = act_strdup(key), .kind = STORE_PREFIX, .mode = -1};
 }
 
-/* Of a folder in the one at hand, name with its '/'. */
+/* Of a folder in the current one, name with its '/'. */
 static size_t base_of(struct listing *l, const struct level *top, const char *name)
 {
     ACT_AUTOFREE char *bare = act_strndup(name, strlen(name) - 1);
@@ -440,7 +440,7 @@ static struct folder_walk *walk_new(const struct folder *folder, const struct st
     return walk;
 }
 
-/* Fills the page from where the walk stands. */
+/* Fills the page from where the walk stopped. */
 static int fill_listing(struct listing *l, size_t max, struct act_error *err)
 {
     int rc = 0;

@@ -44,7 +44,7 @@ static void note_mode(struct folder_modes *modes, const char *path, size_t len, 
     modes->end = &m->next;
 }
 
-/* A folder of somebody else keeps its mode. 0, or -1 with errno. */
+/* A folder of another user keeps its mode. 0, or -1 with errno. */
 static int change(int fd, mode_t mode)
 {
     return fchmodat(fd, ".", mode, 0) && errno != EPERM ? -1 : 0;

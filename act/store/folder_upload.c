@@ -249,7 +249,7 @@ static int lock_error(int errnum, struct act_error *err)
     return act_error_set(err, ACT_TEMPORARY, "its part file cannot be locked: %s", strerrordesc_np(errnum));
 }
 
-/* Opens the part file and locks it. Returns a descriptor, or -1 with *rc: -ACT_TEMPORARY when somebody else
+/* Opens the part file and locks it. Returns a descriptor, or -1 with *rc: -ACT_TEMPORARY when another process
  * has it. The holder of the lock may rename or remove the file, so it must still be there once locked. */
 static int open_locked(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err)
 {

@@ -262,7 +262,7 @@ static struct store_entry *head_of(struct side *side)
     return exhausted(side) ? NULL : &side->page.v[side->next];
 }
 
-/* Moves the entry at hand out of the page. */
+/* Moves the current entry out of the page. */
 static struct store_entry take_head(struct side *side)
 {
     struct store_entry *head = head_of(side), entry = *head;

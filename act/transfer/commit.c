@@ -138,7 +138,7 @@ void object_look_at_destination(struct object *o)
     object_call(o, o->walk->to, looked);
 }
 
-/* Blocks have expired, or somebody else wrote to this object: ask again which are there. */
+/* Blocks have expired, or another client wrote to this object: ask again which are there. */
 static void send_again(struct object *o)
 {
     o->recommitted = true;

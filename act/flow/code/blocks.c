@@ -1,6 +1,6 @@
 /* blocks.c - stores a large package in blocks that are named by their content.
  *
- * A block that the object at hand has already, under the name that its bytes and their number give it, is named
+ * A block that the current object has already, under the name that its bytes and their number give it, is named
  * again in the new block list and not sent. Blob Storage reuses blocks within one object only, so:
  *
  *   A. code_path has some of our blocks (it holds the last package, or what is left of an interrupted upload):
@@ -11,7 +11,7 @@
  *
  * A kill at any point leaves the old or the new, never a mix. Blocks that are sent change nothing until they are
  * committed. A commit replaces an object at once, by a list that names every byte by its content, so each object
- * is the old or the new package, whole; if somebody else replaced it since its ETag was read, the commit fails
+ * is the old or the new package, whole; if another process replaced it since its ETag was read, the commit fails
  * and nothing has happened. After the commit at code_path and before the pointer is written, the pointer's ETag
  * no longer fits, and readers take code_path by its own content: the new package. <sha256>.zip is made from that
  * very commit or not at all. Run again, A finds every block in place and only commits, copies and writes the
@@ -328,7 +328,7 @@ static int upload(struct upload *u, const char *own_key, char out_etag[STORE_ETA
 int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init *io, char out_etag[STORE_ETAG],
                        struct act_error *err)
 {
-    enum { TRIES = 3 }; /* somebody else may publish at the same time */
+    enum { TRIES = 3 }; /* another process may publish at the same time */
     ACT_AUTOFREE char *file = flow_package_cache(io->package.sha256);
     ACT_AUTOFREE char *own_key = flow_package_key(flow, io->package.sha256);
     int fd = open(file, O_RDONLY | O_CLOEXEC), rc = -ACT_TEMPORARY;

@@ -3,7 +3,7 @@
  *   format.c      what a job file may say
  *   line.c        what the other files share: notes, texts, and how they are written into the line
  *   text.c        times and sizes, as it writes them
- *   volumes.c     what stands where volumes were mounted
+ *   volumes.c     what replaces the paths at which volumes were mounted
  *   jobfile.c     folders, environment, preparation, image: all but the command
  *   toolkit.c     the command that the settings of a toolkit come to, and how often it runs
  *   tensorflow.c  that of workers and parameter servers

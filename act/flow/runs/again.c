@@ -44,7 +44,7 @@ static char *path_of(const struct run_spec *spec)
     return act_sprintf("%s/submitting/%s", dir, hex);
 }
 
-/* The file at path, locked; -1: somebody else has it, or there can be none. */
+/* The file at path, locked; -1: another process holds it, or it cannot exist. */
 static int open_locked(const char *path)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(path);

@@ -3,7 +3,7 @@
  * That a run has ended and its logs were fetched to their ends is written down beside the copies, as soon as nothing
  * more is added to them (store_entry.grows). What is changed later is no copy any more and is fetched anew. Where
  * every question is a request to a service, the copies are used from then on, until the run's state is another one, a
- * copy is not what it was, or somebody wants to look again.
+ * copy has changed, or the user asks for a fresh look.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "flow/runs/runs_internal.h"
 #include "run/run.h"
 
-/* What stands before the ':' of such a word, new; NULL: it cannot be one. */
+/* The part before the ':' of such a word, new; NULL: it cannot be one. */
 static char *piece_of(const char *word)
 {
     size_t n = strcspn(word, ":/");

@@ -193,7 +193,7 @@ static int put_datastore(struct azureml *a, const struct datastore *d, bool *out
     return rc;
 }
 
-/* Once for each content. Where somebody else makes it at this moment, what they made is judged. */
+/* Once for each content. If someone else makes it at the same moment, theirs is checked. */
 static int register_datastore(struct azureml *a, const struct datastore *d, struct act_error *err)
 {
     char mark[AZUREML_MARK];

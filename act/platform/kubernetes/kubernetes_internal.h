@@ -71,7 +71,7 @@ enum {
     KUBERNETES_NAME_MAX = 40,
     KUBERNETES_PART = 700000, /* bytes of a package in one Secret, of which the limit is 1 MiB */
     KUBERNETES_PACKAGE_MAX = 32 << 20,
-    KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job shall replace */
+    KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job is to replace */
     KUBERNETES_NO_GZIP = 125,    /* and of one whose image cannot unpack the agent */
     KUBERNETES_NO_CLIENT = 126,  /* and of one whose image cannot run act */
 };

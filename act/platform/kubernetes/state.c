@@ -487,7 +487,7 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     add_count(up, n, out);
 }
 
-/* The cluster is ending it, by somebody's request. */
+/* The cluster is ending it, at someone's request. */
 static void say_deletion(const json_t *job, struct run_status *out)
 {
     if (json_object_get(metadata_of(job), "deletionTimestamp"))
