@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "http/http.h"
 #include "store/store.h"
+#include "unit/store_call.h"
 
 static struct {
     struct engine *engine;
@@ -43,17 +44,6 @@ static void need(enum store_op op)
 }
 
 /* ---- short forms */
-
-static struct store_call call_of(enum store_op op, const char *key)
-{
-    struct store_call call = {.op = op, .key = key};
-
-    if (op == STORE_PUT)
-        call.put.attr.mode = -1;
-    else if (op == STORE_COMMIT)
-        call.commit.attr.mode = -1;
-    return call;
-}
 
 static int put_call(struct store_call *call, const void *data, size_t len)
 {

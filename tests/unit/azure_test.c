@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "http/http.h"
 #include "store/store.h"
+#include "unit/store_call.h"
 
 #define KEY "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -194,17 +195,6 @@ static size_t count_answers(const char *const *answers, size_t most)
     return most;
 }
 #define ANSWERS(row) count_answers((row).answers, COUNT((row).answers))
-
-static struct store_call call_of(enum store_op op, const char *key)
-{
-    struct store_call call = {.op = op, .key = key};
-
-    if (op == STORE_PUT)
-        call.put.attr.mode = -1;
-    else if (op == STORE_COMMIT)
-        call.commit.attr.mode = -1;
-    return call;
-}
 
 static void assert_has(const char *text, const char *piece)
 {

@@ -1,9 +1,8 @@
 /* metrics_test.c - the lines of the sampler, with programs in the place of nvidia-smi that answer well, badly,
  * never. */
-#define TEST_SETUP    make_dir
-#define TEST_TEARDOWN remove_dir
-static int make_dir(void **state);
-static int remove_dir(void **state);
+#define TEST_SETUP    set_up
+#define TEST_TEARDOWN tear_down
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <signal.h>
@@ -19,7 +18,20 @@ static int remove_dir(void **state);
 #include "node/metrics.h"
 #include "proc/proc.h"
 
-static char *dir, *old_path;
+static char *old_path;
+
+static int set_up(void **state)
+{
+    old_path = act_strdup(getenv("PATH"));
+    return make_dir(state);
+}
+
+static int tear_down(void **state)
+{
+    setenv("PATH", old_path, 1);
+    free(old_path);
+    return remove_dir(state);
+}
 
 static void make_smi(const char *script)
 {
@@ -221,24 +233,6 @@ TEST(test_hanging_smi)
     pid = strtol(text, NULL, 10);
     assert_int_equal(kill((pid_t)pid, 0), -1);
     metrics_free(m);
-}
-
-static int make_dir(void **state)
-{
-    (void)state;
-    old_path = act_strdup(getenv("PATH"));
-    dir = act_strdup("/tmp/act-metrics-test.XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    int rc = act_remove_tree(dir, &err);
-    setenv("PATH", old_path, 1);
-    free(dir);
-    free(old_path);
-    return rc;
 }
 
 TEST_MAIN(NULL, NULL)

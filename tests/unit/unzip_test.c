@@ -1,8 +1,7 @@
 /* unzip_test.c - packages that come back as they were, and packages that want to do harm. Python makes them. */
-#define TEST_SETUP    make_dir
-#define TEST_TEARDOWN remove_dir
-static int make_dir(void **state);
-static int remove_dir(void **state);
+#define TEST_SETUP    set_up
+#define TEST_TEARDOWN tear_down
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <dirent.h>
@@ -25,7 +24,23 @@ static int remove_dir(void **state);
 #include "node/unzip.h"
 #include "proc/proc.h"
 
-static char *dir, *zip, *target;
+static char *zip, *target;
+
+static int set_up(void **state)
+{
+    int rc = make_dir(state);
+
+    zip = act_path_join(dir, "p.zip");
+    target = act_path_join(dir, "target");
+    return rc;
+}
+
+static int tear_down(void **state)
+{
+    free(zip);
+    free(target);
+    return remove_dir(state);
+}
 
 /* Runs Python with add(name, data, mode), patch(at, bytes) for the finished file, and find(bytes). */
 static void make_zip_only(const char *python)
@@ -506,27 +521,6 @@ TEST(test_mpirun_version)
 
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(launcher_mpirun_version(rows[i].text), rows[i].major);
-}
-
-static int make_dir(void **state)
-{
-    (void)state;
-    dir = act_strdup("/tmp/act-unzip-test.XXXXXX");
-    if (!mkdtemp(dir))
-        return -1;
-    zip = act_path_join(dir, "p.zip");
-    target = act_path_join(dir, "target");
-    return 0;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    int rc = act_remove_tree(dir, &err);
-    free(dir);
-    free(zip);
-    free(target);
-    return rc;
 }
 
 TEST_MAIN(NULL, NULL)
