@@ -60,7 +60,7 @@ int token_wait(struct tokens *tokens, const struct token_want *want, struct act_
 
 /* Whether there is a token that need not be renewed yet, so that token_start() is not needed. */
 bool token_is_fresh(struct tokens *tokens, const struct token_want *want);
-/* The token, as long as it is valid; NULL: none. Secret, valid until the loop goes on. */
+/* The token, as long as it is valid; NULL: none. Secret, valid until the loop runs again. */
 const char *token_now(struct tokens *tokens, const struct token_want *want);
 /* A service refused this token (401): it is forgotten, here and in the cache. */
 void token_refused(struct tokens *tokens, const struct token_want *want, const char *text);

@@ -227,7 +227,7 @@ struct cli_column {
     int rank;         /* 0: always shown; else the column with the highest rank is cut, and left out, first */
     int min, pad;     /* cut to no less (0: not cut); in a pipe, aligned up to this width (0: any) */
     bool is_state;    /* the state of a run, shown in its colour */
-    bool below;       /* where all of it has no room beside more important ones, it comes on lines below each row */
+    bool below;       /* if it does not fit beside more important ones, it is printed on lines below each row */
 };
 
 /* The width of stdout's terminal in columns; 0: it is not a terminal, or the width is not known. */

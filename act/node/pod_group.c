@@ -52,7 +52,7 @@ struct pod_group {
     const char *awaited; /* the type of a reply */
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
-    int64_t farewell_ms; /* monotonic: so long the others may take to end what is left there */
+    int64_t farewell_ms; /* monotonic: the others have until then to end what is left there */
 };
 
 /* ---- who is there ---- */

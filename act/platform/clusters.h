@@ -47,8 +47,8 @@ int platform_list_clusters(struct platform *p, struct platform_clusters *out, st
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out,
                          struct act_error *err) ACT_NODISCARD;
 
-/* How to follow a long-running change. progress() first gets "Accepted", from when on the change goes on even if this
- * process ends, then the status after each poll. */
+/* How to follow a long-running change. progress() first gets "Accepted", after which the change continues even if
+ * this process ends, then the status after each poll. */
 struct platform_follow {
     bool no_wait; /* return as soon as the service has accepted it */
     void (*progress)(void *arg, const char *status, int percent /* -1: not said */); /* may be NULL */

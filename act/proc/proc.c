@@ -104,7 +104,7 @@ static int sooner_ms(int a, int b)
     return a < 0 ? b : b < 0 || a < b ? a : b;
 }
 
-/* Reads what is there. */
+/* Reads what is available. */
 static int take_output(const struct capture *c, struct stream *s, struct act_error *err)
 {
     char chunk[16384];

@@ -34,7 +34,7 @@ static int wait_readable(const struct channel *c, struct act_error *err)
     return n == 0 ? lost(err, "no response in time") : 0;
 }
 
-/* Reads what is there; returns when there is at least one byte. */
+/* Reads what is available; returns once there is at least one byte. */
 static int fill_channel(struct channel *c, struct act_error *err)
 {
     ssize_t n;

@@ -145,7 +145,7 @@ enum sync_action sync_decide(const struct store_entry *from, const struct store_
 
 /* ---- modes */
 
-/* Of what is there already, and has the bits has. */
+/* The bits that a copy may get; has: those of the existing object that it replaces. */
 static unsigned allowed_bits(const struct sync_modes *modes, enum store_kind kind, unsigned has)
 {
     if (!modes->stay_closed)

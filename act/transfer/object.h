@@ -1,4 +1,4 @@
-/* object.h - for object.c, part.c and commit.c: what they share to move one object. copy.h draws the way.
+/* object.h - for object.c, part.c and commit.c: what they share to move one object. copy.h has a diagram of it.
  *
  *   object.c  what becomes of it next: blocks that are there already, parts, the end
  *   part.c    one part: read, hashed, written
