@@ -19,14 +19,21 @@ def refused(act, kubernetes, match, status=1, env=None):
     return message
 
 
+def refused_at_once(act, kubernetes, match, status):
+    """Refused without a trace: no run is recorded."""
+    refused(act, kubernetes, match, status=status)
+    assert act.run("q", "--json").json["runs"] == []
+
+
 def waits(act, run, what):
     """The reason why a run waits, once it has one."""
     return act.until(lambda: what in (act.info(run)["reason"] or "") and act.info(run)["reason"], what)
 
 
-def test_no_image(act, kubernetes):
-    kubernetes.cluster(k8s={"image": None})
-    refused(act, kubernetes, "needs 'k8s.image' or 'docker.image'", status=7)
+@pytest.mark.parametrize("image", [None, ""])
+def test_no_image(act, kubernetes, image):
+    kubernetes.cluster(k8s={"image": image})
+    refused_at_once(act, kubernetes, "needs 'k8s.image' or 'docker.image'", status=7)
 
 
 def test_no_kubeconfig(act, kubernetes):
@@ -41,7 +48,13 @@ def test_an_unknown_context(act, kubernetes):
 
 def test_an_unknown_namespace(act, kubernetes):
     kubernetes.cluster(k8s={"namespace": "nowhere"})
-    refused(act, kubernetes, 'namespaces "nowhere" not found', status=3)
+    refused_at_once(act, kubernetes, "there is no namespace 'nowhere' in the cluster of 'k8s'", status=7)
+    act.fail(*K8S, "submit", "--dry-run", "true", status=7, match="there is no namespace 'nowhere'")
+
+
+def test_whoever_may_not_look_at_namespaces_submits(act, kubernetes):
+    kubernetes.forbid({"verb": "get", "resource": "namespaces"})
+    act.run("wait", act.submit("true", before=K8S))
 
 
 def test_a_token_that_is_not_accepted(act, kubernetes):
@@ -112,14 +125,15 @@ def test_more_gpus_than_any_node_has(act, kubernetes):
     refused(act, kubernetes, r"a pod with 16 'nvidia.com/gpu' fits no node", status=6)
 
 
-def test_a_priority_class_that_is_not_there(act, kubernetes):
-    kubernetes.cluster(k8s={"priority_class": "golden"})
-    refused(act, kubernetes, "there is no 'golden'", status=7)
+@pytest.mark.parametrize("key, what", [("priority_class", "priority class"), ("service_account", "service account")])
+def test_what_the_configuration_names_and_is_not_there(act, kubernetes, key, what):
+    kubernetes.cluster(k8s={key: "golden"})
+    refused_at_once(act, kubernetes, f"there is no {what} 'golden'", status=7)
 
 
 def test_a_queue_without_kueue(act, kubernetes):
     kubernetes.cluster(k8s={"queue": "team"})
-    refused(act, kubernetes, "k8s.queue", status=7)
+    refused_at_once(act, kubernetes, "k8s.queue", status=7)
 
 
 def test_a_volume_claim_that_is_not_there(act, kubernetes):

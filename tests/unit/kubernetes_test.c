@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include "base/hash.h"
+#include "base/units.h"
 #include "codec/json.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
@@ -80,12 +81,15 @@ TEST(quantities_are_read_as_the_server_reads_them)
     static const struct {
         const char *text;
         int64_t thousandths;
-    } rows[] = {
-        {"4", 4000}, {"500m", 500}, {"1.5", 1500}, {"2k", 2000000}, {"1Ki", 1024000}, {"16Gi", INT64_C(17179869184000)},
-        {"0", 0},    {"", -1},      {"much", -1},  {"4 Gi", -1},    {"-1", -1},       {"9999999999Pi", INT64_MAX}};
+    } rows[] = {{"4", 4000},     {"500m", 500},    {"1.5", 1500},
+                {"2k", 2000000}, {"1Ki", 1024000}, {"16Gi", INT64_C(17179869184000)},
+                {"0", 0},        {"", -1},         {"much", -1},
+                {"4 Gi", -1},    {"-1", -1},       {"9999999999Pi", INT64_MAX},
+                {"1.2.3", -1},   {"0x10", -1},     {"16GB", -1},
+                {"1.5.Gi", -1}};
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(kubernetes_quantity(rows[i].text), rows[i].thousandths);
+        assert_int_equal(act_quantity_from_text(rows[i].text), rows[i].thousandths);
 }
 
 TEST(a_patch_is_merged_as_kubectl_does)

@@ -130,8 +130,6 @@ const char *kubernetes_gpu_resource(const struct config *config);
 /* patch merged into object as JSON merge patch (RFC 7396), except that lists whose members have names ("containers")
  * are merged by name, as kubectl does. */
 void kubernetes_merge(json_t *object, json_t *patch);
-/* "16Gi", "500m", "2" to a number, in thousandths; -1: it is no quantity. */
-int64_t kubernetes_quantity(const char *text);
 
 /* ---- cluster.c */
 
