@@ -220,6 +220,7 @@ void kubernetes_pod_log_free(struct kubernetes_pod_log *log);
 
 /* The functions of platform.h. */
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
+int kubernetes_check_package(const struct run_spec *spec, struct act_error *err);
 int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);

@@ -188,16 +188,19 @@ static int check_names(struct kubernetes *k, struct act_error *err)
     return rc;
 }
 
-static int check_package(const struct run_spec *spec, struct act_error *err)
+int kubernetes_check_package(const struct run_spec *spec, struct act_error *err)
 {
+    char packed[ACT_UNIT_TEXT], most[ACT_UNIT_TEXT];
+
     if (spec->package_bytes <= KUBERNETES_PACKAGE_MAX || spec->logs_path)
         return 0;
-    return act_error_set(
-        err, ACT_FAIL,
-        "the code has %lld bytes packed, but Secrets bring at most %d to the pods; leave out with "
-        ".actignore what the run does not need ('a init --dry-run' lists what is in it), or have the code in "
-        "Blob Storage ('code_path'), from where the pods fetch it",
-        (long long)spec->package_bytes, KUBERNETES_PACKAGE_MAX);
+    act_size_to_text((uint64_t)spec->package_bytes, packed);
+    act_size_to_text(KUBERNETES_PACKAGE_MAX, most);
+    return act_error_set(err, ACT_FAIL,
+                         "the code has %s packed, but Secrets bring at most %s to the pods; leave out with .actignore "
+                         "what the run does not need ('a init --dry-run' lists what is in it), or have the code in "
+                         "Blob Storage ('code_path'), from where the pods fetch it",
+                         packed, most);
 }
 
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
@@ -205,8 +208,6 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
     struct kubernetes *k = kubernetes_of(p);
     int rc = kubernetes_check_job(k->config, spec, err);
 
-    if (rc == 0)
-        rc = check_package(spec, err);
     if (rc == 0)
         rc = look_for_program(k, err);
     if (rc == 0)
@@ -502,7 +503,7 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
     int rc = kubernetes_check_job(k->config, spec, err);
 
     if (rc == 0)
-        rc = check_package(spec, err);
+        rc = kubernetes_check_package(spec, err);
     if (rc == 0)
         rc = look_for_program(k, err);
     if (rc < 0)
