@@ -380,8 +380,9 @@ static json_t *pod_of(const struct kubernetes_run *run)
 
     add_own_volumes(run, volumes, mounts);
     kubernetes_add_volumes(run, volumes, mounts);
-    json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o}", "name", KUBERNETES_MAIN, "image", image, "command",
-                             "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts);
+    json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o, s:s}", "name", KUBERNETES_MAIN, "image", image,
+                             "command", "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts,
+                             "terminationMessagePolicy", "FallbackToLogsOnError");
     add_env(run->spec, main);
     json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
                             "terminationGracePeriodSeconds", (json_int_t)grace_of(run), "enableServiceLinks", 0,
