@@ -99,3 +99,30 @@ bool act_int_from_text(const char *text, int64_t *out)
     *out = v;
     return true;
 }
+
+int64_t act_quantity_from_text(const char *text)
+{
+    static const struct {
+        const char *suffix;
+        double factor;
+    } units[] = {{"", 1},
+                 {"m", 1e-3},
+                 {"k", 1e3},
+                 {"M", 1e6},
+                 {"G", 1e9},
+                 {"T", 1e12},
+                 {"P", 1e15},
+                 {"Ki", 1024},
+                 {"Mi", 1048576.0},
+                 {"Gi", 1073741824.0},
+                 {"Ti", 1099511627776.0},
+                 {"Pi", 1125899906842624.0}};
+    size_t n = strspn(text, "0123456789.");
+    char *unit;
+    double value = strtod(text, &unit) * 1000;
+
+    for (size_t i = 0; n > 0 && unit == text + n && i < sizeof(units) / sizeof(units[0]); i++)
+        if (strcmp(unit, units[i].suffix) == 0)
+            return value * units[i].factor < 9e18 ? (int64_t)(value * units[i].factor) : INT64_MAX;
+    return -1;
+}

@@ -20,6 +20,10 @@ void act_duration_to_text(int64_t seconds, char out[ACT_UNIT_TEXT]);
 /* "90", "90s", "15m", "24h", "7d" to seconds. */
 bool act_duration_from_text(const char *text, int64_t *out_seconds);
 
+/* A quantity as Kubernetes writes it ("16Gi", "500m", "2") in thousandths; -1: it is none.
+ * Source: kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/. */
+int64_t act_quantity_from_text(const char *text);
+
 /* A whole decimal number that fits; nothing before or after it. */
 bool act_int_from_text(const char *text, int64_t *out);
 

@@ -60,23 +60,22 @@ static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *e
     return rc;
 }
 
-static int print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs, struct act_error *err)
+static int print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs, bool with_tail,
+                            struct act_error *err)
 {
-    int rc = cli->options.no_logs ? 0 : print_tail(cli, run, err);
+    int rc = with_tail ? print_tail(cli, run, err) : 0;
 
-    if (rc < 0)
-        return rc;
     if (logs->n > 0)
         puts("log files:");
     for (size_t i = 0; i < logs->n; i++)
         put_line("  ", logs->v[i].path);
     if (cli->options.no_details) {
         printf("%s  %s\n", run->row.id, run_state_name(run->status.state));
-        return 0;
+        return rc;
     }
     ACT_AUTOFREE char *page = flow_page(&cli->flow, run);
     cli_print_run(run, page);
-    return 0;
+    return rc;
 }
 
 static void warn_unkept(struct cli *cli, const struct flow_logs *logs)
@@ -87,13 +86,14 @@ static void warn_unkept(struct cli *cli, const struct flow_logs *logs)
     cli->said_unkept = cli->said_unkept || logs->unkept_errno;
 }
 
+/* What is known of a run is shown even if its logs cannot be had, which then is the error. */
 static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
     ACT_AUTO(flow_logs) logs = {0};
     int rc = cli_fetch_logs(cli, run, &logs, err);
 
     warn_unkept(cli, &logs);
-    if (rc == 0 && list) {
+    if (list) {
         json_t *json = cli_run_json(run), *paths = json_array();
         for (size_t i = 0; i < logs.n; i++)
             json_array_append_new(paths, codec_json_bytes_new(logs.v[i].path));
@@ -101,10 +101,10 @@ static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct
         ACT_AUTOFREE char *page = flow_page(&cli->flow, run);
         json_object_set_new(json, "page", page ? json_string(page) : json_null());
         json_array_append_new(list, json);
-    } else if (rc == 0) {
-        rc = print_for_people(cli, run, &logs, err);
+        return rc;
     }
-    return rc;
+    int printed = print_for_people(cli, run, &logs, rc == 0 && !cli->options.no_logs, err);
+    return rc < 0 ? rc : printed;
 }
 
 int cmd_query(struct cli *cli, struct act_error *err)

@@ -7,10 +7,11 @@
 #include "flow/runs/submit.h"
 
 /* With --json the new runs are one list. */
-static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *list, struct act_error *err)
+static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *preview, json_t *list,
+                          struct act_error *err)
 {
     if (cli->options.dry_run)
-        return cli_print_json(run_spec_to_json(spec), err);
+        return cli_print_json(preview ? preview : run_spec_to_json(spec), err);
     if (list)
         json_array_append_new(list, cli_spec_json(spec));
     else
@@ -43,6 +44,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
     const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
     struct flow home, to;
     struct run_spec spec = {0};
+    json_t *preview = NULL;
     int rc = confirm(cli, old, err);
 
     if (rc < 0)
@@ -53,9 +55,9 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
     home.services = &cli->services;
     rc = open_target(cli, old, &to, err);
     if (rc == 0) {
-        rc = flow_resubmit(&cli->flow, old, &home, &to, cli->options.dry_run, &spec, err);
+        rc = flow_resubmit(&cli->flow, old, &home, &to, cli->options.dry_run ? &preview : NULL, &spec, err);
         if (rc == 0)
-            rc = report_new_run(cli, &spec, list, err);
+            rc = report_new_run(cli, &spec, preview, list, err);
         run_spec_release(&spec);
         flow_close(&to);
     }

@@ -27,9 +27,32 @@ static void need(const struct config *c, const char *key, const char *value, str
         config_problem(f, c->values->tree, "the platform '%s' needs '%s'", c->platform, key);
 }
 
+/* Either of them will do. */
+static void need_image(const struct config *c, struct config_findings *f)
+{
+    const char *own = c->k8s.image, *other = c->docker.image;
+    const struct yaml *tree = c->values->tree;
+    const struct yaml *at = own ? yaml_get(yaml_get(tree, "k8s"), "image") : yaml_get(tree, "platform");
+
+    if (!(own && *own) && !(other && *other))
+        config_problem(f, at, "the platform '%s' needs 'k8s.image' or 'docker.image'", c->platform);
+}
+
+/* One that is not known was replaced by the default, of which nothing is needed. */
+static bool has_platform(const struct config *c)
+{
+    const struct yaml *said = yaml_get(c->values->tree, "platform");
+
+    return yaml_is_null(said) || act_streq(said->text, c->platform);
+}
+
 /* Needed by some verbs only; the others work without it. */
 static void check_platform(const struct config *c, struct config_findings *f)
 {
+    if (!has_platform(c))
+        return;
+    if (strcmp(c->platform, "k8s") == 0)
+        need_image(c, f);
     need(c, "config_param.code_path", c->code.path, f);
     if (!config_is_azureml(c->platform))
         return;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/units.h"
 #include "base/user.h"
 #include "codec/json.h"
 #include "config/config_internal.h"
@@ -293,6 +294,25 @@ static void check_slurm_time(const struct config *c, struct config_findings *f)
                        c->slurm.time);
 }
 
+/* Kubernetes would refuse them when a run is submitted. */
+static void check_k8s(const struct config *c, struct config_findings *f)
+{
+    const struct yaml *part = yaml_get(c->values->tree, "k8s");
+    const struct {
+        const char *key, *value;
+    } quantities[] = {{"cpu", c->k8s.cpu}, {"memory", c->k8s.memory}, {"shm_size", c->k8s.shm_size}};
+    int64_t seconds;
+
+    if (c->k8s.time && (!act_duration_from_text(c->k8s.time, &seconds) || seconds <= 0))
+        config_problem(f, yaml_get(part, "time"), "'k8s.time' must be a duration such as 90m, 24h or 7d, not '%s'",
+                       c->k8s.time);
+    for (size_t i = 0; i < sizeof(quantities) / sizeof(quantities[0]); i++)
+        if (quantities[i].value && act_quantity_from_text(quantities[i].value) <= 0)
+            config_problem(f, yaml_get(part, quantities[i].key),
+                           "'k8s.%s' must be a quantity as Kubernetes takes it (16, 500m, 200Gi), not '%s'",
+                           quantities[i].key, quantities[i].value);
+}
+
 static void apply_platform(struct config *c)
 {
     struct yaml *tree = c->values->tree;
@@ -339,6 +359,7 @@ static void read_tree(struct config *c, struct config_findings *f)
     check_experiment_name(c, f);
     check_image(c, f);
     check_slurm_time(c, f);
+    check_k8s(c, f);
     read_rows(c, f);
 }
 

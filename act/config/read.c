@@ -123,7 +123,7 @@ static void put_choice(const struct config_key *key, const struct yaml *value, c
         struct act_buf list = {0};
         for (size_t i = 0; i < choices.n; i++)
             act_buf_addf(&list, "%s%s", i ? ", " : "", choices.v[i]);
-        config_problem(f, value, "'%s' must be one of %s, not '%s'%s%s%s", value->key, list.data, *out,
+        config_problem(f, value, "unknown %s '%s'; it is one of %s%s%s%s", value->key, *out, list.data,
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         act_buf_release(&list);
         free(*out);

@@ -220,6 +220,8 @@ struct platform_row {
     /* Restores in the configuration what describe() recorded of the repeated run, unless this command overrides it. May
      * be NULL. */
     void (*repeat)(struct config *config, const struct run_spec *old);
+    /* The setting that names the image of runs. NULL: docker.image. */
+    char **(*image)(struct config *config);
 
     int (*open)(const struct config *config, struct platform **out, struct act_error *err);
     /* What this platform's nodes offer, from config where the platform cannot tell. */
@@ -227,6 +229,9 @@ struct platform_row {
     /* Whether such a run could start here; called before anything is uploaded for it. The package may not be known yet.
      * May be NULL: submit() will find out. */
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
+    /* Whether the package of a run, of spec->package_bytes, can get to its nodes; asked before it is stored. May be
+     * NULL: any can. */
+    int (*check_package)(const struct run_spec *spec, struct act_error *err);
     /* What submit() would hand over, as the platform's own tools take it, secrets masked; nothing is done. A new
      * reference. May be NULL: run.json says it all. */
     int (*preview)(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);

@@ -459,6 +459,7 @@ struct store_text {
 struct store_texts {
     struct store_text *v;
     size_t n;
+    bool incomplete; /* something could not be gathered: the texts may grow yet, whatever became of the run */
 };
 struct store_texts_options {
     const char *id; /* of the run */

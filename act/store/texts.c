@@ -35,7 +35,7 @@ static void fill_entry(const struct texts_store *s, const struct store_text *tex
     entry->key = act_strdup(text->key);
     entry->size = text->size;
     entry->last_modified_s = text->changed_unix_s;
-    entry->grows = s->options.grow;
+    entry->grows = s->options.grow || s->options.texts->incomplete;
 }
 
 static int list(struct store *store, struct store_call *call, struct store_page *page)

@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from kubernetes_double import IMAGE
+
 K8S = ("-c", "k8s")
 
 
@@ -25,13 +27,13 @@ def test_a_command_from_submit_to_logs(act, kubernetes):
     assert act.run("logs", run).out == "hello from the pod\n"
 
 
-def test_a_submit_is_five_requests_and_the_agent_one_more(act, kubernetes):
+def test_a_submit_is_five_requests_and_the_first_one_two_more(act, kubernetes):
     act.run(*K8S, "init")
     kubernetes.forget()
     act.finish("true", before=K8S)
     first = kubernetes.requests()
     until = next(i for i, r in enumerate(first) if r["method"] == "PATCH") + 1
-    assert [r["method"] for r in first[:until]] == ["GET", "POST", "POST", "POST", "POST", "PATCH"]
+    assert [r["method"] for r in first[:until]] == ["GET", "GET", "POST", "POST", "POST", "POST", "PATCH"]
     kubernetes.forget()
     run = act.submit("true", before=K8S)
     assert len(kubernetes.requests()) == 5
@@ -86,6 +88,39 @@ def test_resubmit_runs_the_same_again(act, kubernetes):
     again = act.run("resubmit", run).out.strip()
     act.run("wait", again)
     assert act.run("logs", again).out == "first\n"
+
+
+def test_a_resubmit_keeps_the_image_and_says_so_only_if_it_is_another(act, kubernetes):
+    run = act.finish("true", before=K8S)
+    same = act.run("resubmit", run)
+    assert "that of the first run" not in same.err
+    act.run("wait", same.out.strip())
+    kubernetes.cluster(k8s={"image": "registry.example.com/act/other:1"})
+    kept = act.run("resubmit", run)
+    assert f"the image is that of the first run, '{IMAGE}', and not 'registry.example.com/act/other:1'" in kept.err
+    act.run("wait", kept.out.strip())
+    images = [j["spec"]["template"]["spec"]["containers"][0]["image"] for j in kubernetes.objects("Job")]
+    assert images == [IMAGE] * 3
+    named = act.run("-p", "k8s: {image: registry.example.com/act/new:1}", "resubmit", run)
+    assert "that of the first run" not in named.err
+    act.run("wait", named.out.strip())
+
+
+def test_a_dry_run_of_a_resubmit_is_that_of_a_submit(act, kubernetes):
+    run = act.finish("echo", "hello", before=K8S)
+    kubernetes.forget()
+    printed = act.run("resubmit", "--dry-run", run)
+    assert [i["kind"] for i in printed.json["items"]] == ["Job", "Secret", "Service"]
+    assert all(r["method"] == "GET" for r in kubernetes.requests())
+
+
+def test_code_that_is_too_much_is_refused_before_it_is_stored(act, kubernetes):
+    act.write("data/big.bin", random.Random(1).randbytes(34 << 20))
+    for words in (["--dry-run"], []):
+        act.fail(*K8S, "submit", *words, "true", match="34.0 MiB packed, but Secrets bring at most 32.0 MiB")
+        assert not list(act.store.rglob("*.zip")) and act.run("q", "--json").json["runs"] == []
+    act.write("data/big.bin", bytes(34 << 20))
+    act.run(*K8S, "submit", "--dry-run", "true")
 
 
 def test_nodes(act, kubernetes):
@@ -284,4 +319,5 @@ def test_why_a_run_failed(act, kubernetes):
 def test_a_queue_of_kueue(act, kubernetes):
     kubernetes.tell("settings", kueue=True)
     kubernetes.cluster(k8s={"queue": "team"})
-    act.fail(*K8S, "submit", "true", status=7, match="there is no 'team'")
+    act.fail(*K8S, "submit", "true", status=7, match="there is no queue 'team'")
+    assert act.run("q", "--json").json["runs"] == []

@@ -19,14 +19,21 @@ def refused(act, kubernetes, match, status=1, env=None):
     return message
 
 
+def refused_at_once(act, kubernetes, match, status):
+    """Refused without a trace: no run is recorded."""
+    refused(act, kubernetes, match, status=status)
+    assert act.run("q", "--json").json["runs"] == []
+
+
 def waits(act, run, what):
     """The reason why a run waits, once it has one."""
     return act.until(lambda: what in (act.info(run)["reason"] or "") and act.info(run)["reason"], what)
 
 
-def test_no_image(act, kubernetes):
-    kubernetes.cluster(k8s={"image": None})
-    refused(act, kubernetes, "needs 'k8s.image' or 'docker.image'", status=7)
+@pytest.mark.parametrize("image", [None, ""])
+def test_no_image(act, kubernetes, image):
+    kubernetes.cluster(k8s={"image": image})
+    refused_at_once(act, kubernetes, "needs 'k8s.image' or 'docker.image'", status=7)
 
 
 def test_no_kubeconfig(act, kubernetes):
@@ -41,7 +48,13 @@ def test_an_unknown_context(act, kubernetes):
 
 def test_an_unknown_namespace(act, kubernetes):
     kubernetes.cluster(k8s={"namespace": "nowhere"})
-    refused(act, kubernetes, 'namespaces "nowhere" not found', status=3)
+    refused_at_once(act, kubernetes, "there is no namespace 'nowhere' in the cluster of 'k8s'", status=7)
+    act.fail(*K8S, "submit", "--dry-run", "true", status=7, match="there is no namespace 'nowhere'")
+
+
+def test_whoever_may_not_look_at_namespaces_submits(act, kubernetes):
+    kubernetes.forbid({"verb": "get", "resource": "namespaces"})
+    act.run("wait", act.submit("true", before=K8S))
 
 
 def test_a_token_that_is_not_accepted(act, kubernetes):
@@ -82,12 +95,45 @@ def test_an_old_server(act, kubernetes):
     refused(act, kubernetes, "older than Kubernetes 1.24")
 
 
-def test_an_image_without_a_shell(act, kubernetes):
-    kubernetes.tell("settings", images={IMAGE: "StartError"})
+@pytest.mark.parametrize("kind, said, title", [
+    ("StartError", "the image has no /bin/sh; use", "image without a shell"),
+    ("exec format", "the image is for another processor than the node's; use", "image for another processor")])
+def test_an_image_that_cannot_start(act, kubernetes, kind, said, title):
+    kubernetes.tell("settings", images={IMAGE: kind})
     run = act.submit("true", before=K8S)
     act.run("wait", run, status=None)
-    info = act.info(run)
-    assert info["state"] == "Failed" and "/bin/sh" in info["reason"]
+    assert act.info(run)["state"] == "Failed" and act.info(run)["reason"].startswith(said)
+    assert said in act.run("q", run).out
+    assert title in act.run("why", run).out
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_pod_that_used_too_much_memory(act, kubernetes, index):
+    kubernetes.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct"})
+    run = act.submit("sleep", "1000", before=("-c", "k8s", "-n", "2"))
+    act.until_state(run, "Running")
+    act.until(lambda: len(act.run("nodes", "--json", run).json["nodes"]) == 2, "both run")
+    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[index]
+    kubernetes.pod(pod["metadata"]["name"], "oom")
+    act.run("wait", run, status=None)
+    assert "used more memory than it may and was killed" in act.info(run)["reason"], act.info(run)
+    assert "out of memory on the host" in act.run("why", run).out
+
+
+def test_a_pod_whose_node_is_lost(act, kubernetes):
+    """What there is of the logs is shown with the run, and what could not be had is named."""
+    kubernetes.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct"})
+    run = act.submit("sh", "-c", "echo I am $RANK; sleep 1000", before=("-c", "k8s", "-n", "2"))
+    act.until(lambda: act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs")
+    lost, kept = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[::-1]
+    kubernetes.node(lost["spec"]["nodeName"], "lose", evict=False)
+    asked = act.run("q", run)
+    assert "I am 0" in asked.out and "\nelapsed " in asked.out
+    assert f"the logs are not complete: cannot read the log of the pod '{lost['metadata']['name']}'" in asked.err
+    kubernetes.node(kept["spec"]["nodeName"], "lose", evict=False)
+    nothing = act.run("q", run, status=None)
+    assert nothing.status != 0 and "\nelapsed " in nothing.out and "cannot fetch the logs" in nothing.err
+    act.run("abort", run, status=None)
 
 
 def test_an_image_that_is_not_there(act, kubernetes):
@@ -103,7 +149,11 @@ def test_a_selector_that_no_node_has(act, kubernetes):
     kubernetes.cluster(k8s={"node_selector": {"disk": "fast"}})
     run = act.submit("true", before=K8S)
     reason = waits(act, run, "no node takes it")
-    assert "nodes are available" in reason and "a summary" in reason
+    assert "nodes are available" in reason and "k8s.node_selector" in reason and "a summary" not in reason
+    follows = act.start("logs", "-f", run)
+    act.until(lambda: b"is queued: no node takes it" in follows.stderr.readline(), "it says what it waits for")
+    act.run("abort", run)
+    follows.communicate(timeout=60)
 
 
 def test_more_gpus_than_any_node_has(act, kubernetes):
@@ -112,20 +162,22 @@ def test_more_gpus_than_any_node_has(act, kubernetes):
     refused(act, kubernetes, r"a pod with 16 'nvidia.com/gpu' fits no node", status=6)
 
 
-def test_a_priority_class_that_is_not_there(act, kubernetes):
-    kubernetes.cluster(k8s={"priority_class": "golden"})
-    refused(act, kubernetes, "there is no 'golden'", status=7)
+@pytest.mark.parametrize("key, what", [("priority_class", "priority class"), ("service_account", "service account")])
+def test_what_the_configuration_names_and_is_not_there(act, kubernetes, key, what):
+    kubernetes.cluster(k8s={key: "golden"})
+    refused_at_once(act, kubernetes, f"there is no {what} 'golden'", status=7)
 
 
 def test_a_queue_without_kueue(act, kubernetes):
     kubernetes.cluster(k8s={"queue": "team"})
-    refused(act, kubernetes, "k8s.queue", status=7)
+    refused_at_once(act, kubernetes, "k8s.queue", status=7)
 
 
 def test_a_volume_claim_that_is_not_there(act, kubernetes):
     kubernetes.cluster(k8s={"volumes": [{"mount_path": "/data", "persistentVolumeClaim": {"claimName": "none"}}]})
     run = act.submit("true", before=K8S)
-    waits(act, run, "none")
+    reason = waits(act, run, "none")
+    assert "create or look at the claim" in reason and "a summary" not in reason
 
 
 def test_folders_that_pods_cannot_have(act, kubernetes):

@@ -207,9 +207,17 @@ export class PodRunner {
         return this.ended(container, { ...end, startedAt });
     }
 
+    /** What is left of a container's log when it wrote no last words and has failed. */
+    endOfLog({ name, terminationMessagePolicy }, { exitCode, message }) {
+        const isWanted = terminationMessagePolicy === "FallbackToLogsOnError" && exitCode !== 0 && !message;
+        const text = isWanted && this.kubelet.logsOf(this.pod).get(name)?.current.all().slice(-80).map(
+            (entry) => entry.text).join("\n").slice(-2048);
+        return text ? { message: `${text}\n` } : {};
+    }
+
     ended(container, end) {
         const time = this.world.time();
-        const terminated = { startedAt: time, ...end, finishedAt: time,
+        const terminated = { startedAt: time, ...end, ...this.endOfLog(container, end), finishedAt: time,
             containerID: `containerd://${this.pod.metadata.uid}` };
         this.setState(container, { terminated }, { ready: false, started: false });
         return terminated;

@@ -133,6 +133,9 @@ test("Exit codes, the last words, and being out of memory", async () => {
     await bed.make(JOBS, job("bad", "echo why >/dev/termination-log; exit 3", ONE));
     const end = await terminated("bad");
     assert.deepEqual([end.exitCode, end.reason, end.message], [3, "Error", "why\n"]);
+    const policy = { terminationMessagePolicy: "FallbackToLogsOnError" };
+    await bed.make(JOBS, job("mute", "echo said; exit 3", { ...ONE, container: policy }));
+    assert.equal((await terminated("mute")).message, "said\n");
     await bed.make(JOBS, job("big", "sleep 1000", ONE));
     const { metadata: { name } } = await podOf("big", running);
     await bed.tell("pod", { name, do: "oom" });

@@ -519,8 +519,8 @@ TEST(refuses_cluster_files)
         {"env:\n\tA: 1\n", "aux_data/aml/aml.yaml:2:1: "},
         {"- a\n", "aux_data/aml/aml.yaml:1:1: must be a map"},
         {"x\xff: 1\n", "aux_data/aml/aml.yaml:1:1: the line is not UTF-8"},
-        {"platform: amll\n", "aml.yaml:1:1: 'platform' must be one of aml, itp, singularity, slurm, k8s, local, "
-                             "not 'amll'; did you mean 'aml'?"},
+        {"platform: amll\n", "aml.yaml:1:1: unknown platform 'amll'; it is one of aml, itp, singularity, slurm, k8s, "
+                             "local; did you mean 'aml'?"},
         {"platform: [aml]\n", "aml.yaml:1:1: 'platform' must be text, not a list"},
         {"\nmulti_process: 'true'\n", "aml.yaml:2:1: 'multi_process' must be true or false, not 'true'"},
         {"multi_process: 2\n", "'multi_process' must be true or false, not '2'"},
@@ -550,15 +550,14 @@ TEST(refuses_cluster_files)
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x/../y}}\n",
          "aml.yaml:1:57: the path of 'data_folder' must not contain '..'"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, mode: ro_mout}}\n",
-         "aml.yaml:1:66: 'mode' must be one of rw_mount, ro_mount, download, upload, not 'ro_mout'; did you "
-         "mean "
+         "aml.yaml:1:66: unknown mode 'ro_mout'; it is one of rw_mount, ro_mount, download, upload; did you mean "
          "'ro_mount'?"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: file}}\n",
          "'file_share' must be the name of a share"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: file, file_share: A_b}}\n",
          "'file_share' must be the name of a share"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: s3}}\n",
-         "'storage_type' must be one of blob, file"},
+         "; it is one of blob, file"},
         {"config_param: {data_folder: [a]}\n", "'data_folder' must be a map with 'azure_blob_config_file'"},
         {"config_param: {a/b_folder: {azure_blob_config_file: a, path: x}}\n",
          "'a/b' cannot be a folder of the project"},
@@ -733,7 +732,7 @@ TEST(refuses_accounts)
         {GOOD "account_key: !hidden-secret x\n", "a.yaml:3:14: a tag"},
         {GOOD "auth: key\n", "a.yaml:3:1: 'auth: key' without 'account_key'"},
         {GOOD "auth: sas\n", "'auth: sas' without 'sas_token'"},
-        {GOOD "auth: kye\n", "'auth' must be one of key, sas, login, anonymous, not 'kye'; did you mean 'key'?"},
+        {GOOD "auth: kye\n", "unknown auth 'kye'; it is one of key, sas, login, anonymous; did you mean 'key'?"},
         {GOOD "endpoint: ftp://x\n", "a.yaml:3:1: 'endpoint' must be a URL"},
         {GOOD "endpoint: https://\n", "'endpoint' must be a URL"},
         {GOOD "endpoint: https://h/?sig=x\n", "'endpoint' must be a URL"},
@@ -970,6 +969,30 @@ TEST(check_collects)
     config_report_release(&report);
     struct config c;
     assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "2 more problems: 'a config check' lists them");
+}
+
+TEST(check_of_kubernetes)
+{
+    static const struct {
+        const char *text, *problem;
+    } rows[] = {
+        {"platform: k8s\nk8s:\n  image: a\n  time: soon\n", "aml.yaml:4:3: 'k8s.time' must be a duration"},
+        {"platform: k8s\nk8s:\n  image: a\n  cpu: lots\n", "aml.yaml:4:3: 'k8s.cpu' must be a quantity"},
+        {"platform: k8s\nk8s:\n  image: a\n  memory: 16GB\n", "aml.yaml:4:3: 'k8s.memory' must be a quantity"},
+        {"platform: k8s\nk8s:\n  image: a\n  shm_size: -1\n", "aml.yaml:4:3: 'k8s.shm_size' must be a quantity"},
+        {"platform: k8s\n", "aml.yaml:1:1: the platform 'k8s' needs 'k8s.image' or 'docker.image'"},
+        {"platform: k8s\nk8s:\n  image: ''\n", "aml.yaml:3:3: the platform 'k8s' needs 'k8s.image'"},
+        {"platform: k9s\n", "aml.yaml:1:1: unknown platform 'k9s'; it is one of aml, "},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct config_report report = {0};
+        put_cluster(rows[i].text);
+        assert_ok(config_check(&(struct config_request){.start_dir = project}, &report, &err), err);
+        assert_int_equal(report.problems.n, 1);
+        assert_contains(report.problems.v[0], rows[i].problem);
+        config_report_release(&report);
+    }
 }
 
 TEST(check_other_outcomes)

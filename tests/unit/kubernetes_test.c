@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include "base/hash.h"
+#include "base/units.h"
 #include "codec/json.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
@@ -80,12 +81,15 @@ TEST(quantities_are_read_as_the_server_reads_them)
     static const struct {
         const char *text;
         int64_t thousandths;
-    } rows[] = {
-        {"4", 4000}, {"500m", 500}, {"1.5", 1500}, {"2k", 2000000}, {"1Ki", 1024000}, {"16Gi", INT64_C(17179869184000)},
-        {"0", 0},    {"", -1},      {"much", -1},  {"4 Gi", -1},    {"-1", -1},       {"9999999999Pi", INT64_MAX}};
+    } rows[] = {{"4", 4000},     {"500m", 500},    {"1.5", 1500},
+                {"2k", 2000000}, {"1Ki", 1024000}, {"16Gi", INT64_C(17179869184000)},
+                {"0", 0},        {"", -1},         {"much", -1},
+                {"4 Gi", -1},    {"-1", -1},       {"9999999999Pi", INT64_MAX},
+                {"1.2.3", -1},   {"0x10", -1},     {"16GB", -1},
+                {"1.5.Gi", -1}};
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(kubernetes_quantity(rows[i].text), rows[i].thousandths);
+        assert_int_equal(act_quantity_from_text(rows[i].text), rows[i].thousandths);
 }
 
 TEST(a_patch_is_merged_as_kubectl_does)
@@ -415,8 +419,25 @@ static const struct {
     {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':128,'reason':'StartError','message':'no sh'")) "]",
      NULL, RUN_FAILED, "the container cannot be started: no sh; the image needs /bin/sh, for the processor of the node",
      128},
+    {JOB(FAILED("PodFailurePolicy")),
+     "[" POD("0", ENDED("'exitCode':143,'reason':'Error'")) "," POD("1",
+                                                                    ENDED("'exitCode':137,'reason':'OOMKilled'")) "]",
+     NULL, RUN_FAILED, "a pod used more memory than it may and was killed; raise k8s.memory", 137},
+    {JOB(FAILED("PodFailurePolicy")),
+     "[" POD("0", ENDED("'exitCode':128,'reason':'StartError','message':'exec: /bin/sh: stat /bin/sh: no such file or "
+                        "directory: unknown'")) "]",
+     NULL, RUN_FAILED, "the image has no /bin/sh; use an image with /bin/sh and gzip", 128},
+    {JOB(FAILED("PodFailurePolicy")),
+     "[" POD("0", ENDED("'exitCode':255,'reason':'Error','message':'exec /bin/sh: exec format error'")) "]", NULL,
+     RUN_FAILED,
+     "the image is for another processor than the node's; use an image for it, or choose nodes by k8s.node_selector "
+     "(kubernetes.io/arch)",
+     255},
+    {JOB(FAILED("PodFailurePolicy")),
+     "[" POD("0", ENDED("'exitCode':125,'message':'act: the image has no gzip, which unpacks the agent; add it'")) "]",
+     NULL, RUN_FAILED, "the image has no gzip, which unpacks the agent; add it to the image", 125},
     {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':125")) "]", NULL, RUN_FAILED,
-     "pod 'p0' could not start the agent: the image needs gzip; 'a logs' shows its last words", 125},
+     "pod 'p0' could not unpack the agent; 'a logs' shows its last words", 125},
     {JOB(FAILED("BackoffLimitExceeded")), NULL, NULL, RUN_FAILED,
      "too many of its pods failed: m; 'a logs' shows their last words", 1},
     {JOB(FAILED("PodFailurePolicy")),

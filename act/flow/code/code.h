@@ -26,6 +26,10 @@ struct flow_init {
      * NULL. */
     int (*large)(void *arg, const struct flow_init *io, struct act_error *err);
     void *arg;
+    /* Called with the size of the package before it is stored, in a dry run where it may matter: an error cancels. May
+     * be NULL. */
+    int (*fits)(void *fits_arg, uint64_t bytes, struct act_error *err);
+    void *fits_arg;
     bool keep_compiled;             /* code_path is kept if it is this package, compiled in the same image */
     struct package_list list;       /* what goes in and what stays out */
     struct package_summary package; /* with dry_run the sha256 is empty unless nothing changed */

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -363,6 +364,43 @@ static int forecast(struct work *w)
     return 0;
 }
 
+/* The size of a package that nobody keeps. */
+static int measure(struct work *w, uint64_t *out_bytes, struct act_error *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    ACT_AUTOFREE char *folder = act_sprintf("%s/act-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    struct package_summary summary = {0};
+
+    if (!mkdtemp(folder))
+        return act_error_errno(err, errno, "cannot create the folder '%s'", folder);
+    const struct package_output output = {.engine = flow_engine(w->flow), .folder = folder};
+    int rc = package_write(&w->options, &w->io->list, &output, &summary, err);
+    ACT_AUTOFREE char *file = act_sprintf("%s/%s.zip", folder, summary.sha256);
+    unlink(file);
+    rmdir(folder);
+    *out_bytes = summary.bytes;
+    package_summary_release(&summary);
+    return rc;
+}
+
+/* Packs only what may be too much. */
+static int rehearse(struct work *w, struct act_error *err)
+{
+    struct flow_init *io = w->io;
+    struct act_error ignored;
+    uint64_t bytes = 0;
+    int rc = forecast(w);
+
+    if (rc < 0 || !io->fits)
+        return rc;
+    if (io->package.unchanged)
+        return io->fits(io->fits_arg, io->package.bytes, err);
+    if (io->fits(io->fits_arg, io->list.bytes, &ignored) == 0)
+        return 0;
+    rc = measure(w, &bytes, err);
+    return rc < 0 ? rc : io->fits(io->fits_arg, bytes, err);
+}
+
 /* Of several that pack the same project at once, one packs and sends; the others then find that done. Where there are
  * no locks, each does it by itself. The lock ends with the descriptor, or with this process. */
 static int lock_project(const struct flow *flow)
@@ -402,7 +440,9 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     if (rc == 0)
         rc = weigh(&w, err);
     if (rc == 0)
-        rc = io->dry_run ? forecast(&w) : cannot_pack(flow, build(&w, err), err);
+        rc = io->dry_run ? rehearse(&w, err) : cannot_pack(flow, build(&w, err), err);
+    if (rc == 0 && !io->dry_run && io->fits)
+        rc = io->fits(io->fits_arg, io->package.bytes, err);
     if (rc == 0 && !io->dry_run) {
         prune_cache();
         rc = upload(&w, err);

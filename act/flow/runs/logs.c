@@ -400,6 +400,7 @@ struct follower {
     size_t n;
     bool moved;   /* there was something new in this round */
     bool aborted; /* the run, by heed_signal() */
+    bool waits;   /* what the run waits for was said */
 };
 
 static void add_stream(struct follower *f, size_t at, int rank, const char *name)
@@ -616,10 +617,24 @@ static int heed_signal(struct follower *f, struct act_error *err)
     return flow_abort(f->flow, f->run, &ignored, err);
 }
 
+/* Once: while a run is queued there is nothing else to see of it. */
+static void say_what_it_waits_for(struct follower *f, int64_t begun_ms)
+{
+    enum { PATIENCE_MS = 2000 }; /* as long as it may be no more than on its way */
+    const struct run_status *s = &f->run->status;
+    bool is_new = !*s->reason && act_now_monotonic_ms() - begun_ms < PATIENCE_MS;
+
+    if (f->waits || !f->what->follow || s->state != RUN_QUEUED || is_new)
+        return;
+    f->waits = true;
+    act_note("run '%s' is queued%s%s", f->run->row.id, *s->reason ? ": " : "", s->reason);
+}
+
 static int follow(struct follower *f, struct act_error *err)
 {
     const struct flow_follow *what = f->what;
     struct flow_watch watch = {0};
+    int64_t begun_ms = act_now_monotonic_ms();
 
     for (;;) {
         /* the state was asked for just before this began */
@@ -636,6 +651,7 @@ static int follow(struct follower *f, struct act_error *err)
         rc = heed_signal(f, err);
         if (rc < 0)
             return rc;
+        say_what_it_waits_for(f, begun_ms);
         flow_watch_pause(&watch, f->moved, 0);
     }
 }

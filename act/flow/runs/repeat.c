@@ -105,20 +105,25 @@ static int repeat_environment(const struct config *config, const struct run_spec
 /* The image of the first run counts elsewhere too where a job file had named it. */
 static bool is_image_wanted(const struct config *config, const struct run_spec *old, bool moved)
 {
-    return old->image && (!moved || old->own_image) && !config_is_said(config, "docker.image");
+    return old->image && (!moved || old->own_image) && !config_is_said(config, "docker.image") &&
+           !config_is_said(config, "k8s.image");
 }
 
 /* The registry of the cluster is that of the image, or none for it: its connection is in the workspace already. */
 static void repeat_image(struct config *config, const struct run_spec *old, bool moved)
 {
+    const struct platform_row *row = platform_find(config->platform);
     struct config_docker *docker = &config->docker;
-    ACT_AUTOFREE char *today = docker->image ? config_docker_image(docker) : NULL;
+    char **named = row->image ? row->image(config) : &docker->image;
+    ACT_AUTOFREE char *today = docker->image && named == &docker->image ? config_docker_image(docker) : NULL;
 
-    if (!is_image_wanted(config, old, moved) || act_streq(docker->image, old->image) || act_streq(today, old->image))
+    if (!is_image_wanted(config, old, moved) || act_streq(*named, old->image) || act_streq(today, old->image))
         return;
     act_note("the image is that of the first run, '%s', and not '%s'; -p 'docker: {image: ...}' names another",
-             old->image, docker->image ? docker->image : "none");
-    act_str_replace(&docker->image, old->image);
+             old->image, *named ? *named : "none");
+    act_str_replace(named, old->image);
+    if (named != &docker->image)
+        return;
     ACT_AUTOFREE char *with_registry = config_docker_image(docker);
     if (strcmp(with_registry, old->image) == 0)
         return;

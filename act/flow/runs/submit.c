@@ -193,10 +193,34 @@ static int take_last_package(struct flow *flow, struct flow_package *out, struct
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "without --last-package the code is packed first") : rc;
 }
 
-/* The package that the run is pinned to: the files as they are now. A dry run has one when nothing changed. */
-static int pin_package(struct flow *flow, const struct flow_submit *io, bool own_folders, struct flow_package *out,
-                       struct act_error *err)
+static int check_package(const struct platform *platform, const struct run_spec *spec, struct act_error *err)
 {
+    const struct platform_row *row = platform_row(platform);
+
+    return row->check_package ? row->check_package(spec, err) : 0;
+}
+
+/* A run whose package is being made. */
+struct pinning {
+    const struct platform *platform;
+    struct run_spec *spec;
+};
+
+static int fits(void *arg, uint64_t bytes, struct act_error *err)
+{
+    const struct pinning *p = arg;
+
+    p->spec->package_bytes = (int64_t)bytes;
+    int rc = check_package(p->platform, p->spec, err);
+    p->spec->package_bytes = 0;
+    return rc;
+}
+
+/* The package that the run is pinned to: the files as they are now. A dry run has one when nothing changed. */
+static int pin_package(struct flow *flow, const struct platform *platform, struct flow_submit *io, bool own_folders,
+                       struct flow_package *out, struct act_error *err)
+{
+    struct pinning pinning = {platform, &io->spec};
     struct flow_init *code = io->code;
 
     if (!code)
@@ -204,7 +228,10 @@ static int pin_package(struct flow *flow, const struct flow_submit *io, bool own
     code->dry_run = io->dry_run;
     code->command = io->job_file ? NULL : io->argv;
     code->keep_compiled = true;
+    code->fits = fits;
+    code->fits_arg = &pinning;
     int rc = flow_init(flow, code, err);
+    code->fits = NULL;
     if (rc < 0)
         return rc;
     if (own_folders) /* a run here, which may be without the image */
@@ -357,10 +384,10 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     if (rc == 0)
         rc = platform_check(platform, &io->spec, err);
     if (rc == 0)
-        rc = pin_package(flow, io, with->own_folders, &with->package, err);
+        rc = pin_package(flow, platform, io, with->own_folders, &with->package, err);
     if (rc == 0)
         set_package(&with->package, &io->spec);
-    return rc;
+    return rc < 0 ? rc : check_package(platform, &io->spec, err);
 }
 
 int flow_check_run(struct flow *flow, struct act_error *err)
@@ -571,7 +598,7 @@ static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to,
     return rc;
 }
 
-int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, json_t **preview,
                   struct run_spec *out_spec, struct act_error *err)
 {
     ACT_AUTO(flow_package) package = {0};
@@ -594,8 +621,12 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
     if (rc == 0)
         set_package(&package, out_spec);
     if (rc == 0)
+        rc = check_package(platform, out_spec, err);
+    if (rc == 0)
         flow_mention_unused(&to->config, false, out_spec->image != NULL);
-    if (rc == 0 && !dry_run)
+    if (rc == 0 && preview)
+        rc = platform_preview(platform, out_spec, preview, err);
+    else if (rc == 0)
         rc = replace_run(flow, old, to, platform, out_spec, package.file, err);
     return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
 }

@@ -43,8 +43,9 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
 /* Resubmits a run with the same command, package and size, and on the same cluster also the same image, environment and
  * folders (see flow_repeat_settings()). If the run is still active it is aborted first; on a service, afterwards, so
  * that nothing is lost if the new run is refused. home is the configuration of its cluster, to that of the new one;
- * they may be the same. With dry_run nothing is aborted or submitted. Release *out_spec in every case. */
-int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
+ * they may be the same. With preview nothing is aborted or submitted, and *preview is as in struct
+ * flow_submit. Release *out_spec in every case. */
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, json_t **preview,
                   struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
 
 #endif

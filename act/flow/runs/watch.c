@@ -11,6 +11,8 @@ enum {
     LONGEST_MS = 500,
     FIRST_TRIAL_MS = 500,
     LONGEST_TRIAL_MS = 10000,
+    SOON_MS = 1000, /* who has just begun to watch sees what happens about then, */
+    SOON_PARTS = 4, /* later after a fraction of the time that the watch took */
     /* Queries take at most this fraction of the time, so that a busy scheduler is left alone; the longer the watch, the
      * less. */
     PARTS_FIRST = 50,
@@ -39,7 +41,8 @@ int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *pl
     int64_t end = act_now_monotonic_ms();
     w->begun_ms = w->begun_ms ? w->begun_ms : start;
     int64_t parts = at_most(PARTS_FIRST + (start - w->begun_ms) / 1000, PARTS_LAST);
-    int64_t by_cost = at_most((end - start) * parts, LONGEST_TRIAL_MS);
+    int64_t patience = at_most(SOON_MS + (end - w->begun_ms) / SOON_PARTS, LONGEST_TRIAL_MS);
+    int64_t by_cost = at_most((end - start) * parts, patience);
     w->look_ms = w->look_ms ? at_most(w->look_ms * 3 / 2, LONGEST_MS) : SHORTEST_MS;
     w->due_ms = end + (by_cost > w->look_ms ? by_cost : w->look_ms);
     return rc;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 #define NOT_ENDED "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
@@ -58,9 +59,9 @@ static int64_t taken_by(const json_t *pod, const char *resource)
     json_array_foreach(json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
     {
         const json_t *resources = json_object_get(container, "resources");
-        int64_t one = kubernetes_quantity(codec_json_str(json_object_get(resources, "limits"), resource, ""));
+        int64_t one = act_quantity_from_text(codec_json_str(json_object_get(resources, "limits"), resource, ""));
         if (one < 0)
-            one = kubernetes_quantity(codec_json_str(json_object_get(resources, "requests"), resource, ""));
+            one = act_quantity_from_text(codec_json_str(json_object_get(resources, "requests"), resource, ""));
         sum += one > 0 ? one : 0;
     }
     return sum;
@@ -118,7 +119,7 @@ static int take_node(void *arg, const json_t *node, struct act_error *err)
 {
     struct load *l = arg;
     const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
-    int64_t number = kubernetes_quantity(codec_json_str(has, resource_of(l->k), "0"));
+    int64_t number = act_quantity_from_text(codec_json_str(has, resource_of(l->k), "0"));
     bool unschedulable = json_is_true(json_object_get(json_object_get(node, "spec"), "unschedulable"));
 
     (void)err;

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/units.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
 
@@ -93,7 +94,7 @@ static int count_gpus(void *arg, const json_t *node, struct act_error *err)
 
     (void)err;
     g->nodes++;
-    g->with += kubernetes_quantity(codec_json_str(has, g->resource, "0")) > 0;
+    g->with += act_quantity_from_text(codec_json_str(has, g->resource, "0")) > 0;
     return 0;
 }
 
@@ -121,9 +122,7 @@ static void examine_image(struct kubernetes *k, struct platform_findings *findin
     ACT_AUTOFREE char *image = kubernetes_image(k->config, NULL);
     bool direct = act_streq(k->config->k8s.launcher, "direct");
 
-    if (!image)
-        platform_findings_add(findings, false, "image", "neither k8s.image nor docker.image names one");
-    else
+    if (image) /* else the configuration is not sound */
         platform_findings_add(findings, true, "image", "'%s', which needs /bin/sh, gzip%s", image,
                               direct ? ""
                                      : " and, for more than one process, Open MPI (k8s.launcher: direct needs none)");

@@ -160,33 +160,7 @@ void kubernetes_merge(json_t *object, json_t *patch)
     }
 }
 
-/* ---- quantities ---- */
-
-int64_t kubernetes_quantity(const char *text)
-{
-    static const struct {
-        const char *suffix;
-        double factor;
-    } units[] = {{"", 1},
-                 {"m", 1e-3},
-                 {"k", 1e3},
-                 {"M", 1e6},
-                 {"G", 1e9},
-                 {"T", 1e12},
-                 {"P", 1e15},
-                 {"Ki", 1024},
-                 {"Mi", 1048576.0},
-                 {"Gi", 1073741824.0},
-                 {"Ti", 1099511627776.0},
-                 {"Pi", 1125899906842624.0}};
-    size_t n = strspn(text, "0123456789.");
-    double value = strtod(text, NULL) * 1000;
-
-    for (size_t i = 0; n > 0 && i < sizeof(units) / sizeof(units[0]); i++)
-        if (strcmp(text + n, units[i].suffix) == 0)
-            return value * units[i].factor < 9e18 ? (int64_t)(value * units[i].factor) : INT64_MAX;
-    return -1;
-}
+/* ---- the pod ---- */
 
 const char *kubernetes_gpu_resource(const struct config *config)
 {
@@ -195,17 +169,20 @@ const char *kubernetes_gpu_resource(const struct config *config)
     return name && strcmp(name, "none") != 0 ? name : NULL;
 }
 
-/* ---- the pod ---- */
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
 
 char *kubernetes_image(const struct config *config, const struct run_spec *spec)
 {
     bool other = config_is_said(config, "docker.image") && !config_is_said(config, "k8s.image");
 
-    if (spec && spec->image)
+    if (spec && is_given(spec->image))
         return act_strdup(spec->image);
-    if (config->k8s.image && !other)
+    if (is_given(config->k8s.image) && !other)
         return act_strdup(config->k8s.image);
-    return config->docker.image ? config_docker_image(&config->docker) : NULL;
+    return is_given(config->docker.image) ? config_docker_image(&config->docker) : NULL;
 }
 
 /* The command of the container. Whatever the shell says goes into the pod's log. */
@@ -380,8 +357,9 @@ static json_t *pod_of(const struct kubernetes_run *run)
 
     add_own_volumes(run, volumes, mounts);
     kubernetes_add_volumes(run, volumes, mounts);
-    json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o}", "name", KUBERNETES_MAIN, "image", image, "command",
-                             "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts);
+    json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o, s:s}", "name", KUBERNETES_MAIN, "image", image,
+                             "command", "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts,
+                             "terminationMessagePolicy", "FallbackToLogsOnError");
     add_env(run->spec, main);
     json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
                             "terminationGracePeriodSeconds", (json_int_t)grace_of(run), "enableServiceLinks", 0,
@@ -587,29 +565,14 @@ void kubernetes_mask(json_t *secret)
 
 /* ---- what cannot be a Job ---- */
 
-static int check_time(const struct config *config, struct act_error *err)
+/* The size of a job file, which is not in the configuration's files. */
+static int check_shm_size(const struct config *config, struct act_error *err)
 {
-    int64_t seconds;
+    const char *size = config->k8s.shm_size;
 
-    if (!config->k8s.time || (act_duration_from_text(config->k8s.time, &seconds) && seconds > 0))
+    if (!size || act_quantity_from_text(size) > 0)
         return 0;
-    return act_error_set(err, ACT_CONFIG, "'k8s.time' must be a duration such as 90m, 24h or 7d, not '%s'",
-                         config->k8s.time);
-}
-
-static int check_quantities(const struct config *config, struct act_error *err)
-{
-    const struct config_k8s *c = &config->k8s;
-    const struct {
-        const char *key, *value;
-    } rows[] = {{"cpu", c->cpu}, {"memory", c->memory}, {"shm_size", c->shm_size}};
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].value && kubernetes_quantity(rows[i].value) <= 0)
-            return act_error_set(err, ACT_CONFIG,
-                                 "'k8s.%s' must be a quantity as Kubernetes takes it (16, 500m, 200Gi), not '%s'",
-                                 rows[i].key, rows[i].value);
-    return 0;
+    return act_error_set(err, ACT_CONFIG, "the size of /dev/shm must be a quantity such as 16Gi, not '%s'", size);
 }
 
 /* A patch that takes away what the agent is would make a pod that waits for ever. */
@@ -647,9 +610,7 @@ int kubernetes_check_job(const struct config *config, const struct run_spec *spe
     if (!image)
         return act_error_set(err, ACT_CONFIG, "the platform 'k8s' needs 'k8s.image' or 'docker.image' in '%s'",
                              config->file ? config->file : config->cluster);
-    int rc = check_time(config, err);
-    if (rc == 0)
-        rc = check_quantities(config, err);
+    int rc = check_shm_size(config, err);
     if (rc == 0)
         rc = check_pod(config, err);
     return rc < 0 ? rc : kubernetes_check_folders(config, spec, err);

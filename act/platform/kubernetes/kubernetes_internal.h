@@ -130,8 +130,6 @@ const char *kubernetes_gpu_resource(const struct config *config);
 /* patch merged into object as JSON merge patch (RFC 7396), except that lists whose members have names ("containers")
  * are merged by name, as kubectl does. */
 void kubernetes_merge(json_t *object, json_t *patch);
-/* "16Gi", "500m", "2" to a number, in thousandths; -1: it is no quantity. */
-int64_t kubernetes_quantity(const char *text);
 
 /* ---- cluster.c */
 
@@ -222,6 +220,7 @@ void kubernetes_pod_log_free(struct kubernetes_pod_log *log);
 
 /* The functions of platform.h. */
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
+int kubernetes_check_package(const struct run_spec *spec, struct act_error *err);
 int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
@@ -21,6 +22,7 @@ struct reader {
     struct kubernetes_pod_log *log;
     bool is_whole; /* read to its end, which will not change */
     bool has_ended;
+    bool was_missed; /* its log could not be had, which was said */
     char *what;
     struct kube_stream stream;
 };
@@ -174,13 +176,44 @@ static bool has_ended(const json_t *pod)
     return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 }
 
+/* The log of a pod whose node is lost cannot be had, those of the others can. Once for each. */
+static void miss(struct reader *r, const struct act_error *why)
+{
+    if (!r->was_missed)
+        act_warn("the logs are not complete: %s", act_error_text(why));
+    r->was_missed = true;
+}
+
+/* What was read. Nothing of what was asked for: the first error. */
+static int end_readings(struct reader *const *started, size_t n, struct act_error *err)
+{
+    ACT_AUTOFREE struct act_error *why = act_calloc(n + 1, sizeof(*why));
+    ACT_AUTOFREE int *rcs = act_calloc(n + 1, sizeof(*rcs));
+    size_t failed = 0, first = 0;
+
+    for (size_t i = n; i-- > 0;) {
+        rcs[i] = end_reading(started[i], &why[i]);
+        failed += rcs[i] < 0;
+        first = rcs[i] < 0 ? i : first;
+    }
+    if (n > 0 && failed == n && started[0]->of->n_kept == 0) {
+        *err = why[first];
+        return rcs[first];
+    }
+    for (size_t i = 0; i < n; i++)
+        if (rcs[i] < 0)
+            miss(started[i], &why[i]);
+    if (n > 0)
+        started[0]->of->texts.incomplete = failed > 0;
+    return 0;
+}
+
 /* All pods at once. */
 static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
 {
     ACT_AUTOFREE struct reader **started = act_calloc(json_array_size(pods) + 1, sizeof(struct reader *));
     size_t i, n = 0;
     json_t *pod;
-    int rc = 0;
 
     json_array_foreach(pods, i, pod)
     {
@@ -193,15 +226,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
     }
     if (n > 0)
         engine_run(http_engine(services_http(l->k->base.services)), &l->idle);
-    for (i = 0; i < n; i++) {
-        struct act_error one;
-        int read = end_reading(started[i], &one);
-        if (read < 0 && rc == 0) {
-            rc = read;
-            *err = one;
-        }
-    }
-    return rc;
+    return end_readings(started, n, err);
 }
 
 static int check_run(struct logs *l, struct act_error *err)

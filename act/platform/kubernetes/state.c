@@ -174,6 +174,28 @@ static const struct meaning job_meanings[] = {
     {NULL, NULL, NULL},
 };
 
+#define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh and gzip"
+
+/* What container runtimes, or the container's own output, say of an image that cannot start; any case. */
+static const struct meaning image_meanings[] = {
+    {"/bin/sh: no such file or directory", NO_SHELL},
+    {"\"/bin/sh\": executable file not found", NO_SHELL},
+    {"`/bin/sh` not found", NO_SHELL},
+    {"exec format error", "the image is for another processor than the node's",
+     "use an image for it, or choose nodes by k8s.node_selector (kubernetes.io/arch)"},
+    {"act: the image has no gzip", "the image has no gzip, which unpacks the agent", "add it to the image"},
+    {NULL, NULL, NULL},
+};
+
+static const struct meaning *find_image_meaning(const char *message)
+{
+    const struct meaning *m = image_meanings;
+
+    while (m->reason && !strcasestr(message, m->reason))
+        m++;
+    return m->reason ? m : NULL;
+}
+
 static const struct meaning *find_meaning(const struct meaning *table, const char *reason)
 {
     for (; table->reason; table++)
@@ -190,8 +212,10 @@ static bool has_reason(const struct run_status *status)
 static void say(struct run_status *out, const struct meaning *m, const char *message)
 {
     enum { MESSAGE_MAX = 330 };
-    ACT_AUTOFREE char *line = act_one_line(message, strlen(message));
+    const struct meaning *image = find_image_meaning(message);
+    ACT_AUTOFREE char *line = act_one_line(image ? "" : message, image ? 0 : strlen(message));
 
+    m = image ? image : m;
     snprintf(out->reason, sizeof(out->reason), "%s%s%.*s%s%s", m->text, *line ? ": " : "", MESSAGE_MAX, line,
              m->todo ? "; " : "", m->todo ? m->todo : "");
 }
@@ -282,20 +306,32 @@ static int replaced(const json_t *pods)
 
 /* ---- the end ---- */
 
-/* Why a pod ended, in words: by the kubelet's reason, else by the exit status of its container. */
-static bool explain_pod(const json_t *pod, struct run_status *out)
+/* Why a pod ended, in words: by the kubelet's reason. */
+static bool explain_by_reason(const json_t *pod, struct run_status *out)
 {
     const json_t *status = json_object_get(pod, "status"), *ended = state_of(container_of(pod), "terminated");
     const struct meaning *m = find_meaning(ended_meanings, codec_json_str(status, "reason", ""));
-    int64_t exit_status = codec_json_int(ended, "exitCode", 0);
 
     if (m) {
         say(out, m, codec_json_str(status, "message", ""));
     } else if ((m = find_meaning(ended_meanings, codec_json_str(ended, "reason", "")))) {
-        say(out, m, codec_json_str(ended, "message", ""));
+        bool has_run = strcmp(m->reason, "OOMKilled") == 0; /* the message is the end of its log */
+        say(out, m, has_run ? "" : codec_json_str(ended, "message", ""));
+    }
+    return has_reason(out);
+}
+
+/* Else by what its container said, and its exit status. */
+static bool explain_by_exit(const json_t *pod, struct run_status *out)
+{
+    const json_t *ended = state_of(container_of(pod), "terminated");
+    int64_t exit_status = codec_json_int(ended, "exitCode", 0);
+    const struct meaning *image = exit_status ? find_image_meaning(codec_json_str(ended, "message", "")) : NULL;
+
+    if (image) {
+        say(out, image, "");
     } else if (exit_status == KUBERNETES_NO_GZIP) {
-        snprintf(out->reason, sizeof(out->reason),
-                 "pod '%s' could not start the agent: the image needs gzip; 'a logs' shows its last words",
+        snprintf(out->reason, sizeof(out->reason), "pod '%s' could not unpack the agent; 'a logs' shows its last words",
                  kubernetes_name_of(pod));
     } else if (exit_status == KUBERNETES_NO_CLIENT) {
         snprintf(out->reason, sizeof(out->reason),
@@ -306,25 +342,36 @@ static bool explain_pod(const json_t *pod, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason), "pod '%s' ended with exit status %d", kubernetes_name_of(pod),
                  (int)exit_status);
     }
-    if (has_reason(out))
-        out->exit_status = exit_status ? (int)exit_status : ACT_FAIL;
     return has_reason(out);
+}
+
+/* The first pod of which the explanation knows something. */
+static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, struct run_status *out),
+                         struct run_status *out)
+{
+    size_t i;
+    json_t *pod;
+
+    json_array_foreach(pods, i, pod)
+    {
+        int64_t exit_status = codec_json_int(state_of(container_of(pod), "terminated"), "exitCode", 0);
+        if (!explain(pod, out))
+            continue;
+        out->exit_status = exit_status ? (int)exit_status : ACT_FAIL;
+        return true;
+    }
+    return false;
 }
 
 static void explain_failure(const struct kubernetes_view *view, const json_t *failed, struct run_status *out)
 {
     const char *reason = codec_json_str(failed, "reason", "");
     const struct meaning *m = find_meaning(job_meanings, reason), other = {reason, "its Job failed", NULL};
-    size_t i;
-    json_t *pod;
 
     out->exit_status = ACT_FAIL;
-    if (strcmp(reason, "DeadlineExceeded") != 0)
-        json_array_foreach(view->pods, i, pod)
-        {
-            if (explain_pod(pod, out))
-                return;
-        }
+    if (strcmp(reason, "DeadlineExceeded") != 0 &&
+        (explain_pods(view->pods, explain_by_reason, out) || explain_pods(view->pods, explain_by_exit, out)))
+        return;
     say(out, m ? m : &other, codec_json_str(failed, "message", ""));
 }
 
@@ -387,16 +434,35 @@ static void explain_by_events(const json_t *events, const char *kind, const char
         say(out, find_meaning(event_meanings, codec_json_str(last, "reason", "")), codec_json_str(last, "message", ""));
 }
 
+/* What to do, by the scheduler's words; the first fits best. */
+static const char *todo_of_scheduler(const char *message)
+{
+    static const struct {
+        const char *words, *todo;
+    } rows[] = {
+        {"persistentvolumeclaim", "create or look at the claim ('kubectl get pvc'), or change what names it"},
+        {"Insufficient", "'a summary' shows what is free"},
+        {"affinity/selector", "look at k8s.node_selector"},
+        {"taint", "look at k8s.tolerations"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcasestr(message, rows[i].words))
+            return rows[i].todo;
+    return "'a summary' shows what is free";
+}
+
 /* The scheduler's words, and whether the cluster grows. */
 static void explain_unscheduled(const json_t *pod, const json_t *scheduled, const json_t *events,
                                 struct run_status *out)
 {
-    struct meaning no_node = {NULL, "no node takes it", "'a summary' shows what is free"};
+    const char *message = codec_json_str(scheduled, "message", "");
+    struct meaning no_node = {NULL, "no node takes it", todo_of_scheduler(message)};
     const json_t *scaler = last_event(events, scaler_meanings, "Pod", kubernetes_name_of(pod));
 
     if (scaler)
         no_node.todo = find_meaning(scaler_meanings, codec_json_str(scaler, "reason", ""))->text;
-    say(out, &no_node, codec_json_str(scheduled, "message", ""));
+    say(out, &no_node, message);
 }
 
 static void explain_waiting(const json_t *pod, const json_t *events, struct run_status *out)

@@ -114,7 +114,7 @@ static int take_node(void *arg, const json_t *node, struct act_error *err)
 {
     struct largest *l = arg;
     const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
-    int64_t gpus = kubernetes_quantity(codec_json_str(has, kubernetes_gpu_resource(l->config), ""));
+    int64_t gpus = act_quantity_from_text(codec_json_str(has, kubernetes_gpu_resource(l->config), ""));
 
     (void)err;
     if (gpus > l->gpus && matches(node, l->config->k8s.node_selector))
@@ -142,11 +142,12 @@ static int check_nodes(struct kubernetes *k, const struct run_spec *spec, struct
                          (long long)(l.gpus / THOUSANDTHS));
 }
 
-/* What the configuration names must be there; who may not look finds out later. */
+/* What the configuration names must be there; who may not look finds out later. Takes the path. */
 static int check_named(struct kubernetes *k, char *path, const char *what, const char *key, const char *name,
                        struct act_error *err)
 {
-    struct kube_call get = {.method = "GET", .path = path, .what = what};
+    ACT_AUTOFREE char *looking = act_sprintf("look for the %s", what);
+    struct kube_call get = {.method = "GET", .path = path, .what = looking};
     struct act_error said;
     int rc = kube_do(k->kube, &get, &said);
 
@@ -156,34 +157,50 @@ static int check_named(struct kubernetes *k, char *path, const char *what, const
     if (strcmp(said.service_code, "NoSuchApi") == 0)
         return act_error_set(err, ACT_CONFIG, "the cluster of '%s' does not know what '%s' is for: is Kueue installed?",
                              k->config->cluster, key);
-    return act_error_set(err, ACT_CONFIG, "there is no '%s' in the cluster of '%s', which '%s' names", name,
-                         k->config->cluster, key);
+    return act_error_set(err, ACT_CONFIG, "there is no %s '%s' in the cluster of '%s'; create it, or change '%s'", what,
+                         name, k->config->cluster, key);
+}
+
+/* Whoever has the agent's Secret has a namespace. */
+static int check_namespace(struct kubernetes *k, struct act_error *err)
+{
+    const char *name = kube_namespace(k->kube);
+
+    if (k->has_program)
+        return 0;
+    return check_named(k, kube_cluster_path("v1", "namespaces", name, NULL), "namespace", "k8s.namespace", name, err);
 }
 
 static int check_names(struct kubernetes *k, struct act_error *err)
 {
     const struct config_k8s *c = &k->config->k8s;
-    int rc = 0;
+    int rc = check_namespace(k, err);
 
-    if (c->priority_class)
+    if (rc == 0 && c->priority_class)
         rc = check_named(k, kube_cluster_path("scheduling.k8s.io/v1", "priorityclasses", c->priority_class, NULL),
-                         "look for the priority class", "k8s.priority_class", c->priority_class, err);
+                         "priority class", "k8s.priority_class", c->priority_class, err);
     if (rc == 0 && c->queue)
-        rc = check_named(k, kube_path(k->kube, "kueue.x-k8s.io/v1beta1", "localqueues", c->queue, NULL),
-                         "look for the queue", "k8s.queue", c->queue, err);
+        rc = check_named(k, kube_path(k->kube, "kueue.x-k8s.io/v1beta1", "localqueues", c->queue, NULL), "queue",
+                         "k8s.queue", c->queue, err);
+    if (rc == 0 && c->service_account)
+        rc = check_named(k, kube_path(k->kube, "v1", "serviceaccounts", c->service_account, NULL), "service account",
+                         "k8s.service_account", c->service_account, err);
     return rc;
 }
 
-static int check_package(const struct run_spec *spec, struct act_error *err)
+int kubernetes_check_package(const struct run_spec *spec, struct act_error *err)
 {
+    char packed[ACT_UNIT_TEXT], most[ACT_UNIT_TEXT];
+
     if (spec->package_bytes <= KUBERNETES_PACKAGE_MAX || spec->logs_path)
         return 0;
-    return act_error_set(
-        err, ACT_FAIL,
-        "the code has %lld bytes packed, but Secrets bring at most %d to the pods; leave out with "
-        ".actignore what the run does not need ('a init --dry-run' lists what is in it), or have the code in "
-        "Blob Storage ('code_path'), from where the pods fetch it",
-        (long long)spec->package_bytes, KUBERNETES_PACKAGE_MAX);
+    act_size_to_text((uint64_t)spec->package_bytes, packed);
+    act_size_to_text(KUBERNETES_PACKAGE_MAX, most);
+    return act_error_set(err, ACT_FAIL,
+                         "the code has %s packed, but Secrets bring at most %s to the pods; leave out with .actignore "
+                         "what the run does not need ('a init --dry-run' lists what is in it), or have the code in "
+                         "Blob Storage ('code_path'), from where the pods fetch it",
+                         packed, most);
 }
 
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
@@ -191,8 +208,6 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
     struct kubernetes *k = kubernetes_of(p);
     int rc = kubernetes_check_job(k->config, spec, err);
 
-    if (rc == 0)
-        rc = check_package(spec, err);
     if (rc == 0)
         rc = look_for_program(k, err);
     if (rc == 0)
@@ -488,7 +503,7 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
     int rc = kubernetes_check_job(k->config, spec, err);
 
     if (rc == 0)
-        rc = check_package(spec, err);
+        rc = kubernetes_check_package(spec, err);
     if (rc == 0)
         rc = look_for_program(k, err);
     if (rc < 0)
