@@ -93,12 +93,63 @@ static bool has_parent_segment(const char *path)
     return false;
 }
 
+/* "pvc:NAME/path" is a path in a PersistentVolumeClaim, which is no store of ACT's. */
+static void take_claim(struct config_folder *folder)
+{
+    static const char scheme[] = "pvc:";
+
+    if (!folder->path || !act_starts_with(folder->path, scheme))
+        return;
+    ACT_AUTOFREE char *whole = folder->path;
+    const char *name = whole + strlen(scheme);
+    size_t n = strcspn(name, "/");
+    folder->claim = act_strndup(name, n);
+    folder->path = act_strdup(name + n + (name[n] == '/'));
+}
+
+/* The name of an object of Kubernetes: kubernetes.io/docs/concepts/overview/working-with-objects/names/ (RFC 1123
+ * subdomain). */
+static bool is_object_name(const char *name)
+{
+    enum { LONGEST = 253 };
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.");
+
+    return n > 0 && n <= LONGEST && !name[n] && isalnum((unsigned char)name[0]) && isalnum((unsigned char)name[n - 1]);
+}
+
+static void check_claim(const struct config *c, const struct config_folder *folder, const struct yaml *row,
+                        struct config_findings *f)
+{
+    static const char *const of_stores[] = {"azure_blob_config_file", "storage_type",   "datastore_name", "file_share",
+                                            "blob_cache_timeout",     "submit_with_url"};
+    const struct yaml *at = yaml_get(row, "path");
+
+    if (!is_object_name(folder->claim))
+        config_problem(f, at, "the path of '%s' must be 'pvc:NAME' or 'pvc:NAME/path', with the name of a claim",
+                       row->key);
+    if (folder == &c->code)
+        config_problem(f, at, "'code_path' must be in a store: this machine does not see the claim '%s'",
+                       folder->claim);
+    else if (!act_streq(c->platform, "k8s"))
+        config_problem(f, at, "'%s' is on the claim '%s', which only the platform 'k8s' can have, not '%s'", row->key,
+                       folder->claim, c->platform);
+    if (act_streq(folder->mode, "download") || act_streq(folder->mode, "upload"))
+        config_problem(f, yaml_get(row, "mode"),
+                       "'%s' is on a claim, which is mounted: 'mode' must be rw_mount or "
+                       "ro_mount",
+                       row->key);
+    for (size_t i = 0; i < sizeof(of_stores) / sizeof(of_stores[0]); i++)
+        if (!yaml_is_null(yaml_get(row, of_stores[i])))
+            config_problem(f, yaml_get(row, of_stores[i]), "'%s' has no meaning for '%s', which is on the claim '%s'",
+                           of_stores[i], row->key, folder->claim);
+}
+
 /* Brings a path in the store to its form: "data/x" for "/data//x/". */
 static void check_store_path(struct config_folder *folder, const struct yaml *row, struct config_findings *f)
 {
     const struct yaml *at = yaml_get(row, "path");
 
-    if (!folder->path || !*folder->path) {
+    if (!folder->path || (!*folder->path && !folder->claim)) {
         config_problem(f, at ? at : row, "'%s' has no 'path', its place in the store", row->key);
         return;
     }
@@ -133,14 +184,12 @@ static char *top_level_text(const struct config *c, const char *key)
     return yaml_is_null(value) || value->kind != YAML_SCALAR ? NULL : act_strdup(value->text);
 }
 
-static void read_row(const struct config *c, const struct yaml *row, struct config_folder *folder,
-                     struct config_findings *f)
+/* The account file of a row, absolute, unless it is the built-in one. */
+static void find_account_file(const struct config *c, const struct yaml *row, struct config_folder *folder,
+                              struct config_findings *f)
 {
-    config_read_keys(config_cluster_keys, ROW, row, folder, f);
-    config_warn_unknown(config_cluster_keys, ROW, row, f);
-    check_store_path(folder, row, f);
-    check_share(folder, row, f);
     char *file = folder->account_file;
+
     if (!file) { /* the account and its datastore belong together */
         file = top_level_text(c, "azure_blob_config_file");
         if (!folder->datastore_name)
@@ -153,6 +202,20 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
         folder->account_file = config_absolute(file, c->project_root);
         free(file);
     }
+}
+
+static void read_row(const struct config *c, const struct yaml *row, struct config_folder *folder,
+                     struct config_findings *f)
+{
+    config_read_keys(config_cluster_keys, ROW, row, folder, f);
+    config_warn_unknown(config_cluster_keys, ROW, row, f);
+    take_claim(folder);
+    check_store_path(folder, row, f);
+    check_share(folder, row, f);
+    if (folder->claim)
+        check_claim(c, folder, row, f);
+    else
+        find_account_file(c, row, folder, f);
 }
 
 /* The name of the local folder of a row: "data" of "data_folder"; NULL for another kind of key. New string. */
@@ -415,6 +478,7 @@ void config_folder_release(struct config_folder *folder)
 {
     config_release_keys(config_cluster_keys, ROW, folder);
     free(folder->name);
+    free(folder->claim);
     if (folder->account)
         config_account_release(folder->account);
     free(folder->account);

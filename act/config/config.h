@@ -35,6 +35,7 @@ struct config_folder {
     char *name;                 /* "data" for data_folder; "code" for code_path */
     char *account_file;         /* azure_blob_config_file, absolute; or "built-in" */
     char *path;                 /* in the store, no leading or trailing slash; "" is the whole container */
+    char *claim;                /* "pvc:NAME/path": the PersistentVolumeClaim that path is in; NULL: in a store */
     char *storage_type;         /* "blob", "file" */
     char *file_share;           /* of Azure Files, never NULL with storage_type "file" */
     char *datastore_name;       /* may be NULL */

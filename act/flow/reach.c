@@ -258,10 +258,22 @@ static void add_place_in_root(const struct config *config, const struct config_f
     add_place_in_store(config, "slurm.root", root, path, items);
 }
 
+/* What is on a claim of the cluster may be others', or the user's of another project. */
+static void add_claim(const struct config *config, const struct config_folder *folder, struct act_strv *items)
+{
+    ACT_AUTOFREE char *key = act_sprintf("config_param.%s_folder.path", folder->name);
+
+    if (!config_is_own(config, key))
+        add(items,
+            act_sprintf("'%s' is '%s' on the claim '%s' of the cluster", folder->name, folder->path, folder->claim));
+}
+
 static void add_account(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTO(config_account) a = {0};
 
+    if (folder->claim)
+        add_claim(config, folder, items);
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
         return;
     if (config_is_users(folder->account_file)) { /* the account is the user's; the folder in its store may not be */

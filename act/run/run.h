@@ -30,10 +30,11 @@ const char *run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", "ro_
 bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out);
 
 #define RUN_SHARE "file:" /* prefix of the store of a folder in an Azure Files share */
+#define RUN_CLAIM "pvc:"  /* and of one in a PersistentVolumeClaim of Kubernetes */
 
 struct run_folder {
     char *name;      /* "data": the link in the code root */
-    char *store;     /* without secrets: "folder:/path", "blob:account/container" or "file:account/share" */
+    char *store;     /* without secrets: "folder:/path", "blob:account/container", "file:account/share", "pvc:claim" */
     char *path;      /* path in the store */
     char *link;      /* folder store: the absolute local path to link to; else NULL */
     char *datastore; /* of the workspace; the only way to it once a job file with its key is gone; or NULL */

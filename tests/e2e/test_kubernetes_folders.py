@@ -162,6 +162,71 @@ def test_containers_are_mounted(act, kubernetes, azure_double, scratch, credenti
     assert (scratch / "blobs/files/output/out").read_text() == "mounted"
 
 
+def claim(kubernetes, folder, name="team", modes=("ReadWriteMany",)):
+    """A claim, for which a folder of this machine stands."""
+    folder.mkdir(exist_ok=True)
+    kubernetes.tell("create", kind="PersistentVolumeClaim", object={
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"accessModes": list(modes), "resources": {"requests": {"storage": "1Gi"}}}})
+    kubernetes.tell("settings", claims={name: str(folder)})
+    return folder
+
+
+def test_folders_on_a_claim_are_mounted(act, kubernetes, scratch):
+    there = claim(kubernetes, scratch / "claim")
+    (there / "sets/voc").mkdir(parents=True)
+    (there / "sets/voc/in").write_text("of the claim")
+    use(kubernetes, data={"path": "pvc:team/sets/voc", "mode": "ro_mount"}, output="pvc:team/made")
+    assert act.run(*K8S, "config", "check").status == 0
+    kubernetes.forget()
+    script = "cat data/in > output/out-$RANK; touch data/x 2>/dev/null || echo read-only"
+    run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
+    asked = [r["path"] for r in kubernetes.requests() if "persistentvolumeclaims" in r["path"]]
+    assert len(asked) == 1 and asked[0].endswith("/team"), asked
+    act.run("wait", run)
+    assert act.run("logs", run).out == "read-only\n"
+    assert [(there / f"made/out-{rank}").read_text() for rank in (0, 1)] == ["of the claim"] * 2
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+
+
+def test_a_claim_for_one_node_is_doubted(act, kubernetes, scratch):
+    claim(kubernetes, scratch / "claim", modes=["ReadWriteOnce"])
+    use(kubernetes, output="pvc:team")
+    said = act.run("-c", "k8s", "-n", "2", "submit", "--dry-run", "true").err
+    assert "the claim 'team' is for one node (ReadWriteOnce), and the run has 2" in said
+    assert "for one node" not in act.run(*K8S, "submit", "--dry-run", "true").err
+
+
+def test_a_claim_that_is_not_there_is_refused(act, kubernetes):
+    use(kubernetes, data="pvc:nowhere/x")
+    act.fail(*K8S, "submit", "true", status=7, match="has no PersistentVolumeClaim 'nowhere', which the path of the "
+                                                     "folder 'data' names")
+    assert kubernetes.objects("Job") == []
+    kubernetes.forbid({"verb": "get", "resource": "persistentvolumeclaims"})
+    run = act.submit("true", before=K8S)
+    act.until(lambda: "nowhere" in (act.info(run)["reason"] or ""), "it says what it waits for")
+    act.run("abort", run)
+
+
+@pytest.mark.parametrize("words", [("u", "data"), ("d", "data"), ("ls", "data/x"), ("du", "data"), ("cat", "data/x"),
+                                   ("verify", "data"), ("rm", "-y", "data/x"), ("url", "data/x")])
+def test_data_verbs_do_not_see_a_claim(act, kubernetes, words):
+    use(kubernetes, data="pvc:team/x", models="pvc:team/y")
+    kubernetes.forget()
+    act.fail(*K8S, *words, status=7, match="'data' is on the PersistentVolumeClaim 'team', which pods see and this "
+                                           "machine does not")
+    assert kubernetes.requests() == [] and not (act.project / "data").exists()
+
+
+def test_a_claim_of_somebodys_project_is_asked_about(act, kubernetes_api):
+    kubernetes_api.use(act)
+    kubernetes_api.cluster(config_param={"data_folder": "pvc:team/x"})
+    del act.env["ACT_TRUSTED_PROJECTS"]
+    asked = act.on_terminal(*K8S, "trust", typed=b"n\n").decode()
+    assert "'data' is 'x' on the claim 'team' of the cluster" in asked
+
+
 # ---- what goes wrong
 
 

@@ -307,6 +307,30 @@ TEST(a_container_of_blobs_is_a_volume_of_the_driver)
     assert_string_equal(json_string_value(at(json, "folders/0/link")), "/run/act/folders/data");
 }
 
+TEST(folders_on_a_claim_share_its_volume)
+{
+    struct kubernetes_run run = run_new();
+    struct run_folder folders[] = {
+        {.name = FIXED("data"), .store = FIXED("pvc:team.a"), .path = FIXED("a/b"), .mode = RUN_FOLDER_RO_MOUNT},
+        {.name = FIXED("models"), .store = FIXED("pvc:models"), .path = FIXED(""), .mode = RUN_FOLDER_RO_MOUNT},
+        {.name = FIXED("output"), .store = FIXED("pvc:team.a"), .path = FIXED("out")}};
+    CODEC_AUTOJSON json_t *volumes = json_array(), *mounts = json_array();
+
+    spec.folders = folders;
+    spec.n_folders = COUNT(folders);
+    kubernetes_add_volumes(&run, volumes, mounts);
+    CODEC_AUTOJSON json_t *json = kubernetes_spec_json(&spec);
+    assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
+    spec.folders = NULL;
+    spec.n_folders = 0;
+    assert_json(volumes, "[{'name':'folder-0','persistentVolumeClaim':{'claimName':'team.a','readOnly':false}},"
+                         "{'name':'folder-1','persistentVolumeClaim':{'claimName':'models','readOnly':true}}]");
+    assert_json(mounts, "[{'name':'folder-0','mountPath':'/run/act/folders/data','readOnly':true,'subPath':'a/b'},"
+                        "{'name':'folder-1','mountPath':'/run/act/folders/models','readOnly':true},"
+                        "{'name':'folder-0','mountPath':'/run/act/folders/output','readOnly':false,'subPath':'out'}]");
+    assert_string_equal(json_string_value(at(json, "folders/2/link")), "/run/act/folders/output");
+}
+
 TEST(a_folder_that_is_moved_needs_act_in_the_pods)
 {
     struct kubernetes_run run = run_new();

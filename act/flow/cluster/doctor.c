@@ -78,7 +78,7 @@ static void examine_store(struct flow *flow, const struct config_folder *folder,
         platform_findings_add(findings, true, what, "%s answers", name);
 }
 
-/* Each account once: several folders may be in it. Shares are none of ours to look at. */
+/* Each account once: several folders may be in it. Shares and claims are none of ours to look at. */
 static void examine_stores(struct flow *flow, struct platform_findings *findings)
 {
     const struct config *c = &flow->config;
@@ -86,7 +86,7 @@ static void examine_stores(struct flow *flow, struct platform_findings *findings
     examine_store(flow, &c->code, findings); /* a missing account is a finding */
     for (size_t i = 0; i < c->n_folders; i++) {
         const char *file = c->folders[i].account_file;
-        bool known = config_is_share(&c->folders[i]) || act_streq(file, c->code.account_file);
+        bool known = !file || config_is_share(&c->folders[i]) || act_streq(file, c->code.account_file);
         for (size_t k = 0; k < i && !known; k++)
             known = !config_is_share(&c->folders[k]) && act_streq(file, c->folders[k].account_file);
         if (!known)

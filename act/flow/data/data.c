@@ -47,6 +47,11 @@ static int map(const struct config *config, const char *path, struct mapping *ou
 {
     int rc = config_map_path(config, path, &out->folder, &out->rest, err);
 
+    if (rc == 0 && out->folder->claim)
+        rc = act_error_set(err, ACT_CONFIG,
+                           "'%s' is on the PersistentVolumeClaim '%s', which pods see and this machine does not: a run "
+                           "looks at it or fills it, 'a submit ls -l %s'; 'kubectl cp' copies to and from its pods",
+                           out->folder->name, out->folder->claim, out->folder->name);
     if (rc == 0 && *out->rest)
         rc = flow_trust_path(config, out->folder->name, out->rest, err);
     if (rc < 0)

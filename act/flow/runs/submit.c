@@ -23,12 +23,14 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
 {
     const struct platform_row *row = platform_find(flow->config.platform);
     ACT_AUTO(config_account) a = {0};
-    int rc = config_account(&flow->config, f, &a, err);
+    int rc = f->claim ? 0 : config_account(&flow->config, f, &a, err);
 
     if (rc < 0)
         return rc;
     *out = (struct run_folder){.name = act_strdup(f->name), .path = act_strdup(f->path)};
-    if (a.folder) {
+    if (f->claim) {
+        out->store = act_sprintf(RUN_CLAIM "%s", f->claim);
+    } else if (a.folder) {
         out->store = act_sprintf("folder:%s", a.folder);
         out->link = act_path_join(a.folder, f->path);
     } else if (config_is_share(f)) {

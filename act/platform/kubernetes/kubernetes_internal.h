@@ -163,7 +163,11 @@ int kubernetes_check_folders(const struct config *config, const struct run_spec 
 void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts);
 /* run.json for the pods: mapped folders are links to where they are mounted. A new reference. */
 json_t *kubernetes_spec_json(const struct run_spec *spec);
-/* Whether a folder is a container of Blob Storage, and whether it is mounted by its CSI driver. */
+/* The name of the PersistentVolumeClaim that a folder is on, or NULL. Points into folder. */
+const char *kubernetes_claim_of(const struct run_folder *folder);
+/* The first folder of the run that is on the claim of the i-th. */
+size_t kubernetes_first_of_claim(const struct run_spec *spec, size_t i);
+/* Whether a folder is a container of Blob Storage; whether it is mounted, by its CSI driver or as a claim. */
 bool kubernetes_is_blob(const struct run_folder *folder);
 bool kubernetes_is_mounted(const struct run_folder *folder);
 /* The Secret with the key of such a folder's account, the i-th of the run. A new reference; NULL: *err. */

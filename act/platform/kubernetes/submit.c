@@ -188,6 +188,49 @@ static int check_names(struct kubernetes *k, struct act_error *err)
     return rc;
 }
 
+/* Volumes for one node only may be what the nodes of the run are to share. Source: kubernetes.io/docs/concepts/storage/
+ * persistent-volumes/#access-modes */
+static void doubt_claim(const char *name, const json_t *claim, const struct run_spec *spec)
+{
+    const json_t *modes = json_object_get(json_object_get(claim, "spec"), "accessModes");
+    const char *first = json_string_value(json_array_get(modes, 0));
+
+    if (spec->nodes > 1 && json_array_size(modes) == 1 && first && act_starts_with(first, "ReadWriteOnce"))
+        act_warn("the claim '%s' is for one node (%s), and the run has %d: pods on other nodes wait for it", name,
+                 first, spec->nodes);
+}
+
+static int check_claim(struct kubernetes *k, const struct run_spec *spec, const struct run_folder *folder,
+                       struct act_error *err)
+{
+    const char *name = kubernetes_claim_of(folder);
+    struct kube_call get = {.method = "GET",
+                            .path = kube_path(k->kube, "v1", "persistentvolumeclaims", name, NULL),
+                            .what = "look for the claim"};
+    struct act_error said;
+    int rc = kube_do(k->kube, &get, &said);
+
+    if (rc == 0)
+        doubt_claim(name, get.response, spec);
+    kube_call_release(&get);
+    return rc != -ACT_NOT_FOUND ? 0
+                                : act_error_set(err, ACT_CONFIG,
+                                                "the namespace '%s' has no PersistentVolumeClaim '%s', which the path "
+                                                "of the folder '%s' names; 'kubectl get pvc' lists those it has",
+                                                kube_namespace(k->kube), name, folder->name);
+}
+
+/* Who may not look at claims finds out when the pods wait. */
+static int check_claims(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
+        if (kubernetes_claim_of(&spec->folders[i]) && kubernetes_first_of_claim(spec, i) == i)
+            rc = check_claim(k, spec, &spec->folders[i], err);
+    return rc;
+}
+
 int kubernetes_check_package(const struct run_spec *spec, struct act_error *err)
 {
     char packed[ACT_UNIT_TEXT], most[ACT_UNIT_TEXT];
@@ -212,6 +255,8 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
         rc = look_for_program(k, err);
     if (rc == 0)
         rc = check_names(k, err);
+    if (rc == 0)
+        rc = check_claims(k, spec, err);
     return rc < 0 ? rc : check_nodes(k, spec, err);
 }
 
@@ -301,7 +346,7 @@ static int each_folder(struct submission *s, submit_object *each, void *arg, str
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
         const struct config_folder *row = folder_of(s->run.config, spec->folders[i].name);
         ACT_AUTO(config_account) account = {0};
-        if (!row || !kubernetes_is_mounted(&spec->folders[i]))
+        if (!row || !kubernetes_is_blob(&spec->folders[i]) || !kubernetes_is_mounted(&spec->folders[i]))
             continue;
         rc = config_account(s->run.config, row, &account, err);
         json_t *secret = rc == 0 ? kubernetes_folder_secret(&s->run, i, &account, s->uid, err) : NULL;

@@ -1,7 +1,8 @@
 /* volumes.c - the folders of a run, and what else its pods mount.
  *
  * A folder of Blob Storage is an inline volume of the driver blob.csi.azure.com, which reads the account's key or SAS
- * from a Secret of the run. A folder of a folder store is one of k8s.volumes, mounted at the same path as here.
+ * from a Secret of the run. A folder on a PersistentVolumeClaim is a subPath of that claim. A folder of a folder store is
+ * one of k8s.volumes, mounted at the same path as here.
  *
  * Source: github.com/kubernetes-sigs/blob-csi-driver docs/driver-parameters.md (ephemeral inline volumes).
  */
@@ -25,9 +26,15 @@ bool kubernetes_is_blob(const struct run_folder *folder)
     return !folder->link && act_starts_with(folder->store, "blob:");
 }
 
+const char *kubernetes_claim_of(const struct run_folder *folder)
+{
+    return act_starts_with(folder->store, RUN_CLAIM) ? folder->store + strlen(RUN_CLAIM) : NULL;
+}
+
 bool kubernetes_is_mounted(const struct run_folder *folder)
 {
-    return kubernetes_is_blob(folder) && (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
+    return kubernetes_claim_of(folder) ||
+           (kubernetes_is_blob(folder) && (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT));
 }
 
 /* ---- k8s.volumes ---- */
@@ -80,21 +87,69 @@ static char *folder_secret_name(const struct kubernetes_run *run, size_t i)
     return act_sprintf("%s-folder-%zu", run->name, i);
 }
 
+static void add_mount(const struct run_folder *f, const char *volume, json_t *mounts)
+{
+    ACT_AUTOFREE char *path = act_sprintf(KUBERNETES_FOLDERS "%s", f->name);
+    json_t *mount =
+        json_pack("{s:s, s:s, s:b}", "name", volume, "mountPath", path, "readOnly", f->mode == RUN_FOLDER_RO_MOUNT);
+
+    if (f->path && *f->path)
+        json_object_set_new(mount, "subPath", json_string(f->path));
+    json_array_append_new(mounts, mount);
+}
+
 static void add_blob(const struct kubernetes_run *run, size_t i, json_t *volumes, json_t *mounts)
 {
     const struct run_folder *f = &run->spec->folders[i];
     bool read_only = f->mode == RUN_FOLDER_RO_MOUNT;
     ACT_AUTOFREE char *name = act_sprintf("folder-%zu", i);
     ACT_AUTOFREE char *secret = folder_secret_name(run, i);
-    ACT_AUTOFREE char *path = act_sprintf(KUBERNETES_FOLDERS "%s", f->name);
-    json_t *mount = json_pack("{s:s, s:s, s:b}", "name", name, "mountPath", path, "readOnly", read_only);
 
-    if (f->path && *f->path)
-        json_object_set_new(mount, "subPath", json_string(f->path));
-    json_array_append_new(mounts, mount);
+    add_mount(f, name, mounts);
     json_array_append_new(volumes, json_pack("{s:s, s:{s:s, s:b, s:{s:s, s:s, s:s}}}", "name", name, "csi", "driver",
                                              DRIVER, "readOnly", read_only, "volumeAttributes", "containerName",
                                              strchr(f->store, '/') + 1, "secretName", secret, "mountOptions", OPTIONS));
+}
+
+size_t kubernetes_first_of_claim(const struct run_spec *spec, size_t i)
+{
+    size_t first = 0;
+
+    while (!act_streq(spec->folders[first].store, spec->folders[i].store))
+        first++;
+    return first;
+}
+
+static bool is_written(const struct run_spec *spec, const char *store)
+{
+    for (size_t i = 0; i < spec->n_folders; i++)
+        if (act_streq(spec->folders[i].store, store) && spec->folders[i].mode != RUN_FOLDER_RO_MOUNT)
+            return true;
+    return false;
+}
+
+/* A claim is one volume, whatever number of folders is on it: the node waits for ever for a second one of it. */
+static void add_claim(const struct run_spec *spec, size_t i, json_t *volumes, json_t *mounts)
+{
+    const struct run_folder *f = &spec->folders[i];
+    size_t first = kubernetes_first_of_claim(spec, i);
+    ACT_AUTOFREE char *name = act_sprintf("folder-%zu", first);
+
+    add_mount(f, name, mounts);
+    if (first == i)
+        json_array_append_new(volumes,
+                              json_pack("{s:s, s:{s:s, s:b}}", "name", name, "persistentVolumeClaim", "claimName",
+                                        kubernetes_claim_of(f), "readOnly", !is_written(spec, f->store)));
+}
+
+static void add_folder(const struct kubernetes_run *run, size_t i, json_t *volumes, json_t *mounts)
+{
+    const struct run_folder *f = &run->spec->folders[i];
+
+    if (kubernetes_claim_of(f))
+        add_claim(run->spec, i, volumes, mounts);
+    else if (kubernetes_is_mounted(f))
+        add_blob(run, i, volumes, mounts);
 }
 
 void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
@@ -104,8 +159,7 @@ void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, j
 
     json_array_foreach(run->config->k8s.volumes, i, row) add_configured(row, i, volumes, mounts);
     for (i = 0; i < run->spec->n_folders; i++)
-        if (kubernetes_is_mounted(&run->spec->folders[i]))
-            add_blob(run, i, volumes, mounts);
+        add_folder(run, i, volumes, mounts);
 }
 
 json_t *kubernetes_folder_secret(const struct kubernetes_run *run, size_t i, const struct config_account *account,
@@ -144,7 +198,7 @@ static int check_folder(const struct config *config, const struct run_folder *f,
                              "folder '%s' is '%s', which the pods do not have; mount a volume there with k8s.volumes, "
                              "or put the folder into Blob Storage",
                              f->name, f->link);
-    if (!f->link && !kubernetes_is_blob(f))
+    if (!f->link && !kubernetes_is_blob(f) && !kubernetes_claim_of(f))
         return act_error_set(err, ACT_CONFIG,
                              "folder '%s' is in '%s', which cannot be brought to pods: put it into Blob Storage",
                              f->name, f->store);
