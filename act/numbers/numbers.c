@@ -47,8 +47,8 @@ static const struct {
     {"epoch", NUMBERS_BY_EPOCH}, {"ep", NUMBERS_BY_EPOCH},
 };
 
-/* "max_steps", "steps_per_epoch": a number of steps, not where the program is. */
-static const char *const amounts[] = {"per", "max", "total", "warmup", "last", "best", "time", "every"};
+/* "max_steps", "steps_per_epoch", "ms/batch": an amount, not where the program is. */
+static const char *const amounts[] = {"per", "max", "total", "warmup", "last", "best", "time", "every", "ms", "s", "sec"};
 
 static bool is_among(const char *const *list, size_t n, const char *word, size_t len)
 {

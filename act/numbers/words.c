@@ -125,9 +125,10 @@ static const char *read_amount(const char *s, struct number *out)
 
     if (!end)
         return NULL;
-    if (*end != '/' || !isdigit((unsigned char)end[1]))
+    const char *below = *end == '/' ? end + 1 + strspn(end + 1, " ") : end; /* "200/ 2983" */
+    if (below == end || !isdigit((unsigned char)*below))
         return read_rest(end);
-    behind = read_number(end + 1, &total);
+    behind = read_number(below, &total);
     if (!behind || *behind == '/' || !(behind = read_rest(behind)))
         return NULL;
     out->total = total.value;
@@ -279,6 +280,10 @@ static const char *take_mark(struct reader *r, const char *s)
         break;
     case '(': /* "tensor(2.31" */
         if (r->sep == ':' || r->sep == '=')
+            return s + 1;
+        break;
+    case '-': /* "-inf" */
+        if (isalpha((unsigned char)s[1]))
             return s + 1;
         break;
     default:
