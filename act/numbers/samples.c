@@ -173,7 +173,8 @@ static const char *read_number(const char *s, double *out)
             break;
     }
     size_t decimals = point ? (size_t)(s - point) : 0;
-    if (s - begin > EXACT || s == begin || decimals >= sizeof(tenths) / sizeof(tenths[0]) || strchr("eE+-", *s)) {
+    bool is_plain = s > begin && s - begin <= EXACT && decimals < sizeof(tenths) / sizeof(tenths[0]);
+    if (!is_plain || *s == 'e' || *s == 'E') {
         *out = strtod(begin, &end);
         return end == begin ? NULL : end;
     }
@@ -333,7 +334,8 @@ static bool read_as_json(struct samples *s)
     struct walk w = {.s = s, .at = s->line, .gpu = -1};
 
     s->n_pieces = s->rest = 0;
-    if (s->line[0] != '{' || codec_json_parse(s->line, s->len, "metrics", &json, NULL) < 0)
+    if (s->line[0] != '{' || memchr(s->line, '\0', s->len) ||
+        codec_json_parse(s->line, s->len, "metrics", &json, NULL) < 0)
         return false;
     walk_value(&w);
     memcpy(s->pattern, s->line, s->len + 1);

@@ -269,9 +269,11 @@ TEST(samples_that_want_too_much)
         act_buf_addc(&text, 'x');
     act_buf_adds(&text, "\n{\"time\":1e3,\"cpu\":{\"busy\":0.5}}\n{\"time\":-1,\"cpu\":{\"busy\":0.5}}\n");
     samples_feed(s, text.data, text.len);
+    static const char nul[] = "{\"time\":1,\"\":[{\"index\":0\0,\"busy\":2}]}\n";
+    samples_feed(s, nul, sizeof(nul) - 1);
     samples_end(s);
     assert_int_equal(samples_lines(s), 2);
-    assert_int_equal(samples_bad(s), 2);
+    assert_int_equal(samples_bad(s), 3);
     assert_int_equal(samples_curve(s, SAMPLES_CPU_BUSY)->n, 1);
     samples_free(s);
     act_buf_release(&text);

@@ -198,7 +198,7 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     if (rc == 0)
         rc = read_numbers(&here, run, rank, &out->numbers, &out->numbers_rank, err);
     if (rc == 0)
-        rc = flow_read_use(&here, out, err);
+        rc = flow_read_use(flow, &here, out, err);
     if (rc == 0)
         rc = add_tails(&here, out, err);
     if (rc == 0) {

@@ -26,6 +26,7 @@ int flow_here_tail(const struct flow_here *here, const struct store_entry *file,
 /* settings.c */
 void flow_list_settings(const struct run_spec *spec, const struct run_spec *before, struct flow_report *out);
 /* use.c */
-int flow_read_use(const struct flow_here *here, struct flow_report *out, struct act_error *err) ACT_NODISCARD;
+int flow_read_use(struct flow *flow, const struct flow_here *here, struct flow_report *out,
+                  struct act_error *err) ACT_NODISCARD;
 
 #endif

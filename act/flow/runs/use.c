@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/engine.h"
+#include "flow/flow_internal.h"
 #include "flow/runs/report_internal.h"
 #include "run/run.h"
 
@@ -68,7 +70,31 @@ static void keep(struct samples *s, size_t points, struct flow_node_use *out)
     }
 }
 
-int flow_read_use(const struct flow_here *here, struct flow_report *out, struct act_error *err)
+/* One node, on a worker. */
+struct node_work {
+    const struct flow_here *here;
+    struct flow_node_use *use;
+    size_t points;
+    int rc;
+    struct act_error err;
+};
+
+static void work(void *arg)
+{
+    struct node_work *w = arg;
+    struct samples *s = samples_new();
+
+    w->rc = read_node(w->here, w->use->name, s, &w->err);
+    keep(s, w->points, w->use);
+    samples_free(s);
+}
+
+static void worked(void *arg)
+{
+    (void)arg;
+}
+
+int flow_read_use(struct flow *flow, const struct flow_here *here, struct flow_report *out, struct act_error *err)
 {
     ACT_AUTO(act_strv) names = {0};
     int rc = 0;
@@ -79,12 +105,17 @@ int flow_read_use(const struct flow_here *here, struct flow_report *out, struct 
     points = points < LEAST_POINTS ? LEAST_POINTS : points > MOST_POINTS ? MOST_POINTS : points;
     out->n_all_nodes = names.n;
     out->nodes = act_calloc(n + 1, sizeof(*out->nodes));
-    for (; out->n_nodes < n && rc == 0; out->n_nodes++) {
-        struct samples *s = samples_new();
-        out->nodes[out->n_nodes].name = act_strdup(names.v[out->n_nodes]);
-        rc = read_node(here, names.v[out->n_nodes], s, err);
-        keep(s, points, &out->nodes[out->n_nodes]);
-        samples_free(s);
+    ACT_AUTOFREE struct node_work *works = act_calloc(n + 1, sizeof(*works));
+    for (; out->n_nodes < n; out->n_nodes++) {
+        struct flow_node_use *use = &out->nodes[out->n_nodes];
+        use->name = act_strdup(names.v[out->n_nodes]);
+        works[out->n_nodes] = (struct node_work){.here = here, .use = use, .points = points};
+        engine_work(flow_engine(flow), work, worked, &works[out->n_nodes]);
+    }
+    engine_run(flow_engine(flow), NULL);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = works[i].rc;
+        *err = rc < 0 ? works[i].err : *err;
     }
     return rc;
 }
