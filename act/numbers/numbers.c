@@ -81,21 +81,32 @@ static void judge_part(struct numbers_meaning *m, const char *part, size_t len)
         }
 }
 
-struct numbers_meaning numbers_meaning(const char *name)
+void numbers_judge_name(const char *name, struct numbers_meaning *out)
 {
-    struct numbers_meaning m = {0};
-    const char *last = name;
-
     for (const char *part = name; *part;) {
         size_t len = part_len(part);
-        judge_part(&m, part, len);
-        last = len > 0 ? part : last;
+        if (len > 0)
+            judge_part(out, part, len);
         part += len ? len : 1;
     }
-    m.is_position = m.is_position && !m.is_amount;
-    m.is_measure = m.is_measure || strncasecmp(last, "acc@", 4) == 0;
-    m.is_denied = m.is_denied && !m.is_measure;
-    return m;
+    out->is_position = out->is_position && !out->is_amount;
+    out->is_denied = out->is_denied && !out->is_measure;
+}
+
+struct numbers_word *numbers_word(struct numbers_words *words, const char *text)
+{
+    uint32_t hash = 2166136261; /* FNV-1a */
+
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619;
+    struct numbers_word *word = &words->v[hash % NUMBERS_WORDS];
+    if (strcmp(word->text, text) != 0) {
+        *word = (struct numbers_word){0};
+        memcpy(word->text, text, strlen(text) + 1);
+        numbers_judge_name(text, &word->meaning);
+        numbers_judge_word(text, &word->meaning);
+    }
+    return word;
 }
 
 /* ---- keys */
@@ -109,6 +120,7 @@ struct numbers {
     double lap, lap_end;      /* what is added to steps, which begin anew in each epoch; the last one as it was written */
     double lap_epoch;         /* of that */
     unsigned step_age;        /* in lines */
+    struct numbers_words words;
 };
 
 struct numbers *numbers_new(void)
@@ -149,8 +161,11 @@ struct numbers_key *numbers_find(struct numbers *n, const char *name)
 
 static struct numbers_key *find_or_add(struct numbers *n, const struct numbers_pair *pair, enum numbers_by by)
 {
-    struct numbers_key *found = numbers_find(n, pair->name);
+    struct numbers_word *word = numbers_word(&n->words, pair->name);
+    struct numbers_key *found = word->key > 0 ? &n->keys[word->key - 1] : numbers_find(n, pair->name);
 
+    if (found)
+        word->key = (size_t)(found - n->keys) + 1;
     if (found || n->n_keys == NUMBERS_KEYS || (!pair->meaning.is_measure && n->n_keys >= UNKNOWN_KEYS))
         return found;
     ACT_PUSH(n->keys, n->n_keys, (struct numbers_key){.by = by, .is_measure = pair->meaning.is_measure});
@@ -264,7 +279,8 @@ static bool join_name(char out[NUMBERS_NAME + 1], const char *above, const char 
     return true;
 }
 
-static void take_json(json_t *object, const char *above, int depth, struct numbers_line *out)
+static void take_json(json_t *object, const char *above, int depth, struct numbers_words *words,
+                      struct numbers_line *out)
 {
     char name[NUMBERS_NAME + 1];
     const char *key;
@@ -275,23 +291,28 @@ static void take_json(json_t *object, const char *above, int depth, struct numbe
         if (!join_name(name, above, key))
             continue;
         if (json_is_number(value))
-            numbers_line_add(out, name, json_number_value(value));
+            numbers_line_add(out, words, name, json_number_value(value));
         else if (json_is_object(value) && depth < JSON_DEPTH)
-            take_json(value, name, depth + 1, out);
+            take_json(value, name, depth + 1, words, out);
     }
 }
 
-static bool read_json(const char *text, size_t len, struct numbers_line *out)
+static bool read_json(const char *text, size_t len, struct numbers_words *words, struct numbers_line *out)
 {
     CODEC_AUTOJSON json_t *json = NULL;
 
     if (text[0] != '{' || text[len - 1] != '}' || codec_json_parse(text, len, "line", &json, NULL) < 0)
         return false;
-    take_json(json, "", 1, out);
+    take_json(json, "", 1, words, out);
     return true;
 }
 
 /* ---- lines */
+
+static bool may_have_number(const char *text)
+{
+    return text[strcspn(text, "0123456789")] || strcasestr(text, "nan") || strcasestr(text, "inf");
+}
 
 static void end_line(struct numbers *n)
 {
@@ -306,27 +327,42 @@ static void end_line(struct numbers *n)
     if (n->len > 0 && !act_starts_with(text, agent)) {
         n->step_age++;
         numbers_line_begin(&line);
-        if (!read_json(text, n->len, &line))
-            numbers_read_words(text, &line);
-        take_line(n, &line);
+        if (may_have_number(text) && !read_json(text, n->len, &n->words, &line))
+            numbers_read_words(text, &n->words, &line);
+        if (line.n > 0 || line.bare_total > 0)
+            take_line(n, &line);
     }
     n->len = 0;
 }
 
+/* Up to the next end of a line: progress bars write only carriage returns. */
+static size_t until_end(const char *text, size_t len)
+{
+    const char *end = memchr(text, '\n', len), *back = memchr(text, '\r', end ? (size_t)(end - text) : len);
+
+    return back ? (size_t)(back - text) : end ? (size_t)(end - text) : len;
+}
+
+static void take_part(struct numbers *n, const char *text, size_t len)
+{
+    size_t room = NUMBERS_LINE - n->len, taken = len < room ? len : room;
+
+    memcpy(n->line + n->len, text, taken);
+    n->len += taken;
+}
+
 void numbers_feed(struct numbers *n, const char *text, size_t len)
 {
+    enum { BLOCK = 4096 }; /* so that a text of carriage returns is not searched for a newline again and again */
+
     while (len > 0) {
-        size_t until = 0, room = NUMBERS_LINE - n->len;
-        while (until < len && text[until] != '\n' && text[until] != '\r')
-            until++;
-        size_t taken = until < room ? until : room;
-        memcpy(n->line + n->len, text, taken);
-        n->len += taken;
-        if (until == len)
-            return;
-        end_line(n); /* progress bars write only carriage returns */
-        text += until + 1;
-        len -= until + 1;
+        size_t block = len < BLOCK ? len : BLOCK, until = until_end(text, block);
+        take_part(n, text, until);
+        if (until < block)
+            end_line(n);
+        until += until < block;
+        text += until;
+        len -= until;
     }
 }
 

@@ -7,13 +7,28 @@
 
 #include "numbers/numbers.h"
 
-/* What the name of a value says. */
+/* What a word says. */
 struct numbers_meaning {
     bool is_measure, is_denied, is_amount;
     bool is_position; /* where the program is, counted by */
     enum numbers_by by;
+    bool is_qualifier, is_filler, is_odd; /* words.c */
 };
-struct numbers_meaning numbers_meaning(const char *name);
+void numbers_judge_name(const char *name, struct numbers_meaning *out);
+void numbers_judge_word(const char *word, struct numbers_meaning *out);
+
+/* The same words come in every line: what they mean is looked up once. {0} begins. */
+struct numbers_word {
+    char text[NUMBERS_NAME + 1];
+    struct numbers_meaning meaning;
+    size_t key; /* one more than the index of the key with this name; 0: not known */
+};
+enum { NUMBERS_WORDS = 256 };
+struct numbers_words {
+    struct numbers_word v[NUMBERS_WORDS]; /* by hash */
+};
+/* Valid until the next call. */
+struct numbers_word *numbers_word(struct numbers_words *words, const char *text);
 
 enum { NUMBERS_PAIRS = 128 };
 
@@ -37,12 +52,16 @@ static inline void numbers_line_begin(struct numbers_line *line)
     line->bare_is_step = false;
 }
 /* False: its name is too long, or there are too many. */
-bool numbers_line_add(struct numbers_line *line, const char *name, double value);
+bool numbers_line_add(struct numbers_line *line, struct numbers_words *words, const char *name, double value);
 
 /* Without escape sequences. Cuts in place, returns the new length; text ends with NUL. */
 size_t numbers_clean(char *text, size_t len);
 /* Reads a line of text. */
-void numbers_read_words(const char *text, struct numbers_line *out);
+void numbers_read_words(const char *text, struct numbers_words *words, struct numbers_line *out);
 bool numbers_in_name(char c);
+
+/* Reads digits, perhaps with a point and an exponent, as strtod() does, but most of them quicker. Returns what is
+ * behind them; NULL: there is no number. */
+const char *numbers_decimal(const char *s, double *out);
 
 #endif

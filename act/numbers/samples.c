@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "codec/json.h"
+#include "numbers/numbers_internal.h"
 
 /* What is read from a line; the curves follow from that. */
 enum raw {
@@ -150,36 +151,12 @@ static void forget_raw(struct samples *s)
 
 /* ---- a line like the one before */
 
-/* The quick way for what the sampler writes: digits, with a point or not. Anything longer, or with an exponent, is for
- * strtod(). */
 static const char *read_number(const char *s, double *out)
 {
-    static const double tenths[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
-    enum { EXACT = 15 };
-    const char *begin = s, *point = NULL;
-    uint64_t digits = 0;
-    char *end;
-
-    if (*s == 'n') {
-        *out = NAN;
-        return act_starts_with(s, "null") ? s + 4 : NULL;
-    }
-    for (;; s++) {
-        if (isdigit((unsigned char)*s))
-            digits = digits * 10 + (uint64_t)(*s - '0');
-        else if (*s == '.' && !point)
-            point = s + 1;
-        else
-            break;
-    }
-    size_t decimals = point ? (size_t)(s - point) : 0;
-    bool is_plain = s > begin && s - begin <= EXACT && decimals < sizeof(tenths) / sizeof(tenths[0]);
-    if (!is_plain || *s == 'e' || *s == 'E') {
-        *out = strtod(begin, &end);
-        return end == begin ? NULL : end;
-    }
-    *out = (double)digits / tenths[decimals];
-    return s;
+    if (*s != 'n')
+        return numbers_decimal(s, out);
+    *out = NAN;
+    return act_starts_with(s, "null") ? s + 4 : NULL;
 }
 
 static bool read_like_before(struct samples *s)

@@ -8,14 +8,15 @@
 #include "base/text.h"
 #include "numbers/numbers_internal.h"
 
-bool numbers_line_add(struct numbers_line *line, const char *name, double value)
+bool numbers_line_add(struct numbers_line *line, struct numbers_words *words, const char *name, double value)
 {
     size_t len = strlen(name);
 
     if (len > NUMBERS_NAME || line->n == NUMBERS_PAIRS)
         return false;
     struct numbers_pair *pair = &line->v[line->n++];
-    *pair = (struct numbers_pair){.meaning = numbers_meaning(name), .value = value};
+    pair->meaning = numbers_word(words, name)->meaning;
+    pair->value = value;
     memcpy(pair->name, name, len + 1);
     return true;
 }
@@ -49,7 +50,7 @@ size_t numbers_clean(char *text, size_t len)
 
 bool numbers_in_name(char c)
 {
-    return isalnum((unsigned char)c) || (c && strchr("_./@-", c));
+    return isalnum((unsigned char)c) || c == '_' || (c >= '-' && c <= '/') || c == '@'; /* "-./" */
 }
 
 /* ---- words that are not names by themselves */
@@ -73,6 +74,15 @@ static bool is_one_of(const char *const *list, size_t n, const char *word)
 }
 #define IS_ONE_OF(list, word) is_one_of(list, sizeof(list) / sizeof((list)[0]), word)
 
+void numbers_judge_word(const char *word, struct numbers_meaning *out)
+{
+    static const char *const odd[] = {"nan", "inf", "infinity"};
+
+    out->is_qualifier = IS_ONE_OF(qualifiers, word);
+    out->is_filler = IS_ONE_OF(fillers, word);
+    out->is_odd = IS_ONE_OF(odd, word);
+}
+
 /* ---- numbers */
 
 struct number {
@@ -80,18 +90,46 @@ struct number {
     bool is_decimal;     /* it has a point or an exponent */
 };
 
+const char *numbers_decimal(const char *s, double *out)
+{
+    static const double tenths[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+    enum { EXACT = 15 }; /* digits that a double holds */
+    const char *begin = s, *point = NULL;
+    uint64_t digits = 0;
+    char *end;
+
+    for (;; s++) {
+        if (*s >= '0' && *s <= '9')
+            digits = digits * 10 + (uint64_t)(*s - '0');
+        else if (*s == '.' && !point)
+            point = s + 1;
+        else
+            break;
+    }
+    size_t decimals = point ? (size_t)(s - point) : 0;
+    bool is_plain = s > begin && s - begin <= EXACT && decimals < sizeof(tenths) / sizeof(tenths[0]);
+    if (!is_plain || *s == 'e' || *s == 'E') {
+        *out = strtod(begin, &end);
+        return end == begin ? NULL : end;
+    }
+    *out = (double)digits / tenths[decimals];
+    return s;
+}
+
 /* A decimal number; NULL: there is none. strtod() would take "0x1f" and "infinite" too. */
 static const char *read_number(const char *s, struct number *out)
 {
-    const char *begin = s;
-    char *end;
+    bool is_negative = *s == '-';
+    const char *end;
 
     s += *s == '+' || *s == '-';
     if (!isdigit((unsigned char)*s) && !(*s == '.' && isdigit((unsigned char)s[1])))
         return NULL;
     if (*s == '0' && (s[1] == 'x' || s[1] == 'X'))
         return NULL;
-    *out = (struct number){.value = strtod(begin, &end)};
+    *out = (struct number){0};
+    end = numbers_decimal(s, &out->value);
+    out->value = is_negative ? -out->value : out->value;
     for (; s < end; s++)
         out->is_decimal |= *s == '.' || *s == 'e' || *s == 'E';
     return end;
@@ -139,6 +177,7 @@ static const char *read_amount(const char *s, struct number *out)
 
 struct reader {
     struct numbers_line *out;
+    struct numbers_words *words;
     char name[NUMBERS_NAME + 1];
     char sep;          /* behind the name: ' ', ':' or '='; 0: there is no name */
     bool glued;        /* nothing between ':' and what follows */
@@ -149,11 +188,6 @@ struct reader {
 static void forget_name(struct reader *r)
 {
     r->sep = 0;
-}
-
-static bool is_odd_number(const char *word)
-{
-    return strcasecmp(word, "nan") == 0 || strcasecmp(word, "inf") == 0 || strcasecmp(word, "infinity") == 0;
 }
 
 /* Whether a number behind the name is its value. */
@@ -169,10 +203,10 @@ static void take_number(struct reader *r, const struct number *number)
     struct numbers_meaning m = {0};
 
     if (r->sep)
-        m = numbers_meaning(r->name);
+        m = numbers_word(r->words, r->name)->meaning;
     bool fits = m.is_position ? number->value >= 0 && isfinite(number->value) : number->total == 0;
     if (r->sep && fits && is_value(r, &m, number))
-        numbers_line_add(r->out, r->name, number->value);
+        numbers_line_add(r->out, r->words, r->name, number->value);
     forget_name(r);
 }
 
@@ -196,7 +230,7 @@ static void take_amount(struct reader *r, const struct number *number, const cha
         take_number(r, number);
 }
 
-static void take_name(struct reader *r, const char *word)
+static void take_name(struct reader *r, const char *word, bool is_qualifier)
 {
     if (r->sep == ' ' && r->is_qualifier && strlen(r->name) + 1 + strlen(word) <= NUMBERS_NAME) {
         strcat(r->name, "_");
@@ -205,16 +239,18 @@ static void take_name(struct reader *r, const char *word)
         memcpy(r->name, word, strlen(word) + 1);
     }
     r->sep = ' ';
-    r->is_qualifier = IS_ONE_OF(qualifiers, word);
+    r->is_qualifier = is_qualifier;
 }
 
 static void take_word(struct reader *r, const char *word)
 {
-    if (r->sep && is_odd_number(word))
+    const struct numbers_meaning m = numbers_word(r->words, word)->meaning;
+
+    if (r->sep && m.is_odd)
         take_number(r, &(struct number){.value = tolower((unsigned char)*word) == 'n' ? NAN : INFINITY,
                                         .is_decimal = true});
-    else if (!(r->sep && IS_ONE_OF(fillers, word)))
-        take_name(r, word);
+    else if (!(r->sep && m.is_filler))
+        take_name(r, word, m.is_qualifier);
 }
 
 /* A word too long for a name is none. */
@@ -272,7 +308,7 @@ static const char *take_mark(struct reader *r, const char *s)
         return s + 1;
     case '[':
         r->in_brackets = true;
-        if (r->sep && !numbers_meaning(r->name).is_position)
+        if (r->sep && !numbers_word(r->words, r->name)->meaning.is_position)
             forget_name(r);
         return s + 1;
     case ']':
@@ -294,9 +330,9 @@ static const char *take_mark(struct reader *r, const char *s)
     return s + 1;
 }
 
-void numbers_read_words(const char *text, struct numbers_line *out)
+void numbers_read_words(const char *text, struct numbers_words *words, struct numbers_line *out)
 {
-    struct reader r = {.out = out};
+    struct reader r = {.out = out, .words = words};
     struct number number;
 
     for (const char *s = text; *s;) {
