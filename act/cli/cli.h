@@ -50,6 +50,8 @@ struct cli_options {
     int64_t idle_s;     /* 0: not given */
     bool low_priority, no_wait, share_sas;
     char *job_file;
+    char *output;
+    bool svg, csv;
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
@@ -369,6 +371,9 @@ int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs
 /* An error, with what to do, if the logs could not be kept here. */
 int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
 
+/* cmd_report.c: finds the runs that the words from first on name, each once, and fetches their logs. All or none. */
+int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
+
 /* ---- explain.c */
 
 /* packing.c: the progress display while the code is packed. start() sets the callbacks of io. */
@@ -405,10 +410,12 @@ int cmd_ls(struct cli *cli, struct act_error *err);
 int cmd_man(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
 int cmd_parse(struct cli *cli, struct act_error *err);
+int cmd_plot(struct cli *cli, struct act_error *err);
 int cmd_query(struct cli *cli, struct act_error *err);
 int cmd_query_failed(struct cli *cli, struct act_error *err);
 int cmd_query_queued(struct cli *cli, struct act_error *err);
 int cmd_query_running(struct cli *cli, struct act_error *err);
+int cmd_report(struct cli *cli, struct act_error *err);
 int cmd_resubmit(struct cli *cli, struct act_error *err);
 int cmd_rm(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);

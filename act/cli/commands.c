@@ -196,6 +196,40 @@ const struct cli_command cli_commands[] = {
      .options = "cluster no-logs no-full-logs json",
      A_RUN,
      .run = cmd_parse},
+    {.name = "report",
+     .synopsis = "RUN... > run.html",
+     .summary = "all that is known about runs, as one page for a browser",
+     .examples = "a report 60ce2fc7 > run.html\n"
+                 "a report -o run.html 60ce2fc7       the same; the file is never half a page\n"
+                 "a report 60ce2fc7 1f0a > both.html  the curves of both in one picture\n"
+                 "a -no-wl report 60ce2fc7 > run.html only from the logs that are here already\n",
+     .details = "Command, package, configuration and what differs from the run that it repeats (of several runs: from\n"
+                "the first), why it ended as it did, curves of the numbers in a rank's log (by default the first rank\n"
+                "that prints any), what each node used, the ends of the logs, and all files with their sizes.\n"
+                "The page has no scripts, asks for nothing from elsewhere, and can be printed. Fetches the logs as\n"
+                "'a q RUN' does.",
+     .options = "cluster no-logs no-full-logs rank output",
+     RUNS,
+     .run = cmd_report},
+    {.name = "plot",
+     .synopsis = "KEY RUN...",
+     .summary = "draw a number from the logs of runs: the loss by steps",
+     .examples = "a plot loss 60ce2fc7\n"
+                 "a plot loss 60ce2fc7 1f0a           two runs in one picture\n"
+                 "a plot lr --svg 60ce2fc7 > lr.svg\n"
+                 "a plot loss --csv 60ce2fc7 > loss.csv\n",
+     .details = "KEY is what stands before the number: 'loss 2.31', 'loss: 2.31', 'loss=2.31', {\"loss\": 2.31}. A name\n"
+                "that is not there is answered with those that are. x is the step in the line or just before it\n"
+                "(step, iter, iteration, batch, update), else the epoch, else how many values came before. Of more\n"
+                "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
+                "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
+                "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
+     .options = "cluster no-logs no-full-logs rank svg csv json",
+     .min_words = 2,
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
+     .run = cmd_plot},
     {.name = "abort",
      .aliases = "a",
      .synopsis = "RUN...",

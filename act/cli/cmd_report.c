@@ -1,0 +1,81 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/page.h"
+#include "flow/flow.h"
+#include "flow/runs/report.h"
+#include "flow/runs/runs.h"
+
+static bool has_run(const struct flow_runs *runs, const char *id)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        if (strcmp(runs->v[i].row.id, id) == 0)
+            return true;
+    return false;
+}
+
+int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = first; i < cli->words.n && rc == 0; i++) {
+        ACT_AUTO(flow_logs) logs = {0};
+        struct flow_run run;
+        rc = flow_find_run(&cli->flow, cli->words.v[i], &run, err);
+        if (rc < 0)
+            return rc;
+        if (has_run(out, run.row.id)) { /* two pieces of one id */
+            flow_run_release(&run);
+            continue;
+        }
+        ACT_PUSH(out->v, out->n, run);
+        rc = cli_fetch_logs(cli, &run, &logs, err);
+        if (rc == 0)
+            rc = cli_check_kept(&run, &logs, err);
+    }
+    return rc;
+}
+
+static int write_page(const struct cli *cli, const struct act_buf *page, struct act_error *err)
+{
+    const char *path = cli->options.output;
+
+    if (path)
+        return act_file_write(path, page->data, page->len, 0666 & ~act_umask(), err);
+    cli_buffer_stdout();
+    fwrite(page->data, 1, page->len, stdout);
+    fflush(stdout);
+    return cli_check_stdout(err);
+}
+
+static int report(struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+{
+    ACT_AUTOFREE struct flow_report *reports = act_calloc(runs->n, sizeof(*reports));
+    ACT_AUTO(act_buf) page = {0};
+    size_t n = 0;
+    int rc = 0;
+
+    for (; n < runs->n && rc == 0; n++)
+        rc = flow_report(&cli->flow, &runs->v[n], (int)cli->options.rank, n > 0 ? &runs->v[0] : NULL, &reports[n], err);
+    if (rc == 0)
+        page_write(reports, n, &page);
+    for (size_t i = 0; i < n; i++)
+        flow_report_release(&reports[i]);
+    return rc < 0 ? rc : write_page(cli, &page, err);
+}
+
+int cmd_report(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(flow_runs) runs = {0};
+
+    if (!cli->options.output && isatty(STDOUT_FILENO))
+        return act_error_set(err, ACT_USAGE,
+                             "a report is a page for a browser, not for a terminal: add -o run.html or > run.html");
+    if (cli->options.rank > INT32_MAX)
+        return act_error_set(err, ACT_USAGE, "there is no rank %lld", (long long)cli->options.rank);
+    int rc = cli_find_with_logs(cli, 0, &runs, err);
+    return rc < 0 ? rc : report(cli, &runs, err);
+}

@@ -1,0 +1,121 @@
+/* use.c - what the nodes of a run used, from the copies of metrics/<node>.jsonl of all attempts. */
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/engine.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/report_internal.h"
+#include "run/run.h"
+
+/* Points of all curves together: what a page of less than 1 MB can hold. */
+enum { ALL_POINTS = 120000, LEAST_POINTS = 16, MOST_POINTS = 1000, CURVES_OF_A_NODE = 24 };
+
+/* The name of the node whose metrics a file has. New string; NULL: it has none. */
+static char *node_of(const struct flow_here *here, const char *file)
+{
+    static const char folder[] = RUN_DIR_METRICS "/", end[] = ".jsonl";
+    const char *name = strrchr(file, '/');
+
+    for (int attempt = 1; name && attempt <= here->attempt; attempt++) {
+        ACT_AUTOFREE char *prefix = flow_here_prefix(here, attempt);
+        const char *rest = act_starts_with(file, prefix) ? file + strlen(prefix) : "";
+        if (act_starts_with(rest, folder) && rest + strlen(folder) == name + 1 && act_ends_with(name, end))
+            return act_strndup(name + 1, strlen(name + 1) - strlen(end));
+    }
+    return NULL;
+}
+
+static void list_nodes(const struct flow_here *here, struct act_strv *out)
+{
+    for (size_t i = 0; i < here->files.n; i++) {
+        char *node = node_of(here, here->files.v[i].key);
+        if (node && !act_strv_has(out, node))
+            act_strv_take(out, node);
+        else
+            free(node);
+    }
+    act_strv_sort(out);
+}
+
+static void take(void *samples, const char *text, size_t len)
+{
+    samples_feed(samples, text, len);
+}
+
+static int read_node(const struct flow_here *here, const char *node, struct samples *s, struct act_error *err)
+{
+    int rc = 0;
+
+    for (int attempt = 1; attempt <= here->attempt && rc == 0; attempt++) {
+        ACT_AUTOFREE char *prefix = flow_here_prefix(here, attempt);
+        ACT_AUTOFREE char *name = act_sprintf("%s" RUN_DIR_METRICS "/%s.jsonl", prefix, node);
+        rc = flow_here_read(here, name, take, s, err);
+        samples_end(s);
+        rc = rc == -ACT_NOT_FOUND ? 0 : rc; /* it was not in this attempt */
+    }
+    return rc;
+}
+
+/* Takes over the curves. */
+static void keep(struct samples *s, size_t points, struct flow_node_use *out)
+{
+    out->gpus = samples_gpus(s);
+    out->bad = samples_bad(s);
+    for (int i = 0; i < SAMPLES_CURVES; i++) {
+        struct series *curve = samples_curve(s, i);
+        series_end(curve);
+        series_reduce(curve, points);
+        out->curves[i] = *curve;
+        *curve = (struct series){0};
+    }
+}
+
+/* One node, on a worker. */
+struct node_work {
+    const struct flow_here *here;
+    struct flow_node_use *use;
+    size_t points;
+    int rc;
+    struct act_error err;
+};
+
+static void work(void *arg)
+{
+    struct node_work *w = arg;
+    struct samples *s = samples_new();
+
+    w->rc = read_node(w->here, w->use->name, s, &w->err);
+    keep(s, w->points, w->use);
+    samples_free(s);
+}
+
+static void worked(void *arg)
+{
+    (void)arg;
+}
+
+int flow_read_use(struct flow *flow, const struct flow_here *here, struct flow_report *out, struct act_error *err)
+{
+    ACT_AUTO(act_strv) names = {0};
+    int rc = 0;
+
+    list_nodes(here, &names);
+    size_t n = names.n < FLOW_REPORT_NODES ? names.n : FLOW_REPORT_NODES;
+    size_t points = ALL_POINTS / CURVES_OF_A_NODE / (n ? n : 1);
+    points = points < LEAST_POINTS ? LEAST_POINTS : points > MOST_POINTS ? MOST_POINTS : points;
+    out->n_all_nodes = names.n;
+    out->nodes = act_calloc(n + 1, sizeof(*out->nodes));
+    ACT_AUTOFREE struct node_work *works = act_calloc(n + 1, sizeof(*works));
+    for (; out->n_nodes < n; out->n_nodes++) {
+        struct flow_node_use *use = &out->nodes[out->n_nodes];
+        use->name = act_strdup(names.v[out->n_nodes]);
+        works[out->n_nodes] = (struct node_work){.here = here, .use = use, .points = points};
+        engine_work(flow_engine(flow), work, worked, &works[out->n_nodes]);
+    }
+    engine_run(flow_engine(flow), NULL);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = works[i].rc;
+        *err = rc < 0 ? works[i].err : *err;
+    }
+    return rc;
+}

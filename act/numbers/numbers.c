@@ -1,0 +1,372 @@
+/* numbers.c - what keys are, where the program is, and what is kept. words.c takes lines apart. */
+#include "numbers/numbers.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "numbers/numbers_internal.h"
+
+enum {
+    UNKNOWN_KEYS = NUMBERS_KEYS * 3 / 4, /* the rest is for measures */
+    NEAR_LINES = 3,                      /* a step stands for the values on so many lines behind it */
+    JSON_DEPTH = 3,
+};
+
+const char *numbers_by_name(enum numbers_by by)
+{
+    static const char *const names[] = {
+        [NUMBERS_BY_COUNT] = "value", [NUMBERS_BY_EPOCH] = "epoch", [NUMBERS_BY_STEP] = "step"};
+
+    return names[by];
+}
+
+/* ---- what names mean, by their parts: letters between other characters */
+
+static const char *const measures[] = {
+    "loss", "losses", "nll", "acc", "accuracy", "lr", "ppl", "perplexity", "bleu", "rouge", "wer", "cer", "f1", "auc",
+    "map", "miou", "iou", "psnr", "ssim", "fid", "mse", "mae", "rmse", "reward", "return", "score", "error", "err",
+    "top1", "top5", "prec", "precision", "recall", "dice", "norm", "gnorm", "grad_norm", "rate", "throughput", "speed",
+    "fps", "wps", "ips", "mfu", "tflops", "temperature", "entropy", "kl", "time", "bpb", "bpc",
+};
+
+/* Who and where, not how much. */
+static const char *const denied[] = {
+    "pid", "tid", "port", "rank", "seed", "version", "line", "lineno", "timestamp", "ts", "uid", "gid", "id", "date",
+};
+
+static const struct {
+    const char *name;
+    enum numbers_by by;
+} positions[] = {
+    {"step", NUMBERS_BY_STEP},  {"iter", NUMBERS_BY_STEP},   {"iteration", NUMBERS_BY_STEP}, {"it", NUMBERS_BY_STEP},
+    {"itr", NUMBERS_BY_STEP},   {"update", NUMBERS_BY_STEP}, {"updates", NUMBERS_BY_STEP},   {"batch", NUMBERS_BY_STEP},
+    {"epoch", NUMBERS_BY_EPOCH}, {"ep", NUMBERS_BY_EPOCH},
+};
+
+/* "max_steps", "steps_per_epoch", "ms/batch": an amount, not where the program is. */
+static const char *const amounts[] = {"per", "max", "total", "warmup", "last", "best", "time", "every", "ms", "s", "sec"};
+
+static bool is_among(const char *const *list, size_t n, const char *word, size_t len)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(list[i]) == len && strncasecmp(list[i], word, len) == 0)
+            return true;
+    return false;
+}
+#define IS_AMONG(list, word, len) is_among(list, sizeof(list) / sizeof((list)[0]), word, len)
+
+static size_t part_len(const char *name)
+{
+    size_t n = 0;
+
+    while (isalnum((unsigned char)name[n]))
+        n++;
+    return n;
+}
+
+static void judge_part(struct numbers_meaning *m, const char *part, size_t len)
+{
+    m->is_measure |= IS_AMONG(measures, part, len);
+    m->is_denied |= IS_AMONG(denied, part, len);
+    m->is_amount |= IS_AMONG(amounts, part, len);
+    m->is_position = false;
+    for (size_t i = 0; i < sizeof(positions) / sizeof(positions[0]) && !m->is_position; i++)
+        if (strlen(positions[i].name) == len && strncasecmp(positions[i].name, part, len) == 0) {
+            m->is_position = true;
+            m->by = positions[i].by;
+        }
+}
+
+void numbers_judge_name(const char *name, struct numbers_meaning *out)
+{
+    for (const char *part = name; *part;) {
+        size_t len = part_len(part);
+        if (len > 0)
+            judge_part(out, part, len);
+        part += len ? len : 1;
+    }
+    out->is_position = out->is_position && !out->is_amount;
+    out->is_denied = out->is_denied && !out->is_measure;
+}
+
+struct numbers_word *numbers_word(struct numbers_words *words, const char *text)
+{
+    uint32_t hash = 2166136261; /* FNV-1a */
+
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619;
+    struct numbers_word *word = &words->v[hash % NUMBERS_WORDS];
+    if (strcmp(word->text, text) != 0) {
+        *word = (struct numbers_word){0};
+        memcpy(word->text, text, strlen(text) + 1);
+        numbers_judge_name(text, &word->meaning);
+        numbers_judge_word(text, &word->meaning);
+    }
+    return word;
+}
+
+/* ---- keys */
+
+struct numbers {
+    char line[NUMBERS_LINE + 1];
+    size_t len;
+    struct numbers_key *keys;
+    size_t n_keys;
+    double step, epoch;       /* where the program is; NAN: not known */
+    double lap, lap_end;      /* what is added to steps, which begin anew in each epoch; the last one as it was written */
+    double lap_epoch;         /* of that */
+    unsigned step_age;        /* in lines */
+    struct numbers_words words;
+};
+
+struct numbers *numbers_new(void)
+{
+    struct numbers *n = act_calloc(1, sizeof(*n));
+
+    n->step = n->epoch = n->lap_end = n->lap_epoch = NAN;
+    return n;
+}
+
+void numbers_free(struct numbers *n)
+{
+    if (!n)
+        return;
+    for (size_t i = 0; i < n->n_keys; i++)
+        series_release(&n->keys[i].series);
+    free(n->keys);
+    free(n);
+}
+
+size_t numbers_count(const struct numbers *n)
+{
+    return n->n_keys;
+}
+
+struct numbers_key *numbers_key(struct numbers *n, size_t i)
+{
+    return &n->keys[i];
+}
+
+struct numbers_key *numbers_find(struct numbers *n, const char *name)
+{
+    for (size_t i = 0; i < n->n_keys; i++)
+        if (strcasecmp(n->keys[i].name, name) == 0)
+            return &n->keys[i];
+    return NULL;
+}
+
+static struct numbers_key *find_or_add(struct numbers *n, const struct numbers_pair *pair, enum numbers_by by)
+{
+    struct numbers_word *word = numbers_word(&n->words, pair->name);
+    struct numbers_key *found = word->key > 0 ? &n->keys[word->key - 1] : numbers_find(n, pair->name);
+
+    if (found)
+        word->key = (size_t)(found - n->keys) + 1;
+    if (found || n->n_keys == NUMBERS_KEYS || (!pair->meaning.is_measure && n->n_keys >= UNKNOWN_KEYS))
+        return found;
+    ACT_PUSH(n->keys, n->n_keys, (struct numbers_key){.by = by, .is_measure = pair->meaning.is_measure});
+    found = &n->keys[n->n_keys - 1];
+    memcpy(found->name, pair->name, sizeof(found->name));
+    return found;
+}
+
+static double x_of(const struct numbers *n, const struct numbers_key *key)
+{
+    switch (key->by) {
+    case NUMBERS_BY_STEP:
+        return n->step;
+    case NUMBERS_BY_EPOCH:
+        return n->epoch;
+    case NUMBERS_BY_COUNT:
+        break;
+    }
+    return (double)(key->series.count + key->series.odd + 1);
+}
+
+static void take_value(struct numbers *n, const struct numbers_pair *pair, enum numbers_by by)
+{
+    struct numbers_key *key = find_or_add(n, pair, by);
+
+    if (key)
+        series_add(&key->series, x_of(n, key), pair->value);
+}
+
+/* ---- where the program is */
+
+static void take_step(struct numbers *n, double step)
+{
+    bool is_new_epoch = n->epoch > n->lap_epoch;
+
+    if (step < n->lap_end && is_new_epoch)
+        n->lap += n->lap_end;
+    n->lap_end = step;
+    n->lap_epoch = n->epoch;
+    n->step = n->lap + step;
+    n->step_age = 0;
+}
+
+static bool is_whole(double x)
+{
+    return x == floor(x);
+}
+
+/* What one line says about that. */
+struct place {
+    double step, epoch, part; /* NAN: nothing; part: of the epoch */
+};
+
+static void take_place(struct numbers *n, const struct place *p)
+{
+    bool has_part = isfinite(p->part) && !isfinite(p->step) && isfinite(p->epoch) && is_whole(p->epoch);
+
+    if (isfinite(p->epoch))
+        n->epoch = has_part ? p->epoch + p->part : p->epoch;
+    if (isfinite(p->step))
+        take_step(n, p->step);
+}
+
+static struct place find_place(const struct numbers_line *line)
+{
+    struct place p = {NAN, NAN, NAN};
+
+    for (size_t i = 0; i < line->n; i++) {
+        const struct numbers_meaning *m = &line->v[i].meaning;
+        if (m->is_position && m->by == NUMBERS_BY_STEP)
+            p.step = line->v[i].value;
+        else if (m->is_position)
+            p.epoch = line->v[i].value;
+    }
+    if (isfinite(p.epoch) && line->bare_total > 0)
+        p.part = line->bare / line->bare_total;
+    else if (!isfinite(p.step) && line->bare_total > 0 && line->bare_is_step)
+        p.step = line->bare;
+    return p;
+}
+
+static void take_line(struct numbers *n, const struct numbers_line *line)
+{
+    struct place place = find_place(line);
+
+    take_place(n, &place);
+    enum numbers_by by = isfinite(place.step)                              ? NUMBERS_BY_STEP
+                         : isfinite(place.epoch)                           ? NUMBERS_BY_EPOCH
+                         : isfinite(n->step) && n->step_age <= NEAR_LINES ? NUMBERS_BY_STEP
+                                                                           : NUMBERS_BY_COUNT;
+    for (size_t i = 0; i < line->n; i++)
+        if (!line->v[i].meaning.is_position && !line->v[i].meaning.is_denied)
+            take_value(n, &line->v[i], by);
+}
+
+/* ---- lines of JSON */
+
+/* The name below another one, as keys are named; false: it cannot be one. */
+static bool join_name(char out[NUMBERS_NAME + 1], const char *above, const char *name)
+{
+    int len = snprintf(out, NUMBERS_NAME + 1, "%s%s%s", above, *above ? "." : "", name);
+
+    if (!*name || len < 0 || len > NUMBERS_NAME)
+        return false;
+    for (char *c = out; *c; c++) {
+        if (*c == ' ')
+            *c = '_';
+        if (!numbers_in_name(*c))
+            return false;
+    }
+    return true;
+}
+
+static void take_json(json_t *object, const char *above, int depth, struct numbers_words *words,
+                      struct numbers_line *out)
+{
+    char name[NUMBERS_NAME + 1];
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        if (!join_name(name, above, key))
+            continue;
+        if (json_is_number(value))
+            numbers_line_add(out, words, name, json_number_value(value));
+        else if (json_is_object(value) && depth < JSON_DEPTH)
+            take_json(value, name, depth + 1, words, out);
+    }
+}
+
+static bool read_json(const char *text, size_t len, struct numbers_words *words, struct numbers_line *out)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+
+    if (text[0] != '{' || text[len - 1] != '}' || codec_json_parse(text, len, "line", &json, NULL) < 0)
+        return false;
+    take_json(json, "", 1, words, out);
+    return true;
+}
+
+/* ---- lines */
+
+static bool may_have_number(const char *text)
+{
+    return text[strcspn(text, "0123456789")] || strcasestr(text, "nan") || strcasestr(text, "inf");
+}
+
+static void end_line(struct numbers *n)
+{
+    static const char agent[] = "act: ";
+    struct numbers_line line;
+    char *text = n->line;
+
+    n->line[n->len] = '\0';
+    n->len = numbers_clean(n->line, n->len);
+    for (; n->len > 0 && isspace((unsigned char)*text); n->len--)
+        text++;
+    if (n->len > 0 && !act_starts_with(text, agent)) {
+        n->step_age++;
+        numbers_line_begin(&line);
+        if (may_have_number(text) && !read_json(text, n->len, &n->words, &line))
+            numbers_read_words(text, &n->words, &line);
+        if (line.n > 0 || line.bare_total > 0)
+            take_line(n, &line);
+    }
+    n->len = 0;
+}
+
+/* Up to the next end of a line: progress bars write only carriage returns. */
+static size_t until_end(const char *text, size_t len)
+{
+    const char *end = memchr(text, '\n', len), *back = memchr(text, '\r', end ? (size_t)(end - text) : len);
+
+    return back ? (size_t)(back - text) : end ? (size_t)(end - text) : len;
+}
+
+static void take_part(struct numbers *n, const char *text, size_t len)
+{
+    size_t room = NUMBERS_LINE - n->len, taken = len < room ? len : room;
+
+    memcpy(n->line + n->len, text, taken);
+    n->len += taken;
+}
+
+void numbers_feed(struct numbers *n, const char *text, size_t len)
+{
+    enum { BLOCK = 4096 }; /* so that a text of carriage returns is not searched for a newline again and again */
+
+    while (len > 0) {
+        size_t block = len < BLOCK ? len : BLOCK, until = until_end(text, block);
+        take_part(n, text, until);
+        if (until < block)
+            end_line(n);
+        until += until < block;
+        text += until;
+        len -= until;
+    }
+}
+
+void numbers_end(struct numbers *n)
+{
+    end_line(n);
+}

@@ -1,0 +1,52 @@
+/* numbers.h - the numbers that programs print into their logs while they work, as curves: "step 100/1000 loss 2.31",
+ * "{'loss': 2.31, 'epoch': 0.1}", "Epoch: [3][ 10/100] Time 0.12 (0.13) Loss 2.3 (2.4)", lines of JSON.
+ *
+ *   KEY = 2.31    KEY=2.31    KEY: 2.31    'KEY': 2.31    a name and its value, whatever the name
+ *   KEY:2.31      KEY 2.31                                only names of the table of measures: loss, lr, acc, ...
+ *   step 100      step 100/1000   step=100   [100/1000]   where the program is, as are iter, iteration, batch, update
+ *   Epoch 3       Epoch [3/10]    Epoch 3 [640/60000]     likewise; a fraction behind it is the part of the epoch
+ *
+ * The x of a value is the step in its line or up to three lines before it, else the epoch in its line, else how many
+ * values the key had before. A step that goes back in a new epoch goes on counting; one that goes back otherwise is a
+ * program that resumed, whose later values replace the earlier ones.
+ *
+ * Log text is hostile: lines are read up to NUMBERS_LINE bytes, there are at most NUMBERS_KEYS keys, each of at most
+ * NUMBERS_NAME bytes of [A-Za-z0-9_./@-], and of a key at most SERIES_MAX points.
+ */
+#ifndef ACT_NUMBERS_NUMBERS_H
+#define ACT_NUMBERS_NUMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "numbers/series.h"
+
+enum { NUMBERS_LINE = 16384, NUMBERS_KEYS = 256, NUMBERS_NAME = 64 };
+
+enum numbers_by { NUMBERS_BY_COUNT, NUMBERS_BY_EPOCH, NUMBERS_BY_STEP };
+const char *numbers_by_name(enum numbers_by by); /* "value", "epoch", "step": what x counts */
+
+struct numbers_key {
+    char name[NUMBERS_NAME + 1]; /* as it was first written */
+    enum numbers_by by;
+    bool is_measure; /* its name is one of the table */
+    struct series series;
+};
+
+/* Takes a log in pieces of any size. */
+struct numbers;
+struct numbers *numbers_new(void);
+void numbers_feed(struct numbers *n, const char *text, size_t len);
+/* The end of a log: a last line without a newline counts. Another log may follow, as the next attempt's. */
+void numbers_end(struct numbers *n);
+void numbers_free(struct numbers *n);
+
+/* The keys in the order they were found; their series are not sorted (series_end()). Names that differ in case are one
+ * key. Valid until the next piece. */
+size_t numbers_count(const struct numbers *n);
+struct numbers_key *numbers_key(struct numbers *n, size_t i);
+/* NULL: there is none of this name, in any case of letters. */
+struct numbers_key *numbers_find(struct numbers *n, const char *name);
+
+#endif

@@ -1,0 +1,67 @@
+/* numbers_internal.h - between the reader of lines and what becomes of them. */
+#ifndef ACT_NUMBERS_NUMBERS_INTERNAL_H
+#define ACT_NUMBERS_NUMBERS_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "numbers/numbers.h"
+
+/* What a word says. */
+struct numbers_meaning {
+    bool is_measure, is_denied, is_amount;
+    bool is_position; /* where the program is, counted by */
+    enum numbers_by by;
+    bool is_qualifier, is_filler, is_odd; /* words.c */
+};
+void numbers_judge_name(const char *name, struct numbers_meaning *out);
+void numbers_judge_word(const char *word, struct numbers_meaning *out);
+
+/* The same words come in every line: what they mean is looked up once. {0} begins. */
+struct numbers_word {
+    char text[NUMBERS_NAME + 1];
+    struct numbers_meaning meaning;
+    size_t key; /* one more than the index of the key with this name; 0: not known */
+};
+enum { NUMBERS_WORDS = 256 };
+struct numbers_words {
+    struct numbers_word v[NUMBERS_WORDS]; /* by hash */
+};
+/* Valid until the next call. */
+struct numbers_word *numbers_word(struct numbers_words *words, const char *text);
+
+enum { NUMBERS_PAIRS = 128 };
+
+struct numbers_pair {
+    char name[NUMBERS_NAME + 1];
+    struct numbers_meaning meaning;
+    double value;
+};
+
+/* What a line says. */
+struct numbers_line {
+    struct numbers_pair v[NUMBERS_PAIRS];
+    size_t n;
+    double bare, bare_total; /* "640/60000" without a name; total 0: there is none */
+    bool bare_is_step;       /* it is written as progress bars do */
+};
+static inline void numbers_line_begin(struct numbers_line *line)
+{
+    line->n = 0; /* the pairs need not be cleared, which would take longer than to read most lines */
+    line->bare = line->bare_total = 0;
+    line->bare_is_step = false;
+}
+/* False: its name is too long, or there are too many. */
+bool numbers_line_add(struct numbers_line *line, struct numbers_words *words, const char *name, double value);
+
+/* Without escape sequences. Cuts in place, returns the new length; text ends with NUL. */
+size_t numbers_clean(char *text, size_t len);
+/* Reads a line of text. */
+void numbers_read_words(const char *text, struct numbers_words *words, struct numbers_line *out);
+bool numbers_in_name(char c);
+
+/* Reads digits, perhaps with a point and an exponent, as strtod() does, but most of them quicker. Returns what is
+ * behind them; NULL: there is no number. */
+const char *numbers_decimal(const char *s, double *out);
+
+#endif

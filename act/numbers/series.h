@@ -1,0 +1,35 @@
+/* series.h - a curve: points that come one by one, in bounded memory, and fewer of them that look the same. */
+#ifndef ACT_NUMBERS_SERIES_H
+#define ACT_NUMBERS_SERIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SERIES_MAX = 32768 }; /* points that are kept; when there would be more, half as many stand for them */
+
+struct series_point {
+    double x, y;
+};
+
+/* {0} begins. */
+struct series {
+    struct series_point *v; /* in the order they came; after series_end() by x, each x once */
+    size_t n, cap;
+    uint64_t count;           /* of all finite values that were added */
+    double low, high;         /* the smallest and the largest of these */
+    struct series_point last; /* the one that was added last */
+    uint64_t odd;             /* values that are not finite: NaN, infinite. They are no points */
+    double odd_x;             /* of the first one */
+};
+
+/* An x that is not finite is left out. */
+void series_add(struct series *s, double x, double y);
+/* Sorts by x. Of points with the same x the one that was added last stays. */
+void series_end(struct series *s);
+/* After series_end(): leaves at most n points (at least 2), chosen so that the curve looks the same: of each stretch the
+ * one that makes the largest triangle with its neighbours (LTTB; Steinarsson, Downsampling Time Series for Visual
+ * Representation, 2013). The first and the last one stay. */
+void series_reduce(struct series *s, size_t n);
+void series_release(struct series *s);
+
+#endif

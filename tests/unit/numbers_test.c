@@ -1,0 +1,282 @@
+/* numbers_test.c - the numbers in lines of logs, curves of them, and what nodes used. */
+#include "unit/test.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "numbers/numbers.h"
+#include "numbers/samples.h"
+#include "numbers/series.h"
+
+/* "loss=2.31@100 lr=0.001@100": each key with its points, in the order of the keys. New string. */
+static char *found_in(const char *text, size_t piece)
+{
+    struct numbers *n = numbers_new();
+    struct act_buf found = {0};
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i += piece)
+        numbers_feed(n, text + i, len - i < piece ? len - i : piece);
+    numbers_end(n);
+    for (size_t i = 0; i < numbers_count(n); i++) {
+        struct numbers_key *key = numbers_key(n, i);
+        series_end(&key->series);
+        act_buf_addf(&found, "%s%s", i ? " " : "", key->name);
+        for (size_t k = 0; k < key->series.n; k++)
+            act_buf_addf(&found, "%c%g@%g", k ? ',' : '=', key->series.v[k].y, key->series.v[k].x);
+        if (key->series.odd)
+            act_buf_addf(&found, "!%d", (int)key->series.odd);
+    }
+    numbers_free(n);
+    return act_buf_steal(&found);
+}
+
+static void expect(const char *text, const char *wanted)
+{
+    static const size_t pieces[] = {1, 7, 1 << 20};
+
+    for (size_t i = 0; i < COUNT(pieces); i++) {
+        ACT_AUTOFREE char *found = found_in(text, pieces[i]);
+        if (strcmp(found, wanted) != 0)
+            fail_msg("'%.300s' gives '%s', not '%s'", text, found, wanted);
+    }
+}
+
+/* ---- lines */
+
+TEST(lines_of_many_programs)
+{
+    static const struct {
+        const char *line, *wanted;
+    } rows[] = {
+        {"loss 2.31", "loss=2.31@1"},
+        {"loss: 2.31", "loss=2.31@1"},
+        {"loss=2.31", "loss=2.31@1"},
+        {"Loss:2.31", "Loss=2.31@1"},
+        {"step 100/1000 loss 2.31 lr 1e-3", "loss=2.31@100 lr=0.001@100"},
+        {"step=100, loss=2.31", "loss=2.31@100"},
+        {"Step: 100 | Loss: 2.31 | Acc: 93.5%", "Loss=2.31@100 Acc=93.5@100"},
+        {"{'loss': 2.31, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': 0.1}",
+         "loss=2.31@0.1 grad_norm=1.5@0.1 learning_rate=5e-05@0.1"},
+        {"{\"step\": 7, \"train\": {\"loss\": 2.5}, \"note\": \"x 1\"}", "train.loss=2.5@7"},
+        {"{\"step\": 7, \"loss\": NaN, \"lr\": 0.5}", "loss!1 lr=0.5@7"},
+        {"Epoch 3 train loss 0.5", "train_loss=0.5@3"},
+        {"Epoch 3 [640/60000 (1%)]\tLoss: 0.5", "Loss=0.5@3.01067"},
+        {"Train Epoch: 3 [30000/60000 (50%)]\tLoss: 0.5", "Loss=0.5@3.5"},
+        {"Epoch: [3][ 10/100]\tTime  0.120 ( 0.130)\tLoss 2.3e+00 (2.4e+00)\tAcc@1  50.00 ( 45.00)",
+         "Time=0.12@3.1 Loss=2.3@3.1 Acc@1=50@3.1"},
+        {"Epoch [3/10], Step [100/600], Loss: 0.5", "Loss=0.5@100"},
+        {"1875/1875 [==============================] - 4s 2ms/step - loss: 0.29 - accuracy: 0.91 - val_loss: 0.3",
+         "loss=0.29@1875 accuracy=0.91@1875 val_loss=0.3@1875"},
+        {"Epoch 3:  45%|####5     | 45/100 [00:12<00:15,  3.60it/s, loss=0.5, v_num=2]", "loss=0.5@3.45 v_num=2@3.45"},
+        {" 45%|####5     | 45/100 [00:12<00:15,  3.60it/s, loss=0.5]", "loss=0.5@45"},
+        {"[100/1000] loss: tensor(2.31, device='cuda:0')", "loss=2.31@100"},
+        {"2026-11-24 22:28:08,123 INFO trainer: iter 5 the loss is 2.5", "loss=2.5@5"},
+        {"I1124 22:28:08.123456 12345 train.py:45] iteration 5, loss = 2.5", "loss=2.5@5"},
+        {"| epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 12.5 | loss  7.63 | ppl  2050.1",
+         "lr=20@1.06705 loss=7.63@1.06705 ppl=2050.1@1.06705"},
+        {"iter 5: loss 2.5, time 120.5ms, mfu 30.1%", "loss=2.5@5 time=120.5@5 mfu=30.1@5"},
+        {"\033[32mstep 4\033[0m loss \033[1m2.5\033[0m", "loss=2.5@4"},
+        {"loss -2.5 reward +3", "loss=-2.5@1 reward=3@1"},
+        {"loss nan", "loss!1"},
+        {"loss: inf lr: -inf", "loss!1 lr!1"},
+        {"samples_per_s: 12.5", "samples_per_s=12.5@1"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        expect(rows[i].line, rows[i].wanted);
+}
+
+TEST(what_is_no_number_of_that_kind)
+{
+    static const char *const lines[] = {
+        "", "\n\n", "loss", "loss:", "loss = ", "listening on port 8080", "http://10.0.0.1:8080/loss", "localhost:29500",
+        "10.0.0.1:8080", "2026-11-24 22:28:08", "version 1.2.3", "loss 1,234", "loss 0x1f", "rank: 3, pid=77",
+        "train.py:45", "took 35 minutes", "loss 3rd", "max_steps: ", "File \"x.py\", line 12, in f", "act: loss 3",
+        "loss 1-2", "a/b 3/4/5", "=3", ": 3", "'': 3", "seed=42", "loss loss loss", "[1,0]<stdout>", "\"loss\"",
+    };
+
+    for (size_t i = 0; i < COUNT(lines); i++)
+        expect(lines[i], "");
+}
+
+TEST(where_the_program_is_follows_from_lines_before)
+{
+    expect("step 10\nloss 1\nlr 2\n", "loss=1@10 lr=2@10");
+    expect("step 10\nx\nx\nx\nx\nloss 1\nloss 2\n", "loss=1@1,2@2");
+    expect("loss 1\nloss 2\n", "loss=1@1,2@2");
+    expect("step 1 loss 1\nstep 2 loss 2\nlosses are fine\nstep 2 LOSS 3\n", "loss=1@1,3@2");
+    expect("steps_per_epoch: 5 max_steps: 7\nstep 1 loss 1\n", "steps_per_epoch=5@1 max_steps=7@1 loss=1@1");
+}
+
+TEST(steps_that_begin_anew)
+{
+    expect("Epoch 1\nstep 1/2 loss 4\nstep 2/2 loss 3\nEpoch 2\nstep 1/2 loss 2\nstep 2/2 loss 1\n",
+           "loss=4@1,3@2,2@3,1@4");
+    /* resumed from a checkpoint */
+    expect("step 1 loss 4\nstep 2 loss 3\nstep 3 loss 9\nstep 2 loss 2\nstep 3 loss 1\n", "loss=4@1,2@2,1@3");
+}
+
+TEST(progress_bars_overwrite_their_line)
+{
+    expect("\r 1/3 [00:01<00:02, loss=3]\r 2/3 [00:02<00:01, loss=2]\r\n", "loss=3@1,2@2");
+}
+
+TEST(keys_and_lines_are_bounded)
+{
+    struct numbers *n = numbers_new();
+    ACT_AUTOFREE char *longest = act_calloc(1, 3 * NUMBERS_LINE);
+
+    memset(longest, 'a', 3 * NUMBERS_LINE - 1);
+    numbers_feed(n, longest, strlen(longest));
+    for (int i = 0; i < 2 * NUMBERS_KEYS; i++) {
+        ACT_AUTOFREE char *line = act_sprintf("\nkey%d: 1\n", i);
+        numbers_feed(n, line, strlen(line));
+    }
+    assert_true(numbers_count(n) < NUMBERS_KEYS);
+    numbers_feed(n, "loss: 1\n", strlen("loss: 1\n")); /* there is room for measures */
+    assert_non_null(numbers_find(n, "LOSS"));
+    for (int i = 0; i < 2 * NUMBERS_KEYS; i++) {
+        ACT_AUTOFREE char *line = act_sprintf("loss_%d: 1\n", i);
+        numbers_feed(n, line, strlen(line));
+    }
+    assert_int_equal(numbers_count(n), NUMBERS_KEYS);
+    numbers_free(n);
+}
+
+/* ---- curves */
+
+TEST(series_keeps_the_extremes_of_a_long_curve)
+{
+    enum { N = 10 * SERIES_MAX };
+    struct series s = {0};
+
+    for (int i = 0; i < N; i++)
+        series_add(&s, i, i == N / 2 ? 1000 : sin(i / 1000.0));
+    assert_true(s.n <= SERIES_MAX);
+    assert_int_equal(s.count, N);
+    series_end(&s);
+    series_reduce(&s, 100);
+    assert_int_equal(s.n, 100);
+    assert_true(s.v[0].x == 0 && s.v[99].x == N - 1);
+    double highest = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        assert_true(i == 0 || s.v[i].x > s.v[i - 1].x);
+        highest = s.v[i].y > highest ? s.v[i].y : highest;
+    }
+    assert_true(highest == 1000 && s.high == 1000);
+    series_release(&s);
+}
+
+TEST(series_of_odd_numbers)
+{
+    struct series s = {0};
+
+    series_add(&s, NAN, 1);
+    series_add(&s, INFINITY, 1);
+    series_add(&s, 3, NAN);
+    series_add(&s, 4, -INFINITY);
+    assert_true(s.n == 0 && s.odd == 2 && s.odd_x == 3);
+    for (int i = 0; i < 100; i++) /* differences that are too large for a number */
+        series_add(&s, i % 2 ? 1e308 : -1e308, i % 3 ? 1e308 : -1e308);
+    series_end(&s);
+    assert_int_equal(s.n, 2);
+    series_reduce(&s, 2);
+    assert_int_equal(s.n, 2);
+    series_release(&s);
+    series_end(&s);
+    series_reduce(&s, 10);
+    assert_int_equal(s.n, 0);
+}
+
+TEST(series_of_times_that_go_backwards)
+{
+    static const double times[] = {5, 6, 7, 3, 4, 5, 7};
+    struct series s = {0};
+
+    for (size_t i = 0; i < COUNT(times); i++)
+        series_add(&s, times[i], (double)i);
+    series_end(&s);
+    static const double wanted[][2] = {{3, 3}, {4, 4}, {5, 5}, {6, 1}, {7, 6}};
+    assert_int_equal(s.n, COUNT(wanted));
+    for (size_t i = 0; i < s.n; i++)
+        assert_true(s.v[i].x == wanted[i][0] && s.v[i].y == wanted[i][1]);
+    series_release(&s);
+}
+
+/* ---- what nodes used */
+
+static void add_sample(struct act_buf *out, double time, const char *gpus)
+{
+    act_buf_addf(out,
+                 "{\"time\":%.3f,\"node\":\"n1\",\"cpu\":{\"cores\":8,\"busy\":0.25,\"run\":1.5},\"memory\":{\"total\":1000,"
+                 "\"available\":250,\"run\":1},\"disk\":{\"code\":null,\"run\":{\"total\":10,\"free\":5},\"read_per_s\":"
+                 "null,\"written_per_s\":2048},\"network\":{\"received_per_s\":1,\"sent_per_s\":2},\"gpus\":%s}\n",
+                 time, gpus);
+}
+
+TEST(samples_of_a_node)
+{
+    static const char gpus[] = "[{\"index\":1,\"busy\":0.5,\"memory_used\":30,\"memory_total\":40,\"watts\":null},"
+                               "{\"index\":0,\"busy\":1,\"memory_used\":20,\"memory_total\":40,\"watts\":-1e2}]";
+    static const size_t pieces[] = {1, 7, 1 << 20};
+    struct act_buf text = {0};
+
+    add_sample(&text, 1000.5, gpus);
+    add_sample(&text, 1010.5, gpus);
+    act_buf_adds(&text, "not JSON\n{\"time\":\"now\"}\n[1]\n\n{\"time\":1015,\"cp");
+    act_buf_addc(&text, '\n');
+    add_sample(&text, 1020.5, "null");
+    add_sample(&text, 1030, gpus);
+    act_buf_adds(&text, "{\"time\":1040,\"node\":\"n1\",\"cpu\":{\"co"); /* cut */
+    for (size_t i = 0; i < COUNT(pieces); i++) {
+        struct samples *s = samples_new();
+        for (size_t at = 0; at < text.len; at += pieces[i])
+            samples_feed(s, text.data + at, text.len - at < pieces[i] ? text.len - at : pieces[i]);
+        samples_end(s);
+        assert_int_equal(samples_lines(s), 4);
+        assert_int_equal(samples_bad(s), 5);
+        assert_int_equal(samples_gpus(s), 2);
+        assert_int_equal(samples_curve(s, SAMPLES_CPU_BUSY)->n, 4);
+        assert_true(samples_curve(s, SAMPLES_CPU_BUSY)->v[1].x == 1010.5);
+        assert_true(samples_curve(s, SAMPLES_CPU_BUSY)->v[1].y == 0.25);
+        assert_true(samples_curve(s, SAMPLES_MEMORY)->v[3].y == 0.75);
+        assert_true(samples_curve(s, SAMPLES_RUN_FULL)->v[0].y == 0.5);
+        assert_int_equal(samples_curve(s, SAMPLES_DISK_FULL)->n, 0);
+        assert_int_equal(samples_curve(s, SAMPLES_DISK_READ)->n, 0);
+        assert_true(samples_curve(s, SAMPLES_DISK_WRITTEN)->v[0].y == 2048);
+        assert_int_equal(samples_curve(s, SAMPLES_GPU_BUSY)->n, 3);
+        assert_true(samples_curve(s, SAMPLES_GPU_BUSY + 1)->v[2].y == 0.5);
+        assert_true(samples_curve(s, SAMPLES_GPU_MEMORY)->v[0].y == 0.5);
+        assert_true(samples_curve(s, SAMPLES_GPU_MEMORY + 1)->v[0].y == 0.75);
+        samples_free(s);
+    }
+    act_buf_release(&text);
+}
+
+TEST(samples_that_want_too_much)
+{
+    struct samples *s = samples_new();
+    struct act_buf text = {0};
+
+    act_buf_adds(&text, "{\"time\":1,\"gpus\":[");
+    for (int i = 0; i < 200; i++)
+        act_buf_addf(&text, "%s{\"index\":%d,\"busy\":0.5}", i ? "," : "", i * 1000 - 5000);
+    act_buf_adds(&text, "],\"x\":{\"y\":[[[1,true,false,null,\"a\\\"b\"]]]}}\n");
+    samples_feed(s, text.data, text.len);
+    text.len = 0;
+    for (int i = 0; i < 2 * SAMPLES_LINE; i++)
+        act_buf_addc(&text, 'x');
+    act_buf_adds(&text, "\n{\"time\":1e3,\"cpu\":{\"busy\":0.5}}\n{\"time\":-1,\"cpu\":{\"busy\":0.5}}\n");
+    samples_feed(s, text.data, text.len);
+    static const char nul[] = "{\"time\":1,\"\":[{\"index\":0\0,\"busy\":2}]}\n";
+    samples_feed(s, nul, sizeof(nul) - 1);
+    samples_end(s);
+    assert_int_equal(samples_lines(s), 2);
+    assert_int_equal(samples_bad(s), 3);
+    assert_int_equal(samples_curve(s, SAMPLES_CPU_BUSY)->n, 1);
+    samples_free(s);
+    act_buf_release(&text);
+}
+
+TEST_MAIN(NULL, NULL)
