@@ -265,6 +265,9 @@ const char *config_shown_path(const struct config *config, const char *path);
 
 /* The names of the clusters of this project ("local" last), for messages and completion. */
 void config_clusters(const char *start_dir, struct act_strv *out);
+/* The kubeconfigs that the cluster files of the project name, whichever cluster is chosen. Absolute paths, appended
+ * unless already in out; what cannot be read names none. */
+void config_kubeconfigs(const struct config *config, struct act_strv *out);
 /* What a manual says of a key; all texts are static. */
 struct config_key_text {
     const char *path;     /* "docker.image"; a star stands for any name */

@@ -242,3 +242,37 @@ void config_clusters(const char *start_dir, struct act_strv *out)
     act_strv_sort(out);
     act_strv_push(out, "local");
 }
+
+static void add_new(struct act_strv *out, const char *path)
+{
+    if (!act_strv_has(out, path))
+        act_strv_push(out, path);
+}
+
+static void add_kubeconfig_of(const struct config *config, const char *file, struct act_strv *out)
+{
+    struct yaml *tree = NULL;
+    struct act_error ignored;
+
+    if (yaml_read(file, file, &tree, &ignored) < 0)
+        return;
+    const struct yaml *k8s = yaml_get(tree, "k8s"), *named = k8s ? yaml_get(k8s, "kubeconfig") : NULL;
+    if (named && named->kind == YAML_SCALAR && *named->text && !yaml_is_null(named)) {
+        ACT_AUTOFREE char *path = config_absolute(named->text, config->project_root);
+        add_new(out, path);
+    }
+    yaml_tree_free(tree);
+}
+
+void config_kubeconfigs(const struct config *config, struct act_strv *out)
+{
+    ACT_AUTO(act_strv) names = {0};
+
+    if (config->k8s.kubeconfig)
+        add_new(out, config->k8s.kubeconfig);
+    add_clusters_in(config->project_root, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        ACT_AUTOFREE char *file = act_sprintf("%s/" CLUSTER_DIR "/%s.yaml", config->project_root, names.v[i]);
+        add_kubeconfig_of(config, file, out);
+    }
+}

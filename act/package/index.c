@@ -23,7 +23,7 @@ enum { CHECKSUM = ACT_SHA256_HEX - 1 };
 
 #define FRESH_NS  (2 * INT64_C(1000000000))
 #define MAX_INDEX ((size_t)4 << 30)
-#define MAGIC     "act package index 5" /* also another one when the judge knows more */
+#define MAGIC     "act package index 6" /* also another one when the judge knows more */
 
 struct head {
     char magic[32], made_with[64];

@@ -175,6 +175,50 @@ SECRETS = {
     "much text": ("y.yaml", "# comment\n" * 90_000 + "account_key: pssst\n", "account_key"),
 }
 
+KUBECONFIG = """apiVersion: v1
+kind: Config
+clusters:
+- name: c
+  cluster: {server: 'https://h'}
+contexts:
+- name: c
+  context: {cluster: c, user: me}
+current-context: c
+users:
+- name: other
+  user: {}
+- name: me
+  user:
+    %s
+"""
+SECRETS |= {
+    "a kubeconfig": ("kubeconfig", KUBECONFIG % "token: pssst", "users, token"),
+    "a kubeconfig of another name": ("deploy/prod.txt", KUBECONFIG % "password: pssst", "users, password"),
+    "a kubeconfig with CRLF": ("k.yaml", (KUBECONFIG % "client-key-data: pssst").replace("\n", "\r\n"),
+                               "users, client-key-data"),
+    "a kubeconfig in JSON": (
+        "k.json", r'{"kind": "Config", "users": [{"name": "a", "user": {"\u0074oken": "pssst"}}]}', "users, token"),
+    "a kubeconfig in a folder": ("deploy/.kube/config", KUBECONFIG % "token: pssst", "users, token"),
+    "an old plugin of kubectl": (
+        "k", KUBECONFIG % "auth-provider: {name: oidc, config: {refresh-token: pssst}}",
+        "users, auth-provider.refresh-token"),
+    "a variable of a plugin": (
+        "k", KUBECONFIG % "exec: {command: p, env: [{name: AAD_CLIENT_SECRET, value: pssst}]}",
+        "users, exec.env.AAD_CLIENT_SECRET"),
+    "a word of a plugin": (
+        "k", KUBECONFIG % "exec: {command: p, args: [get, --client-secret, pssst]}", "users, exec.args"),
+    "another word of a plugin": ("k", KUBECONFIG % "exec: {command: p, args: [--password=pssst]}", "users, exec.args"),
+    "a proxy of a kubeconfig": (
+        "k", "clusters: [{name: c, cluster: {proxy-url: 'http://me:pssst@h'}}]\nusers: []\n",
+        "clusters, a URL with a password"),
+    "a kubeconfig with a tab": ("kubeconfig", KUBECONFIG % "token: pssst" + "\t- x\n", "users, token"),
+    "a kubeconfig that is being merged": (
+        "admin.conf", "<<<<<<< HEAD\n" + KUBECONFIG % "client-key-data: pssst", "users, client-key-data"),
+    "a variable of pods": (
+        "y.yaml", "k8s: {pod: {spec: {containers: [{name: main, env: [{name: HF_TOKEN, value: pssst}]}]}}}\n",
+        "k8s.pod, env.HF_TOKEN"),
+}
+
 
 @pytest.mark.parametrize("form", list(SECRETS))
 def test_what_loads_as_configuration_with_a_secret_stays_out(act, form):
@@ -200,7 +244,12 @@ def test_what_only_sounds_secret_goes_in(act):
     act.write("i.yaml", "a:" * 100_000)  # does not take long
     act.write("j.json", '{// x\n"credentials": {"password": "<password>", "accountKey": "$KEY"}, "value": 3}')
     act.write("h.py", "class A:\n    account_key: str\n    password: str = 'x'\n")
-    names = {"a.yaml", "b.yaml", "c.yaml", "d.py", "e.yaml", "f.yaml", "g.yaml", "h.py", "i.yaml", "j.json"}
+    act.write("k.yaml", KUBECONFIG % "exec: {command: p, args: [get-token, --server-id, x, --token-cache, d]}")
+    act.write("l.yaml", KUBECONFIG % "token: <token>")
+    act.write("m.json", '{"users": [{"name": "a", "password": "x"}]}')
+    act.write("n.yaml", "k8s: {pod: {spec: {containers: [{name: main, env: [{name: LEVEL, value: '3'}]}]}}}\n")
+    names = {"k.yaml", "l.yaml", "m.json", "n.yaml"}
+    names |= {"a.yaml", "b.yaml", "c.yaml", "d.py", "e.yaml", "f.yaml", "g.yaml", "h.py", "i.yaml", "j.json"}
     assert names <= set(pack(act))
 
 
@@ -209,11 +258,31 @@ def test_large_files_with_secrets_are_named(act):
     act.write("big.json", '{"mountVolumes": [{"credentials": {"accountKey": "pssst"}}]}' + " " * (1 << 20))
     act.write("big.yaml", "account_key: pssst\n" + "# comment\n" * (1 << 17))
     act.write("data.json", '{"credentials": "none", "value": 1}' + " " * (1 << 20))
+    act.write("kubeconfig", "# comment\n" * (1 << 17) + KUBECONFIG % "token: pssst")
     err = act.run("init").err
     assert "'big.json' goes into the package and seems to hold a secret: accountKey" in err and "pssst" not in err
     assert "'big.yaml' goes into the package and seems to hold a secret: account_key" in err and "data.json" not in err
-    act.write(".actignore", "/big.*\n")
+    assert "'kubeconfig' goes into the package and seems to hold a secret: users, token" in err
+    act.write(".actignore", "/big.*\n/kubeconfig\n")
     assert "secret" not in act.run("init").err
+
+
+def test_files_that_log_in_to_clusters_are_no_code(act, tmp_path):
+    """Also those of other clusters, without a secret of their own, and what they name."""
+    act.write("aux_data/aml/other.yaml", "platform: k8s\nk8s: {kubeconfig: deploy/k1}\n")
+    act.write("deploy/k1", KUBECONFIG % "{client-certificate: c.crt, client-key: keys/c, tokenFile: t}")
+    act.write("deploy/keys/c", "key")
+    act.write("deploy/t", "token")
+    act.write("k2", KUBECONFIG % "tokenFile: t2")
+    act.write("k3", KUBECONFIG % "tokenFile: t2")
+    act.write("t2", "token")
+    (act.project / "l").symlink_to("k3")
+    act.write("deploy/c.crt", "x")
+    act.write("main.py", "x")
+    act.env["KUBECONFIG"] = f"k2:{tmp_path}/missing:{act.project}/l"
+    packed = set(pack(act))
+    assert {"main.py", "deploy/c.crt"} <= packed
+    assert not packed & {"deploy/k1", "deploy/keys/c", "deploy/t", "k2", "k3", "t2", "l"}
 
 
 def test_secret_where_nobody_looks_for_one_first(act):

@@ -1,5 +1,6 @@
 """Runs on Kubernetes, from the command to its logs, on the double."""
 import base64
+import gzip
 import hashlib
 import json
 import random
@@ -38,6 +39,31 @@ def test_a_submit_is_five_requests_and_the_first_one_two_more(act, kubernetes):
     run = act.submit("true", before=K8S)
     assert len(kubernetes.requests()) == 5
     act.run("wait", run)
+
+
+def test_a_program_that_somebody_else_put_there_does_not_run(act, kubernetes):
+    """Also where its labels say that ACT has made it."""
+    act.finish("true", before=K8S)
+    secret = next(s for s in kubernetes.objects("Secret") if s["metadata"]["name"].startswith("act-program-"))
+    name, labels = secret["metadata"]["name"], secret["metadata"]["labels"]
+
+    def plant(labels):
+        kubernetes.call("DELETE", f"/api/v1/namespaces/default/secrets/{name}")
+        script = base64.b64encode(gzip.compress(b"#!/bin/sh\necho planted\n")).decode()
+        kubernetes.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": labels},
+                           "data": {"act-node.gz": script}})
+
+    plant({})
+    refused = act.run(*K8S, "submit", "true", status=1).err
+    assert f"the namespace has a Secret '{name}' that ACT has not made" in refused and "delete secret" in refused
+    plant(labels)
+    run = act.submit("echo", "hello", before=K8S)
+    act.run("wait", run, status=124)
+    assert "found another program than the submitted one in a Secret 'act-program-...'" in act.info(run)["reason"]
+    said = act.run("cat", f"{run}:system_logs/agent_0.txt").out
+    assert "planted" not in said and f"the Secret '{name}' does not hold the program that was submitted" in said
+    kubernetes.call("DELETE", f"/api/v1/namespaces/default/secrets/{name}")
+    act.finish("true", before=K8S)
 
 
 @pytest.mark.parametrize("launcher", ["direct", "mpirun"])

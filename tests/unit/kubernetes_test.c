@@ -133,8 +133,12 @@ static struct kubernetes_run run_new(void)
     spec.image = NULL;
     config.k8s = (struct config_k8s){.image = FIXED("debian:12"), .gpu_resource = FIXED("nvidia.com/gpu")};
     config.docker = (struct config_docker){0};
-    return (struct kubernetes_run){
-        .config = &config, .spec = &spec, .name = NAME, .program = "act-program-0123456789ab", .user = "me"};
+    return (struct kubernetes_run){.config = &config,
+                                   .spec = &spec,
+                                   .name = NAME,
+                                   .program = "act-program-0123456789ab",
+                                   .user = "me",
+                                   .program_sha256 = "0123456789ab1"};
 }
 
 TEST(a_run_is_an_indexed_job_that_is_suspended)
@@ -152,6 +156,30 @@ TEST(a_run_is_an_indexed_job_that_is_suspended)
                 "'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore','onPodConditions':"
                 "[{'type':'DisruptionTarget','status':'True'}]},{'action':'FailJob','onExitCodes':{'containerName':"
                 "'main','operator':'NotIn','values':[121]}}]}}");
+}
+
+TEST(pods_check_the_agent_before_it_runs)
+{
+    struct kubernetes_run run = run_new();
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
+    const char *script = json_string_value(at(job, "spec/template/spec/containers/0/command/2"));
+    const char *checked = strstr(script, "check /run/act/node/act-node 0123456789ab1 'act-program-0123456789ab'\n");
+
+    assert_non_null(checked);
+    assert_non_null(strstr(checked, "exec /run/act/node/act-node pod"));
+}
+
+TEST(a_program_of_others_is_known_by_its_labels)
+{
+    CODEC_AUTOJSON json_t *ours = kubernetes_program("act-program-0123456789ab", "0123456789abcdef", "k", "x", 1);
+    CODEC_AUTOJSON json_t *other = kubernetes_program("act-program-0123456789ab", "1123456789abcdef", "k", "x", 1);
+
+    assert_ok(kubernetes_check_program(ours, "0123456789abcdef", &err), err);
+    assert_int_equal(kubernetes_check_program(other, "0123456789abcdef", &err), -ACT_FAIL);
+    json_object_del(at(ours, "metadata"), "labels");
+    assert_int_equal(kubernetes_check_program(ours, "0123456789abcdef", &err), -ACT_FAIL);
+    assert_contains(act_error_text(&err),
+                    "the namespace has a Secret 'act-program-0123456789ab' that ACT has not made");
 }
 
 TEST(an_elastic_run_ends_with_its_first_pod)
@@ -342,6 +370,7 @@ TEST(a_folder_that_is_moved_needs_act_in_the_pods)
     spec.n_folders = 1;
     run.client = "act-client-0123456789ab";
     run.client_parts = 2;
+    run.client_sha256 = "0123456789ab2";
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true), *json = kubernetes_spec_json(&spec);
     CODEC_AUTOJSON json_t *secret = kubernetes_secret(&run, &content, NULL);
     assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
@@ -353,7 +382,10 @@ TEST(a_folder_that_is_moved_needs_act_in_the_pods)
                 "'act-client-0123456789ab-0'}},{'secret':{'name':'act-client-0123456789ab-1'}}]}}");
     assert_int_equal(json_array_size(at(pod, "volumes")), 4); /* it is not mounted */
     assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 10 + 20 + 300);
-    assert_non_null(strstr(json_string_value(at(pod, "containers/0/command/2")), "/run/act/node/act --version"));
+    const char *script = json_string_value(at(pod, "containers/0/command/2"));
+    const char *checked = strstr(script, "check /run/act/node/act 0123456789ab2 'act-client-0123456789ab-*'");
+    assert_non_null(checked);
+    assert_non_null(strstr(checked, "/run/act/node/act --version"));
     assert_null(at(json, "folders/0/link"));
     assert_string_equal(json_string_value(json_object_get(at(secret, "data"), "stores.json")), "e30=");
 }
@@ -461,7 +493,11 @@ static const struct {
      "[" POD("0", ENDED("'exitCode':125,'message':'act: the image has no gzip, which unpacks the agent; add it'")) "]",
      NULL, RUN_FAILED, "the image has no gzip, which unpacks the agent; add it to the image", 125},
     {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':125")) "]", NULL, RUN_FAILED,
-     "pod 'p0' could not unpack the agent; 'a logs' shows its last words", 125},
+     "pod 'p0' could not start the agent: the image needs gzip and sha256sum; 'a logs' shows its last words", 125},
+    {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':124")) "]", NULL, RUN_FAILED,
+     "pod 'p0' found another program than the submitted one in a Secret 'act-program-...' or 'act-client-...', which its "
+     "log names: delete that",
+     124},
     {JOB(FAILED("BackoffLimitExceeded")), NULL, NULL, RUN_FAILED,
      "too many of its pods failed: m; 'a logs' shows their last words", 1},
     {JOB(FAILED("PodFailurePolicy")),

@@ -1,10 +1,10 @@
 /* guard.c - what must not get into a package unnoticed: credentials.
  *
- * A cluster or account file with a secret stays out, whatever its name and place: every reader of such a file expects
- * one YAML (or JSON) map of at most 1 MiB, and so does this. A file that does not parse (a tab, merge markers) is
- * recognized by its name or place and searched for words, because people who may read the package may not be allowed to
- * read the file. A larger file is never loaded as configuration and is packed, but the user is told what it seems to
- * hold. The code may need other files with credentials: they are packed, and the user is told.
+ * A cluster or account file or a kubeconfig with a secret stays out, whatever its name and place: every reader of such
+ * a file expects one YAML (or JSON) map of at most 1 MiB, and so does this. A file that does not parse (a tab, merge
+ * markers) is recognized by its name or place and searched for words, because people who may read the package may not
+ * be allowed to read the file. A larger file is never loaded as configuration and is packed, but the user is told what
+ * it seems to hold. The code may need other files with credentials: they are packed, and the user is told.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -64,16 +64,30 @@ static bool has_escaped_letter(const struct act_buf *text)
     return false;
 }
 
+static bool may_be_kubeconfig(const struct act_buf *text)
+{
+    static const char *const keys[] = {"token", "password", "client-key-data", "auth-provider", "exec"};
+    bool may = false;
+
+    for (size_t i = 0; !may && i < sizeof(keys) / sizeof(keys[0]); i++)
+        may = has(text, keys[i]);
+    return may && has_word(text, "users");
+}
+
 /* Nothing that secret_of_tree() finds is missing here: a key as it is, or with escapes; "\/" is JSON's. */
 static bool may_be_config(const struct act_buf *text)
 {
-    return has(text, "account_key") || has(text, "sas_token") || (has(text, "docker") && has(text, "password")) ||
-           has_word(text, "env") || (has(text, "credentials") && (has(text, "accountKey") || has(text, "password"))) ||
+    return may_be_kubeconfig(text) || has(text, "account_key") || has(text, "sas_token") ||
+           (has(text, "docker") && has(text, "password")) || has_word(text, "env") ||
+           (has(text, "credentials") && (has(text, "accountKey") || has(text, "password"))) ||
            (has(text, "mountCommand") && has(text, "password=")) || has_word(text, "secrets") ||
            has_escaped_letter(text) || act_text_is_secret(text->data) || (has(text, ":\\/\\/") && has(text, "@"));
 }
 
 /* -- what it holds -- */
+
+/* What a user of a kubeconfig has of its own. */
+static const char *const login_keys[] = {"token", "password", "client-key-data"};
 
 /* The first scalar, at any depth, whose URL has a password. */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
@@ -115,6 +129,16 @@ static bool is_filled_in(const struct yaml *value)
            !act_starts_with(value->text, "{{");
 }
 
+/* A member of a list of variables, {name, value}. */
+static char *secret_of_variable(const struct yaml *variable, const char *where)
+{
+    const struct yaml *name = variable->kind == YAML_MAP ? yaml_get(variable, "name") : NULL;
+    const struct yaml *value = name && name->kind == YAML_SCALAR ? yaml_get(variable, "value") : NULL;
+
+    return is_filled_in(value) && act_env_gives_away(name->text, value->text) ? act_sprintf("%s.%s", where, name->text)
+                                                                              : NULL;
+}
+
 /* "mount -t cifs //x/y -o username=a,password=b". */
 static bool has_password_option(const char *command)
 {
@@ -150,11 +174,112 @@ static char *secret_of_job(const struct yaml *tree)
     return what;
 }
 
-static char *secret_of_tree(const struct yaml *tree)
+/* A variable of the pods, which the cluster file patches: [{name, value}] at "env" of any container. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
+static char *secret_of_pod(const struct yaml *tree)
 {
+    char *what = NULL;
+
+    for (size_t i = 0; !what && i < tree->n; i++)
+        what = secret_of_pod(tree->items[i]);
+    for (size_t i = 0; !what && act_streq(tree->key, "env") && tree->kind == YAML_LIST && i < tree->n; i++)
+        what = secret_of_variable(tree->items[i], "k8s.pod, env");
+    return what;
+}
+
+static char *secret_of_cluster(const struct yaml *tree)
+{
+    const struct yaml *k8s = yaml_get(tree, "k8s"), *pod = k8s ? yaml_get(k8s, "pod") : NULL;
     const char *key = config_find_secret(tree);
     char *what = key ? act_strdup(key) : secret_of_env(tree);
 
+    return what || !pod ? what : secret_of_pod(pod);
+}
+
+/* ---- kubeconfigs */
+
+/* "--client-secret" as a variable is called. New string. */
+static char *variable_of_option(const char *option, size_t len)
+{
+    char *name = act_strndup(option + strspn(option, "-"), len - strspn(option, "-"));
+
+    for (char *c = name; *c; c++)
+        *c = *c == '-' ? '_' : (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+    return name;
+}
+
+/* "--client-secret", "x" or "--client-secret=x". */
+static bool is_secret_argument(const struct yaml *args, size_t i)
+{
+    const char *text = args->items[i]->kind == YAML_SCALAR ? args->items[i]->text : "";
+    size_t n = strcspn(text, "=");
+    const struct yaml *next = i + 1 < args->n ? args->items[i + 1] : NULL;
+    const char *value = text[n] ? text + n + 1 : is_filled_in(next) ? next->text : "";
+
+    if (!act_starts_with(text, "--") || !*value || strchr("<$", *value) || (!text[n] && *value == '-'))
+        return false;
+    ACT_AUTOFREE char *name = variable_of_option(text, n);
+    return act_env_gives_away(name, value);
+}
+
+static char *secret_of_plugin(const struct yaml *exec)
+{
+    const struct yaml *env = yaml_get(exec, "env"), *args = yaml_get(exec, "args");
+    char *what = NULL;
+
+    for (size_t i = 0; env && env->kind == YAML_LIST && !what && i < env->n; i++)
+        what = secret_of_variable(env->items[i], "users, exec.env");
+    for (size_t i = 0; args && args->kind == YAML_LIST && !what && i < args->n; i++)
+        if (is_secret_argument(args, i))
+            what = act_strdup("users, exec.args");
+    return what;
+}
+
+/* What the plugins that kubectl once had keep there: access-token, refresh-token, id-token, client-secret. */
+static char *secret_of_provider(const struct yaml *provider)
+{
+    const struct yaml *config = yaml_get(provider, "config");
+
+    for (size_t i = 0; config && config->kind == YAML_MAP && i < config->n; i++) {
+        const struct yaml *value = config->items[i];
+        if ((act_ends_with(value->key, "-token") || act_ends_with(value->key, "-secret")) && is_filled_in(value))
+            return act_sprintf("users, auth-provider.%s", value->key);
+    }
+    return NULL;
+}
+
+static char *secret_of_login(const struct yaml *user)
+{
+    const struct yaml *exec = yaml_get(user, "exec"), *provider = yaml_get(user, "auth-provider");
+    char *what = NULL;
+
+    for (size_t i = 0; i < sizeof(login_keys) / sizeof(login_keys[0]); i++)
+        if (is_filled_in(yaml_get(user, login_keys[i])))
+            return act_sprintf("users, %s", login_keys[i]);
+    if (exec && exec->kind == YAML_MAP)
+        what = secret_of_plugin(exec);
+    return what || !provider || provider->kind != YAML_MAP ? what : secret_of_provider(provider);
+}
+
+static char *secret_of_kubeconfig(const struct yaml *tree)
+{
+    const struct yaml *users = yaml_get(tree, "users"), *clusters = yaml_get(tree, "clusters");
+    char *what = NULL;
+
+    for (size_t i = 0; users && users->kind == YAML_LIST && !what && i < users->n; i++) {
+        const struct yaml *user = users->items[i]->kind == YAML_MAP ? yaml_get(users->items[i], "user") : NULL;
+        what = user && user->kind == YAML_MAP ? secret_of_login(user) : NULL;
+    }
+    if (!what && users && clusters && has_secret_url(clusters))
+        what = act_strdup("clusters, a URL with a password");
+    return what;
+}
+
+static char *secret_of_tree(const struct yaml *tree)
+{
+    char *what = secret_of_cluster(tree);
+
+    what = what ? what : secret_of_kubeconfig(tree);
     what = what ? what : secret_of_job(tree);
     return what ? what : url_of_tree(tree);
 }
@@ -255,6 +380,43 @@ static char *secret_of_text(const struct act_buf *text)
     return act_text_is_secret(text->data) ? act_strdup("a URL with a password") : NULL;
 }
 
+static bool is_like_kubeconfig(const struct act_buf *text)
+{
+    static const char *const words[] = {"clusters", "contexts", "context", "client-certificate-data"};
+    bool is = false;
+
+    for (size_t i = 0; !is && i < sizeof(words) / sizeof(words[0]); i++)
+        is = has_word(text, words[i]);
+    return is && has_word(text, "users");
+}
+
+/* As secret_of_kubeconfig(). */
+static char *secret_of_kubeconfig_text(const struct act_buf *text)
+{
+    const char *end = text->data + text->len;
+
+    for (size_t i = 0; is_like_kubeconfig(text) && i < sizeof(login_keys) / sizeof(login_keys[0]); i++) {
+        size_t n = strlen(login_keys[i]);
+        for (const char *s = text->data; (s = memmem(s, (size_t)(end - s), login_keys[i], n)); s++) {
+            const char *colon = s + n + strspn(s + n, "\"' \t");
+            bool is_key = *colon == ':' && (s == text->data || (!is_word_char(s[-1]) && s[-1] != '-'));
+            ACT_AUTOFREE char *value = is_key ? value_behind(colon + 1) : NULL;
+            if (value && is_filled_in_text(value))
+                return act_sprintf("users, %s", login_keys[i]);
+        }
+    }
+    return NULL;
+}
+
+/* "kubeconfig", "my.kubeconfig.old", "config", "admin.conf": what people and tools call them. */
+static bool is_kubeconfig_name(const char *path)
+{
+    const char *name = act_path_basename(path);
+
+    return strstr(name, "kubeconfig") || strcmp(name, "config") == 0 || act_ends_with(name, ".conf") ||
+           act_ends_with(name, ".json") || package_is_config(path);
+}
+
 static char *secret_of_job_text(const struct act_buf *text)
 {
     static const char mount[] = "mountCommand";
@@ -324,6 +486,8 @@ static char *judge_text(const char *path, const struct act_buf *text)
     struct yaml *tree = NULL;
     char *seems = package_is_config(path) ? secret_of_text(text) : NULL;
 
+    if (!seems && is_kubeconfig_name(path))
+        seems = secret_of_kubeconfig_text(text);
     bool folds = package_is_config(path) && (has(text, "\\\n") || has(text, "\\\r")); /* in the midst of a word */
 
     if (!seems && !folds && !may_be_config(text))
@@ -444,26 +608,43 @@ static void warn_of_credentials(const char *root, const struct package_list *lis
                  names.data);
 }
 
-/* What the beginning of a file holds that is too large to be judged. New string, or NULL. */
-static char *secret_of_large(const char *root, const char *path)
+/* A part of a file, which may be missing; whether there is something to look at. */
+static bool read_part(int fd, off_t at, size_t max, struct act_buf *out)
 {
-    enum { BEGINNING = 256 << 10 };
-    ACT_AUTOFREE char *file = act_path_join(root, path);
-    struct act_buf text = {0};
-    int fd = open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    ACT_AUTOFREE char *data = act_alloc(max);
+    ssize_t n = act_pread_all(fd, data, max, at);
 
-    if (fd < 0)
-        return NULL;
-    ACT_AUTOFREE char *data = act_alloc(BEGINNING);
-    ssize_t n = act_pread_all(fd, data, BEGINNING, 0);
-    close(fd);
-    act_buf_add(&text, data, n > 0 ? (size_t)n : 0);
-    explicit_bzero(data, BEGINNING);
-    make_utf8(&text);
-    char *what = package_is_config(path) && text.len > 0 ? secret_of_text(&text) : NULL;
-    if (!what && text.len > 0)
-        what = secret_of_job_text(&text);
-    release(&text);
+    act_buf_add(out, data, n > 0 ? (size_t)n : 0);
+    explicit_bzero(data, max);
+    make_utf8(out);
+    return out->len > 0;
+}
+
+static char *secret_of_part(const char *path, const struct act_buf *text)
+{
+    char *what = package_is_config(path) ? secret_of_text(text) : NULL;
+
+    what = what ? what : secret_of_job_text(text);
+    return what ? what : secret_of_kubeconfig_text(text);
+}
+
+/* What a file seems to hold that is too large to be judged: at its beginning, or at its end, where the users of a
+ * kubeconfig are. New string, or NULL. */
+static char *secret_of_large(const char *root, const struct package_entry *e)
+{
+    enum { PART = 256 << 10 };
+    ACT_AUTOFREE char *file = act_path_join(root, e->path);
+    int fd = open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const off_t parts[] = {0, (off_t)(e->size - PART)};
+    char *what = NULL;
+
+    for (size_t i = 0; fd >= 0 && !what && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        struct act_buf text = {0};
+        what = read_part(fd, parts[i], PART, &text) ? secret_of_part(e->path, &text) : NULL;
+        release(&text);
+    }
+    if (fd >= 0)
+        close(fd);
     return what;
 }
 
@@ -473,9 +654,10 @@ static void warn_of_large(const char *root, const struct package_list *list)
 
     for (size_t i = 0; i < list->n && looks_left > 0; i++) {
         const struct package_entry *e = &list->v[i];
-        if (!S_ISREG(e->mode) || e->size <= PACKAGE_JUDGED || !is_job_file_name(e->path))
+        if (!S_ISREG(e->mode) || e->size <= PACKAGE_JUDGED ||
+            (!is_job_file_name(e->path) && !is_kubeconfig_name(e->path)))
             continue;
-        ACT_AUTOFREE char *what = secret_of_large(root, e->path);
+        ACT_AUTOFREE char *what = secret_of_large(root, e);
         looks_left--;
         if (what)
             act_warn("'%s' goes into the package and seems to hold a secret: %s; it is too large to be left out for "

@@ -50,7 +50,7 @@ void flow_init_release(struct flow_init *io)
     package_summary_release(&io->package);
 }
 
-/* Account files, stores, mapped folders and the logs of runs are not code. What holds a secret is the guard's. */
+/* Account files, logins, stores, mapped folders and the logs of runs are not code. What has a secret is the guard's. */
 static void keep_out_file(const struct config *config, const char *file, struct act_strv *out)
 {
     if (file && strcmp(file, config->project_root) != 0 && act_path_is_within(file, config->project_root))
@@ -74,6 +74,7 @@ static void kept_out(const struct config *config, struct act_strv *out)
 
     keep_out_store(config, &config->code, out);
     keep_out_file(config, logs, out);
+    flow_keep_out_logins(config, out);
     for (size_t i = 0; i < config->n_folders; i++) {
         keep_out_store(config, &config->folders[i], out);
         act_strv_push(out, config->folders[i].name);

@@ -24,6 +24,8 @@ static int count_parts(struct kubernetes *k, const char *base, size_t *out, stru
                             .what = "look for the Secrets of act",
                             .missing_is_fine = true};
     int rc = kube_do(k->kube, &get, err);
+    if (rc == 0 && get.response)
+        rc = kubernetes_check_program(get.response, k->client_sha256, err);
     const char *text = rc == 0 && get.response ? kubernetes_annotation(get.response, PARTS) : NULL;
     int64_t n = 0;
 
@@ -36,13 +38,12 @@ static int count_parts(struct kubernetes *k, const char *base, size_t *out, stru
     return rc;
 }
 
-static int make_part(struct kubernetes *k, const char *hash, size_t i, size_t n, const char *bytes, size_t len,
-                     struct act_error *err)
+static int make_part(struct kubernetes *k, size_t i, size_t n, const char *bytes, size_t len, struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_sprintf("%s-%zu", k->client, i);
     ACT_AUTOFREE char *key = act_sprintf("act.gz.%02zu", i);
     ACT_AUTOFREE char *all = act_sprintf("%zu", n);
-    json_t *secret = kubernetes_program(name, hash, key, bytes, len);
+    json_t *secret = kubernetes_program(name, k->client_sha256, key, bytes, len);
 
     json_object_set_new(json_object_get(secret, "metadata"), "annotations", json_pack("{s:s}", PARTS, all));
     struct kube_call post = {.method = "POST",
@@ -55,7 +56,7 @@ static int make_part(struct kubernetes *k, const char *hash, size_t i, size_t n,
     return rc;
 }
 
-static int take_apart(struct kubernetes *k, const char *file, const char *hash, bool make, struct act_error *err)
+static int take_apart(struct kubernetes *k, const char *file, bool make, struct act_error *err)
 {
     ACT_AUTOFREE char *bytes = NULL;
     size_t len = 0, gz_len = 0;
@@ -69,7 +70,7 @@ static int take_apart(struct kubernetes *k, const char *file, const char *hash, 
         return act_error_set(err, ACT_FAIL, "'%s' has %zu bytes compressed, too many to bring it to pods", file,
                              gz_len);
     for (size_t i = n; make && rc == 0 && i-- > 0;)
-        rc = make_part(k, hash, i, n, gz + i * PART, i == n - 1 ? gz_len - i * PART : PART, err);
+        rc = make_part(k, i, n, gz + i * PART, i == n - 1 ? gz_len - i * PART : PART, err);
     k->client_parts = n;
     return rc;
 }
@@ -77,7 +78,6 @@ static int take_apart(struct kubernetes *k, const char *file, const char *hash, 
 int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err)
 {
     ACT_AUTOFREE char *file = NULL;
-    char hash[ACT_SHA256_HEX];
     struct kube *kube;
     int rc = kubernetes_kube(k, &kube, err);
 
@@ -86,13 +86,13 @@ int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *er
 
     if (rc < 0 || k->client)
         return rc;
-    rc = act_sha256_file(file, hash, err);
+    rc = act_sha256_file(file, k->client_sha256, err);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *base = act_sprintf("act-client-%.*s", HASH_SHOWN, hash);
+    ACT_AUTOFREE char *base = act_sprintf("act-client-%.*s", HASH_SHOWN, k->client_sha256);
     rc = count_parts(k, base, &k->client_parts, err);
     if (rc < 0)
         return rc;
     k->client = act_strdup(base);
-    return k->client_parts ? 0 : take_apart(k, file, hash, make, err);
+    return k->client_parts ? 0 : take_apart(k, file, make, err);
 }

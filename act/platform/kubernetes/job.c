@@ -189,22 +189,32 @@ char *kubernetes_image(const struct config *config, const struct run_spec *spec)
 static char *script_of(const struct kubernetes_run *run)
 {
     ACT_AUTOFREE char *client =
-        run->client ? act_sprintf("cat " CLIENT "/act.gz.* | gzip -dc > " NODE "/act && chmod 700 " NODE "/act &&\n"
-                                  "  " NODE "/act --version >/dev/null || {\n"
+        run->client ? act_sprintf("cat " CLIENT "/act.gz.* | gzip -dc > " NODE "/act\n"
+                                  "check " NODE "/act %s '%s-*'\n" NODE "/act --version >/dev/null || {\n"
                                   "  echo 'act: the program act, which moves files, does not run in this image'\n"
                                   "  exit %d\n"
                                   "}\n",
-                                  KUBERNETES_NO_CLIENT)
+                                  run->client_sha256, run->client, KUBERNETES_NO_CLIENT)
                     : act_strdup("");
 
-    return act_sprintf("if ! command -v gzip >/dev/null; then\n"
-                       "  echo 'act: the image has no gzip, which unpacks the agent; add it to the image'\n"
-                       "  exit %d\n"
-                       "fi\n"
-                       "gzip -dc " PROGRAM "/act-node.gz > " NODE "/act-node && chmod 700 " NODE
-                       "/act-node || exit %d\n"
-                       "%sexec " NODE "/act-node pod --job %s --nodes %d --secret " SECRET " --work " NODE "\n",
-                       KUBERNETES_NO_GZIP, KUBERNETES_NO_GZIP, client, run->name, run->spec->nodes);
+    return act_sprintf(
+        "for program in gzip sha256sum; do\n"
+        "  command -v $program >/dev/null && continue\n"
+        "  echo \"act: the image has no $program, by which the agent is unpacked; add it to the image\"\n"
+        "  exit %d\n"
+        "done\n"
+        "check() {\n"
+        "  set -- \"$@\" $(sha256sum < $1)\n"
+        "  [ \"$2\" = \"$4\" ] && chmod 700 $1 && return\n"
+        "  echo \"act: the Secret '$3' does not hold the program that was submitted; who can delete it, "
+        "should, and submit again\"\n"
+        "  exit %d\n"
+        "}\n"
+        "gzip -dc " PROGRAM "/act-node.gz > " NODE "/act-node\n"
+        "check " NODE "/act-node %s '%s'\n"
+        "%sexec " NODE "/act-node pod --job %s --nodes %d --secret " SECRET " --work " NODE "\n",
+        KUBERNETES_NO_GZIP, KUBERNETES_NOT_OURS, run->program_sha256, run->program, client, run->name,
+        run->spec->nodes);
 }
 
 static json_t *resources_of(const struct kubernetes_run *run)
@@ -540,11 +550,23 @@ json_t *kubernetes_program(const char *name, const char *hash, const char *key, 
 {
     ACT_AUTOFREE char *mark = act_sprintf("%.*s", HASH_SHOWN, hash);
     json_t *secret = json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:s}}, s:s, s:b, s:{}}", "apiVersion", "v1", "kind",
-                               "Secret", "metadata", "name", name, "labels", KUBERNETES_MANAGED, "act", "act/program",
-                               mark, "type", "Opaque", "immutable", 1, "data");
+                               "Secret", "metadata", "name", name, "labels", KUBERNETES_MANAGED, "act",
+                               KUBERNETES_PROGRAM, mark, "type", "Opaque", "immutable", 1, "data");
 
     put(secret, key, gz, len);
     return secret;
+}
+
+int kubernetes_check_program(const json_t *secret, const char *hash, struct act_error *err)
+{
+    ACT_AUTOFREE char *mark = act_sprintf("%.*s", HASH_SHOWN, hash);
+
+    if (act_streq(kubernetes_label(secret, KUBERNETES_MANAGED), "act") &&
+        act_streq(kubernetes_label(secret, KUBERNETES_PROGRAM), mark))
+        return 0;
+    act_error_set(err, ACT_FAIL, "the namespace has a Secret '%s' that ACT has not made", kubernetes_name_of(secret));
+    return act_error_hint(err, "find out who made it and why, and delete it: 'kubectl delete secret %s'",
+                          kubernetes_name_of(secret));
 }
 
 void kubernetes_mask(json_t *secret)

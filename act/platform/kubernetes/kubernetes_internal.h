@@ -23,6 +23,7 @@
 #define ACT_PLATFORM_KUBERNETES_KUBERNETES_INTERNAL_H
 
 #include "auth/services.h"
+#include "base/hash.h"
 #include "codec/json.h"
 #include "engine/engine.h"
 #include "http/http.h"
@@ -35,10 +36,11 @@ struct kubernetes {
     struct kube *kube;           /* opened by kubernetes_kube() */
     char *program;               /* the name of the agent's Secret, once it was looked for */
     bool has_program;            /* the namespace has it */
-    char *client;                /* the program act: the first part of the names of its Secrets; NULL: not needed yet */
-    size_t client_parts;         /* how many there are */
-    struct aks *aks;             /* opened by aks_open() */
-    struct act_strv aborted;     /* the ids of the runs that were deleted by this process */
+    char program_sha256[ACT_SHA256_HEX], client_sha256[ACT_SHA256_HEX]; /* "": not needed yet */
+    char *client;            /* the program act: the first part of the names of its Secrets; NULL: not needed yet */
+    size_t client_parts;     /* how many there are */
+    struct aks *aks;         /* opened by aks_open() */
+    struct act_strv aborted; /* the ids of the runs that were deleted by this process */
 };
 
 static inline struct kubernetes *kubernetes_of(struct platform *p)
@@ -59,6 +61,7 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_USER      "act/user"
 #define KUBERNETES_CLUSTER   "act/cluster"
 #define KUBERNETES_NUM_GPU   "act/num-gpu"
+#define KUBERNETES_PROGRAM   "act/program"   /* the Secrets that all runs share: the beginning of its hash */
 #define KUBERNETES_MIN_NODES "act/min-nodes" /* only elastic runs have it */
 #define KUBERNETES_QUEUE     "kueue.x-k8s.io/queue-name"
 #define KUBERNETES_MAIN      "main" /* the container */
@@ -72,6 +75,7 @@ enum {
     KUBERNETES_PART = 700000, /* bytes of a package in one Secret, of which the limit is 1 MiB */
     KUBERNETES_PACKAGE_MAX = 32 << 20,
     KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job is to replace */
+    KUBERNETES_NOT_OURS = 124,   /* and of one that finds another program in the Secrets than was submitted */
     KUBERNETES_NO_GZIP = 125,    /* and of one whose image cannot unpack the agent */
     KUBERNETES_NO_CLIENT = 126,  /* and of one whose image cannot run act */
 };
@@ -80,11 +84,12 @@ enum {
 struct kubernetes_run {
     const struct config *config;
     const struct run_spec *spec;
-    const char *name;    /* kubernetes_name() */
-    const char *program; /* the name of the Secret that holds the agent */
-    const char *user;    /* who submits it */
-    size_t parts;        /* of the package, each in a Secret of its own; 0: it has none, or is small */
-    const char *client;  /* the program act, as in struct kubernetes; NULL: the pods do not need it */
+    const char *name;                           /* kubernetes_name() */
+    const char *program;                        /* the name of the Secret that holds the agent */
+    const char *program_sha256, *client_sha256; /* by which the pods know them, whoever made the Secrets */
+    const char *user;                           /* who submits it */
+    size_t parts;       /* of the package, each in a Secret of its own; 0: it has none, or is small */
+    const char *client; /* the program act, as in struct kubernetes; NULL: the pods do not need it */
     size_t client_parts;
 };
 
@@ -123,6 +128,9 @@ json_t *kubernetes_registry(const struct kubernetes_run *run, const char *uid);
  * namespace. */
 json_t *kubernetes_program(const char *name, const char *hash, const char *key, const void *gz, size_t len);
 char *kubernetes_program_name(const char *hash); /* new string */
+/* Whether a Secret that is there is such a one, as far as its labels say; -ACT_FAIL with what to do. What it holds is
+ * for the pods to check. */
+int kubernetes_check_program(const json_t *secret, const char *hash, struct act_error *err) ACT_NODISCARD;
 /* The same Secret for people: its values masked, except run.json. */
 void kubernetes_mask(json_t *secret);
 /* Whether runs ask for GPUs by a resource of the cluster. NULL: they do not. */

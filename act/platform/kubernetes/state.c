@@ -331,7 +331,14 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
     if (image) {
         say(out, image, "");
     } else if (exit_status == KUBERNETES_NO_GZIP) {
-        snprintf(out->reason, sizeof(out->reason), "pod '%s' could not unpack the agent; 'a logs' shows its last words",
+        snprintf(out->reason, sizeof(out->reason),
+                 "pod '%s' could not start the agent: the image needs gzip and sha256sum; 'a logs' shows its last "
+                 "words",
+                 kubernetes_name_of(pod));
+    } else if (exit_status == KUBERNETES_NOT_OURS) {
+        snprintf(out->reason, sizeof(out->reason),
+                 "pod '%s' found another program than the submitted one in a Secret 'act-program-...' or "
+                 "'act-client-...', which its log names: delete that",
                  kubernetes_name_of(pod));
     } else if (exit_status == KUBERNETES_NO_CLIENT) {
         snprintf(out->reason, sizeof(out->reason),

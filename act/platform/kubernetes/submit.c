@@ -34,20 +34,20 @@ static int hash_agent(char **out_path, char hash[ACT_SHA256_HEX], struct act_err
     return rc < 0 ? rc : act_sha256_file(*out_path, hash, err);
 }
 
-/* Whether it is there. Who may not look finds out by making it. */
+/* Whether it is there. Who may not look finds out by making it. Whoever may write Secrets could have made it, and could
+ * make another one at any time: the pods check what they get of it. */
 static int look_for_program(struct kubernetes *k, struct act_error *err)
 {
     ACT_AUTOFREE char *agent = NULL;
-    char hash[ACT_SHA256_HEX];
     struct kube *kube;
-    int rc = k->program ? 0 : hash_agent(&agent, hash, err);
+    int rc = k->program ? 0 : hash_agent(&agent, k->program_sha256, err);
 
     if (rc < 0 || k->program)
         return rc;
     rc = kubernetes_kube(k, &kube, err);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *name = kubernetes_program_name(hash);
+    ACT_AUTOFREE char *name = kubernetes_program_name(k->program_sha256);
     struct kube_call get = {.method = "GET",
                             .path = kube_path(kube, "v1", "secrets", name, NULL),
                             .accept = KUBERNETES_METADATA_ONLY,
@@ -55,6 +55,8 @@ static int look_for_program(struct kubernetes *k, struct act_error *err)
                             .missing_is_fine = true};
     rc = kube_do(kube, &get, err);
     k->has_program = get.response != NULL;
+    if (rc == 0 && get.response)
+        rc = kubernetes_check_program(get.response, k->program_sha256, err);
     if (rc == -ACT_DENIED && get.status == 403)
         rc = 0;
     if (rc == 0)
@@ -301,8 +303,13 @@ static void describe(struct kubernetes *k, const struct run_spec *spec, struct s
     s->secrets_text = json_object_size(secrets) ? codec_json_line(secrets) : NULL;
     act_random(random, sizeof(random));
     act_hex(random, sizeof(random), s->token);
-    s->run = (struct kubernetes_run){
-        .config = k->config, .spec = spec, .name = s->name, .program = k->program, .user = s->user};
+    s->run = (struct kubernetes_run){.config = k->config,
+                                     .spec = spec,
+                                     .name = s->name,
+                                     .program = k->program,
+                                     .program_sha256 = k->program_sha256,
+                                     .client_sha256 = k->client_sha256,
+                                     .user = s->user};
 }
 
 /* A package that does not fit into the run's own Secret is in parts. */
