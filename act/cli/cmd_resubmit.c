@@ -68,5 +68,6 @@ int cmd_resubmit(struct cli *cli, struct act_error *err)
     struct cli_each_run each = {
         .act = resubmit, .all_or_none = true, .list = cli->options.json && !cli->options.dry_run};
 
+    cli->flow.cluster_is_target = true;
     return cli_each_run(cli, &each, err);
 }

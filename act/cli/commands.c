@@ -12,7 +12,7 @@
 /* For verbs with run_options. */
 #define RUN_PATHS                                                                                                      \
     "RUN:PATH is a log of a run, or a folder of logs, as its platform lists them. RUN is any unique\n"                 \
-    "piece of the run's id, 'RUN:' is all of them. A file of such a name is './a:b'."
+    "piece of the run's id, or @ for the last run; 'RUN:' is all of them. A file of such a name is './a:b'."
 
 /* What the words of a command are. */
 #define A_RUN    .min_words = 1, .max_words = 1, .complete = CLI_RUNS, .of_runs = true
@@ -100,11 +100,14 @@ const struct cli_command cli_commands[] = {
      .summary = "with runs: their logs and state; without: the table of runs",
      .examples = "a q                          the runs, newest first\n"
                  "a q 60ce2fc7                 any unique piece of the id\n"
+                 "a q @                        the run submitted last; @2 is the one before\n"
                  "a -no-wl q 60ce2fc7          without fetching logs\n"
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details = "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
+     .details = "Wherever a run is named, @ is the one submitted last, @2 the one before; with -c CLUSTER, of those\n"
+                "on that cluster.\n"
+                "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
                 "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
                 "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
                 "azureml.settle_seconds) nothing was added to them.\n"
@@ -142,6 +145,7 @@ const struct cli_command cli_commands[] = {
      .summary = "print a rank's log, or follow it until the run ends",
      .examples = "a logs 60ce2fc7              all that rank 0 has said\n"
                  "a logs -f 60ce2fc7           follow it\n"
+                 "a logs -f @                  follow the run submitted last\n"
                  "a logs -f --all 60ce2fc7     all ranks: [3] before the lines of rank 3\n"
                  "a logs --rank 3 --tail 20 60ce2fc7\n"
                  "a logs --attempt 1 60ce2fc7  what it said before it was preempted\n"
@@ -382,7 +386,8 @@ const struct cli_command cli_commands[] = {
                  "a ls -r data/voc20               everything below\n"
                  "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
                  "a ls --leftovers data            what interrupted transfers left, in the store and here\n"
-                 "a ls -r 60ce2fc7:                the logs of a run\n",
+                 "a ls -r 60ce2fc7:                the logs of a run\n"
+                 "a ls @:user_logs                 of the run submitted last\n",
      .details = "Names are sorted; control characters in them are shown as '?'. With --json each object is a line of\n"
                 "its own: version (1), path, name, kind (file, symlink, folder, leftover), size, mtime, mode, md5;\n"
                 "null: not known; of a leftover also place (store, here). The counts go to stderr.\n" RUN_PATHS,

@@ -55,6 +55,9 @@ static const char sql_list[] = SELECT_RUNS
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
 static const char sql_count_id[] = "SELECT count(*) FROM runs WHERE id = ?1";
+static const char sql_nth[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC
+                                          " FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST
+                                          " LIMIT 1 OFFSET ?2";
 static const char sql_find_exact[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE id = ?1";
 static const char sql_find_piece[] =
     SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
@@ -676,6 +679,18 @@ int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct 
     bind_text(statement, 1, query->cluster);
     sqlite3_bind_int(statement, 2, query->without_spec);
     sqlite3_bind_int64(statement, 3, query->max ? (int64_t)query->max : -1);
+    return take_rows(ledger, statement, out, err);
+}
+
+int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out, struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+
+    *out = (struct ledger_runs){0};
+    if (sqlite3_prepare_v2(ledger->db, sql_nth, -1, &statement, NULL) != SQLITE_OK)
+        return fail_ledger(ledger, "read", err);
+    bind_text(statement, 1, cluster);
+    sqlite3_bind_int64(statement, 2, n - 1);
     return take_rows(ledger, statement, out, err);
 }
 

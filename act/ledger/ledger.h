@@ -79,6 +79,9 @@ int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct 
                 struct act_error *err) ACT_NODISCARD;
 /* How many runs there are; cluster NULL: on all. */
 int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err) ACT_NODISCARD;
+/* The n-th run of that list, from 1; cluster NULL: of all. None: the list is empty, which is success. */
+int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out,
+               struct act_error *err) ACT_NODISCARD;
 /* Whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 

@@ -117,13 +117,23 @@ static bool is_limit_over(const struct limit *limit)
     return limit->end_ms && act_now_monotonic_ms() >= limit->end_ms;
 }
 
+/* The whole id of a run that is known: meanwhile "@" may become another one. New string. */
+static char *id_of(struct flow *flow, const char *piece)
+{
+    ACT_AUTO(flow_run) known = {0};
+    struct act_error ignored;
+
+    return act_strdup(flow_find_unasked(flow, piece, &known, &ignored) == 0 ? known.row.id : piece);
+}
+
 static int find_patiently(struct flow *flow, const char *piece, const struct limit *limit, struct flow_run *out,
                           struct act_error *err)
 {
     struct flow_watch watch = {0};
+    ACT_AUTOFREE char *id = id_of(flow, piece);
 
     for (;;) {
-        int rc = flow_watch_took(&watch, flow_find_run(flow, piece, out, err), err);
+        int rc = flow_watch_took(&watch, flow_find_run(flow, id, out, err), err);
         if (rc < 0 || !watch.trial_ms)
             return rc;
         if (is_limit_over(limit)) {
