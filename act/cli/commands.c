@@ -22,7 +22,7 @@
 
 /* A command that prints a part of the table of runs. */
 #define RUN_TABLE                                                                                                      \
-    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster max json", .of_runs = true
+    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster name tag max json", .of_runs = true
 
 const struct cli_command cli_commands[] = {
     {.name = "init",
@@ -63,6 +63,7 @@ const struct cli_command cli_commands[] = {
                  "a -n 2 submit -- hostname         everything behind -- is the command\n"
                  "a submit --dry-run nvidia-smi     print the run's specification, start nothing\n"
                  "id=$(a submit ./job.sh) && a wait $id\n"
+                 "a submit --name base --tag lr=0.1 python train.py   'a q --tag lr=0.1' finds it again\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
      .details = "The first word that is not an option begins the command; its words reach every process exactly as\n"
@@ -71,9 +72,12 @@ const struct cli_command cli_commands[] = {
                 "With -f the command, the environment, the nodes and processes (unless -n is given), the image and\n"
                 "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
                 "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
-                "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null);\n"
+                "--name is what you call the run, wherever a run is named; several may have the same name, and then\n"
+                "'a q --name NAME' lists them. Names and keys of tags are letters, digits, '.', '_' and '-'.\n"
+                "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
+                "name (null: none), tags;\n"
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
-     .options = "cluster num-gpu param single compile-args file last-package dry-run yes json",
+     .options = "cluster num-gpu param single compile-args file last-package name tag dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -103,20 +107,21 @@ const struct cli_command cli_commands[] = {
                  "a q @                        the run submitted last; @2 is the one before\n"
                  "a -no-wl q 60ce2fc7          without fetching logs\n"
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
+                 "a q --tag sweep=7            those tagged so\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details = "Wherever a run is named, @ is the one submitted last, @2 the one before; with -c CLUSTER, of those\n"
-                "on that cluster.\n"
+     .details = "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
+                "the one submitted last, @2 for the one before; with -c CLUSTER, of those on that cluster.\n"
                 "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
                 "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
                 "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
                 "azureml.settle_seconds) nothing was added to them.\n"
-                "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
+                "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
                 "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
                 "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
                 "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
                 "with runs also logs and page of each.",
-     .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
+     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .of_runs = true,
@@ -233,11 +238,12 @@ const struct cli_command cli_commands[] = {
      .examples = "a resubmit 60ce2fc7\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
      .details = "The new run has the command, the package and the size of the old one, and goes to the same\n"
-                "cluster unless -rt or -c names another. Prints the new ids. On a terminal it asks before it\n"
+                "cluster unless -rt or -c names another. It has the old one's name and tags; --name gives it another\n"
+                "one, --tag further tags or other values. Prints the new ids. On a terminal it asks before it\n"
                 "aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
-                "package and resubmit_of; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args yes dry-run json",
+                "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
+     .options = "cluster resubmit-to num-gpu param single compile-args name tag yes dry-run json",
      RUNS,
      .run = cmd_resubmit},
     {.name = "nodes",

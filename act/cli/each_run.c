@@ -42,6 +42,18 @@ static void nothing_done(const struct cli *cli, struct cli_outcome *outcome)
         act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was done");
 }
 
+int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    int rc = o->name ? run_check_name(o->name, err) : 0;
+
+    cli->tags = cli->tags ? cli->tags : json_object();
+    for (size_t i = 0; rc == 0 && i < o->tags.n; i++)
+        rc = run_tags_add(cli->tags, o->tags.v[i], err);
+    *out = (struct flow_labels){.name = o->name, .tags = cli->tags};
+    return rc;
+}
+
 int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err)
 {
     json_t *list = each->list ? json_array() : NULL;

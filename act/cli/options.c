@@ -32,7 +32,10 @@ const struct cli_option cli_option_table[] = {
     {NULL, "all", FLAG(all), NULL, "logs: of all ranks, each line with its rank; config: all keys", CLI_BEHIND},
     {NULL, "attempt", INT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", CLI_BEHIND},
     {"-n", "tail", INT(tail), "N", "only the last N lines", CLI_BEHIND},
-    {NULL, "name", STRING(log_name), "LOG", "this log, as 'a q RUN' names it", CLI_BEHIND},
+    {NULL, "name", STRING(name), "NAME",
+     "submit: call the run so; lists of runs: only those called so; logs: this log, as 'a q RUN' names it", CLI_BEHIND},
+    {NULL, "tag", STRINGS(tags), "KEY=VALUE", "submit: tag the run; lists of runs: only those tagged so (repeatable)",
+     CLI_BEHIND},
     {NULL, "rebuild", FLAG(rebuild), NULL, "first take the runs of the cluster that the ledger lacks", CLI_BEHIND},
     {NULL, "refresh", FLAG(refresh), NULL, "fetch the logs again from their beginnings", CLI_BEHIND},
     {NULL, "timeout", DURATION(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d", CLI_BEHIND},
@@ -549,6 +552,7 @@ void cli_release(struct cli *cli)
     }
     act_strv_release(&cli->words);
     filter_free(cli->filter);
+    json_decref(cli->tags);
     if (cli->flow_is_open)
         flow_close(&cli->flow);
     services_close(&cli->services);

@@ -27,6 +27,16 @@ static const char *const migrations[] = {
     " experiment TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL, created_unix_s INTEGER NOT NULL,"
     " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, spec TEXT NOT NULL);"
     "CREATE INDEX runs_by_time ON runs (created_unix_s);",
+
+    "CREATE TABLE new_runs (id TEXT NOT NULL PRIMARY KEY, cluster TEXT NOT NULL, platform TEXT NOT NULL,"
+    " experiment TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL, created_unix_s INTEGER NOT NULL,"
+    " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, name TEXT, tags TEXT, spec TEXT NOT NULL);"
+    "INSERT INTO new_runs SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu,"
+    " command, status, NULL, NULL, spec FROM runs ORDER BY rowid;"
+    "DROP TABLE runs;"
+    "ALTER TABLE new_runs RENAME TO runs;"
+    "CREATE INDEX runs_by_time ON runs (created_unix_s);"
+    "CREATE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;",
 };
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
@@ -36,12 +46,13 @@ static const char sql_version[] = "PRAGMA user_version";
 
 static const char sql_add[] =
     "INSERT INTO runs (id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command,"
-    " status, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO NOTHING";
+    " status, name, tags, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+    " ON CONFLICT (id) DO NOTHING";
 static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(?3, status) WHERE id = ?1"
                                  " AND (state <> ?2 OR (?3 IS NOT NULL AND status IS NOT ?3))";
 
-#define SELECT_RUNS                                                                                                    \
-    "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
+#define SELECT_FIRST "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
+#define SELECT_RUNS  SELECT_FIRST "name, tags, "
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
 /* config.slurm of a run on the platform slurm: a name that is none must not become a path that is none. */
 #define SETTINGS_OF_SPEC                                                                                               \
@@ -51,6 +62,8 @@ static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(
 static const char sql_list[] = SELECT_RUNS
     "CASE WHEN ?2 THEN NULL ELSE spec END, CASE WHEN state NOT IN ('Completed', 'Failed',"
     " 'Canceled') THEN " SETTINGS_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
+/* Of every schema version. */
+static const char sql_first[] = SELECT_FIRST "spec FROM runs";
 /* Two, because an index alone answers the first. */
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
@@ -59,6 +72,7 @@ static const char sql_nth[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC
                                           " FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST
                                           " LIMIT 1 OFFSET ?2";
 static const char sql_find_exact[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE id = ?1";
+static const char sql_find_name[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE name = ?1" NEWEST_FIRST;
 static const char sql_find_piece[] =
     SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
 
@@ -72,8 +86,8 @@ struct ledger {
 
 void ledger_run_release(struct ledger_run *run)
 {
-    char *const strings[] = {run->id,   run->cluster, run->platform, run->experiment, run->project,
-                             run->spec, run->state,   run->status,   run->command,    run->settings};
+    char *const strings[] = {run->id,     run->cluster, run->platform, run->experiment, run->project, run->spec,
+                             run->state,  run->status,  run->command,  run->settings,   run->name,    run->tags};
 
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
         free(strings[i]);
@@ -180,7 +194,7 @@ static int migrate_steps(struct ledger *ledger, struct act_error *err)
         rc = run_sql(ledger, migrations[version], "set up", err);
         if (rc == 0)
             rc = run_sql(ledger, mark, "set up", err);
-        ledger->is_new = true;
+        ledger->is_new = ledger->is_new || version == 0;
     }
     return rc;
 }
@@ -379,7 +393,7 @@ static int judge_copy(struct ledger *copy, bool *out_good, struct act_error *err
         return 0;
     if (version > SCHEMA_VERSION)
         return check_version(copy, version, err);
-    *out_good = version == SCHEMA_VERSION && check_tables(copy, err) == 0;
+    *out_good = version > 0 && migrate(copy, err) == 0;
     return 0;
 }
 
@@ -445,7 +459,9 @@ static enum condition examine_schema(sqlite3 *db)
         return SOUND;
     if (n == 0)
         return strcmp(tables, "0") == 0 ? SOUND : DAMAGED;
-    return n == SCHEMA_VERSION && fits(db, sql_add) && fits(db, sql_list) ? SOUND : DAMAGED;
+    if (n < SCHEMA_VERSION)
+        return fits(db, sql_first) ? SOUND : DAMAGED;
+    return fits(db, sql_add) && fits(db, sql_list) ? SOUND : DAMAGED;
 }
 
 /* In case of doubt a file counts as sound and stays where it is. */
@@ -531,6 +547,8 @@ static void bind_run(sqlite3_stmt *statement, const struct ledger_run *run)
     sqlite3_bind_int64(statement, at++, run->num_gpu);
     bind_text(statement, at++, run->command ? run->command : "");
     bind_text(statement, at++, run->status);
+    bind_text(statement, at++, run->name);
+    bind_text(statement, at++, run->tags);
     bind_text(statement, at, run->spec ? run->spec : "");
 }
 
@@ -623,8 +641,10 @@ static struct ledger_run read_run(sqlite3_stmt *statement)
         .num_gpu = sqlite3_column_int64(statement, 7),
         .command = column_some_text(statement, 8),
         .status = column_text(statement, 9),
-        .spec = column_text(statement, 10),
-        .settings = column_text(statement, 11),
+        .name = column_text(statement, 10),
+        .tags = column_text(statement, 11),
+        .spec = column_text(statement, 12),
+        .settings = column_text(statement, 13),
     };
 }
 
@@ -642,7 +662,9 @@ static int add_rows(sqlite3_stmt *statement, struct ledger_runs *out)
 void ledger_salvage(const char *path, struct ledger_runs *out)
 {
     static const char *const orders[] = {SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid",
-                                         SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid DESC"};
+                                         SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid DESC",
+                                         SELECT_FIRST "NULL, NULL, spec, NULL FROM runs ORDER BY rowid",
+                                         SELECT_FIRST "NULL, NULL, spec, NULL FROM runs ORDER BY rowid DESC"};
     sqlite3 *db = open_without_locks(path);
 
     *out = (struct ledger_runs){0};
@@ -726,6 +748,10 @@ int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *ou
     *out = (struct ledger_runs){0};
     if (piece[0] == '\0')
         return 0;
-    int rc = find_by(ledger, sql_find_exact, piece, out, err);
-    return rc < 0 || out->n > 0 ? rc : find_by(ledger, sql_find_piece, piece, out, err);
+    static const char *const ways[] = {sql_find_exact, sql_find_name, sql_find_piece};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && out->n == 0 && i < sizeof(ways) / sizeof(ways[0]); i++)
+        rc = find_by(ledger, ways[i], piece, out, err);
+    return rc;
 }

@@ -28,6 +28,8 @@ struct ledger_run {
     /* Out: of spec the member of config that has the name of the platform, JSON; NULL: there is none, or in a list a
      * run that has ended. */
     char *settings;
+    char *name; /* that its user gave it; NULL: none */
+    char *tags; /* JSON, as run_tags_line(); NULL: none */
 };
 void ledger_run_release(struct ledger_run *run);
 
@@ -85,8 +87,8 @@ int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct led
 /* Whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 
-/* The run whose id is the piece, or else the runs whose id contains it (literally, no wildcards), newest first. If
- * nothing matches, or the piece is empty, the list is empty; that is success. */
+/* The run whose id is the piece, or else the runs of that name, or else those whose id contains it (literally, no
+ * wildcards), newest first. If nothing matches, or the piece is empty, the list is empty; that is success. */
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -60,3 +60,114 @@ def test_no_such_last_run(act):
     act.fail("-c", "eu", "q", "@", status=3, match="no runs yet on cluster 'eu'")
     for bad in ("@0", "@-1", "@x", "@@", "@1x", "@99999999999999999999"):
         act.fail("q", bad, status=2, match=f"'{bad}' is no run: @ is the one submitted last")
+
+
+# ---- names and tags
+
+
+def named(act, name, *tags, before=("-n", 1)):
+    """The id of a run that has ended."""
+    words = [w for tag in tags for w in ("--tag", tag)]
+    run = act.run(*before, "submit", "--name", name, *words, "true").out.strip()
+    act.run("wait", run)
+    return run
+
+
+def listed(act, *words):
+    return [r["id"] for r in act.run(*words, "--json").json["runs"]]
+
+
+def test_names_and_tags(act):
+    plain = act.finish("true", before=("-n", 1))
+    assert "NAME" not in act.run("q").out.splitlines()[0]
+    one = named(act, "base", "lr=0.1", "sweep=7")
+    two = named(act, "base", "lr=0.2", "sweep=7", "note=two words")
+    three_ = named(act, "other", "sweep=7")
+    header, *rows = act.run("q").out.splitlines()
+    assert header.split()[:3] == ["ID", "NAME", "STATUS"]
+    assert [row.split()[:2] for row in rows] == [[three_, "other"], [two, "base"], [one, "base"], [plain, "-"]]
+    info = act.info(two)
+    assert info["name"] == "base" and info["tags"] == {"lr": "0.2", "sweep": "7", "note": "two words"}
+    page = act.run("q", two).out
+    assert "name      base\n" in page and "tag       note=two words\n" in page
+    assert act.info(plain)["name"] is None and act.info(plain)["tags"] == {}
+
+    assert listed(act, "q", "--name", "base") == [two, one]
+    assert listed(act, "q", "--tag", "sweep=7") == [three_, two, one]
+    assert listed(act, "q", "--tag", "sweep=7", "--tag", "lr=0.1") == [one]
+    assert listed(act, "q", "--tag", "sweep=7", "--name", "other") == [three_]
+    assert listed(act, "q", "--tag", "sweep=8") == []
+    for verb in ("qr", "qq", "qf"):
+        assert listed(act, verb, "--tag", "sweep=7") == listed(act, verb, "--name", "base") == []
+    result = act.run("q", "--tag", "sweep=7", "--max", 1)
+    assert three_ in result.out and two not in result.out and "1 of 3 runs" in result.err
+
+    assert act.run("q", "--json", "other").json["runs"][0]["id"] == three_
+    assert act.run("logs", "other").status == 0 and "user_logs/" in act.run("ls", "other:").out
+    message = act.fail("q", "base", status=2, match="'base' could be any of 2 runs")
+    assert f"{two}, {one}" in message
+
+
+def test_names_of_failed_runs(act):
+    run = act.run("-n", 1, "submit", "--tag", "a=b", "false").out.strip()
+    act.run("wait", run, status=1)
+    named(act, "base", "a=b")
+    assert listed(act, "qf", "--tag", "a=b") == [run]
+
+
+def test_resubmitted_runs_keep_their_names(act):
+    first = named(act, "base", "lr=0.1", "a=b")
+    again = act.run("resubmit", first).out.strip()
+    other = act.run("resubmit", "--json", "--name", "new", "--tag", "lr=0.2", "--tag", "c=d", first).json["runs"][0]
+    assert (other["name"], other["tags"]) == ("new", {"lr": "0.2", "a": "b", "c": "d"})
+    assert act.info(again)["name"] == "base" and act.info(again)["tags"] == {"lr": "0.1", "a": "b"}
+    act.run("wait", again)
+    act.run("wait", other["id"])
+
+
+def test_wrong_names_and_tags(act):
+    for words, match in (((("--name", "a:b")), "'a:b' is no name"), (("--name", "@"), "is no name"),
+                         (("--name", ""), "'' is no name"), (("--tag", "alone"), "'alone' is no tag: it is KEY=VALUE"),
+                         (("--tag", "=x"), "'' is no key"), (("--tag", "a=1", "--tag", "a=2"), "given twice")):
+        act.fail("submit", *words, "true", status=2, match=match)
+        act.fail("q", *words, status=2, match=match)
+        act.fail("qq", *words, status=2, match=match)
+    run = act.finish("true", before=("-n", 1))
+    act.fail("resubmit", "--tag", "alone", run, status=2, match="'alone' is no tag")
+    act.fail("q", "--name", "a", run, status=2, match="--name is about the table of runs")
+    assert len(listed(act, "q")) == 1
+
+
+def test_names_come_back_after_a_lost_ledger(act):
+    run = named(act, "base", "lr=0.1")
+    (act.home / "ledger.db").unlink()
+    assert listed(act, "q", "--name", "base", "--tag", "lr=0.1") == [run]
+
+
+def test_names_on_slurm(lab):
+    act = lab.act
+    run = act.run("-c", "lab", "-n", 1, "submit", "--name", "base", "--tag", "lr=0.1", "true").out.strip()
+    act.run("wait", "base")
+    other = {"ACT_HOME": str(act.scratch / "other")}
+    act.run("-c", "lab", "q", "--rebuild", env=other)
+    assert act.run("q", "--json", "--tag", "lr=0.1", env=other).json["runs"][0]["name"] == "base"
+    assert act.run("q", "--json", "base", env=other).json["runs"][0]["id"] == run
+
+
+def test_names_at_services(act, azureml):
+    run = act.run("submit", "--name", "base", "--tag", "lr=0.1", "true").out.strip()
+    act.run("wait", run)
+    other = {"ACT_HOME": str(act.scratch / "other")}
+    found, = act.run("q", "--json", "--name", "base", "--tag", "lr=0.1", env=other).json["runs"]
+    assert (found["id"], found["name"], found["tags"]) == (run, "base", {"lr": "0.1"})
+    found, = act.run("q", "--json", "base", env=other).json["runs"]
+    assert (found["id"], found["name"], found["tags"]) == (run, "base", {"lr": "0.1"})
+
+
+def test_names_on_kubernetes(act, kubernetes):
+    run = act.run("submit", "--name", "base", "--tag", "lr=0.1", "true").out.strip()
+    act.run("wait", run)
+    other = {"ACT_HOME": str(act.scratch / "other")}
+    found, = act.run("q", "--json", "--name", "base", "--tag", "lr=0.1", env=other).json["runs"]
+    assert (found["id"], found["name"], found["tags"]) == (run, "base", {"lr": "0.1"})
+    assert act.run("q", "--json", "base", env=other).json["runs"][0]["tags"] == {"lr": "0.1"}

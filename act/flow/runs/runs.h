@@ -42,10 +42,17 @@ int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out
 /* Likewise for watching it: if the platform cannot be reached, the user is told and this succeeds anyway. */
 int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 
+/* What a run is called; not owned. */
+struct flow_labels {
+    const char *name; /* NULL: none */
+    json_t *tags;     /* an object of texts; NULL: none */
+};
+
 struct flow_table {
     const char *cluster;  /* NULL: all */
     const char *platform; /* NULL: all */
     const char *state;    /* "Running", ...; NULL: all */
+    struct flow_labels labels; /* only runs of this name, with all these tags */
     int64_t max;          /* 0: all */
     bool with_spec;       /* also fill in the specifications */
     bool as_known;        /* do not ask the platforms */

@@ -450,6 +450,8 @@ static void add_run(struct recent *r, const struct told *told, const struct plat
     run->id = act_strdup(told->id);
     run->name = act_strdup(told->name);
     run->title = act_strdup(codec_json_str(told->own, "act.title", NULL));
+    run->label = act_strdup(codec_json_str(told->own, "act.name", NULL));
+    run->tags = act_strdup(codec_json_str(told->own, "act.tags", NULL));
     run->cluster = cluster_of(r->platform, told->own, told->compute);
     if (*text && codec_json_parse(text, strlen(text), "act.cmd", &argv, NULL) == 0 &&
         !codec_json_strv_get(argv, &run->argv))
