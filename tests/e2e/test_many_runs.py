@@ -1,6 +1,8 @@
 """Many runs: the last ones by @, names and tags, several at once."""
 import pytest
 
+from test_kubernetes import K8S
+
 
 def three(act):
     """The ids of three runs, the last one first."""
@@ -165,9 +167,9 @@ def test_names_at_services(act, azureml):
 
 
 def test_names_on_kubernetes(act, kubernetes):
-    run = act.run("submit", "--name", "base", "--tag", "lr=0.1", "true").out.strip()
+    run = act.run(*K8S, "submit", "--name", "base", "--tag", "lr=0.1", "true").out.strip()
     act.run("wait", run)
     other = {"ACT_HOME": str(act.scratch / "other")}
-    found, = act.run("q", "--json", "--name", "base", "--tag", "lr=0.1", env=other).json["runs"]
+    found, = act.run(*K8S, "q", "--json", "--name", "base", "--tag", "lr=0.1", env=other).json["runs"]
     assert (found["id"], found["name"], found["tags"]) == (run, "base", {"lr": "0.1"})
-    assert act.run("q", "--json", "base", env=other).json["runs"][0]["tags"] == {"lr": "0.1"}
+    assert act.run(*K8S, "q", "--json", "base", env=other).json["runs"][0]["tags"] == {"lr": "0.1"}
