@@ -163,15 +163,21 @@ const struct cli_command cli_commands[] = {
      A_RUN,
      .run = cmd_logs},
     {.name = "wait",
-     .synopsis = "[--timeout TIME] RUN",
-     .summary = "wait for a run; the exit status is the run's",
+     .synopsis = "[--any] [--timeout TIME] RUN...",
+     .summary = "wait for runs; the exit status is the run's",
      .examples = "a wait 60ce2fc7 && a d output/model\n"
-                 "a wait --timeout 2h 60ce2fc7\n",
+                 "a wait --timeout 2h 60ce2fc7\n"
+                 "a wait @ @2 @3                until all three have ended\n"
+                 "a wait --any @ @2             until one of them has\n"
+                 "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
      .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
-                "itself failed, or the time was up.\n"
-                "--json: version (1) and run, as one of 'a q --json'.",
-     .options = "cluster timeout json",
-     A_RUN,
+                "itself failed, or the time was up. Of several runs it is that of the first one named that did not\n"
+                "complete; with --any, that of the first one named that has ended.\n"
+                "The command of --notify runs here, once for each run that has ended, and also has\n"
+                "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
+                "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
+     .options = "cluster any timeout notify json",
+     RUNS,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",

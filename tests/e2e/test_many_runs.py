@@ -173,3 +173,53 @@ def test_names_on_kubernetes(act, kubernetes):
     found, = act.run(*K8S, "q", "--json", "--name", "base", "--tag", "lr=0.1", env=other).json["runs"]
     assert (found["id"], found["name"], found["tags"]) == (run, "base", {"lr": "0.1"})
     assert act.run(*K8S, "q", "--json", "base", env=other).json["runs"][0]["tags"] == {"lr": "0.1"}
+
+
+# ---- waiting for several
+
+
+def test_wait_for_several(act):
+    good, bad, worse = (act.run("-n", 1, "submit", "sh", "-c", f"exit {n}").out.strip() for n in (0, 3, 4))
+    result = act.run("wait", good, bad, worse, bad[-8:], status=3)
+    assert result.out == "" and result.err.count(bad) == 1
+    assert {line.split()[0] for line in result.err.splitlines()} == {good, bad, worse}
+    assert act.run("wait", worse, bad, status=4).status == 4
+    assert act.run("wait", good, good).status == 0
+    assert act.run("wait", "--json", good).json["run"]["id"] == good
+    assert [r["id"] for r in act.run("wait", "--json", good, bad, status=3).json["runs"]] == [good, bad]
+    act.fail("wait", good, "nothing", status=125, match="no run 'nothing'")
+
+
+def test_wait_for_any(act):
+    long = act.run("-n", 1, "submit", "sleep", "300").out.strip()
+    short = act.finish("sh", "-c", "exit 3", before=("-n", 1), status=3)
+    result = act.run("wait", "--any", long, short, status=3)
+    assert short in result.err and long not in result.err
+    assert [r["id"] for r in act.run("wait", "--any", "--json", long, short, status=3).json["runs"]] == [short]
+    act.fail("wait", "--timeout", "1s", long, short, status=125, match="1 of 2 runs has ended")
+    act.fail("wait", "--any", "--timeout", "1s", long, status=125, match="is still")
+    process = act.start("wait", long)
+    act.run("abort", long)
+    assert process.wait(60) == 143
+    process.communicate()
+
+
+def test_notify(act):
+    runs = [act.run("-n", 1, "submit", "--name", f"n{n}", "sh", "-c", f"exit {n}").out.strip() for n in (0, 5)]
+    say = 'echo "$ACT_RUN_ID $ACT_RUN_STATE $ACT_RUN_EXIT_STATUS $ACT_RUN_NAME"'
+    result = act.run("wait", "--notify", say, *runs, status=5)
+    assert sorted(result.out.splitlines()) == sorted([f"{runs[0]} Completed 0 n0", f"{runs[1]} Failed 5 n5"])
+    result = act.run("wait", "--json", "--notify", say, runs[0])
+    assert result.json["run"]["id"] == runs[0] and f"{runs[0]} Completed 0 n0" in result.err
+    result = act.run("wait", "--notify", "exit 9", runs[0])
+    assert "warning: the command of --notify exited with status 9" in result.err
+    act.fail("wait", "--notify", "", runs[0], status=125, match="--notify needs a command")
+    act.fail("wait", "--notify", "touch nothing", "none", status=125)
+    assert not (act.project / "nothing").exists()
+
+
+def test_wait_for_several_on_two_clusters(lab):
+    act = lab.act
+    runs = [lab.submit("sh", "-c", f"exit {n}") for n in (0, 2)] + [act.submit("true", before=("-n", 1))]
+    assert act.run("wait", *runs, status=2).status == 2
+    assert {r["state"] for r in act.run("q", "--json", *runs).json["runs"]} == {"Completed", "Failed"}

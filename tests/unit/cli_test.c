@@ -329,7 +329,7 @@ TEST(mistakes_are_explained)
         {"ini", "unknown verb 'ini'; did you mean 'init'? 'a help' lists them"},
         {"qr|foo", "'a qr' does not take 'foo': a qr; "},
         {"abort", "'a abort' needs more: a abort RUN..."},
-        {"wait|a|b", "'a wait' does not take 'b'"},
+        {"why|a|b", "'a why' does not take 'b'"},
         {"init|x", "'a init' does not take 'x'"},
         {"wait|--timeout|soon|id", "such as 90s, 15m, 24h or 7d, not 'soon'"},
         {"u|--memory|much|data", "--memory takes a size such as 500k, 64M or 1G, not 'much'"},
