@@ -292,6 +292,9 @@ struct cli_each_run {
 /* Looks up the runs that the words name, and calls act() once for each. As with several paths, a failure is reported
  * and does not stop the others. */
 int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err) ACT_NODISCARD;
+/* The same for runs that are known already. */
+int cli_these_runs(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
+                   struct act_error *err) ACT_NODISCARD;
 
 /* What --name and --tag say; cli owns it. Invalid: -ACT_USAGE. */
 int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err) ACT_NODISCARD;

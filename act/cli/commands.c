@@ -213,16 +213,22 @@ const struct cli_command cli_commands[] = {
      .run = cmd_parse},
     {.name = "abort",
      .aliases = "a",
-     .synopsis = "RUN...",
+     .synopsis = "RUN... | --all | --tag KEY=VALUE",
      .summary = "cancel runs",
      .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n"
+                 "a abort --tag sweep=7          all that are tagged so and have not ended; asks\n"
+                 "a -c eu abort --all -y         all on cluster eu, without a question\n"
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
-     .details = "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
+     .details = "--all, --name and --tag are about the runs that you submitted from this machine, in any project; those\n"
+                "of others, on a service that you share, have to be named. They count them and ask.\n"
+                "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
                 "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
                 "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
                 "--json: version (1) and runs, each with id, state and had_ended.",
-     .options = "cluster forget dry-run json",
-     RUNS,
+     .options = "cluster all name tag forget yes dry-run json",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
      .run = cmd_abort},
     {.name = "scale",
      .synopsis = "RUN N",

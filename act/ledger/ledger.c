@@ -30,9 +30,10 @@ static const char *const migrations[] = {
 
     "CREATE TABLE new_runs (id TEXT NOT NULL PRIMARY KEY, cluster TEXT NOT NULL, platform TEXT NOT NULL,"
     " experiment TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL, created_unix_s INTEGER NOT NULL,"
-    " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, name TEXT, tags TEXT, spec TEXT NOT NULL);"
+    " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, name TEXT, tags TEXT,"
+    " found INTEGER NOT NULL, spec TEXT NOT NULL);"
     "INSERT INTO new_runs SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu,"
-    " command, status, NULL, NULL, spec FROM runs ORDER BY rowid;"
+    " command, status, NULL, NULL, 0, spec FROM runs ORDER BY rowid;"
     "DROP TABLE runs;"
     "ALTER TABLE new_runs RENAME TO runs;"
     "CREATE INDEX runs_by_time ON runs (created_unix_s);"
@@ -46,13 +47,13 @@ static const char sql_version[] = "PRAGMA user_version";
 
 static const char sql_add[] =
     "INSERT INTO runs (id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command,"
-    " status, name, tags, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+    " status, name, tags, found, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
     " ON CONFLICT (id) DO NOTHING";
 static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(?3, status) WHERE id = ?1"
                                  " AND (state <> ?2 OR (?3 IS NOT NULL AND status IS NOT ?3))";
 
 #define SELECT_FIRST "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
-#define SELECT_RUNS  SELECT_FIRST "name, tags, "
+#define SELECT_RUNS  SELECT_FIRST "name, tags, found, "
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
 /* config.slurm of a run on the platform slurm: a name that is none must not become a path that is none. */
 #define SETTINGS_OF_SPEC                                                                                               \
@@ -549,6 +550,7 @@ static void bind_run(sqlite3_stmt *statement, const struct ledger_run *run)
     bind_text(statement, at++, run->status);
     bind_text(statement, at++, run->name);
     bind_text(statement, at++, run->tags);
+    sqlite3_bind_int(statement, at++, run->found);
     bind_text(statement, at, run->spec ? run->spec : "");
 }
 
@@ -643,8 +645,9 @@ static struct ledger_run read_run(sqlite3_stmt *statement)
         .status = column_text(statement, 9),
         .name = column_text(statement, 10),
         .tags = column_text(statement, 11),
-        .spec = column_text(statement, 12),
-        .settings = column_text(statement, 13),
+        .found = sqlite3_column_int(statement, 12) != 0,
+        .spec = column_text(statement, 13),
+        .settings = column_text(statement, 14),
     };
 }
 
@@ -663,8 +666,8 @@ void ledger_salvage(const char *path, struct ledger_runs *out)
 {
     static const char *const orders[] = {SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid",
                                          SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid DESC",
-                                         SELECT_FIRST "NULL, NULL, spec, NULL FROM runs ORDER BY rowid",
-                                         SELECT_FIRST "NULL, NULL, spec, NULL FROM runs ORDER BY rowid DESC"};
+                                         SELECT_FIRST "NULL, NULL, 0, spec, NULL FROM runs ORDER BY rowid",
+                                         SELECT_FIRST "NULL, NULL, 0, spec, NULL FROM runs ORDER BY rowid DESC"};
     sqlite3 *db = open_without_locks(path);
 
     *out = (struct ledger_runs){0};

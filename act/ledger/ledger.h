@@ -30,6 +30,7 @@ struct ledger_run {
     char *settings;
     char *name; /* that its user gave it; NULL: none */
     char *tags; /* JSON, as run_tags_line(); NULL: none */
+    bool found; /* at a service that others use too, so that it may be somebody else's */
 };
 void ledger_run_release(struct ledger_run *run);
 

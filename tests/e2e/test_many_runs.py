@@ -223,3 +223,53 @@ def test_wait_for_several_on_two_clusters(lab):
     runs = [lab.submit("sh", "-c", f"exit {n}") for n in (0, 2)] + [act.submit("true", before=("-n", 1))]
     assert act.run("wait", *runs, status=2).status == 2
     assert {r["state"] for r in act.run("q", "--json", *runs).json["runs"]} == {"Completed", "Failed"}
+
+
+# ---- aborting many
+
+
+def states(act, *runs):
+    return [r["state"] for r in act.run("q", "--json", *runs).json["runs"]]
+
+
+def test_abort_by_tag(act):
+    ended = named(act, "base", "sweep=7")
+    a, b = (act.run("-n", 1, "submit", "--tag", f"sweep={n}", "sleep", "300").out.strip() for n in (7, 8))
+    act.fail("abort", "--tag", "sweep=7", status=2, match="Abort this 1 run.*add -y")
+    assert states(act, a)[0] != "Canceled"
+    assert "would abort" in act.run("abort", "--dry-run", "--tag", "sweep=7").err and states(act, a)[0] != "Canceled"
+    assert act.run("abort", "-y", "--json", "--tag", "sweep=7").json["runs"][0]["id"] == a
+    assert states(act, ended, a) == ["Completed", "Canceled"] and states(act, b)[0] != "Canceled"
+    result = act.run("abort", "-y", "--tag", "sweep=7")
+    assert "no such run that has not ended" in result.err
+    act.run("abort", b)
+
+
+def test_abort_all(act):
+    act.cluster("eu")
+    assert "no such run" in act.run("abort", "--all").err
+    here = [act.submit("sleep", "300", before=("-n", 1)) for _ in range(2)]
+    there = act.run("-c", "eu", "-n", 1, "submit", "sleep", "300").out.strip()
+    shown = act.on_terminal("abort", "--all", typed=b"n\n").decode()
+    assert "Abort these 3 runs? [y/N]" in shown and all(run in shown for run in (*here, there))
+    assert "Canceled" not in states(act, *here, there)
+    act.run("-c", "eu", "abort", "--all", "-y")
+    assert states(act, there) == ["Canceled"] and "Canceled" not in states(act, *here)
+    act.run("abort", "--all", "-y")
+    assert states(act, *here) == ["Canceled", "Canceled"]
+
+
+def test_abort_of_nothing_in_particular(act):
+    act.fail("abort", status=2, match=r"'a abort' needs more: a abort RUN\.\.\. \| --all")
+    act.fail("abort", "--all", "one", status=2, match="'one' cannot be named as well")
+    act.fail("abort", "--all", "--forget", status=2, match="--forget is for runs that are named")
+    act.fail("abort", "--tag", "alone", status=2, match="'alone' is no tag")
+
+
+def test_abort_all_leaves_what_others_may_own(act, azureml):
+    run = act.run("submit", "sleep", "300").out.strip()
+    other = {"ACT_HOME": str(act.scratch / "other")}
+    assert act.run("q", "--json", run, env=other).json["runs"][0]["id"] == run, "in its ledger now"
+    assert "no such run" in act.run("abort", "--all", "-y", env=other).err
+    act.run("abort", "--all", "-y")
+    assert act.run("wait", run, status=143).status == 143

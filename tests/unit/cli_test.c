@@ -328,7 +328,7 @@ TEST(mistakes_are_explained)
         {"submit|-n=2|true", "write '-n 2', not '-n=2'"},
         {"ini", "unknown verb 'ini'; did you mean 'init'? 'a help' lists them"},
         {"qr|foo", "'a qr' does not take 'foo': a qr; "},
-        {"abort", "'a abort' needs more: a abort RUN..."},
+        {"resubmit", "'a resubmit' needs more: a resubmit RUN..."},
         {"why|a|b", "'a why' does not take 'b'"},
         {"init|x", "'a init' does not take 'x'"},
         {"wait|--timeout|soon|id", "such as 90s, 15m, 24h or 7d, not 'soon'"},

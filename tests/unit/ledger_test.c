@@ -94,7 +94,7 @@ TEST(a_run_comes_back_as_it_went_in)
                          "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;", "my-name", "{\"k\":\"v\"}"};
     struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],
                              values[6], values[7], INT64_MAX, -1,        values[8], NULL,
-                             values[9], values[10]};
+                             values[9], values[10], true};
     ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
@@ -110,6 +110,7 @@ TEST(a_run_comes_back_as_it_went_in)
         assert_string_equal(texts[i], values[i]);
     assert_true(got->created_unix_s == INT64_MAX);
     assert_int_equal(got->num_gpu, -1);
+    assert_true(got->found);
     ledger_close(ledger);
 }
 

@@ -127,6 +127,7 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
         take_place(found_in, &spec);
     if (rc == 0) {
         struct ledger_run row = flow_row_of(&spec);
+        row.found = platform_row(platform)->keeps_list;
         rc = flow_with_ledger(flow, add_row, &row, err);
         ledger_run_release(&row);
     }

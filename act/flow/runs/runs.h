@@ -54,6 +54,8 @@ struct flow_table {
     const char *state;    /* "Running", ...; NULL: all */
     struct flow_labels labels; /* only runs of this name, with all these tags */
     int64_t max;          /* 0: all */
+    bool own;             /* only those of the ledger that are surely the user's */
+    bool active;          /* only those that have not ended */
     bool with_spec;       /* also fill in the specifications */
     bool as_known;        /* do not ask the platforms */
 };

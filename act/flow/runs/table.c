@@ -128,6 +128,7 @@ static bool has_tags(const struct ledger_run *row, json_t *wanted)
 static bool wanted(const struct flow_table *table, const struct flow_run *run)
 {
     return (!table->state || strcmp(run_state_name(run->status.state), table->state) == 0) &&
+           !(table->own && run->row.found) && !(table->active && run_state_is_final(run->status.state)) &&
            (!table->labels.name || act_streq(run->row.name, table->labels.name)) &&
            has_tags(&run->row, table->labels.tags);
 }
@@ -340,7 +341,7 @@ static int list_rows(struct ledger *ledger, void *arg, struct act_error *err)
 /* Of a table of all runs the newest rows are enough: the rest is only counted. */
 static struct question question_of(const struct flow_table *table)
 {
-    bool all_count = !table->state && !table->platform && !is_labelled(table);
+    bool all_count = !table->state && !table->platform && !table->own && !table->active && !is_labelled(table);
 
     return (struct question){.query = {.cluster = table->cluster,
                                        .without_spec = !table->with_spec,
@@ -356,7 +357,7 @@ int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flo
     if (rc < 0)
         return rc;
     take_rows(&q.rows, table->platform, out);
-    if (!table->as_known)
+    if (!table->as_known && !table->own)
         add_recent(flow, table, &q, out);
     rc = table->as_known ? 0 : refresh_active(flow, out, err);
     if (rc == 0) {
