@@ -36,7 +36,10 @@ struct cli_options {
     bool help, version;
     bool follow, all, no_container, recursive;
     int64_t rank, tail, attempt; /* -1: not given */
-    char *log_name;
+    char *name; /* of a run, or of a log */
+    struct act_strv tags;
+    char *notify;
+    bool any;
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */
@@ -69,6 +72,7 @@ struct cli {
     struct flow flow;
     bool flow_is_open;
     struct filter *filter; /* from cli_transfer_options() */
+    json_t *tags;          /* from cli_labels() */
     bool said_unkept;      /* that copies of logs cannot be kept */
 };
 
@@ -293,6 +297,12 @@ struct cli_each_run {
 /* Looks up the runs that the words name, and calls act() once for each. As with several paths, a failure is reported
  * and does not stop the others. */
 int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err) ACT_NODISCARD;
+/* The same for runs that are known already. */
+int cli_these_runs(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
+                   struct act_error *err) ACT_NODISCARD;
+
+/* What --name and --tag say; cli owns it. Invalid: -ACT_USAGE. */
+int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err) ACT_NODISCARD;
 
 /* ---- progress.c: one line on a terminal, a plain line every 30 s elsewhere */
 

@@ -61,10 +61,62 @@ static int find_run_to_end(struct flow *flow, const char *piece, struct flow_run
     return rc;
 }
 
+/* ---- all of a kind */
+
+static void say_which(const struct flow_runs *runs)
+{
+    enum { SHOWN = 20 };
+
+    for (size_t i = 0; i < runs->n && i < SHOWN; i++)
+        act_note("%s  %s  %s  %s", runs->v[i].row.id, run_state_name(runs->v[i].status.state), runs->v[i].row.cluster,
+                 runs->v[i].row.command);
+    if (runs->n > SHOWN)
+        act_note("and %zu more", runs->n - SHOWN);
+}
+
+static int confirm(const struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+{
+    if (cli->options.dry_run || cli->options.yes)
+        return 0;
+    say_which(runs);
+    ACT_AUTOFREE char *question = act_sprintf("Abort %s %zu run%s?", runs->n == 1 ? "this" : "these", runs->n,
+                                              runs->n == 1 ? "" : "s");
+    return cli_confirm(cli, question, err);
+}
+
+/* What a service has of other machines and users is not in the ledger, or known to be found there: it is left. */
+static int abort_all(struct cli *cli, const struct cli_each_run *each, const struct flow_labels *labels,
+                     struct act_error *err)
+{
+    const struct flow_table table = {
+        .cluster = cli->options.cluster, .labels = *labels, .own = true, .active = true, .with_spec = true};
+    ACT_AUTO(flow_runs) runs = {0};
+    int rc = flow_list_runs(&cli->flow, &table, &runs, err);
+
+    if (rc == 0 && runs.n == 0)
+        act_note("there is no such run that has not ended");
+    else if (rc == 0)
+        rc = confirm(cli, &runs, err);
+    return rc < 0 ? rc : cli_these_runs(cli, each, &runs, err);
+}
+
 int cmd_abort(struct cli *cli, struct act_error *err)
 {
+    const struct cli_options *o = &cli->options;
     struct cli_each_run each = {
-        .act = abort_run, .find = cli->options.forget ? flow_find_unasked : find_run_to_end, .list = cli->options.json};
+        .act = abort_run, .find = o->forget ? flow_find_unasked : find_run_to_end, .list = o->json};
+    bool many = o->all || o->name || o->tags.n > 0;
+    struct flow_labels labels;
+    int rc = cli_labels(cli, &labels, err);
 
-    return cli_each_run(cli, &each, err);
+    if (rc < 0)
+        return rc;
+    if (!many && cli->words.n == 0)
+        return act_error_set(err, ACT_USAGE, "'a abort' needs more: a abort %s", cli->command->synopsis);
+    if (many && cli->words.n > 0)
+        return act_error_set(err, ACT_USAGE, "--all, --name and --tag say which runs: '%s' cannot be named as well",
+                             cli->words.v[0]);
+    if (many && o->forget)
+        return act_error_set(err, ACT_USAGE, "--forget is for runs that are named");
+    return many ? abort_all(cli, &each, &labels, err) : cli_each_run(cli, &each, err);
 }

@@ -54,7 +54,7 @@ static int check_options(const struct cli_options *o, const struct flow_run *run
 {
     int world = run->spec.nodes * run->spec.procs_per_node;
 
-    if (o->all && (o->rank >= 0 || o->log_name))
+    if (o->all && (o->rank >= 0 || o->name))
         return act_error_set(err, ACT_USAGE, "--all is every rank's log: it does not go with --%s",
                              o->rank >= 0 ? "rank" : "name");
     if (o->rank >= world)
@@ -70,7 +70,7 @@ static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
     const struct cli_options *o = &cli->options;
     int world = run->spec.nodes * run->spec.procs_per_node;
     struct lines lines = {.width = snprintf(NULL, 0, "%d", world - 1), .terminal = isatty(STDOUT_FILENO)};
-    struct flow_follow what = {.name = o->log_name,
+    struct flow_follow what = {.name = o->name,
                                .rank = o->rank >= 0 ? (int)o->rank : 0,
                                .all = o->all,
                                .line = print_line,

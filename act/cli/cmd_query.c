@@ -28,8 +28,10 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
                                       : state               ? 0
                                                             : DEFAULT_MAX};
     ACT_AUTO(flow_runs) runs = {0};
-    int rc = flow_list_runs(&cli->flow, &table, &runs, err);
+    int rc = cli_labels(cli, &table.labels, err);
 
+    if (rc == 0)
+        rc = flow_list_runs(&cli->flow, &table, &runs, err);
     if (rc < 0)
         return rc;
     if (cli->options.json)
@@ -37,7 +39,8 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     else
         cli_print_runs(&runs,
                        act_streq(state, run_state_name(RUN_QUEUED)) || act_streq(state, run_state_name(RUN_FAILED)));
-    if (runs.total == 0 && !state && !cli->options.cluster && !cli->options.json)
+    bool all = !state && !cli->options.cluster && !cli->options.name && !cli->options.tags.n;
+    if (runs.total == 0 && all && !cli->options.json)
         act_note("no runs yet; 'a submit COMMAND' starts one");
     if (runs.n < runs.total)
         act_note("%zu of %zu runs; --max 0 shows all", runs.n, runs.total);
@@ -111,6 +114,9 @@ int cmd_query(struct cli *cli, struct act_error *err)
 {
     if (cli->words.n == 0 && cli->options.refresh)
         return act_error_set(err, ACT_USAGE, "--refresh is about the logs of a run: which one?");
+    if (cli->words.n > 0 && (cli->options.name || cli->options.tags.n))
+        return act_error_set(err, ACT_USAGE, "%s is about the table of runs, and '%s' is one run",
+                             cli->options.name ? "--name" : "--tag", cli->words.v[0]);
     if (cli->words.n > 0 && cli->options.rebuild)
         return act_error_set(err, ACT_USAGE, "--rebuild is about all runs; a run that is named is looked for anyway");
     int rc = cli->options.rebuild ? flow_rebuild(&cli->flow, err) : 0;

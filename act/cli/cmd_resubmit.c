@@ -42,11 +42,12 @@ static int confirm(const struct cli *cli, const struct flow_run *old, struct act
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
+    struct flow_resubmission again = {.dry_run = cli->options.dry_run};
     struct flow home, to;
-    struct run_spec spec = {0};
-    json_t *preview = NULL;
-    int rc = confirm(cli, old, err);
+    int rc = cli_labels(cli, &again.labels, err);
 
+    if (rc == 0)
+        rc = confirm(cli, old, err);
     if (rc < 0)
         return rc;
     rc = flow_open(&request, &home, err);
@@ -55,10 +56,10 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
     home.services = &cli->services;
     rc = open_target(cli, old, &to, err);
     if (rc == 0) {
-        rc = flow_resubmit(&cli->flow, old, &home, &to, cli->options.dry_run ? &preview : NULL, &spec, err);
+        rc = flow_resubmit(&cli->flow, old, &home, &to, &again, err);
         if (rc == 0)
-            rc = report_new_run(cli, &spec, preview, list, err);
-        run_spec_release(&spec);
+            rc = report_new_run(cli, &again.spec, again.preview, list, err);
+        run_spec_release(&again.spec);
         flow_close(&to);
     }
     flow_close(&home);
@@ -70,5 +71,9 @@ int cmd_resubmit(struct cli *cli, struct act_error *err)
     struct cli_each_run each = {
         .act = resubmit, .all_or_none = true, .list = cli->options.json && !cli->options.dry_run};
 
-    return cli_each_run(cli, &each, err);
+    struct flow_labels labels; /* a wrong one is known before anything is done */
+    int rc = cli_labels(cli, &labels, err);
+
+    cli->flow.cluster_is_target = true;
+    return rc < 0 ? rc : cli_each_run(cli, &each, err);
 }

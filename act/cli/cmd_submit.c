@@ -18,8 +18,11 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     if (o->job_file && cli->words.n)
         return act_error_set(err, ACT_USAGE, "'%s' says what to run: there cannot be a command, '%s', as well",
                              o->job_file, cli->words.v[0]);
+    int rc = cli_labels(cli, &io.labels, err);
+    if (rc < 0)
+        return rc;
     cli_packing_start(&packing, cli, &code);
-    int rc = flow_submit(&cli->flow, &io, err);
+    rc = flow_submit(&cli->flow, &io, err);
     if (rc == 0 && io.dry_run) {
         rc = cli_print_json(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {

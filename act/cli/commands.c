@@ -12,7 +12,7 @@
 /* For verbs with run_options. */
 #define RUN_PATHS                                                                                                      \
     "RUN:PATH is a log of a run, or a folder of logs, as its platform lists them. RUN is any unique\n"                 \
-    "piece of the run's id, 'RUN:' is all of them. A file of such a name is './a:b'."
+    "piece of the run's id, or @ for the last run; 'RUN:' is all of them. A file of such a name is './a:b'."
 
 /* What the words of a command are. */
 #define A_RUN    .min_words = 1, .max_words = 1, .complete = CLI_RUNS, .of_runs = true
@@ -22,7 +22,7 @@
 
 /* A command that prints a part of the table of runs. */
 #define RUN_TABLE                                                                                                      \
-    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster max json", .of_runs = true
+    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster name tag max json", .of_runs = true
 
 const struct cli_command cli_commands[] = {
     {.name = "init",
@@ -63,6 +63,7 @@ const struct cli_command cli_commands[] = {
                  "a -n 2 submit -- hostname         everything behind -- is the command\n"
                  "a submit --dry-run nvidia-smi     print the run's specification, start nothing\n"
                  "id=$(a submit ./job.sh) && a wait $id\n"
+                 "a submit --name base --tag lr=0.1 python train.py   'a q --tag lr=0.1' finds it again\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
      .details = "The first word that is not an option begins the command; its words reach every process exactly as\n"
@@ -71,9 +72,12 @@ const struct cli_command cli_commands[] = {
                 "With -f the command, the environment, the nodes and processes (unless -n is given), the image and\n"
                 "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
                 "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
-                "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null);\n"
+                "--name is what you call the run, wherever a run is named; several may have the same name, and then\n"
+                "'a q --name NAME' lists them. Names and keys of tags are letters, digits, '.', '_' and '-'.\n"
+                "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
+                "name (null: none), tags;\n"
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
-     .options = "cluster num-gpu param single compile-args file last-package dry-run yes json",
+     .options = "cluster num-gpu param single compile-args file last-package name tag dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -100,20 +104,24 @@ const struct cli_command cli_commands[] = {
      .summary = "with runs: their logs and state; without: the table of runs",
      .examples = "a q                          the runs, newest first\n"
                  "a q 60ce2fc7                 any unique piece of the id\n"
+                 "a q @                        the run submitted last; @2 is the one before\n"
                  "a -no-wl q 60ce2fc7          without fetching logs\n"
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
+                 "a q --tag sweep=7            those tagged so\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details = "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
+     .details = "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
+                "the one submitted last, @2 for the one before; with -c CLUSTER, of those on that cluster.\n"
+                "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
                 "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
                 "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
                 "azureml.settle_seconds) nothing was added to them.\n"
-                "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
+                "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
                 "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
                 "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
                 "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
                 "with runs also logs and page of each.",
-     .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
+     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .of_runs = true,
@@ -142,6 +150,7 @@ const struct cli_command cli_commands[] = {
      .summary = "print a rank's log, or follow it until the run ends",
      .examples = "a logs 60ce2fc7              all that rank 0 has said\n"
                  "a logs -f 60ce2fc7           follow it\n"
+                 "a logs -f @                  follow the run submitted last\n"
                  "a logs -f --all 60ce2fc7     all ranks: [3] before the lines of rank 3\n"
                  "a logs --rank 3 --tail 20 60ce2fc7\n"
                  "a logs --attempt 1 60ce2fc7  what it said before it was preempted\n"
@@ -154,15 +163,21 @@ const struct cli_command cli_commands[] = {
      A_RUN,
      .run = cmd_logs},
     {.name = "wait",
-     .synopsis = "[--timeout TIME] RUN",
-     .summary = "wait for a run; the exit status is the run's",
+     .synopsis = "[--any] [--timeout TIME] RUN...",
+     .summary = "wait for runs; the exit status is the run's",
      .examples = "a wait 60ce2fc7 && a d output/model\n"
-                 "a wait --timeout 2h 60ce2fc7\n",
+                 "a wait --timeout 2h 60ce2fc7\n"
+                 "a wait @ @2 @3                until all three have ended\n"
+                 "a wait --any @ @2             until one of them has\n"
+                 "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
      .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
-                "itself failed, or the time was up.\n"
-                "--json: version (1) and run, as one of 'a q --json'.",
-     .options = "cluster timeout json",
-     A_RUN,
+                "itself failed, or the time was up. Of several runs it is that of the first one named that did not\n"
+                "complete; with --any, that of the first one named that has ended.\n"
+                "The command of --notify runs here, once for each run that has ended, and also has\n"
+                "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
+                "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
+     .options = "cluster any timeout notify json",
+     RUNS,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",
@@ -232,16 +247,22 @@ const struct cli_command cli_commands[] = {
      .run = cmd_plot},
     {.name = "abort",
      .aliases = "a",
-     .synopsis = "RUN...",
+     .synopsis = "RUN... | --all | --tag KEY=VALUE",
      .summary = "cancel runs",
      .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n"
+                 "a abort --tag sweep=7          all that are tagged so and have not ended; asks\n"
+                 "a -c eu abort --all -y         all on cluster eu, without a question\n"
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
-     .details = "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
+     .details = "--all, --name and --tag are about the runs that you submitted from this machine, in any project; those\n"
+                "of others, on a service that you share, have to be named. They count them and ask.\n"
+                "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
                 "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
                 "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
                 "--json: version (1) and runs, each with id, state and had_ended.",
-     .options = "cluster forget dry-run json",
-     RUNS,
+     .options = "cluster all name tag forget yes dry-run json",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
      .run = cmd_abort},
     {.name = "scale",
      .synopsis = "RUN N",
@@ -263,11 +284,12 @@ const struct cli_command cli_commands[] = {
      .examples = "a resubmit 60ce2fc7\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
      .details = "The new run has the command, the package and the size of the old one, and goes to the same\n"
-                "cluster unless -rt or -c names another. Prints the new ids. On a terminal it asks before it\n"
+                "cluster unless -rt or -c names another. It has the old one's name and tags; --name gives it another\n"
+                "one, --tag further tags or other values. Prints the new ids. On a terminal it asks before it\n"
                 "aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
-                "package and resubmit_of; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args yes dry-run json",
+                "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
+     .options = "cluster resubmit-to num-gpu param single compile-args name tag yes dry-run json",
      RUNS,
      .run = cmd_resubmit},
     {.name = "nodes",
@@ -416,7 +438,8 @@ const struct cli_command cli_commands[] = {
                  "a ls -r data/voc20               everything below\n"
                  "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
                  "a ls --leftovers data            what interrupted transfers left, in the store and here\n"
-                 "a ls -r 60ce2fc7:                the logs of a run\n",
+                 "a ls -r 60ce2fc7:                the logs of a run\n"
+                 "a ls @:user_logs                 of the run submitted last\n",
      .details = "Names are sorted; control characters in them are shown as '?'. With --json each object is a line of\n"
                 "its own: version (1), path, name, kind (file, symlink, folder, leftover), size, mtime, mode, md5;\n"
                 "null: not known; of a leftover also place (store, here). The counts go to stderr.\n" RUN_PATHS,

@@ -42,20 +42,48 @@ static void nothing_done(const struct cli *cli, struct cli_outcome *outcome)
         act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was done");
 }
 
-int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err)
+int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    int rc = o->name ? run_check_name(o->name, err) : 0;
+
+    cli->tags = cli->tags ? cli->tags : json_object();
+    for (size_t i = 0; rc == 0 && i < o->tags.n; i++)
+        rc = run_tags_add(cli->tags, o->tags.v[i], err);
+    *out = (struct flow_labels){.name = o->name, .tags = cli->tags};
+    return rc;
+}
+
+/* Adds to what has come of looking for them. */
+static int act_on(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs, struct cli_outcome *outcome,
+                  struct act_error *err)
 {
     json_t *list = each->list ? json_array() : NULL;
+
+    for (size_t i = 0; i < runs->n; i++) {
+        struct act_error why = {0};
+        int rc = each->act(cli, &runs->v[i], list, &why);
+        cli_outcome_add(outcome, rc, &why);
+    }
+    return cli_print_list("runs", list, cli_outcome_end(outcome, err), err);
+}
+
+int cli_these_runs(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs, struct act_error *err)
+{
+    struct cli_outcome outcome = {0};
+
+    return act_on(cli, each, runs, &outcome, err);
+}
+
+int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err)
+{
     struct cli_outcome outcome = {0};
     ACT_AUTO(flow_runs) runs = {0};
 
     find_all(cli, each, &runs, &outcome);
-    bool refused = each->all_or_none && outcome.n_failed > 0;
-    for (size_t i = 0; i < runs.n && !refused; i++) {
-        struct act_error why = {0};
-        int rc = each->act(cli, &runs.v[i], list, &why);
-        cli_outcome_add(&outcome, rc, &why);
-    }
-    if (refused)
+    if (each->all_or_none && outcome.n_failed > 0) {
         nothing_done(cli, &outcome);
-    return cli_print_list("runs", list, cli_outcome_end(&outcome, err), err);
+        flow_runs_release(&runs);
+    }
+    return act_on(cli, each, &runs, &outcome, err);
 }

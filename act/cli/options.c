@@ -29,16 +29,22 @@ const struct cli_option cli_option_table[] = {
     {"-f", "file", STRING(job_file), "FILE", "what a Batch AI job file says, instead of a command", CLI_BEHIND},
     {"-f", "follow", FLAG(follow), NULL, "go on until the run ends", CLI_BEHIND},
     {NULL, "rank", INT(rank), "N", "the log of this rank (default 0)", CLI_BEHIND},
-    {NULL, "all", FLAG(all), NULL, "logs: of all ranks, each line with its rank; config: all keys", CLI_BEHIND},
+    {NULL, "all", FLAG(all), NULL, "logs: of all ranks, each line with its rank; config: all keys; abort: all that have not ended", CLI_BEHIND},
     {NULL, "attempt", INT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", CLI_BEHIND},
     {"-n", "tail", INT(tail), "N", "only the last N lines", CLI_BEHIND},
-    {NULL, "name", STRING(log_name), "LOG", "this log, as 'a q RUN' names it", CLI_BEHIND},
+    {NULL, "name", STRING(name), "NAME",
+     "submit: call the run so; lists of runs: only those called so; logs: this log, as 'a q RUN' names it", CLI_BEHIND},
+    {NULL, "tag", STRINGS(tags), "KEY=VALUE", "submit: tag the run; lists of runs: only those tagged so (repeatable)",
+     CLI_BEHIND},
     {"-o", "output", STRING(output), "FILE", "into this file, as a whole or not at all", CLI_BEHIND},
     {NULL, "svg", FLAG(svg), NULL, "a picture, for a file", CLI_BEHIND},
     {NULL, "csv", FLAG(csv), NULL, "the points as a table, for other programs", CLI_BEHIND},
     {NULL, "rebuild", FLAG(rebuild), NULL, "first take the runs of the cluster that the ledger lacks", CLI_BEHIND},
     {NULL, "refresh", FLAG(refresh), NULL, "fetch the logs again from their beginnings", CLI_BEHIND},
     {NULL, "timeout", DURATION(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d", CLI_BEHIND},
+    {NULL, "any", FLAG(any), NULL, "only until one of them has ended", CLI_BEHIND},
+    {NULL, "notify", STRING(notify), "CMD", "run this here when a run has ended, by a shell: $ACT_RUN_ID, $ACT_RUN_STATE",
+     CLI_BEHIND},
     {NULL, "expires", DURATION(expires_s), "TIME", "valid for this time: 90s, 15m, 24h, 7d", CLI_BEHIND},
     {NULL, "share-sas", FLAG(share_sas), NULL, "if there is only a sas_token, give it away in the URL", CLI_BEHIND},
     {NULL, "last-package", FLAG(last_package), NULL, "the package stored last, not the files as they are now",
@@ -552,6 +558,7 @@ void cli_release(struct cli *cli)
     }
     act_strv_release(&cli->words);
     filter_free(cli->filter);
+    json_decref(cli->tags);
     if (cli->flow_is_open)
         flow_close(&cli->flow);
     services_close(&cli->services);

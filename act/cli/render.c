@@ -110,6 +110,8 @@ json_t *cli_run_json(const struct flow_run *run)
 
     set_text(j, "id", run->row.id);
     set_text(j, "state", run_state_name(s->state));
+    set_text(j, "name", run->row.name);
+    json_object_set_new(j, "tags", run_tags_parse(run->row.tags));
     set_text(j, "cluster", run->row.cluster);
     set_text(j, "platform", run->row.platform);
     set_text(j, "project", run->row.project);
@@ -146,6 +148,8 @@ json_t *cli_spec_json(const struct run_spec *spec)
     json_object_set_new(j, "processes_per_node", json_integer(spec->procs_per_node));
     set_text(j, "package", spec->package_sha256);
     set_text(j, "resubmit_of", spec->resubmit_of);
+    set_text(j, "name", spec->name);
+    json_object_set_new(j, "tags", spec->tags ? json_incref(spec->tags) : json_object());
     return j;
 }
 
@@ -174,25 +178,45 @@ static void push_times(struct act_strv *cells, const struct flow_run *run, bool 
         act_strv_push(cells, elapsed);
 }
 
+static bool has_names(const struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        if (runs->v[i].row.name)
+            return true;
+    return false;
+}
+
 void cli_print_runs(const struct flow_runs *runs, bool with_reason)
 {
     static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
                                    cluster = {"CLUSTER", 'l', .rank = 3, .min = 8}, gpus = {"GPUS", 'r', .rank = 4},
                                    created = {"CREATED", 'l', .rank = 5};
+    static const struct cli_column name = {"NAME", 'l', .rank = 1, .min = 8};
     const struct cli_column plain[] = {
-        id, state, cluster, gpus, created, {"ELAPSED", 'r', .rank = 2}, {"COMMAND", 'l', .rank = 1, .min = 12}};
-    const struct cli_column reasons[] = {id,
-                                         state,
-                                         cluster,
-                                         gpus,
-                                         created,
-                                         {"REASON", 'l', .rank = 1, .pad = 80, .below = true},
+        {"ELAPSED", 'r', .rank = 2}, {"COMMAND", 'l', .rank = 1, .min = 12}};
+    const struct cli_column reasons[] = {{"REASON", 'l', .rank = 1, .pad = 80, .below = true},
                                          {"COMMAND", 'l', .rank = 2, .min = 12}};
+    const struct cli_column *last = with_reason ? reasons : plain;
+    bool named = has_names(runs);
+    struct cli_column columns[8];
+    size_t n = 0;
     ACT_AUTO(act_strv) cells = {0};
+
+    columns[n++] = id;
+    if (named)
+        columns[n++] = name;
+    columns[n++] = state;
+    columns[n++] = cluster;
+    columns[n++] = gpus;
+    columns[n++] = created;
+    columns[n++] = last[0];
+    columns[n++] = last[1];
 
     for (size_t i = 0; i < runs->n; i++) {
         const struct flow_run *run = &runs->v[i];
         act_strv_push(&cells, run->row.id);
+        if (named)
+            act_strv_push(&cells, run->row.name ? run->row.name : "-");
         act_strv_push(&cells, run_state_name(run->status.state));
         act_strv_push(&cells, run->row.cluster);
         if (run->row.num_gpu > 0)
@@ -204,7 +228,7 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
             act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
         act_strv_push(&cells, run->row.command);
     }
-    cli_print_table(with_reason ? reasons : plain, sizeof(plain) / sizeof(plain[0]), &cells);
+    cli_print_table(columns, n, &cells);
 }
 
 static void print_field(const char *name, const char *value)
@@ -223,6 +247,19 @@ static void print_time(const char *name, int64_t unix_s)
         return;
     act_time_to_local(unix_s, text);
     print_field(name, text);
+}
+
+static void print_tags(const struct ledger_run *row)
+{
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tags, key, value)
+    {
+        ACT_AUTOFREE char *tag = act_sprintf("%s=%s", key, json_string_value(value));
+        print_field("tag", tag);
+    }
 }
 
 static void print_param(const struct act_strv *argv)
@@ -260,6 +297,8 @@ void cli_print_run(const struct flow_run *run, const char *page)
         print_field("attempt", number);
     }
     print_field("id", run->row.id);
+    print_field("name", run->row.name);
+    print_tags(&run->row);
     print_field("command", run->row.command);
     print_param(&run->spec.argv);
     print_field("cluster", run->row.cluster);

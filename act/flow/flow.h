@@ -17,6 +17,7 @@
 struct flow {
     struct config config;
     const char *cluster;       /* that was asked for; NULL: none */
+    bool cluster_is_target;    /* it is not where to look for the last runs, "@" */
     struct services *services; /* shared by the whole command; set before first use; NULL: its own */
     struct services own;
     struct ledger *ledger;

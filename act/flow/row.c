@@ -40,6 +40,8 @@ struct ledger_run flow_row_of(const struct run_spec *spec)
                                .created_unix_s = spec->created_unix_s,
                                .num_gpu = spec->on_processors ? 0 : flow_slots_of(spec),
                                .state = act_strdup(run_state_name(RUN_QUEUED)),
+                               .name = act_strdup(spec->name),
+                               .tags = run_tags_line(spec->tags),
                                .spec = codec_json_line(json),
                                .command = spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
 }

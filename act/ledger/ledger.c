@@ -27,6 +27,17 @@ static const char *const migrations[] = {
     " experiment TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL, created_unix_s INTEGER NOT NULL,"
     " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, spec TEXT NOT NULL);"
     "CREATE INDEX runs_by_time ON runs (created_unix_s);",
+
+    "CREATE TABLE new_runs (id TEXT NOT NULL PRIMARY KEY, cluster TEXT NOT NULL, platform TEXT NOT NULL,"
+    " experiment TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL, created_unix_s INTEGER NOT NULL,"
+    " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, name TEXT, tags TEXT,"
+    " found INTEGER NOT NULL, spec TEXT NOT NULL);"
+    "INSERT INTO new_runs SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu,"
+    " command, status, NULL, NULL, 0, spec FROM runs ORDER BY rowid;"
+    "DROP TABLE runs;"
+    "ALTER TABLE new_runs RENAME TO runs;"
+    "CREATE INDEX runs_by_time ON runs (created_unix_s);"
+    "CREATE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;",
 };
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
@@ -36,12 +47,13 @@ static const char sql_version[] = "PRAGMA user_version";
 
 static const char sql_add[] =
     "INSERT INTO runs (id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command,"
-    " status, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO NOTHING";
+    " status, name, tags, found, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+    " ON CONFLICT (id) DO NOTHING";
 static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(?3, status) WHERE id = ?1"
                                  " AND (state <> ?2 OR (?3 IS NOT NULL AND status IS NOT ?3))";
 
-#define SELECT_RUNS                                                                                                    \
-    "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
+#define SELECT_FIRST "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
+#define SELECT_RUNS  SELECT_FIRST "name, tags, found, "
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
 /* config.slurm of a run on the platform slurm: a name that is none must not become a path that is none. */
 #define SETTINGS_OF_SPEC                                                                                               \
@@ -51,11 +63,17 @@ static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(
 static const char sql_list[] = SELECT_RUNS
     "CASE WHEN ?2 THEN NULL ELSE spec END, CASE WHEN state NOT IN ('Completed', 'Failed',"
     " 'Canceled') THEN " SETTINGS_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
+/* Of every schema version. */
+static const char sql_first[] = SELECT_FIRST "spec FROM runs";
 /* Two, because an index alone answers the first. */
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
 static const char sql_count_id[] = "SELECT count(*) FROM runs WHERE id = ?1";
+static const char sql_nth[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC
+                                          " FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST
+                                          " LIMIT 1 OFFSET ?2";
 static const char sql_find_exact[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE id = ?1";
+static const char sql_find_name[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE name = ?1" NEWEST_FIRST;
 static const char sql_find_piece[] =
     SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
 
@@ -69,8 +87,8 @@ struct ledger {
 
 void ledger_run_release(struct ledger_run *run)
 {
-    char *const strings[] = {run->id,   run->cluster, run->platform, run->experiment, run->project,
-                             run->spec, run->state,   run->status,   run->command,    run->settings};
+    char *const strings[] = {run->id,     run->cluster, run->platform, run->experiment, run->project, run->spec,
+                             run->state,  run->status,  run->command,  run->settings,   run->name,    run->tags};
 
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
         free(strings[i]);
@@ -177,7 +195,7 @@ static int migrate_steps(struct ledger *ledger, struct act_error *err)
         rc = run_sql(ledger, migrations[version], "set up", err);
         if (rc == 0)
             rc = run_sql(ledger, mark, "set up", err);
-        ledger->is_new = true;
+        ledger->is_new = ledger->is_new || version == 0;
     }
     return rc;
 }
@@ -376,7 +394,7 @@ static int judge_copy(struct ledger *copy, bool *out_good, struct act_error *err
         return 0;
     if (version > SCHEMA_VERSION)
         return check_version(copy, version, err);
-    *out_good = version == SCHEMA_VERSION && check_tables(copy, err) == 0;
+    *out_good = version > 0 && migrate(copy, err) == 0;
     return 0;
 }
 
@@ -442,7 +460,9 @@ static enum condition examine_schema(sqlite3 *db)
         return SOUND;
     if (n == 0)
         return strcmp(tables, "0") == 0 ? SOUND : DAMAGED;
-    return n == SCHEMA_VERSION && fits(db, sql_add) && fits(db, sql_list) ? SOUND : DAMAGED;
+    if (n < SCHEMA_VERSION)
+        return fits(db, sql_first) ? SOUND : DAMAGED;
+    return fits(db, sql_add) && fits(db, sql_list) ? SOUND : DAMAGED;
 }
 
 /* In case of doubt a file counts as sound and stays where it is. */
@@ -528,6 +548,9 @@ static void bind_run(sqlite3_stmt *statement, const struct ledger_run *run)
     sqlite3_bind_int64(statement, at++, run->num_gpu);
     bind_text(statement, at++, run->command ? run->command : "");
     bind_text(statement, at++, run->status);
+    bind_text(statement, at++, run->name);
+    bind_text(statement, at++, run->tags);
+    sqlite3_bind_int(statement, at++, run->found);
     bind_text(statement, at, run->spec ? run->spec : "");
 }
 
@@ -620,8 +643,11 @@ static struct ledger_run read_run(sqlite3_stmt *statement)
         .num_gpu = sqlite3_column_int64(statement, 7),
         .command = column_some_text(statement, 8),
         .status = column_text(statement, 9),
-        .spec = column_text(statement, 10),
-        .settings = column_text(statement, 11),
+        .name = column_text(statement, 10),
+        .tags = column_text(statement, 11),
+        .found = sqlite3_column_int(statement, 12) != 0,
+        .spec = column_text(statement, 13),
+        .settings = column_text(statement, 14),
     };
 }
 
@@ -639,7 +665,9 @@ static int add_rows(sqlite3_stmt *statement, struct ledger_runs *out)
 void ledger_salvage(const char *path, struct ledger_runs *out)
 {
     static const char *const orders[] = {SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid",
-                                         SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid DESC"};
+                                         SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid DESC",
+                                         SELECT_FIRST "NULL, NULL, 0, spec, NULL FROM runs ORDER BY rowid",
+                                         SELECT_FIRST "NULL, NULL, 0, spec, NULL FROM runs ORDER BY rowid DESC"};
     sqlite3 *db = open_without_locks(path);
 
     *out = (struct ledger_runs){0};
@@ -679,6 +707,18 @@ int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct 
     return take_rows(ledger, statement, out, err);
 }
 
+int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out, struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+
+    *out = (struct ledger_runs){0};
+    if (sqlite3_prepare_v2(ledger->db, sql_nth, -1, &statement, NULL) != SQLITE_OK)
+        return fail_ledger(ledger, "read", err);
+    bind_text(statement, 1, cluster);
+    sqlite3_bind_int64(statement, 2, n - 1);
+    return take_rows(ledger, statement, out, err);
+}
+
 int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err)
 {
     int n = 0, rc = ask_number(ledger, cluster ? sql_count_cluster : sql_count, cluster, &n, err);
@@ -711,6 +751,10 @@ int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *ou
     *out = (struct ledger_runs){0};
     if (piece[0] == '\0')
         return 0;
-    int rc = find_by(ledger, sql_find_exact, piece, out, err);
-    return rc < 0 || out->n > 0 ? rc : find_by(ledger, sql_find_piece, piece, out, err);
+    static const char *const ways[] = {sql_find_exact, sql_find_name, sql_find_piece};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && out->n == 0 && i < sizeof(ways) / sizeof(ways[0]); i++)
+        rc = find_by(ledger, ways[i], piece, out, err);
+    return rc;
 }

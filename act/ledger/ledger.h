@@ -28,6 +28,9 @@ struct ledger_run {
     /* Out: of spec the member of config that has the name of the platform, JSON; NULL: none, or in a list a
      * run that has ended. */
     char *settings;
+    char *name; /* that its user gave it; NULL: none */
+    char *tags; /* JSON, as run_tags_line(); NULL: none */
+    bool found; /* at a service that others use too, so that it may be somebody else's */
 };
 void ledger_run_release(struct ledger_run *run);
 
@@ -79,11 +82,14 @@ int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct 
                 struct act_error *err) ACT_NODISCARD;
 /* How many runs there are; cluster NULL: on all. */
 int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err) ACT_NODISCARD;
+/* The n-th run of that list, from 1; cluster NULL: of all. None: the list is empty, which is success. */
+int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out,
+               struct act_error *err) ACT_NODISCARD;
 /* Whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 
-/* The run whose id is the piece, or else the runs whose id contains it (literally, no wildcards), newest first. If
- * nothing matches, or the piece is empty, the list is empty; that is success. */
+/* The run whose id is the piece, or else the runs of that name, or else those whose id contains it (literally, no
+ * wildcards), newest first. If nothing matches, or the piece is empty, the list is empty; that is success. */
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -274,6 +274,8 @@ void platform_runs_release(struct platform_runs *runs)
         free(runs->v[i].name);
         free(runs->v[i].cluster);
         free(runs->v[i].title);
+        free(runs->v[i].label);
+        free(runs->v[i].tags);
         act_strv_release(&runs->v[i].argv);
     }
     free(runs->v);

@@ -109,6 +109,7 @@ struct platform_run {
     char *name;           /* its display name on the service's web pages */
     char *cluster;        /* the cluster that it was submitted to; for another tool's run, the compute */
     char *title;          /* as in struct run_spec */
+    char *label, *tags;   /* its name, and its tags by run_tags_line(), as in struct run_spec; may be NULL */
     struct act_strv argv; /* empty: not known, as for a run submitted by another tool */
     int64_t created_unix_s;
     int num_gpu;

@@ -82,6 +82,8 @@ struct run_spec {
     char *timeout, *shm_size; /* limits from its job file, for a service: "PT5H", "16g"; may be NULL */
     char *scratch;            /* a folder on each node's disk, for the code; may be NULL */
     char *resubmit_of;        /* the id of the run this one repeats; may be NULL */
+    char *name;               /* what its user calls it, not unique; may be NULL */
+    json_t *tags;             /* an object of texts; NULL: none */
     bool own_image;           /* image is of its job file, not of the cluster file */
     bool foreign;             /* another tool's job, or a repeat of one: only its service knows all of it */
     json_t *config;           /* the resolved configuration without secrets; may be NULL */
@@ -124,6 +126,22 @@ int run_spec_read(const char *path, struct run_spec *out, struct act_error *err)
 /* The folders with a datastore, in the form of run.json; and the way back, for a specification without folders. */
 json_t *run_volumes_to_json(const struct run_spec *spec);
 int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+
+/* ---- labels.c: what users call their runs */
+
+/* Whether it may be a name, or the key of a tag: at most 64 letters, digits, '.', '_' and '-', the first a letter or
+ * digit. So it can stand before the ':' of RUN:PATH, and in an annotation of Kubernetes. */
+bool run_label_valid(const char *label);
+/* -ACT_USAGE if it is not. */
+int run_check_name(const char *name, struct act_error *err) ACT_NODISCARD;
+/* Adds "KEY=VALUE" to an object of texts. VALUE is UTF-8 without control characters, at most 256 bytes. Anything else,
+ * or another value for a key that is there: -ACT_USAGE. */
+int run_tags_add(json_t *tags, const char *text, struct act_error *err) ACT_NODISCARD;
+/* An object as one line of JSON, and back. New string, NULL of no tags; a new reference, without what is no tag. */
+char *run_tags_line(const json_t *tags);
+json_t *run_tags_parse(const char *line);
+/* Whether all that are wanted (NULL: none) are there, with these values. */
+bool run_tags_have(const json_t *tags, json_t *wanted);
 
 /* The GPU arithmetic (as in the original): num_gpu <= gpu_per_node: one node, num_gpu processes; more must be
  * a multiple of gpu_per_node: num_gpu / gpu_per_node nodes; multi_process false: one process on each node;

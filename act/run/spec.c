@@ -36,6 +36,7 @@ static const struct text_row spec_texts[] = {
     {"shm_size", offsetof(struct run_spec, shm_size), false},
     {"scratch", offsetof(struct run_spec, scratch), false},
     {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
+    {"name", offsetof(struct run_spec, name), false},
 };
 
 static const struct text_row folder_texts[] = {
@@ -88,6 +89,7 @@ void run_spec_release(struct run_spec *spec)
     free(spec->env);
     act_strv_release(&spec->argv);
     json_decref(spec->config);
+    json_decref(spec->tags);
     *spec = (struct run_spec){0};
 }
 
@@ -174,6 +176,8 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "env", env_to_json(spec));
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
+    if (json_object_size(spec->tags))
+        json_object_set(json, "tags", spec->tags);
     if (spec->own_image)
         json_object_set_new(json, "own_image", json_true());
     if (spec->foreign)
@@ -347,6 +351,29 @@ static int get_env(const json_t *json, struct run_spec *spec, struct act_error *
     return 0;
 }
 
+/* They were checked when they were given; who writes run.json otherwise may have put anything there. */
+static int get_labels(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    json_t *tags = json_object_get(json, "tags"), *value;
+    const char *key;
+
+    if (spec->name && !run_label_valid(spec->name))
+        return malformed(err, "name", "a name of a run");
+    if (!tags)
+        return 0;
+    if (!json_is_object(tags))
+        return malformed(err, "tags", "an object");
+    spec->tags = json_object();
+    json_object_foreach(tags, key, value)
+    {
+        ACT_AUTOFREE char *tag = act_sprintf("%s=%s", key, json_is_string(value) ? json_string_value(value) : "\n");
+        int rc = run_tags_add(spec->tags, tag, err);
+        if (rc < 0)
+            return malformed(err, "tags", "an object of tags");
+    }
+    return 0;
+}
+
 static int get_flag(const json_t *json, const char *key, bool *out, struct act_error *err)
 {
     const json_t *value = json_object_get(json, key);
@@ -377,6 +404,7 @@ static int get_all(const json_t *json, struct run_spec *spec, struct act_error *
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
         get_counts, get_range, get_command, get_starter, get_sha256, get_folders, get_env,
+        get_labels,
     };
     int rc = get_version(json, err);
 

@@ -59,7 +59,7 @@ static void resubmit(int code)
                              .nodes = 1,
                              .procs_per_node = 1,
                              .created_unix_s = act_now_unix_s()};
-    ACT_AUTO(run_spec) second = {0};
+    struct flow_resubmission again = {0};
     ACT_AUTO(flow_run) old = {.status = fake.status};
     struct platform *platform;
 
@@ -72,7 +72,8 @@ static void resubmit(int code)
     old.row = flow_row_of(&first);
     fake.fail_submit = code;
     fake.did[0] = '\0';
-    int rc = flow_resubmit(&flow, &old, &flow, &flow, false, &second, &err);
+    int rc = flow_resubmit(&flow, &old, &flow, &flow, &again, &err);
+    run_spec_release(&again.spec);
     assert_int_equal(rc, -code);
 }
 

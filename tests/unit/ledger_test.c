@@ -91,9 +91,10 @@ static void assert_ids(const struct ledger_runs *runs, const char *expected)
 TEST(a_run_comes_back_as_it_went_in)
 {
     char values[][24] = {"exp_1_0a",    "c",       "local",     "exp",   "/p \xc3\xa9'\"",
-                         "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;"};
+                         "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;", "my-name", "{\"k\":\"v\"}"};
     struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],
-                             values[6], values[7], INT64_MAX, -1,        values[8], NULL};
+                             values[6], values[7], INT64_MAX, -1,        values[8], NULL,
+                             values[9], values[10], true};
     ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
@@ -104,11 +105,12 @@ TEST(a_run_comes_back_as_it_went_in)
     assert_int_equal(runs.n, 1);
     const struct ledger_run *got = &runs.v[0];
     const char *const texts[] = {got->id,   got->cluster, got->platform, got->experiment, got->project,
-                                 got->spec, got->state,   got->status,   got->command};
+                                 got->spec, got->state,   got->status,   got->command, got->name, got->tags};
     for (size_t i = 0; i < COUNT(texts); i++)
         assert_string_equal(texts[i], values[i]);
     assert_true(got->created_unix_s == INT64_MAX);
     assert_int_equal(got->num_gpu, -1);
+    assert_true(got->found);
     ledger_close(ledger);
 }
 
@@ -589,6 +591,85 @@ TEST(an_empty_file_becomes_a_ledger)
     put(path, "");
     struct ledger *ledger = open_ledger();
     assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    ledger_close(ledger);
+}
+
+/* As the first version of the program made it, with two runs. */
+static void make_first_schema(void)
+{
+    static const char sql[] =
+        "CREATE TABLE runs (id TEXT NOT NULL PRIMARY KEY, cluster TEXT NOT NULL, platform TEXT NOT NULL,"
+        " experiment TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL, created_unix_s INTEGER NOT NULL,"
+        " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, spec TEXT NOT NULL);"
+        "CREATE INDEX runs_by_time ON runs (created_unix_s);"
+        "INSERT INTO runs VALUES ('old_1', 'c', 'local', 'e', '/p', 'Completed', 5, 1, 'true', '{}', '{\"v\":1}');"
+        "INSERT INTO runs VALUES ('old_2', 'c', 'local', 'e', '/p', 'Queued', 5, 1, 'true', NULL, '{\"v\":2}');"
+        "PRAGMA user_version = 1";
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void assert_old_runs(struct ledger *ledger)
+{
+    ACT_AUTO(ledger_runs) runs = {0};
+
+    assert_ok(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err);
+    assert_ids(&runs, "old_2 old_1");
+    assert_string_equal(runs.v[1].spec, "{\"v\":1}");
+    assert_string_equal(runs.v[1].status, "{}");
+    assert_null(runs.v[0].name);
+    assert_null(runs.v[0].tags);
+    assert_false(ledger_is_new(ledger));
+}
+
+TEST(an_older_schema_is_migrated)
+{
+    ACT_AUTO(ledger_runs) runs = {0}, saved = {0};
+    struct ledger *ledger = NULL;
+    char *aside = NULL;
+
+    make_first_schema();
+    assert_ok(ledger_look(path, &err), err);
+    assert_ok(ledger_set_aside(path, &aside, &err), err);
+    assert_null(aside);
+    ledger_salvage(path, &saved);
+    assert_ids(&saved, "old_1 old_2");
+    assert_ok(ledger_copy(path, &ledger, &err), err);
+    assert_old_runs(ledger);
+    ledger_close(ledger);
+
+    ledger = open_ledger();
+    assert_old_runs(ledger);
+    struct ledger_run run = {.id = (char[]){"new"}, .name = (char[]){"old_2"}, .created_unix_s = 6};
+    assert_ok(ledger_add(ledger, &run, &err), err);
+    assert_ok(ledger_nth(ledger, NULL, 2, &runs, &err), err);
+    assert_ids(&runs, "old_2");
+    ledger_close(ledger);
+}
+
+TEST(a_name_is_found_after_an_id_and_before_a_piece)
+{
+    struct ledger *ledger = open_ledger();
+    static const struct {
+        char id[8], name[8];
+    } rows[] = {{"exp_1", "exp_2"}, {"exp_2", "twice"}, {"exp_3", "twice"}, {"a_twice", "xp"}};
+    static const struct {
+        const char *piece, *ids;
+    } found[] = {{"exp_2", "exp_2"}, {"twice", "exp_3 exp_2"}, {"xp", "a_twice"}, {"exp", "exp_3 exp_2 exp_1"}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *id = act_strdup(rows[i].id), *name = act_strdup(rows[i].name);
+        struct ledger_run run = {.id = id, .name = name, .created_unix_s = (int64_t)i};
+        assert_ok(ledger_add(ledger, &run, &err), err);
+    }
+    for (size_t i = 0; i < COUNT(found); i++) {
+        ACT_AUTO(ledger_runs) runs = {0};
+        assert_ok(ledger_find(ledger, found[i].piece, &runs, &err), err);
+        assert_ids(&runs, found[i].ids);
+    }
     ledger_close(ledger);
 }
 

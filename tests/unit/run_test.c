@@ -369,4 +369,44 @@ TEST(test_status)
     assert_ok(act_remove_tree(dir, &err), err);
 }
 
+TEST(names_and_tags)
+{
+    static const char *const good[] = {"a", "sweep-7", "v1.2_x", "7"};
+    static const char *const bad[] = {"", "-a", ".a", "@", "a:b", "a/b", "a b", "a=b", "\xc3\xa9"};
+    ACT_AUTOFREE char *longest = act_strdup("0123456789012345678901234567890123456789012345678901234567890123");
+    ACT_AUTOFREE char *longer = act_sprintf("%s4", longest);
+    CODEC_AUTOJSON json_t *tags = json_object(), *wanted = json_object();
+
+    for (size_t i = 0; i < COUNT(good); i++)
+        assert_ok(run_check_name(good[i], &err), err);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_int_equal(run_check_name(bad[i], &err), -ACT_USAGE);
+    assert_true(run_label_valid(longest));
+    assert_false(run_label_valid(longer));
+
+    assert_ok(run_tags_add(tags, "lr=0.1", &err), err);
+    assert_ok(run_tags_add(tags, "lr=0.1", &err), err);
+    assert_ok(run_tags_add(tags, "empty=", &err), err);
+    assert_ok(run_tags_add(tags, "b=c=d \xc3\xa9", &err), err);
+    assert_int_equal(run_tags_add(tags, "lr=0.2", &err), -ACT_USAGE);
+    assert_string_equal(act_error_text(&err), "tag 'lr' is given twice: '0.1' and '0.2'");
+    assert_int_equal(run_tags_add(tags, "lr", &err), -ACT_USAGE);
+    assert_string_equal(act_error_text(&err), "'lr' is no tag: it is KEY=VALUE");
+    assert_int_equal(run_tags_add(tags, "=x", &err), -ACT_USAGE);
+    assert_int_equal(run_tags_add(tags, "k=a\nb", &err), -ACT_USAGE);
+    assert_int_equal(run_tags_add(tags, "k=\xff", &err), -ACT_USAGE);
+
+    ACT_AUTOFREE char *line = run_tags_line(tags);
+    assert_string_equal(line, "{\"b\":\"c=d \xc3\xa9\",\"empty\":\"\",\"lr\":\"0.1\"}");
+    CODEC_AUTOJSON json_t *back = run_tags_parse(line), *none = run_tags_parse("no JSON"),
+                          *some = run_tags_parse("{\"a b\":\"x\",\"n\":1,\"k\":\"v\"}");
+    assert_true(json_equal(back, tags));
+    assert_int_equal(json_object_size(none), 0);
+    assert_int_equal(json_object_size(some), 1);
+    assert_null(run_tags_line(none));
+    assert_true(run_tags_have(tags, NULL) && run_tags_have(NULL, wanted));
+    assert_ok(run_tags_add(wanted, "lr=0.1", &err), err);
+    assert_true(run_tags_have(tags, wanted) && !run_tags_have(some, wanted) && !run_tags_have(NULL, wanted));
+}
+
 TEST_MAIN(NULL, NULL)

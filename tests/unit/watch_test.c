@@ -217,15 +217,17 @@ TEST(first_question_is_as_patient)
 {
     static const useconds_t longer[] = {500000, 1000000, 2000000};
     ACT_AUTO(run_spec) spec = start_run(0);
-    ACT_AUTO(flow_run) found = {0};
+    ACT_AUTO(flow_runs) found = {0};
+    struct act_strv ids = {.v = &spec.id, .n = 1};
 
     fake.status.state = RUN_COMPLETED;
     fake.fail_status = COUNT(longer);
     catch_stderr();
-    int rc = flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err);
+    int rc = flow_wait_for(&flow, &ids, &(struct flow_waiting){.timeout_s = 0}, &found, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
-    assert_int_equal(found.status.state, RUN_COMPLETED);
+    assert_int_equal(found.n, 1);
+    assert_int_equal(found.v[0].status.state, RUN_COMPLETED);
     assert_int_equal(count_of(said, "the controller does not answer (this goes on"), 1);
     assert_int_equal(count_of(said, "answers again"), 1);
     assert_int_equal(n_pauses, COUNT(longer));
@@ -235,17 +237,19 @@ TEST(first_question_is_as_patient)
 TEST(first_question_has_an_end)
 {
     ACT_AUTO(run_spec) spec = start_run(0);
+    ACT_AUTO(flow_runs) runs = {0};
     struct flow_run found;
+    struct act_strv ids = {.v = &spec.id, .n = 1};
 
     fake.fail_status = INT_MAX;
     catch_stderr();
-    int rc = flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 1}, &found, &err);
+    int rc = flow_wait_for(&flow, &ids, &(struct flow_waiting){.timeout_s = 1}, &runs, &err);
     free(caught_stderr());
     assert_fails(rc, err, ACT_TIMEOUT, "the controller does not answer");
 
     fake.fail_code = ACT_DENIED;
     fake.n_status = 0;
-    assert_int_equal(flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err), -ACT_DENIED);
+    assert_int_equal(flow_wait_for(&flow, &ids, &(struct flow_waiting){.timeout_s = 0}, &runs, &err), -ACT_DENIED);
     assert_int_equal(flow_find_watched(&flow, spec.id, &found, &err), -ACT_DENIED);
     assert_int_equal(fake.n_status, 2);
 }

@@ -1,7 +1,6 @@
-/* end.c - how runs end: aborted, forgotten, waited for. */
+/* end.c - how runs end: aborted, forgotten. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/logs.h"
@@ -98,86 +97,4 @@ int flow_exit_status(const struct run_status *status)
     default:
         return status->exit_status > 0 ? status->exit_status : ACT_FAIL;
     }
-}
-
-/* ---- watching */
-
-/* How long the user is willing to wait; {0}: for ever. */
-struct limit {
-    int64_t seconds, end_ms;
-};
-
-static struct limit limit_of(int64_t timeout_s)
-{
-    return (struct limit){timeout_s, timeout_s ? act_now_monotonic_ms() + timeout_s * 1000 : 0};
-}
-
-static bool is_limit_over(const struct limit *limit)
-{
-    return limit->end_ms && act_now_monotonic_ms() >= limit->end_ms;
-}
-
-static int find_patiently(struct flow *flow, const char *piece, const struct limit *limit, struct flow_run *out,
-                          struct act_error *err)
-{
-    struct flow_watch watch = {0};
-
-    for (;;) {
-        int rc = flow_watch_took(&watch, flow_find_run(flow, piece, out, err), err);
-        if (rc < 0 || !watch.trial_ms)
-            return rc;
-        if (is_limit_over(limit)) {
-            struct act_error why = *err;
-            return act_error_set(err, ACT_TIMEOUT, "nobody could tell for %lld s what run '%s' does: %s",
-                                 (long long)limit->seconds, piece, act_error_text(&why));
-        }
-        flow_watch_pause(&watch, false, limit->end_ms);
-    }
-}
-
-int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
-{
-    return find_patiently(flow, piece, &(struct limit){0}, out, err);
-}
-
-static int wait_until(struct flow *flow, struct flow_run *run, const struct limit *limit,
-                      const struct flow_waiting *how, struct act_error *err)
-{
-    struct flow_watch watch = {0};
-    struct platform *platform;
-
-    if (run_state_is_final(run->status.state))
-        return 0;
-    int rc = flow_platform_of(flow, &run->row, &platform, err);
-    while (rc == 0) {
-        if (how->each)
-            how->each(how->arg, run);
-        flow_watch_pause(&watch, false, limit->end_ms);
-        rc = flow_watch_took(&watch, flow_watch_look(&watch, flow, platform, run, err), err);
-        if (rc < 0 || run_state_is_final(run->status.state))
-            break;
-        if (is_limit_over(limit))
-            rc = act_error_set(err, ACT_TIMEOUT, "run '%s' is still %s after %lld s", run->row.id,
-                               run_state_name(run->status.state), (long long)limit->seconds);
-    }
-    return rc;
-}
-
-int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err)
-{
-    return wait_until(flow, run, &(struct limit){0}, &(struct flow_waiting){0}, err);
-}
-
-int flow_wait_for(struct flow *flow, const char *piece, const struct flow_waiting *how, struct flow_run *out,
-                  struct act_error *err)
-{
-    struct limit limit = limit_of(how->timeout_s);
-    int rc = find_patiently(flow, piece, &limit, out, err);
-
-    if (rc < 0)
-        return rc;
-    rc = wait_until(flow, out, &limit, how, err);
-    if (rc < 0)
-        flow_run_release(out);
-    return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "codec/json.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
@@ -17,6 +18,9 @@
 /* Which run is meant. */
 struct question {
     const char *piece;
+    int64_t last;        /* "@N": the N-th from the last one; 0: a piece */
+    const char *cluster; /* of "@N"; NULL: of all */
+    size_t n_known;      /* how many there are of which "@N" is none */
     char *named; /* the id of the run whose name holds the piece */
     struct ledger_runs rows;
 };
@@ -123,6 +127,7 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
         take_place(found_in, &spec);
     if (rc == 0) {
         struct ledger_run row = flow_row_of(&spec);
+        row.found = platform_row(platform)->keeps_list;
         rc = flow_with_ledger(flow, add_row, &row, err);
         ledger_run_release(&row);
     }
@@ -256,6 +261,50 @@ static int find_rows(struct flow *flow, struct question *q, struct act_error *er
     return rc;
 }
 
+/* ---- "@": the last one */
+
+/* "@" and "@1" are the run submitted last, "@2" is the one before. */
+static int read_last(struct flow *flow, struct question *q, struct act_error *err)
+{
+    const char *number = q->piece + 1;
+
+    q->last = 1;
+    q->cluster = flow->cluster_is_target ? NULL : flow->cluster;
+    if (!*number || (act_int_from_text(number, &q->last) && q->last > 0))
+        return 0;
+    return act_error_set(err, ACT_USAGE, "'%s' is no run: @ is the one submitted last, @2 the one before", q->piece);
+}
+
+static int find_last(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct question *q = arg;
+    int rc = ledger_nth(ledger, q->cluster, q->last, &q->rows, err);
+
+    return rc == 0 && q->rows.n == 0 ? ledger_count(ledger, q->cluster, &q->n_known, err) : rc;
+}
+
+static int find_last_row(struct flow *flow, struct question *q, struct act_error *err)
+{
+    int rc = read_last(flow, q, err);
+
+    return rc == 0 ? flow_with_ledger(flow, find_last, q, err) : rc;
+}
+
+static int nothing_found(const struct question *q, struct act_error *err)
+{
+    ACT_AUTOFREE char *where = q->cluster ? act_sprintf(" on cluster '%s'", q->cluster) : act_strdup("");
+
+    if (q->last && q->n_known == 0)
+        return act_error_set(err, ACT_NOT_FOUND, "no run '%s': there are no runs yet%s; 'a submit COMMAND' starts one",
+                             q->piece, where);
+    if (q->last)
+        return act_error_set(err, ACT_NOT_FOUND, "no run '%s': there %s only %zu%s; 'a q' lists the runs", q->piece,
+                             q->n_known == 1 ? "is" : "are", q->n_known, where);
+    return act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", q->piece);
+}
+
+/* ---- one run */
+
 /* The one run that piece means, as out->row alone; asked: it may be taken into the ledger from elsewhere. */
 static int find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out, struct act_error *err)
 {
@@ -265,9 +314,11 @@ static int find_row(struct flow *flow, const char *piece, bool asked, struct flo
     *out = (struct flow_run){0};
     if (*wanted_piece == '\0')
         return act_error_set(err, ACT_USAGE, "an empty run id");
-    int rc = asked ? find_rows(flow, &q, err) : flow_with_ledger(flow, find_piece, &q, err);
+    int rc = *wanted_piece == '@' ? find_last_row(flow, &q, err)
+             : asked              ? find_rows(flow, &q, err)
+                                  : flow_with_ledger(flow, find_piece, &q, err);
     if (rc == 0 && q.rows.n == 0)
-        rc = act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", wanted_piece);
+        rc = nothing_found(&q, err);
     if (rc == 0 && q.rows.n > 1)
         rc = ambiguous(wanted_piece, &q.rows, err);
     if (rc == 0) {

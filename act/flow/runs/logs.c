@@ -638,7 +638,7 @@ static int follow(struct follower *f, struct act_error *err)
 
     for (;;) {
         /* the state was asked for just before this began */
-        int rc = f->attempt ? flow_watch_look(&watch, f->flow, f->from.platform, f->run, err) : 0;
+        int rc = f->attempt ? flow_watch_look(&watch, f->flow, f->from.platform, &f->run, 1, err) : 0;
         bool ended = run_state_is_final(f->run->status.state);
         if (rc == 0)
             rc = timed_round(f, &watch, err);

@@ -13,7 +13,7 @@ enum {
 
 static bool is_called(const struct platform_run *run, const char *name)
 {
-    return strcmp(run->id, name) == 0 || strcmp(run->name, name) == 0;
+    return strcmp(run->id, name) == 0 || strcmp(run->name, name) == 0 || act_streq(run->label, name);
 }
 
 static bool holds(const struct platform_run *run, const char *piece)

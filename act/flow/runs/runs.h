@@ -42,11 +42,20 @@ int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out
 /* Likewise for watching it: if the platform cannot be reached, the user is told and this succeeds anyway. */
 int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 
+/* What a run is called; not owned. */
+struct flow_labels {
+    const char *name; /* NULL: none */
+    json_t *tags;     /* an object of texts; NULL: none */
+};
+
 struct flow_table {
     const char *cluster;  /* NULL: all */
     const char *platform; /* NULL: all */
     const char *state;    /* "Running", ...; NULL: all */
+    struct flow_labels labels; /* only runs of this name, with all these tags */
     int64_t max;          /* 0: all */
+    bool own;             /* only those of the ledger that are surely the user's */
+    bool active;          /* only those that have not ended */
     bool with_spec;       /* also fill in the specifications */
     bool as_known;        /* do not ask the platforms */
 };
@@ -63,15 +72,18 @@ char *flow_page(struct flow *flow, const struct flow_run *run);
 /* Waits until the run has ended, even while the platform cannot be reached. */
 int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 
-/* Likewise, but first finds the run that piece identifies. */
+/* Likewise for several, but first finds the runs that the pieces identify: if one is none, nothing is waited for. */
 struct flow_waiting {
     int64_t timeout_s; /* then -ACT_TIMEOUT; 0: no limit */
-    /* Called when it is found, and after each check that finds it not ended; may be NULL. */
-    void (*each)(void *arg, const struct flow_run *run);
+    bool any;          /* only until one of them has ended */
+    /* Called when they are found, and after each check that finds some not ended; may be NULL. */
+    void (*each)(void *arg, const struct flow_runs *runs, size_t n_ended);
+    void (*ended)(void *arg, const struct flow_run *run); /* once for each that has ended; may be NULL */
     void *arg;
 };
-int flow_wait_for(struct flow *flow, const char *piece, const struct flow_waiting *how, struct flow_run *out,
-                  struct act_error *err) ACT_NODISCARD;
+/* Release *out in every case. */
+int flow_wait_for(struct flow *flow, const struct act_strv *pieces, const struct flow_waiting *how,
+                  struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Cancels the run. *out_was_final: it had already ended. */
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
 /* Changes the size of an elastic run to so many GPUs; dry_run: only says whether it could. *out_nodes: on so many

@@ -31,6 +31,9 @@ int flow_load_spec(struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* Gets a fresh status of one run, and writes it to the ledger if it changed. */
 int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run,
                  struct act_error *err) ACT_NODISCARD;
+/* The same for n runs of the platform, in one request to it. */
+int flow_refresh_all(struct flow *flow, struct platform *platform, struct flow_run *const *runs, size_t n,
+                     struct act_error *err) ACT_NODISCARD;
 /* ---- watch.c */
 
 /* Whether an error is transient: the platform may answer later, and may have carried out the request. */
@@ -44,9 +47,9 @@ struct flow_watch {
     int64_t trial_ms;        /* likewise while the platform cannot be reached; 0: it can */
     int64_t round_ms;        /* duration of a round, if it is many requests to a service; else 0 */
 };
-/* flow_refresh() if it is due, otherwise nothing. */
-int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *run,
-                    struct act_error *err) ACT_NODISCARD;
+/* flow_refresh_all() if it is due, otherwise nothing. */
+int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *const *runs,
+                    size_t n, struct act_error *err) ACT_NODISCARD;
 /* Handles the result of a round. A transient failure is reported to the user once, and becomes 0. */
 int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err) ACT_NODISCARD;
 /* Waits for the next round, at most until until_ms (0: no limit); moved: this round brought something new. */

@@ -131,19 +131,30 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
     return rc;
 }
 
+int flow_refresh_all(struct flow *flow, struct platform *platform, struct flow_run *const *runs, size_t n,
+                     struct act_error *err)
+{
+    const char **ids = act_calloc(n + 1, sizeof(*ids));
+    ACT_AUTOFREE struct run_status *now = act_calloc(n + 1, sizeof(*now));
+
+    for (size_t i = 0; i < n; i++)
+        ids[i] = runs[i]->row.id;
+    int rc = platform_status(platform, ids, n, now, err);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        struct flow_run *run = runs[i];
+        if (now[i].state == RUN_FAILED && !run->status.ranks_asked && !platform_row(platform)->keeps_record)
+            flow_add_last_words(flow, run, &now[i]);
+        flow_add_sent_status(flow, run, &now[i]);
+        flow_take_status(run, &now[i]);
+        rc = flow_store_changes(flow, run, 1, err);
+    }
+    free(ids);
+    return rc;
+}
+
 int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run, struct act_error *err)
 {
-    const char *id = run->row.id;
-    struct run_status now;
-    int rc = platform_status(platform, &id, 1, &now, err);
-
-    if (rc < 0)
-        return rc;
-    if (now.state == RUN_FAILED && !run->status.ranks_asked && !platform_row(platform)->keeps_record)
-        flow_add_last_words(flow, run, &now);
-    flow_add_sent_status(flow, run, &now);
-    flow_take_status(run, &now);
-    return flow_store_changes(flow, run, 1, err);
+    return flow_refresh_all(flow, platform, &run, 1, err);
 }
 
 int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *err)

@@ -173,6 +173,16 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     add_env(&c->env, spec);
 }
 
+static void set_labels(const struct flow_labels *labels, struct run_spec *spec)
+{
+    if (labels->name)
+        act_str_replace(&spec->name, labels->name);
+    if (!spec->tags)
+        spec->tags = json_object();
+    if (labels->tags)
+        json_object_update(spec->tags, labels->tags);
+}
+
 /* What the platform adds; job: of the job file, or NULL. */
 static void describe_by_platform(const struct config *c, const struct platform *platform,
                                  const struct flow_job_file *job, struct run_spec *spec)
@@ -371,6 +381,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
 
     identify(flow, &io->spec);
     io->spec.resubmit_of = act_strdup(io->resubmit_of);
+    set_labels(&io->labels, &io->spec);
     describe_command(io, with, &io->spec);
     rc = job && !io->own_size ? shape_of_file(&flow->config, platform, io->job_file, job, &io->spec, err)
                               : shape(&flow->config, platform, &io->spec, err);
@@ -520,6 +531,7 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     spec->shm_size = act_strdup(old->shm_size);
     spec->own_image = old->own_image && act_streq(spec->image, old->image);
     spec->resubmit_of = act_strdup(old->id);
+    set_labels(&(struct flow_labels){old->name, old->tags}, spec);
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
     spec->title = act_strdup(old->title);
     int rc = repeat_shape(to, old, moved, platform, spec, err);
@@ -600,35 +612,37 @@ static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to,
     return rc;
 }
 
-int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, json_t **preview,
-                  struct run_spec *out_spec, struct act_error *err)
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to,
+                  struct flow_resubmission *out, struct act_error *err)
 {
+    struct run_spec *spec = &out->spec;
     ACT_AUTO(flow_package) package = {0};
     struct platform *platform = NULL;
     int rc = flow_platform(to, &platform, err);
 
-    *out_spec = (struct run_spec){0};
+    *spec = (struct run_spec){0};
     if (rc < 0)
         return rc;
     find_secrets(flow, old);
-    rc = repeat_spec(to, &old->spec, platform, out_spec, err);
+    rc = repeat_spec(to, &old->spec, platform, spec, err);
+    set_labels(&out->labels, spec);
     if (rc == 0)
-        rc = repeat_foreign(to, &old->spec, out_spec, err);
+        rc = repeat_foreign(to, &old->spec, spec, err);
     if (rc == 0)
-        rc = flow_check_shared_temp(platform, out_spec, err);
-    if (rc == 0 && !out_spec->foreign)
-        rc = platform_check(platform, out_spec, err);
+        rc = flow_check_shared_temp(platform, spec, err);
+    if (rc == 0 && !spec->foreign)
+        rc = platform_check(platform, spec, err);
     if (rc == 0)
         rc = repeat_package(home, &old->spec, &package, err);
     if (rc == 0)
-        set_package(&package, out_spec);
+        set_package(&package, spec);
     if (rc == 0)
-        rc = check_package(platform, out_spec, err);
+        rc = check_package(platform, spec, err);
     if (rc == 0)
-        flow_mention_unused(&to->config, false, out_spec->image != NULL);
-    if (rc == 0 && preview)
-        rc = platform_preview(platform, out_spec, preview, err);
+        flow_mention_unused(&to->config, false, spec->image != NULL);
+    if (rc == 0 && out->dry_run)
+        rc = platform_preview(platform, spec, &out->preview, err);
     else if (rc == 0)
-        rc = replace_run(flow, old, to, platform, out_spec, package.file, err);
+        rc = replace_run(flow, old, to, platform, spec, package.file, err);
     return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
 }

@@ -20,6 +20,7 @@ struct flow_submit {
     bool dry_run;                /* only fill spec */
     struct flow_init *code;      /* how to pack the code first, and the result; NULL: the package stored last */
     const char *resubmit_of;
+    struct flow_labels labels;
     struct run_spec spec; /* out; release with run_spec_release() */
     json_t *preview;      /* out, of a dry run: what the platform would get; NULL: spec says it all. The caller's */
 };
@@ -43,9 +44,14 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
 /* Resubmits a run with the same command, package and size, and on the same cluster also the same image, environment and
  * folders (see flow_repeat_settings()). If the run is still active it is aborted first; on a service, afterwards, so
  * that nothing is lost if the new run is refused. home is the configuration of its cluster, to that of the new one;
- * they may be the same. With preview nothing is aborted or submitted, and *preview is as in struct
- * flow_submit. Release *out_spec in every case. */
-int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, json_t **preview,
-                  struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
+ * they may be the same. With dry_run nothing is aborted or submitted. Release out->spec in every case. */
+struct flow_resubmission {
+    struct flow_labels labels; /* besides those of the old run, or instead of them */
+    bool dry_run;
+    struct run_spec spec; /* out */
+    json_t *preview;      /* out, as in struct flow_submit */
+};
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to,
+                  struct flow_resubmission *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

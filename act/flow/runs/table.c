@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "codec/json.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/logs_internal.h"
@@ -117,12 +118,27 @@ static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_
     return flow_store_changes(flow, runs->v, runs->n, err);
 }
 
-static bool wanted(const struct flow_table *table, const struct flow_run *run)
+static bool has_tags(const struct ledger_run *row, json_t *wanted)
 {
-    return !table->state || strcmp(run_state_name(run->status.state), table->state) == 0;
+    CODEC_AUTOJSON json_t *tags = json_object_size(wanted) ? run_tags_parse(row->tags) : NULL;
+
+    return run_tags_have(tags, wanted);
 }
 
-/* Drops the runs that are in another state than asked for, and those beyond the maximum. */
+static bool wanted(const struct flow_table *table, const struct flow_run *run)
+{
+    return (!table->state || strcmp(run_state_name(run->status.state), table->state) == 0) &&
+           !(table->own && run->row.found) && !(table->active && run_state_is_final(run->status.state)) &&
+           (!table->labels.name || act_streq(run->row.name, table->labels.name)) &&
+           has_tags(&run->row, table->labels.tags);
+}
+
+static bool is_labelled(const struct flow_table *table)
+{
+    return table->labels.name || json_object_size(table->labels.tags) > 0;
+}
+
+/* Drops the runs that are not asked for, and those beyond the maximum. */
 static void filter(const struct flow_table *table, struct flow_runs *runs)
 {
     size_t n = 0;
@@ -194,6 +210,8 @@ static void add_foreign(const struct platform_run *run, const struct config *con
                                        .command = run->title    ? act_strdup(run->title)
                                                   : run->argv.n ? flow_command_line(&run->argv)
                                                                 : act_strdup("(of another tool)"),
+                                       .name = act_strdup(run->label),
+                                       .tags = act_strdup(run->tags),
                                        .created_unix_s = run->created_unix_s,
                                        .num_gpu = run->num_gpu},
                                .status = run->status,
@@ -298,7 +316,8 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
     if (!platform_find(config.platform)->is_here && (!table->platform || act_streq(table->platform, config.platform))) {
         int rc = flow_platform_of(flow, &row, &platform, &err);
         if (rc == 0)
-            rc = platform_recent(platform, table->state ? &state : NULL, (size_t)table->max, &recent, &err);
+            rc = platform_recent(platform, table->state ? &state : NULL,
+                                 is_labelled(table) ? 0 : (size_t)table->max, &recent, &err);
         if (rc < 0)
             act_warn("only runs of this machine are shown: %s", act_error_text(&err));
         merge_recent(flow, rows, &recent, &config, out);
@@ -319,10 +338,10 @@ static int list_rows(struct ledger *ledger, void *arg, struct act_error *err)
     return rc;
 }
 
-/* Of a table of all states the newest rows are enough: the rest is only counted. */
+/* Of a table of all runs the newest rows are enough: the rest is only counted. */
 static struct question question_of(const struct flow_table *table)
 {
-    bool all_count = !table->state && !table->platform;
+    bool all_count = !table->state && !table->platform && !table->own && !table->active && !is_labelled(table);
 
     return (struct question){.query = {.cluster = table->cluster,
                                        .without_spec = !table->with_spec,
@@ -338,7 +357,7 @@ int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flo
     if (rc < 0)
         return rc;
     take_rows(&q.rows, table->platform, out);
-    if (!table->as_known)
+    if (!table->as_known && !table->own)
         add_recent(flow, table, &q, out);
     rc = table->as_known ? 0 : refresh_active(flow, out, err);
     if (rc == 0) {

@@ -30,14 +30,14 @@ bool flow_may_pass(int rc)
     return rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
 }
 
-int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *run,
-                    struct act_error *err)
+int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *const *runs,
+                    size_t n, struct act_error *err)
 {
     int64_t start = act_now_monotonic_ms();
 
     if (start < w->due_ms && w->trial_ms == 0)
         return 0;
-    int rc = flow_refresh(flow, platform, run, err);
+    int rc = flow_refresh_all(flow, platform, runs, n, err);
     int64_t end = act_now_monotonic_ms();
     w->begun_ms = w->begun_ms ? w->begun_ms : start;
     int64_t parts = at_most(PARTS_FIRST + (start - w->begun_ms) / 1000, PARTS_LAST);

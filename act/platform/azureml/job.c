@@ -175,11 +175,14 @@ static void add_properties(const struct run_spec *spec, json_t *job)
     ACT_AUTOFREE char *line = codec_json_line(argv);
     CODEC_AUTOJSON json_t *volumes = run_volumes_to_json(spec);
     ACT_AUTOFREE char *volume_line = codec_json_line(volumes);
+    ACT_AUTOFREE char *tags = run_tags_line(spec->tags);
     json_t *p = json_object();
 
     set(p, "act.version", ACT_VERSION);
     set(p, "act.cmd", line);
     set(p, "act.title", spec->title);
+    set(p, "act.name", spec->name);
+    set(p, "act.tags", tags);
     set(p, "act.num_gpu", gpus);
     set(p, "act.cluster", spec->cluster);
     set(p, "act.package_key", spec->package_key);

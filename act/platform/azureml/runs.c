@@ -450,6 +450,8 @@ static void add_run(struct recent *r, const struct told *told, const struct plat
     run->id = act_strdup(told->id);
     run->name = act_strdup(told->name);
     run->title = codec_json_strdup(told->own, "act.title");
+    run->label = codec_json_strdup(told->own, "act.name");
+    run->tags = codec_json_strdup(told->own, "act.tags");
     run->cluster = cluster_of(r->platform, told->own, told->compute);
     if (*text && codec_json_parse(text, strlen(text), "act.cmd", &argv, NULL) == 0 &&
         !codec_json_strv_get(argv, &run->argv))

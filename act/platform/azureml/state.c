@@ -335,7 +335,7 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *res
 {
     const json_t *job = json_object_get(response, "properties"), *own = json_object_get(job, "properties"),
                  *resources = json_object_get(job, "resources");
-    const char *old = codec_json_str(own, "act.resubmit_of", NULL);
+    const char *old = codec_json_str(own, "act.resubmit_of", NULL), *name = codec_json_str(own, "act.name", "");
     *out = (struct run_spec){
         .id = act_strdup(id),
         .experiment = act_strdup(codec_json_str(job, "experimentName", "")),
@@ -346,6 +346,8 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *res
         .nodes = count_in(resources, "instanceCount", 1),
         .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
         .resubmit_of = act_strdup(old),
+        .name = act_strdup(run_label_valid(name) ? name : NULL),
+        .tags = run_tags_parse(codec_json_str(own, "act.tags", NULL)),
         .title = codec_json_strdup(own, "act.title"),
         .image = codec_json_strdup(own, "act.image"),
         .timeout = codec_json_strdup(own, "act.timeout"),

@@ -416,6 +416,11 @@ static void add_notes(const struct kubernetes_run *run, json_t *job)
     json_object_set_new(notes, KUBERNETES_USER, json_string(run->user));
     json_object_set_new(notes, KUBERNETES_CLUSTER, json_string(spec->cluster));
     json_object_set_new(notes, KUBERNETES_NUM_GPU, json_string(gpus));
+    ACT_AUTOFREE char *tags = run_tags_line(spec->tags);
+    if (spec->name)
+        json_object_set_new(notes, KUBERNETES_LABEL, json_string(spec->name));
+    if (tags)
+        json_object_set_new(notes, KUBERNETES_TAGS, json_string(tags));
     if (run_spec_is_elastic(spec)) {
         ACT_AUTOFREE char *least = act_sprintf("%d", spec->min_nodes);
         json_object_set_new(notes, KUBERNETES_MIN_NODES, json_string(least));

@@ -58,6 +58,8 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_RUN       "act/run"
 #define KUBERNETES_MANAGED   "app.kubernetes.io/managed-by"
 #define KUBERNETES_TITLE     "act/title"
+#define KUBERNETES_LABEL     "act/name"
+#define KUBERNETES_TAGS      "act/tags" /* by run_tags_line() */
 #define KUBERNETES_USER      "act/user"
 #define KUBERNETES_CLUSTER   "act/cluster"
 #define KUBERNETES_NUM_GPU   "act/num-gpu"

@@ -1,0 +1,275 @@
+"""Many runs: the last ones by @, names and tags, several at once."""
+import pytest
+
+from test_kubernetes import K8S
+
+
+def three(act):
+    """The ids of three runs, the last one first."""
+    return [act.finish("echo", f"number {n}", before=("-n", 1)) for n in (1, 2, 3)][::-1]
+
+
+# ---- @
+
+
+@pytest.mark.smoke
+def test_last_runs(act):
+    runs = three(act)
+    for n, run in enumerate(runs, start=1):
+        assert act.run("q", "--json", f"@{n}").json["runs"][0]["id"] == run
+    assert act.run("q", "--json", "@").json["runs"][0]["id"] == runs[0]
+    assert act.run("logs", "@").out == "number 3\n"
+    assert act.run("logs", "-f", "@2").out == "number 2\n"
+    assert act.run("wait", "@").status == 0
+    assert runs[1] in act.run("abort", "@2").err
+    assert act.run("why", "@3").out.startswith("completed")
+    assert act.run("nodes", "--json", "@").json["id"] == runs[0]
+    assert [r["id"] for r in act.run("q", "--json", "@", "@1", "@2").json["runs"]] == runs[:2]
+    again = act.run("resubmit", "@3").out.strip()
+    assert act.info(again)["resubmit_of"] == runs[2]
+    act.run("wait", "@")
+
+
+def test_logs_of_the_last_run_as_paths(act):
+    three(act)
+    log = "user_logs/std_log_process_0.txt"
+    assert log in act.run("ls", "-r", "@:").out.splitlines()
+    assert act.run("ls", "@:user_logs").out == "std_log_process_0.txt\n"
+    assert act.run("cat", f"@2:{log}").out == "number 2\n"
+    assert act.run("du", "@:").out.rstrip().endswith("@:")
+    assert act.run("d", f"@:{log}").status == 0
+    act.fail("cat", f"@9:{log}", status=3, match="there is no run '@9'")
+
+
+def test_last_runs_of_a_cluster(act):
+    act.cluster("eu")
+    here, there = act.finish("true", before=("-n", 1)), act.finish("true", before=("-c", "eu", "-n", 1))
+    assert act.run("-c", "aml", "q", "--json", "@").json["runs"][0]["id"] == here
+    assert act.run("-c", "eu", "q", "--json", "@").json["runs"][0]["id"] == there
+    again = act.run("-c", "eu", "resubmit", "@2").out.strip()
+    assert act.info(again)["resubmit_of"] == here and act.info(again)["cluster"] == "eu", "-c is where it goes"
+    act.run("wait", again)
+
+
+def test_no_such_last_run(act):
+    act.fail("q", "@", status=3, match="there are no runs yet; 'a submit COMMAND' starts one")
+    act.fail("ls", "@:", status=3, match="there is no run '@'")
+    run = act.finish("true", before=("-n", 1))
+    assert act.run("q", "--json", "@1").json["runs"][0]["id"] == run
+    act.fail("q", "@2", status=3, match="no run '@2': there is only 1;")
+    act.fail("q", "@99", status=3, match="no run '@99': there is only 1;")
+    act.cluster("eu")
+    act.fail("-c", "eu", "q", "@", status=3, match="no runs yet on cluster 'eu'")
+    for bad in ("@0", "@-1", "@x", "@@", "@1x", "@99999999999999999999"):
+        act.fail("q", bad, status=2, match=f"'{bad}' is no run: @ is the one submitted last")
+
+
+# ---- names and tags
+
+
+def named(act, name, *tags, before=("-n", 1)):
+    """The id of a run that has ended."""
+    words = [w for tag in tags for w in ("--tag", tag)]
+    run = act.run(*before, "submit", "--name", name, *words, "true").out.strip()
+    act.run("wait", run)
+    return run
+
+
+def listed(act, *words):
+    return [r["id"] for r in act.run(*words, "--json").json["runs"]]
+
+
+def test_names_and_tags(act):
+    plain = act.finish("true", before=("-n", 1))
+    assert "NAME" not in act.run("q").out.splitlines()[0]
+    one = named(act, "base", "lr=0.1", "sweep=7")
+    two = named(act, "base", "lr=0.2", "sweep=7", "note=two words")
+    three_ = named(act, "other", "sweep=7")
+    header, *rows = act.run("q").out.splitlines()
+    assert header.split()[:3] == ["ID", "NAME", "STATUS"]
+    assert [row.split()[:2] for row in rows] == [[three_, "other"], [two, "base"], [one, "base"], [plain, "-"]]
+    info = act.info(two)
+    assert info["name"] == "base" and info["tags"] == {"lr": "0.2", "sweep": "7", "note": "two words"}
+    page = act.run("q", two).out
+    assert "name      base\n" in page and "tag       note=two words\n" in page
+    assert act.info(plain)["name"] is None and act.info(plain)["tags"] == {}
+
+    assert listed(act, "q", "--name", "base") == [two, one]
+    assert listed(act, "q", "--tag", "sweep=7") == [three_, two, one]
+    assert listed(act, "q", "--tag", "sweep=7", "--tag", "lr=0.1") == [one]
+    assert listed(act, "q", "--tag", "sweep=7", "--name", "other") == [three_]
+    assert listed(act, "q", "--tag", "sweep=8") == []
+    for verb in ("qr", "qq", "qf"):
+        assert listed(act, verb, "--tag", "sweep=7") == listed(act, verb, "--name", "base") == []
+    result = act.run("q", "--tag", "sweep=7", "--max", 1)
+    assert three_ in result.out and two not in result.out and "1 of 3 runs" in result.err
+
+    assert act.run("q", "--json", "other").json["runs"][0]["id"] == three_
+    assert act.run("logs", "other").status == 0 and "user_logs/" in act.run("ls", "other:").out
+    message = act.fail("q", "base", status=2, match="'base' could be any of 2 runs")
+    assert f"{two}, {one}" in message
+
+
+def test_names_of_failed_runs(act):
+    run = act.run("-n", 1, "submit", "--tag", "a=b", "false").out.strip()
+    act.run("wait", run, status=1)
+    named(act, "base", "a=b")
+    assert listed(act, "qf", "--tag", "a=b") == [run]
+
+
+def test_resubmitted_runs_keep_their_names(act):
+    first = named(act, "base", "lr=0.1", "a=b")
+    again = act.run("resubmit", first).out.strip()
+    other = act.run("resubmit", "--json", "--name", "new", "--tag", "lr=0.2", "--tag", "c=d", first).json["runs"][0]
+    assert (other["name"], other["tags"]) == ("new", {"lr": "0.2", "a": "b", "c": "d"})
+    assert act.info(again)["name"] == "base" and act.info(again)["tags"] == {"lr": "0.1", "a": "b"}
+    act.run("wait", again)
+    act.run("wait", other["id"])
+
+
+def test_wrong_names_and_tags(act):
+    for words, match in (((("--name", "a:b")), "'a:b' is no name"), (("--name", "@"), "is no name"),
+                         (("--name", ""), "'' is no name"), (("--tag", "alone"), "'alone' is no tag: it is KEY=VALUE"),
+                         (("--tag", "=x"), "'' is no key"), (("--tag", "a=1", "--tag", "a=2"), "given twice")):
+        act.fail("submit", *words, "true", status=2, match=match)
+        act.fail("q", *words, status=2, match=match)
+        act.fail("qq", *words, status=2, match=match)
+    run = act.finish("true", before=("-n", 1))
+    act.fail("resubmit", "--tag", "alone", run, status=2, match="'alone' is no tag")
+    act.fail("q", "--name", "a", run, status=2, match="--name is about the table of runs")
+    assert len(listed(act, "q")) == 1
+
+
+def test_names_come_back_after_a_lost_ledger(act):
+    run = named(act, "base", "lr=0.1")
+    (act.home / "ledger.db").unlink()
+    assert listed(act, "q", "--name", "base", "--tag", "lr=0.1") == [run]
+
+
+def test_names_on_slurm(lab):
+    act = lab.act
+    run = act.run("-c", "lab", "-n", 1, "submit", "--name", "base", "--tag", "lr=0.1", "true").out.strip()
+    act.run("wait", "base")
+    other = {"ACT_HOME": str(act.scratch / "other")}
+    act.run("-c", "lab", "q", "--rebuild", env=other)
+    assert act.run("q", "--json", "--tag", "lr=0.1", env=other).json["runs"][0]["name"] == "base"
+    assert act.run("q", "--json", "base", env=other).json["runs"][0]["id"] == run
+
+
+def test_names_at_services(act, azureml):
+    run = act.run("submit", "--name", "base", "--tag", "lr=0.1", "true").out.strip()
+    act.run("wait", run)
+    other = {"ACT_HOME": str(act.scratch / "other")}
+    found, = act.run("q", "--json", "--name", "base", "--tag", "lr=0.1", env=other).json["runs"]
+    assert (found["id"], found["name"], found["tags"]) == (run, "base", {"lr": "0.1"})
+    found, = act.run("q", "--json", "base", env=other).json["runs"]
+    assert (found["id"], found["name"], found["tags"]) == (run, "base", {"lr": "0.1"})
+
+
+def test_names_on_kubernetes(act, kubernetes):
+    run = act.run(*K8S, "submit", "--name", "base", "--tag", "lr=0.1", "true").out.strip()
+    act.run("wait", run)
+    other = {"ACT_HOME": str(act.scratch / "other")}
+    found, = act.run(*K8S, "q", "--json", "--name", "base", "--tag", "lr=0.1", env=other).json["runs"]
+    assert (found["id"], found["name"], found["tags"]) == (run, "base", {"lr": "0.1"})
+    assert act.run(*K8S, "q", "--json", "base", env=other).json["runs"][0]["tags"] == {"lr": "0.1"}
+
+
+# ---- waiting for several
+
+
+def test_wait_for_several(act):
+    good, bad, worse = (act.run("-n", 1, "submit", "sh", "-c", f"exit {n}").out.strip() for n in (0, 3, 4))
+    result = act.run("wait", good, bad, worse, bad[-8:], status=3)
+    assert result.out == "" and result.err.count(bad) == 1
+    assert {line.split()[0] for line in result.err.splitlines()} == {good, bad, worse}
+    assert act.run("wait", worse, bad, status=4).status == 4
+    assert act.run("wait", good, good).status == 0
+    assert act.run("wait", "--json", good).json["run"]["id"] == good
+    assert [r["id"] for r in act.run("wait", "--json", good, bad, status=3).json["runs"]] == [good, bad]
+    act.fail("wait", good, "nothing", status=125, match="no run 'nothing'")
+
+
+def test_wait_for_any(act):
+    long = act.run("-n", 1, "submit", "sleep", "300").out.strip()
+    short = act.finish("sh", "-c", "exit 3", before=("-n", 1), status=3)
+    result = act.run("wait", "--any", long, short, status=3)
+    assert short in result.err and long not in result.err
+    assert [r["id"] for r in act.run("wait", "--any", "--json", long, short, status=3).json["runs"]] == [short]
+    act.fail("wait", "--timeout", "1s", long, short, status=125, match="1 of 2 runs has ended")
+    act.fail("wait", "--any", "--timeout", "1s", long, status=125, match="is still")
+    process = act.start("wait", long)
+    act.run("abort", long)
+    assert process.wait(60) == 143
+    process.communicate()
+
+
+def test_notify(act):
+    runs = [act.run("-n", 1, "submit", "--name", f"n{n}", "sh", "-c", f"exit {n}").out.strip() for n in (0, 5)]
+    say = 'echo "$ACT_RUN_ID $ACT_RUN_STATE $ACT_RUN_EXIT_STATUS $ACT_RUN_NAME"'
+    result = act.run("wait", "--notify", say, *runs, status=5)
+    assert sorted(result.out.splitlines()) == sorted([f"{runs[0]} Completed 0 n0", f"{runs[1]} Failed 5 n5"])
+    result = act.run("wait", "--json", "--notify", say, runs[0])
+    assert result.json["run"]["id"] == runs[0] and f"{runs[0]} Completed 0 n0" in result.err
+    result = act.run("wait", "--notify", "exit 9", runs[0])
+    assert "warning: the command of --notify exited with status 9" in result.err
+    act.fail("wait", "--notify", "", runs[0], status=125, match="--notify needs a command")
+    act.fail("wait", "--notify", "touch nothing", "none", status=125)
+    assert not (act.project / "nothing").exists()
+
+
+def test_wait_for_several_on_two_clusters(lab):
+    act = lab.act
+    runs = [lab.submit("sh", "-c", f"exit {n}") for n in (0, 2)] + [act.submit("true", before=("-n", 1))]
+    assert act.run("wait", *runs, status=2).status == 2
+    assert {r["state"] for r in act.run("q", "--json", *runs).json["runs"]} == {"Completed", "Failed"}
+
+
+# ---- aborting many
+
+
+def states(act, *runs):
+    return [r["state"] for r in act.run("q", "--json", *runs).json["runs"]]
+
+
+def test_abort_by_tag(act):
+    ended = named(act, "base", "sweep=7")
+    a, b = (act.run("-n", 1, "submit", "--tag", f"sweep={n}", "sleep", "300").out.strip() for n in (7, 8))
+    act.fail("abort", "--tag", "sweep=7", status=2, match="Abort this 1 run.*add -y")
+    assert states(act, a)[0] != "Canceled"
+    assert "would abort" in act.run("abort", "--dry-run", "--tag", "sweep=7").err and states(act, a)[0] != "Canceled"
+    assert act.run("abort", "-y", "--json", "--tag", "sweep=7").json["runs"][0]["id"] == a
+    assert states(act, ended, a) == ["Completed", "Canceled"] and states(act, b)[0] != "Canceled"
+    result = act.run("abort", "-y", "--tag", "sweep=7")
+    assert "no such run that has not ended" in result.err
+    act.run("abort", b)
+
+
+def test_abort_all(act):
+    act.cluster("eu")
+    assert "no such run" in act.run("abort", "--all").err
+    here = [act.submit("sleep", "300", before=("-n", 1)) for _ in range(2)]
+    there = act.run("-c", "eu", "-n", 1, "submit", "sleep", "300").out.strip()
+    shown = act.on_terminal("abort", "--all", typed=b"n\n").decode()
+    assert "Abort these 3 runs? [y/N]" in shown and all(run in shown for run in (*here, there))
+    assert "Canceled" not in states(act, *here, there)
+    act.run("-c", "eu", "abort", "--all", "-y")
+    assert states(act, there) == ["Canceled"] and "Canceled" not in states(act, *here)
+    act.run("abort", "--all", "-y")
+    assert states(act, *here) == ["Canceled", "Canceled"]
+
+
+def test_abort_of_nothing_in_particular(act):
+    act.fail("abort", status=2, match=r"'a abort' needs more: a abort RUN\.\.\. \| --all")
+    act.fail("abort", "--all", "one", status=2, match="'one' cannot be named as well")
+    act.fail("abort", "--all", "--forget", status=2, match="--forget is for runs that are named")
+    act.fail("abort", "--tag", "alone", status=2, match="'alone' is no tag")
+
+
+def test_abort_all_leaves_what_others_may_own(act, azureml):
+    run = act.run("submit", "sleep", "300").out.strip()
+    other = {"ACT_HOME": str(act.scratch / "other")}
+    assert act.run("q", "--json", run, env=other).json["runs"][0]["id"] == run, "in its ledger now"
+    assert "no such run" in act.run("abort", "--all", "-y", env=other).err
+    act.run("abort", "--all", "-y")
+    assert act.run("wait", run, status=143).status == 143
