@@ -745,6 +745,8 @@ bool yaml_is_same(const struct yaml *a, const struct yaml *b)
 {
     if (a->kind != b->kind || a->n != b->n)
         return false;
+    if (yaml_is_null_word(a) && yaml_is_null_word(b))
+        return true;
     return a->kind == YAML_SCALAR ? strcmp(a->text, b->text) == 0 && yaml_is_text(a) == yaml_is_text(b)
                                   : has_members_of(a, b);
 }

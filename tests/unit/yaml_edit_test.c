@@ -40,7 +40,7 @@ TEST(edit_replaces)
         {"a:\n  b: 1 # one\n  c: 2\n", "a.b", "3", "a:\n  b: 3 # one\n  c: 2\n"},
         {"a: {b: 1, c: [2]}\n", "a.c", "[3, 4]", "a: {b: 1, c: [3, 4]}\n"},
         {"a:\n- 1\n- 2\nb: 1\n", "a", "[8, 16]", "a: [8, 16]\nb: 1\n"},
-        {"a:\n  x: 1\n\n# of b\nb: 1\n", "a", "{y: 2}", "a: {y: 2}\n\n# of b\nb: 1\n"},
+        {"a:\n  x: 1\n\n# of b\nb: 1\n", "a", "{z: 2}", "a: {z: 2}\n\n# of b\nb: 1\n"},
         {"é: 'ü'\nä: 1 # ö\nb: 2\n", "b", "3", "é: 'ü'\nä: 1 # ö\nb: 3\n"},
         {"\xef\xbb\xbf""a: 1\r\nb: 2\r\n", "a", "3", "\xef\xbb\xbf""a: 3\r\nb: 2\r\n"},
         {"{\n  \"a\": {\"b\": 1}\n}\n", "a.b", "true", "{\n  \"a\": {\"b\": true}\n}\n"},
