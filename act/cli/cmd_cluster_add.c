@@ -18,19 +18,30 @@ static bool is_terminal(void)
 
 /* ---- asking ---- */
 
+/* Whether there is more to say than the question does. */
+static bool is_list(const struct flow_choices *choices)
+{
+    return choices->n > 1 || (choices->n == 1 && choices->v[0].shown);
+}
+
+/* What stands for it on the command line. */
+static const char *word_of(const struct flow_choice *choice)
+{
+    return *choice->value ? choice->value : choice->alias;
+}
+
 static void show_choices(const struct flow_question *question, const struct flow_choices *choices)
 {
     int width = 0;
 
     fprintf(stderr, "%s:\n", question->text);
     for (size_t i = 0; i < choices->n; i++) {
-        const struct flow_choice *c = &choices->v[i];
-        int columns = act_columns(*c->value ? c->value : c->alias);
+        int columns = act_columns(word_of(&choices->v[i]));
         width = columns > width ? columns : width;
     }
     for (size_t i = 0; i < choices->n; i++) {
         const struct flow_choice *c = &choices->v[i];
-        ACT_AUTOFREE char *name = cli_name(*c->value ? c->value : c->alias), *shown = cli_name(c->shown ? c->shown : "");
+        ACT_AUTOFREE char *name = cli_name(word_of(c)), *shown = cli_name(c->shown ? c->shown : "");
         fprintf(stderr, "%4zu  %s%*s  %s\n", i + 1, name, width - act_columns(name), "", shown);
     }
 }
@@ -48,11 +59,11 @@ static char *read_answer(const struct flow_question *question, const struct flow
 {
     const struct flow_choice *usual = usual_of(choices);
     ACT_AUTOFREE char *line = NULL;
-    const char *shown = usual ? *usual->value ? usual->value : usual->alias : NULL;
+    const char *shown = usual ? word_of(usual) : NULL;
     size_t size = 0;
     int64_t number;
 
-    fprintf(stderr, "%s%s%s%s: ", choices->n > 1 ? "which" : question->text, shown ? " [" : "", shown ? shown : "",
+    fprintf(stderr, "%s%s%s%s: ", is_list(choices) ? "which" : question->text, shown ? " [" : "", shown ? shown : "",
             shown ? "]" : "");
     if (getline(&line, &size, stdin) < 0)
         return NULL;
@@ -63,9 +74,8 @@ static char *read_answer(const struct flow_question *question, const struct flow
         n--;
     char *answer = n || !shown ? act_strndup(word, n) : act_strdup(shown);
     if (act_int_from_text(answer, &number) && number >= 1 && (size_t)number <= choices->n) {
-        const struct flow_choice *c = &choices->v[number - 1];
         free(answer);
-        answer = act_strdup(*c->value ? c->value : c->alias);
+        answer = act_strdup(word_of(&choices->v[number - 1]));
     }
     return answer;
 }
@@ -74,7 +84,7 @@ static char *read_answer(const struct flow_question *question, const struct flow
 static int ask(struct flow_setup *setup, const struct flow_question *question, const struct flow_choices *choices,
                struct act_error *err)
 {
-    if (choices->n > 1)
+    if (is_list(choices))
         show_choices(question, choices);
     for (;;) {
         struct act_error wrong = {0};
@@ -95,15 +105,13 @@ static int name_missing(const struct flow_question *question, const struct flow_
     ACT_AUTO(act_buf) list = {0};
 
     for (size_t i = 0; i < choices->n; i++)
-        act_buf_addf(&list, "%s%s", i ? ", " : "", *choices->v[i].value ? choices->v[i].value : choices->v[i].alias);
+        act_buf_addf(&list, "%s%s", i ? ", " : "", word_of(&choices->v[i]));
     act_error_set(err, ACT_USAGE, "without a terminal nobody can be asked: %s%s is missing",
                   is_name ? "the name, 'a cluster add NAME'," : "--", is_name ? "" : question->option);
     if (list.len)
         act_error_hint(err, "there %s: %s%s", choices->n == 1 ? "is" : "are", list.data,
                        choices->open ? ", or another" : "");
-    return usual_of(choices) ? act_error_hint(err, "-y takes '%s'",
-                                              *usual_of(choices)->value ? usual_of(choices)->value
-                                                                        : usual_of(choices)->alias)
+    return usual_of(choices) ? act_error_hint(err, "-y takes '%s'", word_of(usual_of(choices)))
                              : -ACT_USAGE;
 }
 
@@ -150,9 +158,9 @@ static int answer(struct cli *cli, struct flow_setup *setup, const struct flow_q
         return flow_question_take(question, setup, &choices, given, err);
     if (!taken)
         return (is_terminal() ? ask(setup, question, &choices, err) : name_missing(question, &choices, err));
-    rc = flow_question_take(question, setup, &choices, *taken->value ? taken->value : taken->alias, err);
+    rc = flow_question_take(question, setup, &choices, word_of(taken), err);
     if (rc == 0)
-        act_note("%s: %s", question->text, *taken->value ? taken->value : taken->alias);
+        act_note("%s: %s", question->text, word_of(taken));
     return rc;
 }
 

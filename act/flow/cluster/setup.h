@@ -32,7 +32,7 @@ struct flow_setup {
     bool no_gpus;              /* the nodes have none, gpu_per_node are processors */
     json_t *workspaces;        /* of the subscription; NULL: not asked yet */
     char *storage_id;          /* of the account, in Azure Resource Manager; NULL: it is not known */
-    char *blob_endpoint;       /* likewise */
+    char *blob_endpoint;       /* NULL: the usual one */
     bool makes_container;      /* it was not there, and was made */
 };
 void flow_setup_init(struct flow_setup *setup);

@@ -270,6 +270,14 @@ int setup_look_storage(struct flow_setup *setup, struct flow_choices *out, struc
     return rc;
 }
 
+/* The URL of an account's blobs, where it is not the usual one. New string, or NULL. */
+static char *unusual_endpoint(const char *name, const char *url)
+{
+    ACT_AUTOFREE char *usual = act_sprintf("https://%s.blob.core.windows.net/", name);
+
+    return act_streq(url, usual) ? NULL : act_strdup(url);
+}
+
 /* Remembers where the account that was chosen is. */
 static int find_storage(struct flow_setup *setup, struct act_error *err)
 {
@@ -285,7 +293,7 @@ static int find_storage(struct flow_setup *setup, struct act_error *err)
         if (!act_streq(codec_json_str(item, "name", NULL), setup->storage))
             continue;
         setup->storage_id = act_strdup(codec_json_str(item, "id", NULL));
-        setup->blob_endpoint = act_strdup(codec_json_str(places, "blob", NULL));
+        setup->blob_endpoint = unusual_endpoint(setup->storage, codec_json_str(places, "blob", NULL));
     }
     if (rc == 0 && !setup->storage_id)
         rc = act_error_set(err, ACT_NOT_FOUND, "no storage account '%s' in the subscription", setup->storage);
