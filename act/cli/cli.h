@@ -46,7 +46,9 @@ struct cli_options {
     bool checksum, md5, delete_extra, deep, overwrite, skip_links, follow_links, no_sync;
     bool long_form, bytes, leftovers;
     bool device_code;
-    bool list, remove, forget;
+    bool list, remove, forget, own, project;
+    char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
+    char *subscription, *resource_group, *workspace, *compute, *storage, *container;
     char *tenant;
     char *vm_size, *admin_user, *ssh_key, *location;
     int64_t min, nodes; /* -1: not given */
@@ -77,7 +79,7 @@ struct cli {
 };
 
 /* What a verb's words are; CLI_CHOICE: those at the beginning of its synopsis, "show | check". */
-enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS, CLI_CHOICE };
+enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS, CLI_CHOICE, CLI_CLUSTERS, CLI_KEYS };
 
 struct cli_command {
     const char *name;
@@ -90,6 +92,7 @@ struct cli_command {
     const char *run_options;  /* of these, those it uses where a path is RUN:PATH; NULL: it does not take one */
     int min_words, max_words; /* max -1: any number */
     enum cli_complete complete;
+    enum cli_complete then; /* of CLI_CHOICE: what its second word is */
     bool takes_command; /* from the first word on, everything is the user's command */
     bool bare;          /* needs no configuration */
     bool of_runs;       /* like bare, as runs know their own; but a cluster given by name must exist */
@@ -399,6 +402,20 @@ enum { CLI_LARGEST = 10 };
 size_t cli_find_largest(const struct package_list *list, const struct package_entry *out[CLI_LARGEST]);
 /* Prints what a dry run of flow_init() found. */
 int cli_explain_package(const struct cli *cli, const struct flow_init *io, struct act_error *err) ACT_NODISCARD;
+
+/* ---- cmd_cluster_own.c, cmd_cluster_add.c: the verbs of 'a cluster' for cluster files; name: the word after the verb,
+ * or NULL */
+
+int cli_list_own(struct cli *cli, struct act_error *err);
+int cli_use_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_edit_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_rename_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err);
+/* The options of 'a cluster add' alone. */
+#define CLI_ADD_OPTIONS                                                                                                \
+    "kind project login partition context namespace kubeconfig image subscription resource-group workspace compute "   \
+    "storage container"
 
 int cmd_abort(struct cli *cli, struct act_error *err);
 int cmd_scale(struct cli *cli, struct act_error *err);

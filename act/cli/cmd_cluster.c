@@ -1,5 +1,5 @@
 /* cmd_cluster.c - the managed clusters of a workspace, or the node pools of a Kubernetes cluster: looking at them and
- * changing them. */
+ * changing them. The verbs for cluster files are in cmd_cluster_own.c and cmd_cluster_add.c. */
 #include <string.h>
 
 #include "base/file.h"
@@ -190,16 +190,17 @@ static const char *noun_of(const struct cli *cli)
 struct verb {
     const char *name;
     int (*run)(struct cli *cli, const char *name, struct act_error *err);
-    const char *options; /* the options of 'a cluster' that it takes; all take --json */
+    const char *options; /* the options of 'a cluster' that it takes */
     bool needs_name, takes_no_name;
+    bool own; /* it is about cluster files, and opens none by itself */
 };
 
-static int list(struct cli *cli, const char *name, struct act_error *err)
+/* Those of the service of the cluster that is open. */
+static int list_managed(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_clusters) clusters = {0};
     int rc = flow_list_clusters(&cli->flow, &clusters, err);
 
-    (void)name;
     if (rc == 0 && cli->options.json) {
         json_t *all = json_array();
         for (size_t i = 0; i < clusters.n; i++)
@@ -212,6 +213,32 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
         print_clusters(&clusters);
     }
     return rc;
+}
+
+/* Whether the cluster that counts here has clusters of a service to list. A configuration that cannot be read has
+ * none, and the list of files says what is wrong with it. */
+static bool has_managed(struct cli *cli)
+{
+    struct flow flow = {0};
+    struct act_error ignored;
+    bool has = cli_open_to_look(cli, &flow, &ignored) == 0 && flow_has_clusters(&flow);
+
+    flow_close(&flow);
+    return has;
+}
+
+/* Without -c it is the cluster files that are listed, unless the default cluster has something to list itself. */
+static int list(struct cli *cli, const char *name, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+
+    (void)name;
+    if (o->own && (o->cluster || o->params.n))
+        return act_error_set(err, ACT_USAGE, "--own lists the clusters of all files, and takes no -c and no -p");
+    if (o->own || (!o->cluster && !o->params.n && !has_managed(cli)))
+        return cli_list_own(cli, err);
+    int rc = cli_open(cli, err);
+    return rc < 0 ? rc : list_managed(cli, err);
 }
 
 static int show_cluster(struct cli *cli, const char *name, struct act_error *err)
@@ -456,34 +483,47 @@ static int login(struct cli *cli, const char *name, struct act_error *err)
     return rc;
 }
 
+#define FOR_SERVICES "cluster param json "
 static const struct verb verbs[] = {
-    {.name = "list", .run = list, .options = "", .takes_no_name = true},
-    {.name = "show", .run = show_cluster, .options = ""},
+    {.name = "list", .run = list, .options = "cluster param json own", .takes_no_name = true, .own = true},
+    {.name = "add", .run = cli_add_cluster, .options = "param json dry-run yes " CLI_ADD_OPTIONS, .own = true},
+    {.name = "use", .run = cli_use_cluster, .options = "json dry-run", .needs_name = true, .own = true},
+    {.name = "edit", .run = cli_edit_cluster, .options = "cluster", .own = true},
+    {.name = "rename", .run = cli_rename_cluster, .options = "json dry-run", .needs_name = true, .own = true},
+    {.name = "remove", .run = cli_remove_cluster, .options = "json dry-run yes", .needs_name = true, .own = true},
+    {.name = "show", .run = show_cluster, .options = FOR_SERVICES},
     {.name = "create",
      .run = create,
-     .options = "vm-size min max idle low-priority admin-user ssh-key location no-wait yes dry-run",
+     .options = FOR_SERVICES "vm-size min max idle low-priority admin-user ssh-key location no-wait yes dry-run",
      .needs_name = true},
-    {.name = "resize", .run = resize, .options = "nodes no-wait dry-run"},
-    {.name = "autoscale", .run = autoscale, .options = "min max idle no-wait dry-run"},
-    {.name = "delete", .run = delete, .options = "no-wait yes dry-run", .needs_name = true},
-    {.name = "nodes", .run = nodes, .options = ""},
-    {.name = "login", .run = login, .options = "yes dry-run", .takes_no_name = true},
+    {.name = "resize", .run = resize, .options = FOR_SERVICES "nodes no-wait dry-run"},
+    {.name = "autoscale", .run = autoscale, .options = FOR_SERVICES "min max idle no-wait dry-run"},
+    {.name = "delete", .run = delete, .options = FOR_SERVICES "no-wait yes dry-run", .needs_name = true},
+    {.name = "nodes", .run = nodes, .options = FOR_SERVICES},
+    {.name = "login", .run = login, .options = FOR_SERVICES "yes dry-run", .takes_no_name = true},
 };
 
-static int check_options(const struct verb *verb, const struct cli_options *o, struct act_error *err)
+/* "--json and --dry-run": new string. */
+static char *list_taken(const struct verb *verb)
 {
-    const struct {
-        const char *name;
-        bool given;
-    } all[] = {{"vm-size", o->vm_size},  {"min", o->min >= 0},          {"max", o->max >= 0},
-               {"nodes", o->nodes >= 0}, {"idle", o->idle_s},           {"low-priority", o->low_priority},
-               {"ssh-key", o->ssh_key},  {"admin-user", o->admin_user}, {"location", o->location},
-               {"no-wait", o->no_wait},  {"dry-run", o->dry_run},       {"yes", o->yes}};
+    ACT_AUTOFREE char *names = act_strdup(verb->options);
+    struct act_buf out = {0};
 
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (all[i].given && !cli_names(verb->options, all[i].name))
-            return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no --%s; it takes --json%s%s", verb->name,
-                                 all[i].name, *verb->options ? " and " : "", verb->options);
+    for (char *at = names, *name; (name = strsep(&at, " "));)
+        if (*name && strcmp(name, "cluster") != 0 && strcmp(name, "param") != 0)
+            act_buf_addf(&out, "%s--%s", out.len ? " " : "", name);
+    return act_buf_steal(&out);
+}
+
+static int check_options(const struct cli *cli, const struct verb *verb, struct act_error *err)
+{
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
+        if (o->place == CLI_EVERYWHERE || !cli_takes(cli->command, o) || !cli_is_given(&cli->options, o) ||
+            cli_names(verb->options, o->long_name))
+            continue;
+        ACT_AUTOFREE char *taken = list_taken(verb);
+        return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no --%s; it takes %s", verb->name, o->long_name,
+                             *taken ? taken : "none");
     }
     return 0;
 }
@@ -504,19 +544,43 @@ static const struct verb *find_verb(const char *name, struct act_error *err)
     return NULL;
 }
 
-int cmd_cluster(struct cli *cli, struct act_error *err)
+static int check_words(const struct cli *cli, const struct verb *verb, struct act_error *err)
 {
-    const struct verb *verb = find_verb(cli->words.v[0], err);
-    const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL, *name = NULL;
+    const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL;
 
-    if (!verb)
-        return -ACT_USAGE;
     if (verb->takes_no_name && given)
         return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no name, not '%s'", verb->name, given);
-    if (verb->needs_name && !given)
-        return act_error_set(err, ACT_USAGE, "which %s? 'a cluster %s NAME'", noun_of(cli), verb->name);
-    int rc = check_options(verb, &cli->options, err);
+    if (cli->words.n > 2 && verb->run != cli_rename_cluster)
+        return act_error_set(err, ACT_USAGE, "'a cluster %s' takes one name, not '%s' as well", verb->name,
+                             cli->words.v[2]);
+    if (verb->needs_name && !given && verb->own)
+        return act_error_set(err, ACT_USAGE, "which cluster? 'a cluster %s NAME'; 'a cluster list --own' lists yours",
+                             verb->name);
+    return check_options(cli, verb, err);
+}
+
+/* On the clusters of a service, which a cluster file names. */
+static int run_managed(struct cli *cli, const struct verb *verb, const char *given, struct act_error *err)
+{
+    const char *name = NULL;
+    int rc = cli_open(cli, err);
+
+    if (rc == 0 && verb->needs_name && !given)
+        rc = act_error_set(err, ACT_USAGE, "which %s? 'a cluster %s NAME'", noun_of(cli), verb->name);
     if (rc == 0 && !verb->takes_no_name)
         rc = flow_cluster_name(&cli->flow, given, &name, err);
     return rc < 0 ? rc : verb->run(cli, name, err);
+}
+
+int cmd_cluster(struct cli *cli, struct act_error *err)
+{
+    const struct verb *verb = find_verb(cli->words.v[0], err);
+    const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL;
+
+    if (!verb)
+        return -ACT_USAGE;
+    int rc = check_words(cli, verb, err);
+    if (rc < 0)
+        return rc;
+    return verb->own ? verb->run(cli, given, err) : run_managed(cli, verb, given, err);
 }

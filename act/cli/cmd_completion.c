@@ -93,6 +93,11 @@ static void offer_keys(const char *typed)
     }
 }
 
+static void offer_key(void *typed, const struct config_key_text *key)
+{
+    offer(key->path, typed);
+}
+
 static void offer_clusters(const char *typed)
 {
     ACT_AUTO(act_strv) names = {0};
@@ -169,6 +174,28 @@ static const struct cli_command *find_context(const struct act_strv *words, cons
     return NULL;
 }
 
+/* Whether the word to complete comes behind a choice. */
+static bool is_second(const struct act_strv *w, const struct cli_command *command)
+{
+    return w->n > 2 && act_streq(w->v[w->n - 3], command->name);
+}
+
+static void offer_all_keys(const char *typed)
+{
+    static const enum config_file files[] = {CONFIG_CLUSTER_FILE, CONFIG_USER_FILE};
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        config_each_key(files[i], offer_key, (void *)(uintptr_t)typed);
+}
+
+static void offer_second(enum cli_complete what, const char *typed)
+{
+    if (what == CLI_CLUSTERS)
+        offer_clusters(typed);
+    else if (what == CLI_KEYS)
+        offer_all_keys(typed);
+}
+
 int cmd_complete(struct cli *cli, struct act_error *err)
 {
     const struct act_strv *w = &cli->words;
@@ -188,6 +215,8 @@ int cmd_complete(struct cli *cli, struct act_error *err)
         offer_verbs(typed);
     else if (command->complete == CLI_CHOICE && act_streq(w->v[w->n - 2], command->name))
         offer_choices(command->synopsis, typed);
+    else if (command->complete == CLI_CHOICE && is_second(w, command))
+        offer_second(command->then, typed);
     else if (command->complete == CLI_RUNS)
         offer_runs(cli, "", typed);
     else if (command->complete == CLI_PATHS)

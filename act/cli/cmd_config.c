@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/cluster/doctor.h"
+#include "flow/cluster/own.h"
 #include "flow/flow.h"
 
 static void push_value(struct act_strv *cells, const char *key, const json_t *row)
@@ -80,16 +81,154 @@ static int check(struct cli *cli, struct act_error *err)
     return rc;
 }
 
+/* The members of the rows below "docker.", as one object; NULL: there are none. */
+static json_t *members_of(const json_t *values, const char *key)
+{
+    ACT_AUTOFREE char *above = act_sprintf("%s.", key);
+    json_t *object = json_object(), *row;
+    const char *name;
+
+    json_object_foreach((json_t *)(uintptr_t)values, name, row)
+    {
+        json_t *value = json_object_get(row, "value");
+        if (act_starts_with(name, above) && !json_is_null(value))
+            json_object_set(object, name + strlen(above), value);
+    }
+    if (json_object_size(object))
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+static int print_value(struct cli *cli, const char *key, json_t *value, const char *origin, struct act_error *err)
+{
+    if (cli->options.json)
+        return cli_print_json(
+            json_pack("{s:i,s:s,s:O,s:s?}", "version", 1, "key", key, "value", value, "origin", origin), err);
+    if (json_is_string(value)) {
+        cli_put_path(json_string_value(value));
+    } else {
+        ACT_AUTOFREE char *line = codec_json_line(value);
+        cli_put_path(line);
+    }
+    putchar('\n');
+    return 0;
+}
+
+static int no_value(const struct config *c, const char *key, struct act_error *err)
+{
+    ACT_AUTOFREE char *near = NULL;
+
+    if (config_home_of(key, &near) != CONFIG_NO_KEY)
+        return act_error_set(err, ACT_NOT_FOUND, "'%s' has no value in cluster '%s'", key, c->cluster);
+    act_error_set(err, ACT_USAGE, "there is no key '%s'", key);
+    return near ? act_error_hint(err, "did you mean '%s'?", near)
+                : act_error_hint(err, "'a config show --all' lists them");
+}
+
+static int get_setting(struct cli *cli, const char *key, struct act_error *err)
+{
+    ACT_AUTO(config_user) user = {0};
+    ACT_AUTOFREE char *file = config_user_file();
+    int rc = config_user_read(&user, err);
+    bool is_name = strcmp(key, "default_cluster") == 0;
+
+    if (rc < 0)
+        return rc;
+    if (is_name ? !user.default_cluster : user.trusted_hosts.n == 0)
+        return act_error_set(err, ACT_NOT_FOUND, "'%s' has no value in '%s'", key, file);
+    CODEC_AUTOJSON json_t *value =
+        is_name ? codec_json_bytes_new(user.default_cluster) : codec_json_strv_new(&user.trusted_hosts);
+    return print_value(cli, key, value, file, err);
+}
+
+static int get(struct cli *cli, const char *key, struct act_error *err)
+{
+    if (config_home_of(key, NULL) == CONFIG_IN_SETTINGS)
+        return get_setting(cli, key, err);
+    int rc = cli_open(cli, err);
+    if (rc < 0)
+        return rc;
+    CODEC_AUTOJSON json_t *values = config_show(&cli->flow.config);
+    const json_t *row = json_object_get(values, key);
+    json_t *value = json_object_get(row, "value");
+    CODEC_AUTOJSON json_t *members = row ? NULL : members_of(values, key);
+    if (members)
+        return print_value(cli, key, members, NULL, err);
+    if (!value || json_is_null(value))
+        return no_value(&cli->flow.config, key, err);
+    return print_value(cli, key, value, codec_json_str(row, "origin", NULL), err);
+}
+
+/* value NULL: removes the key. */
+static int change(struct cli *cli, const char *key, const char *value, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    const struct flow_key wanted = {.key = key, .value = value, .dry_run = o->dry_run};
+    ACT_AUTOFREE char *file = NULL;
+    struct cli_request request;
+    bool changed = false;
+
+    cli_request(cli, &request);
+    int rc = flow_set_key(&request.config, &wanted, &file, &changed, err);
+    if (rc < 0)
+        return rc;
+    if (changed)
+        act_note("%s%s '%s' in '%s'", o->dry_run ? "would " : "", value ? "set" : "remove", key, file);
+    else
+        act_note(value ? "'%s' is that already in '%s'" : "'%s' is not in '%s'", key, file);
+    if (!o->json)
+        return 0;
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:b}", "version", 1, "key", key, "file", file, "changed", changed,
+                                    "dry_run", o->dry_run),
+                          err);
+}
+
+static const struct verb {
+    const char *name;
+    size_t words; /* after it */
+    const char *usage, *options;
+} verbs[] = {
+    {"show", 0, "show", "cluster num-gpu param single compile-args all json"},
+    {"check", 0, "check", "cluster num-gpu param single compile-args json"},
+    {"get", 1, "get KEY", "cluster num-gpu param single compile-args json"},
+    {"set", 2, "set KEY VALUE", "cluster dry-run json"},
+    {"unset", 1, "unset KEY", "cluster dry-run json"},
+};
+
+static int check_usage(const struct cli *cli, const struct verb *verb, struct act_error *err)
+{
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
+        if (o->place != CLI_EVERYWHERE && cli_takes(cli->command, o) && cli_is_given(&cli->options, o) &&
+            !cli_names(verb->options, o->long_name))
+            return act_error_set(err, ACT_USAGE, "'a config %s' takes no --%s%s", verb->name, o->long_name,
+                                 strcmp(o->long_name, "all") == 0 ? ": it is about 'a config show'" : "");
+    return cli->words.n == verb->words + 1 ? 0 : act_error_set(err, ACT_USAGE, "try: a config %s", verb->usage);
+}
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
 int cmd_config(struct cli *cli, struct act_error *err)
 {
-    const char *what = cli->words.v[0];
+    char *const *words = cli->words.v;
+    const struct verb *verb = find_verb(words[0]);
+    int rc = verb ? check_usage(cli, verb, err)
+                  : act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
 
-    if (strcmp(what, "check") == 0 && cli->options.all)
-        return act_error_set(err, ACT_USAGE, "'a config check' takes no --all: it is about 'a config show'");
-    if (strcmp(what, "check") == 0)
+    if (rc < 0)
+        return rc;
+    if (strcmp(verb->name, "check") == 0)
         return check(cli, err);
-    if (strcmp(what, "show") != 0)
-        return act_error_set(err, ACT_USAGE, "'a config' takes show or check, not '%s'", what);
-    int rc = cli_open(cli, err);
+    if (strcmp(verb->name, "get") == 0)
+        return get(cli, words[1], err);
+    if (strcmp(verb->name, "show") != 0)
+        return change(cli, words[1], words[2], err);
+    rc = cli_open(cli, err);
     return rc < 0 ? rc : show_values(cli, err);
 }

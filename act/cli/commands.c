@@ -334,10 +334,17 @@ const struct cli_command cli_commands[] = {
      .options = "cluster param json",
      .run = cmd_summary},
     {.name = "cluster",
-     .synopsis = "list|show|create|resize|autoscale|delete|nodes|login [NAME]",
-     .summary = "the managed clusters of a workspace, or the node pools of a Kubernetes cluster on Azure",
-     .examples = "a cluster list\n"
-                 "a cluster show gpu\n"
+     .synopsis = "list|add|use|edit|rename|remove|show|create|resize|autoscale|delete|nodes|login [NAME]",
+     .summary = "your clusters: add, list, choose; and those of a workspace, or node pools of Kubernetes on Azure",
+     .examples = "a cluster add                             asks what it cannot find out, and looks what is there\n"
+                 "a cluster add lab --kind slurm --login me@lab.example.org --partition gpu\n"
+                 "a cluster add here --kind local --project\n"
+                 "a cluster list                            all that -c can name\n"
+                 "a cluster use lab                         the default, where the project has none\n"
+                 "a cluster edit lab                        with $EDITOR, checked before it is saved\n"
+                 "a cluster rename lab big\n"
+                 "a cluster remove big\n"
+                 "a -c aml cluster list                     the managed clusters of its workspace\n"
                  "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m\n"
                  "a cluster create gpu --vm-size STANDARD_NC6 --ssh-key ~/.ssh/id_rsa.pub\n"
                  "a cluster resize gpu --nodes 2            exactly two nodes from now on\n"
@@ -345,22 +352,33 @@ const struct cli_command cli_commands[] = {
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
                  "a cluster delete -y --no-wait gpu\n"
                  "a -c aks cluster login                    the login to the cluster, into the kubeconfig\n",
-     .details = "Needs a cluster file of platform aml, of which NAME is a managed cluster (by default its\n"
-                "compute_target), or of platform k8s with an aks part, of which it is a node pool (by default\n"
+     .details = "add, list, use, edit, rename and remove are about cluster files: yours in ~/.config/act/clusters,\n"
+                "which every project finds, and those of the project, which come before them. add writes one (--project:\n"
+                "into the project), nothing over what is there, and ends with what 'a doctor' says. Without a terminal\n"
+                "it names the option that is missing. The first one becomes the default. list without -c lists them\n"
+                "where the default cluster has no workspace, --own in any case.\n"
+                "\n"
+                "The other verbs need a cluster file of platform aml, of which NAME is a managed cluster (by default\n"
+                "its compute_target), or of platform k8s with an aks part, of which it is a node pool (by default\n"
                 "aks.pool); create and delete need it. --max N: at most N nodes. Options that are not given keep\n"
                 "their values; new ones start without nodes, are dedicated and are in the workspace's, or\n"
                 "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
                 "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
                 "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
+                "\n"
                 "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
                 "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
                 "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
-                "context and changed; null: not said. --dry-run --json: version, dry_run, action and name.",
-     .options = "cluster param vm-size min max nodes idle low-priority admin-user ssh-key location "
-                "no-wait dry-run yes json",
+                "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
+                "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
+                "ok and problems; of a change: version, action, name, file, dry_run.",
+     .options = "cluster param own " CLI_ADD_OPTIONS " vm-size min max nodes idle low-priority admin-user ssh-key "
+                "location no-wait dry-run yes json",
      .min_words = 1,
-     .max_words = 2,
+     .max_words = 3,
      .complete = CLI_CHOICE,
+     .then = CLI_CLUSTERS,
+     .bare = true,
      .run = cmd_cluster},
     {.name = "blame",
      .synopsis = "[--max N]",
@@ -545,16 +563,29 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .run = cmd_logout},
     {.name = "config",
-     .synopsis = "show | check",
-     .summary = "every value with its origin; or what is wrong",
+     .synopsis = "show|check|get|set|unset [KEY [VALUE]]",
+     .summary = "every value with its origin; what is wrong; one value, to read and to change",
      .examples = "a config show\n"
                  "a config show --all       keys without a value too\n"
                  "a -c eu -p 'num_gpu: 8' config show --json\n"
-                 "a -c eu config check\n",
-     .details = "show leaves out keys without a value. --json: version (1), cluster, file, project_root and values,\n"
-                "which are all keys, each with value and origin; of check version, cluster, file, ok and problems.",
-     .options = "cluster num-gpu param single compile-args all json",
-     A_CHOICE,
+                 "a -c eu config check\n"
+                 "a config get docker.image\n"
+                 "a -c eu config set slurm.time 12:00:00\n"
+                 "a config set env.NCCL_DEBUG INFO\n"
+                 "a config set elastic_num_gpu '[8, 16]'\n"
+                 "a -c eu config unset slurm.time\n",
+     .details = "show leaves out keys without a value. set and unset change the cluster file where the value stands\n"
+                "and keep all else in it, comments and order too; what would be worse for it, or cannot be done so, is\n"
+                "refused. VALUE is YAML, of a key that is text the text itself. 'trusted_hosts' and 'default_cluster'\n"
+                "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
+                "--json: version (1), cluster, file, project_root and values,\n"
+                "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
+                "get version, key, value, origin; of set and unset version, key, file, changed, dry_run.",
+     .options = "cluster num-gpu param single compile-args all dry-run json",
+     .min_words = 1,
+     .max_words = 3,
+     .complete = CLI_CHOICE,
+     .then = CLI_KEYS,
      .bare = true,
      .looks_only = true,
      .run = cmd_config},
@@ -674,7 +705,7 @@ static const struct {
     {"rerun retry restart", "'a resubmit RUN' runs it again"},
     {"remove delete del", "'a rm PATH' removes from the store"},
     {"sinfo top", "'a summary' tells what the cluster is doing"},
-    {"clusters", "'a cluster list' lists the managed clusters of a workspace"},
+    {"clusters", "'a cluster list' lists your clusters, or the managed clusters of a workspace"},
     {"pack build package", "'a init' packs the code"},
     {"whoami", "'a login' tells who you are to Azure"},
     {"version", "'a --version' shows it"},

@@ -721,3 +721,32 @@ bool yaml_as_int(const struct yaml *value, int64_t *out)
     *out = strtoll(digits, NULL, forms[f].base);
     return errno == 0;
 }
+
+bool yaml_is_text(const struct yaml *value)
+{
+    bool truth;
+    int64_t number;
+
+    return !yaml_is_null_word(value) && !yaml_as_bool(value, &truth) && !yaml_as_int(value, &number);
+}
+
+static bool has_members_of(const struct yaml *a, const struct yaml *b)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const struct yaml *other = a->kind == YAML_MAP ? yaml_get(b, a->items[i]->key) : b->items[i];
+        if (!other || !yaml_is_same(a->items[i], other))
+            return false;
+    }
+    return true;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
+bool yaml_is_same(const struct yaml *a, const struct yaml *b)
+{
+    if (a->kind != b->kind || a->n != b->n)
+        return false;
+    if (yaml_is_null_word(a) && yaml_is_null_word(b))
+        return true;
+    return a->kind == YAML_SCALAR ? strcmp(a->text, b->text) == 0 && yaml_is_text(a) == yaml_is_text(b)
+                                  : has_members_of(a, b);
+}

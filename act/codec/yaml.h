@@ -60,6 +60,11 @@ static inline bool yaml_is_null(const struct yaml *value) /* missing (NULL), emp
 bool yaml_as_bool(const struct yaml *value, bool *out);
 bool yaml_as_int(const struct yaml *value, int64_t *out);
 
+/* Whether a scalar is none of these words, or was quoted. */
+bool yaml_is_text(const struct yaml *value);
+/* Whether two values mean the same, wherever they stand and however they are quoted; maps in any order. */
+bool yaml_is_same(const struct yaml *a, const struct yaml *b);
+
 /* Sets err to "file:line:column: <formatted>" (or "file: ...") with ACT_CONFIG; returns -ACT_CONFIG. */
 int yaml_error(const struct yaml *at, struct act_error *err, const char *fmt, ...) ACT_PRINTF(3, 4);
 

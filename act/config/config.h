@@ -149,7 +149,9 @@ struct config_override {
 };
 
 struct config_request {
-    const char *cluster;       /* -c NAME; NULL: AML_CONFIG_PATH, else aux_data/aml/aml.yaml, else built-in */
+    const char *cluster;       /* -c NAME; NULL: the default one */
+    const char *file;          /* absolute: this one, and no other is looked for; NULL: that of the cluster */
+    const char *text;          /* with file: what it would hold; NULL: what it holds */
     const char *start_dir;     /* looked up from here upwards; NULL: the current folder */
     const char *const *params; /* -p YAML texts, a NULL-ended list or NULL; later ones win */
     const struct config_override *overrides;
@@ -157,14 +159,18 @@ struct config_request {
 };
 
 /* Which file: config_request.cluster. "-c" names a file 'aux_data/aml/NAME.yaml' in the current folder or
- * above; the folder that holds aux_data is the project root. Without any file, and for "-c local" without
+ * above; the folder that holds aux_data is the project root. Else it names one of the user's own, for all projects:
+ * '<act_config_dir()>/clusters/NAME.yaml'; the project is then that of the built-in cluster. Without "-c" it is what
+ * ACT_CLUSTER names, else the file that AML_CONFIG_PATH names, else aml or local of the project, else 'default_cluster'
+ * of the user's own settings. Without any file, and for "-c local" without
  * one, there is the built-in cluster: platform local, the folder store <act_state_dir()>/store, and in it
  * below "<folder name>-<8 hex of the project root>/" the code and the folders data and output; its
  * project root is the nearest folder upwards, at most the home folder, that holds aux_data or .git, else the
  * current folder. A cluster file of platform local without config_param, or without its code_path, gets those
  * rows as well; one of platform slurm too, with the folder store <slurm.root>/store. With slurm.login it gets the code
  * alone, in the store of this machine: runs have it from there by way of the site; the store there is the platform's.
- * One of platform k8s gets the code alone as well: the platform brings it to the pods.
+ * One of platform k8s gets the code alone as well: the platform brings it to the pods. One of Azure Machine Learning
+ * gets those rows in the account that 'azure_blob_config_file' at its top level names, if it does.
  *
  * Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
 int config_load(const struct config_request *request, struct config *out, struct act_error *err) ACT_NODISCARD;
@@ -215,6 +221,7 @@ bool config_is_secret(const char *name);
 struct config_report {
     char *cluster;            /* the one that was checked; NULL: it could not be found out which */
     char *file;               /* its file; NULL: the built-in configuration */
+    char *platform;           /* NULL: it could not be read */
     struct act_strv problems; /* everything that is wrong, one line each ("file:line:column: ...") */
 };
 void config_report_release(struct config_report *report);
@@ -224,12 +231,15 @@ int config_check(const struct config_request *request, struct config_report *out
 
 /* What the user sets for all projects, in the file <act_config_dir()>/config.yaml. */
 struct config_user {
+    char *default_cluster;         /* may be NULL */
     struct act_strv trusted_hosts; /* what an entry means is in auth/trusted.h */
 };
 /* Without the file everything is empty. One that others own, can write or can replace is -ACT_DENIED. */
 int config_user_read(struct config_user *out, struct act_error *err) ACT_NODISCARD;
 void config_user_release(struct config_user *user);
 char *config_user_file(void); /* new string */
+/* Whether that file may hold this text: else -ACT_CONFIG, and -ACT_DENIED as above. */
+int config_user_check(const char *text, struct act_error *err) ACT_NODISCARD;
 /* Whether a file, with links resolved, lies in the folder of that file: it is the user's, not a project's. */
 bool config_is_users(const char *path);
 
@@ -263,11 +273,42 @@ char *config_file_of(const struct config *config, const char *key);
 /* A path for messages: from the project root, when it lies in it. Points into path. */
 const char *config_shown_path(const struct config *config, const char *path);
 
-/* The names of the clusters of this project ("local" last), for messages and completion. */
+/* The names of the clusters of this project and of the user ("local" last), for messages and completion. */
 void config_clusters(const char *start_dir, struct act_strv *out);
 /* The kubeconfigs that the cluster files of the project name, whichever cluster is chosen. Absolute paths, appended
  * unless already in out; what cannot be read names none. */
 void config_kubeconfigs(const struct config *config, struct act_strv *out);
+
+/* A cluster that there is. */
+struct config_named {
+    char *name, *file; /* file: absolute; NULL: built-in */
+    bool is_users;     /* the file is the user's, for all projects */
+    bool is_hidden;    /* another one of this name comes before it, nearer to the current folder */
+    bool is_default;   /* it is the one without -c */
+};
+struct config_listing {
+    struct config_named *v;
+    size_t n;
+};
+/* Those of the project, then the user's, then the built-in one, each sorted by name. Reads no cluster file. */
+void config_list(const char *start_dir, struct config_listing *out);
+void config_listing_release(struct config_listing *listing);
+
+/* Where the user's own clusters are, and the file of one. New strings. */
+char *config_users_clusters(void);
+char *config_users_cluster_file(const char *name);
+/* 'aux_data/aml/NAME.yaml' in the project of that folder (NULL: the current one). New string. */
+char *config_project_cluster_file(const char *start_dir, const char *name);
+/* Whether a new cluster may have this name: -ACT_USAGE. */
+int config_check_name(const char *name, struct act_error *err) ACT_NODISCARD;
+
+/* Where the value of a key is written: a cluster file, or the user's own settings. */
+enum config_home { CONFIG_NO_KEY, CONFIG_IN_CLUSTER, CONFIG_IN_SETTINGS };
+/* The home of "docker.image", "env.NCCL_DEBUG", "trusted_hosts". CONFIG_NO_KEY: there is no such key, and *out_near
+ * (may be NULL) is one that is meant, or NULL. */
+enum config_home config_home_of(const char *key, char **out_near);
+/* Whether the value of such a key is text, whatever it looks like. */
+bool config_is_text_key(const char *key);
 /* What a manual says of a key; all texts are static. */
 struct config_key_text {
     const char *path;     /* "docker.image"; a star stands for any name */

@@ -1,6 +1,6 @@
 /* config_internal.h - how the files of this module work together.
  *
- *   find.c    which cluster file, which project root
+ *   find.c    which cluster file, which project root; clusters.c: which there are
  *   layers.c  defaults, file, environment, -p and flags merged into one YAML tree: every value still knows
  *             where it came from, so an origin needs no book-keeping of its own
  *   schema.c  the tables of keys
@@ -75,6 +75,7 @@ void config_findings_release(struct config_findings *f);
 /* find.c */
 struct config_place {
     char *file; /* absolute; NULL: built-in */
+    const char *text; /* what it would hold; NULL: what it holds */
     char *root, *cluster, *origin, *current_dir;
 };
 int config_find(const struct config_request *request, struct config_place *out, struct act_error *err);
@@ -83,6 +84,11 @@ void config_place_release(struct config_place *place);
 const char *config_display(const char *path, const char *root);
 /* An absolute, clean path: "~/" is the home folder, relative ones are below root. New string. */
 char *config_absolute(const char *path, const char *root);
+
+/* user.c: whether only the user can write and replace a file of his own. */
+int config_check_users(const char *file, struct act_error *err);
+/* The user's default cluster, or NULL. New string. */
+int config_user_default(char **out, struct act_error *err);
 
 /* layers.c: everything merged. */
 int config_layers(const struct config_request *request, const struct config_place *place, struct yaml **out,

@@ -1,5 +1,4 @@
 /* find.c - which cluster file, and which folder is the project. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,11 +151,38 @@ static int hint_clusters(const char *cluster, const char *current_dir, struct ac
     return -ACT_NOT_FOUND;
 }
 
-static int find_by_name(const char *cluster, struct config_place *out, struct act_error *err)
+/* Whether there is a file of the user's own for this cluster: 1 or 0; then out is complete. */
+static int find_users(const char *cluster, struct config_place *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = config_users_cluster_file(cluster);
+
+    if (access(file, F_OK) < 0)
+        return 0;
+    out->cluster = act_strdup(cluster);
+    out->root = guess_root(out->current_dir);
+    int rc = config_check_users(file, err);
+    if (rc == 0)
+        out->file = act_strdup(file);
+    return rc < 0 ? rc : 1;
+}
+
+static int no_cluster(const char *cluster, const struct config_place *place, struct act_error *err)
+{
+    ACT_AUTOFREE char *users = config_users_clusters();
+
+    act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'",
+                  cluster, cluster, place->current_dir, users);
+    if (strcmp(place->origin, "-c") != 0)
+        act_error_hint(err, "%s names it", place->origin);
+    return hint_clusters(cluster, place->current_dir, err);
+}
+
+/* origin: who names it. */
+static int find_by_name(const char *cluster, const char *origin, struct config_place *out, struct act_error *err)
 {
     size_t n = strlen(cluster);
 
-    out->origin = act_strdup("-c");
+    out->origin = act_strdup(origin);
     if (!act_path_is_safe(cluster, n) || cluster[n - 1] == '/') {
         act_error_set(err, ACT_NOT_FOUND,
                       "'%s' cannot be the name of a cluster, which is that of a file below '" CLUSTER_DIR
@@ -168,33 +194,67 @@ static int find_by_name(const char *cluster, struct config_place *out, struct ac
         out->cluster = act_strdup(cluster);
         return 0;
     }
-    if (strcmp(cluster, "local") != 0) {
-        act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above",
-                      cluster, cluster, out->current_dir);
-        return hint_clusters(cluster, out->current_dir, err);
-    }
+    int rc = find_users(cluster, out, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    if (strcmp(cluster, "local") != 0)
+        return no_cluster(cluster, out, err);
     built_in(out);
     return 0;
+}
+
+/* One that is named by its place, and may not be there yet. */
+static int take_file(const struct config_request *request, struct config_place *out)
+{
+    ACT_AUTOFREE char *aml = act_path_dirname(request->file);
+    ACT_AUTOFREE char *aux_data = act_path_dirname(aml);
+    bool in_project = act_ends_with(aml, "/" CLUSTER_DIR);
+
+    out->file = act_strdup(request->file);
+    out->text = request->text;
+    out->cluster = request->cluster ? act_strdup(request->cluster) : cluster_of_file(request->file);
+    out->origin = act_strdup(CONFIG_DEFAULT);
+    out->root = in_project ? act_path_dirname(aux_data) : guess_root(out->current_dir);
+    return 0;
+}
+
+static int find_default(struct config_place *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = NULL;
+
+    if (find_cluster("aml", out) || find_cluster("local", out)) {
+        out->origin = act_strdup(CONFIG_DEFAULT);
+        out->cluster = cluster_of_file(out->file);
+        return 0;
+    }
+    int rc = config_user_default(&name, err);
+    if (rc == 0 && name) {
+        ACT_AUTOFREE char *file = config_user_file();
+        return find_by_name(name, file, out, err);
+    }
+    out->origin = act_strdup(CONFIG_DEFAULT);
+    if (rc == 0)
+        built_in(out);
+    return rc;
 }
 
 int config_find(const struct config_request *request, struct config_place *out, struct act_error *err)
 {
     const char *start = request->start_dir ? request->start_dir : ".";
-    const char *variable = getenv("AML_CONFIG_PATH");
+    const char *variable = getenv("AML_CONFIG_PATH"), *named = getenv("ACT_CLUSTER");
 
     *out = (struct config_place){.current_dir = realpath(start, NULL)};
     if (!out->current_dir)
         return act_error_errno(err, errno, "cannot enter the folder '%s'", start);
+    if (request->file)
+        return take_file(request, out);
     if (request->cluster)
-        return find_by_name(request->cluster, out, err);
+        return find_by_name(request->cluster, "-c", out, err);
+    if (named && *named)
+        return find_by_name(named, "$ACT_CLUSTER", out, err);
     if (variable && *variable)
         return find_by_variable(variable, out, err);
-    out->origin = act_strdup(CONFIG_DEFAULT);
-    if (find_cluster("aml", out) || find_cluster("local", out))
-        out->cluster = cluster_of_file(out->file);
-    else
-        built_in(out);
-    return 0;
+    return find_default(out, err);
 }
 
 int config_is_there(const struct config_request *request, struct act_error *err)
@@ -214,33 +274,12 @@ void config_place_release(struct config_place *place)
     *place = (struct config_place){0};
 }
 
-static void add_clusters_in(const char *dir, struct act_strv *out)
+char *config_project_cluster_file(const char *start_dir, const char *name)
 {
-    ACT_AUTOFREE char *path = act_path_join(dir, CLUSTER_DIR);
-    DIR *folder = opendir(path);
+    ACT_AUTOFREE char *start = realpath(start_dir ? start_dir : ".", NULL);
+    ACT_AUTOFREE char *root = start ? guess_root(start) : act_strdup(".");
 
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        size_t n = strlen(entry->d_name);
-        if (entry->d_name[0] == '.' || !act_ends_with(entry->d_name, ".yaml"))
-            continue;
-        ACT_AUTOFREE char *name = act_strndup(entry->d_name, n - strlen(".yaml"));
-        if (!act_strv_has(out, name) && strcmp(name, "local") != 0)
-            act_strv_push(out, name);
-    }
-    if (folder)
-        closedir(folder);
-}
-
-void config_clusters(const char *start_dir, struct act_strv *out)
-{
-    ACT_AUTOFREE char *dir = realpath(start_dir ? start_dir : ".", NULL);
-
-    if (dir)
-        do
-            add_clusters_in(dir, out);
-        while (go_up(&dir));
-    act_strv_sort(out);
-    act_strv_push(out, "local");
+    return act_sprintf("%s/" CLUSTER_DIR "/%s.yaml", root, name);
 }
 
 static void add_new(struct act_strv *out, const char *path)

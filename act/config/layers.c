@@ -16,9 +16,11 @@ static int must_be_map(const struct yaml *root, struct act_error *err)
     return yaml_error(root, err, "must be a map of keys and values, as 'num_gpu: 8'");
 }
 
-static int read_map(const char *file, const char *root, struct yaml **out, struct act_error *err)
+/* text: what the file would hold; NULL: what it holds. */
+static int read_map(const char *file, const char *text, const char *root, struct yaml **out, struct act_error *err)
 {
-    int rc = yaml_read(file, config_display(file, root), out, err);
+    const char *name = config_display(file, root);
+    int rc = text ? yaml_parse(text, strlen(text), name, out, err) : yaml_read(file, name, out, err);
 
     if (rc == 0)
         rc = must_be_map(*out, err);
@@ -31,10 +33,11 @@ static int read_map(const char *file, const char *root, struct yaml **out, struc
 
 /* A file that says "_base_: other.yaml" completes that one; the other may have a base in turn. */
 // NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_BASES
-static int read_with_bases(const char *file, const char *root, int depth, struct yaml **out, struct act_error *err)
+static int read_with_bases(const char *file, const char *text, const char *root, int depth, struct yaml **out,
+                           struct act_error *err)
 {
     struct yaml *base = NULL;
-    int rc = read_map(file, root, out, err);
+    int rc = read_map(file, text, root, out, err);
     const struct yaml *named = yaml_get(*out, "_base_");
 
     if (rc < 0 || yaml_is_null(named))
@@ -45,7 +48,7 @@ static int read_with_bases(const char *file, const char *root, int depth, struct
         return yaml_error(named, err, "too many files, each the '_base_' of another (limit: %d)", MAX_BASES);
     ACT_AUTOFREE char *dir = act_path_dirname(file);
     ACT_AUTOFREE char *path = config_absolute(named->text, dir);
-    rc = read_with_bases(path, root, depth + 1, &base, err);
+    rc = read_with_bases(path, NULL, root, depth + 1, &base, err);
     if (rc < 0) {
         yaml_tree_free(base);
         act_error_prefix(err, "%s:%d:%d: '_base_'", named->file, named->line, named->column);
@@ -85,26 +88,28 @@ char *config_built_in_prefix(const char *root)
 
 const char *const config_built_in_folders[CONFIG_BUILT_IN_FOLDERS] = {"data", "output"};
 
-static struct yaml *built_in_row(const char *prefix, const char *below)
+/* own: in the store that the platform has by itself; else in the account of the top level. */
+static struct yaml *built_in_row(const char *prefix, const char *below, bool own)
 {
     struct yaml *row = yaml_new_map(CONFIG_DEFAULT);
     ACT_AUTOFREE char *path = act_path_join(prefix, below);
 
-    yaml_put(row, "azure_blob_config_file", yaml_new_text(CONFIG_DEFAULT, CONFIG_BUILT_IN));
+    if (own)
+        yaml_put(row, "azure_blob_config_file", yaml_new_text(CONFIG_DEFAULT, CONFIG_BUILT_IN));
     yaml_put(row, "path", yaml_new_text(CONFIG_DEFAULT, path));
     return row;
 }
 
-static struct yaml *built_in_rows(const char *root, bool with_folders)
+static struct yaml *built_in_rows(const char *root, bool with_folders, bool own)
 {
     const char *const *names = config_built_in_folders;
     ACT_AUTOFREE char *prefix = config_built_in_prefix(root);
     struct yaml *rows = yaml_new_map(CONFIG_DEFAULT), *all = yaml_new_map(CONFIG_DEFAULT);
 
-    yaml_put(rows, "code_path", built_in_row(prefix, "code.zip"));
+    yaml_put(rows, "code_path", built_in_row(prefix, "code.zip", own));
     for (size_t i = 0; with_folders && i < CONFIG_BUILT_IN_FOLDERS; i++) {
         ACT_AUTOFREE char *key = act_sprintf("%s_folder", names[i]);
-        yaml_put(rows, key, built_in_row(prefix, names[i]));
+        yaml_put(rows, key, built_in_row(prefix, names[i], own));
     }
     yaml_put(all, "config_param", rows);
     return all;
@@ -116,15 +121,30 @@ static bool has_built_in_folders(const struct yaml *tree)
 {
     if (is_platform(tree, "k8s"))
         return false;
-    return is_platform(tree, "local") || yaml_is_null(yaml_get(yaml_get(tree, "slurm"), "login"));
+    return !is_platform(tree, "slurm") || yaml_is_null(yaml_get(yaml_get(tree, "slurm"), "login"));
 }
 
-/* Where the platform has a place for code and folders by itself, what the files do not say gets it. */
+/* Whether the platform has a store by itself. */
+static bool has_own_store(const struct yaml *tree)
+{
+    return is_platform(tree, "local") || is_platform(tree, "slurm") || is_platform(tree, "k8s");
+}
+
+/* Azure Machine Learning has none; but an account file of the top level is a place for all projects. */
+static bool has_account(const struct yaml *tree)
+{
+    return (is_platform(tree, "aml") || is_platform(tree, "itp") || is_platform(tree, "singularity")) &&
+           !yaml_is_null(yaml_get(tree, "azure_blob_config_file"));
+}
+
+/* Where there is a place for code and folders, what the files do not say gets it. */
 static struct yaml *add_built_in(struct yaml *tree, const char *root, bool has_folders, bool has_code)
 {
-    if (has_code || !(is_platform(tree, "local") || is_platform(tree, "slurm") || is_platform(tree, "k8s")))
+    bool own = has_own_store(tree);
+
+    if (has_code || !(own || has_account(tree)))
         return tree;
-    struct yaml *below = built_in_rows(root, !has_folders && has_built_in_folders(tree));
+    struct yaml *below = built_in_rows(root, !has_folders && has_built_in_folders(tree), own);
     if (yaml_is_null(yaml_get(tree, "config_param")))
         yaml_put(tree, "config_param", yaml_new_map(CONFIG_DEFAULT));
     yaml_merge(below, tree);
@@ -262,7 +282,7 @@ static int add_flags(const struct config_request *request, struct yaml *tree, st
 static int read_file_layer(const struct config_place *place, struct yaml **out, struct act_error *err)
 {
     if (place->file)
-        return read_with_bases(place->file, place->root, 0, out, err);
+        return read_with_bases(place->file, place->text, place->root, 0, out, err);
     *out = yaml_new_map(CONFIG_DEFAULT);
     yaml_put(*out, "platform", yaml_new_text(CONFIG_DEFAULT, "local"));
     return 0;

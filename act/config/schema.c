@@ -219,6 +219,8 @@ const struct config_key config_account_keys[] = {
 };
 
 const struct config_key config_user_keys[] = {
+    {"default_cluster", CONFIG_TEXT, USER(default_cluster),
+     .help = "the cluster without -c, where the project has none of its own: 'a cluster use' sets it"},
     {"trusted_hosts", CONFIG_TEXTS, USER(trusted_hosts),
      .help = "hosts besides Azure's that logins, and the keys of the environment, may go to"},
     {0},
@@ -269,4 +271,45 @@ void config_each_key(enum config_file file, void (*each)(void *arg, const struct
         if (!act_starts_with(key->help, "legacy"))
             each(arg, &text);
     }
+}
+
+/* ---- keys by their names */
+
+/* The row of "docker.image"; a star of the table stands for any name, and what is in a map of any form has its row. */
+static const struct config_key *row_of(const struct config_key *keys, const char *key)
+{
+    for (; keys->path; keys++) {
+        const char *star = strchr(keys->path, '*');
+        size_t n = star ? (size_t)(star - keys->path) : strlen(keys->path);
+        bool open = keys->type == CONFIG_ENV || keys->type == CONFIG_OBJECT;
+        if (strncmp(keys->path, key, n) != 0)
+            continue;
+        if (star ? strcmp(key + n + strcspn(key + n, "."), star + 1) == 0 : key[n] == '\0' || (open && key[n] == '.'))
+            return keys;
+    }
+    return NULL;
+}
+
+enum config_home config_home_of(const char *key, char **out_near)
+{
+    ACT_AUTO(act_strv) names = {0};
+
+    if (row_of(config_user_keys, key))
+        return CONFIG_IN_SETTINGS;
+    if (row_of(config_cluster_keys, key))
+        return CONFIG_IN_CLUSTER;
+    for (const struct config_key *k = config_cluster_keys; k->path; k++)
+        act_strv_push(&names, k->path);
+    if (out_near)
+        *out_near = act_strdup(act_nearest(key, (const char *const *)names.v));
+    return CONFIG_NO_KEY;
+}
+
+bool config_is_text_key(const char *key)
+{
+    const struct config_key *row = row_of(config_user_keys, key);
+
+    row = row ? row : row_of(config_cluster_keys, key);
+    return row && (row->type == CONFIG_TEXT || row->type == CONFIG_CHOICE ||
+                   (row->type == CONFIG_ENV && strcmp(row->path, key) != 0));
 }

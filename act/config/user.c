@@ -57,7 +57,7 @@ static int check_folder(const char *file, struct act_error *err)
 }
 
 /* If it is a link, both the link and its target must be the user's. */
-static int check_place(const char *file, struct act_error *err)
+int config_check_users(const char *file, struct act_error *err)
 {
     ACT_AUTOFREE char *real = realpath(file, NULL);
     int rc = check_owner(file, err);
@@ -67,11 +67,12 @@ static int check_place(const char *file, struct act_error *err)
     return rc < 0 || !real ? rc : check_folder(real, err);
 }
 
-static int read_tree(const char *file, struct config_user *out, struct act_error *err)
+/* text: what the file would hold; NULL: what it holds. */
+static int read_tree(const char *file, const char *text, struct config_user *out, bool warns, struct act_error *err)
 {
     ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;
-    int rc = yaml_read(file, file, &tree, err);
+    int rc = text ? yaml_parse(text, strlen(text), file, &tree, err) : yaml_read(file, file, &tree, err);
 
     if (rc == 0 && tree->kind != YAML_MAP)
         rc = yaml_error(tree, err, "must be a map of keys and values, as 'trusted_hosts: [HOST]'");
@@ -79,7 +80,7 @@ static int read_tree(const char *file, struct config_user *out, struct act_error
         config_read_keys(config_user_keys, "", tree, out, &f);
         config_warn_unknown(config_user_keys, "", tree, &f);
     }
-    for (size_t i = 0; rc == 0 && i < f.warnings.n; i++)
+    for (size_t i = 0; rc == 0 && warns && i < f.warnings.n; i++)
         act_warn("%s", f.warnings.v[i]);
     if (rc == 0 && f.problems.n > 0)
         rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
@@ -87,22 +88,46 @@ static int read_tree(const char *file, struct config_user *out, struct act_error
     return rc;
 }
 
-int config_user_read(struct config_user *out, struct act_error *err)
+static int read_settings(struct config_user *out, bool warns, struct act_error *err)
 {
     ACT_AUTOFREE char *file = config_user_file();
     int rc = 0;
 
     *out = (struct config_user){0};
     if (access(file, F_OK) == 0)
-        rc = check_place(file, err);
+        rc = config_check_users(file, err);
     else if (errno == ENOENT || errno == ENOTDIR)
         return 0;
     else
         rc = act_error_errno(err, errno, "cannot read '%s'", file);
     if (rc == 0)
-        rc = read_tree(file, out, err);
+        rc = read_tree(file, NULL, out, warns, err);
     if (rc < 0)
         config_user_release(out);
+    return rc;
+}
+
+int config_user_read(struct config_user *out, struct act_error *err)
+{
+    return read_settings(out, true, err);
+}
+
+int config_user_check(const char *text, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = config_user_file();
+    ACT_AUTO(config_user) user = {0};
+    int rc = access(file, F_OK) == 0 ? config_check_users(file, err) : 0;
+
+    return rc < 0 ? rc : read_tree(file, text, &user, true, err);
+}
+
+/* Every command asks, so that only those that need the settings warn about them. */
+int config_user_default(char **out, struct act_error *err)
+{
+    ACT_AUTO(config_user) user = {0};
+    int rc = read_settings(&user, false, err);
+
+    *out = rc == 0 && user.default_cluster && *user.default_cluster ? act_strdup(user.default_cluster) : NULL;
     return rc;
 }
 

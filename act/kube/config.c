@@ -358,3 +358,47 @@ int kube_config_read(const struct kube_options *options, struct kube_config *out
     }
     return rc;
 }
+
+/* ---- all contexts ---- */
+
+void kube_contexts_release(struct kube_contexts *c)
+{
+    act_strv_release(&c->names);
+    free(c->current);
+    *c = (struct kube_contexts){0};
+}
+
+static int add_contexts(const struct kube_file *file, struct kube_contexts *out, struct act_error *err)
+{
+    const struct yaml *list = NULL;
+    const char *current = NULL;
+    int rc = kube_part_of(file->tree, contexts.list, YAML_LIST, &list, err);
+
+    for (size_t i = 0; rc == 0 && list && i < list->n; i++) {
+        const char *name = NULL;
+        rc = kube_name_of(list->items[i], &contexts, &name, err);
+        if (rc == 0 && name && !act_strv_has(&out->names, name))
+            act_strv_push(&out->names, name);
+    }
+    if (rc == 0)
+        rc = kube_text_of(file->tree, "current-context", &current, err);
+    if (rc == 0 && current && *current && !out->current)
+        out->current = act_strdup(current);
+    return rc;
+}
+
+int kube_contexts_read(const char *kubeconfig, struct kube_contexts *out, struct act_error *err)
+{
+    struct kube_files files = {0};
+    int rc = kube_files_read(kubeconfig, &files, err);
+
+    *out = (struct kube_contexts){0};
+    for (size_t i = 0; rc == 0 && i < files.n; i++)
+        rc = add_contexts(&files.v[i], out, err);
+    kube_files_release(&files);
+    if (rc == 0 && out->names.n == 0)
+        rc = act_error_set(err, ACT_NOT_FOUND,
+                           "there is no kubeconfig with a context; get one from your provider, as by "
+                           "'az aks get-credentials', or name it by --kubeconfig");
+    return rc;
+}

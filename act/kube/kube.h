@@ -56,6 +56,15 @@ const struct act_strv *kube_plugin_env(const struct kube *kube);
 /* The absolute paths of the files that its certificates, key and token are in. */
 const struct act_strv *kube_named_files(const struct kube *kube);
 
+/* The contexts of a kubeconfig, each once, in the order of its files. */
+struct kube_contexts {
+    struct act_strv names;
+    char *current; /* NULL: none is chosen */
+};
+/* kubeconfig: as in kube_options. -ACT_NOT_FOUND: there is none, or nothing in it. Release out. */
+int kube_contexts_read(const char *kubeconfig, struct kube_contexts *out, struct act_error *err) ACT_NODISCARD;
+void kube_contexts_release(struct kube_contexts *contexts);
+
 /* A request. The caller keeps it until done was called; release it then. {0} but for what is set. */
 struct kube_call {
     const char *method;       /* "GET", ...; not copied */

@@ -248,9 +248,9 @@ static int add_entry(char **text, const char *name, const struct kube_kind *kind
     if (rc == 0)
         rc = kube_part_of(tree, kind->list, YAML_LIST, &list, err);
     const struct yaml *old = rc == 0 ? entry_of(list, its_name->text) : NULL;
-    if (old && !is_same(old, entry))
+    if (old && !yaml_is_same(old, entry))
         act_strv_pushf(&out->replaced, "%s '%s'", kind->part, its_name->text);
-    if (rc == 0 && !(old && is_same(old, entry))) {
+    if (rc == 0 && !(old && yaml_is_same(old, entry))) {
         out->is_new = true;
         if (list && list->n)
             rc = put_in_list(text, name, kind, list, entry, err);
@@ -292,7 +292,7 @@ static bool is_kept(const struct kube_kind *kind, const struct yaml *old, const 
 
     for (size_t i = 0; more && i < more->n; i++) {
         const struct yaml *found = entry_of(all, yaml_get(more->items[i], "name")->text);
-        if (!found || !is_same(found, more->items[i]))
+        if (!found || !yaml_is_same(found, more->items[i]))
             return false;
     }
     for (size_t i = 0; before && i < before->n; i++) {
@@ -300,7 +300,7 @@ static bool is_kept(const struct kube_kind *kind, const struct yaml *old, const 
         if (!name || entry_of(more, name->text))
             continue;
         const struct yaml *found = entry_of(all, name->text);
-        if (!found || !is_same(found, before->items[i]))
+        if (!found || !yaml_is_same(found, before->items[i]))
             return false;
     }
     return true;
@@ -328,7 +328,7 @@ static int check(const char *text, const char *name, const struct yaml *old, con
     for (size_t i = 0; rc == 0 && i < old->n; i++) {
         const char *key = old->items[i]->key;
         const struct yaml *kept = yaml_get(now, key);
-        if (!is_list_name(key) && !(kept && is_same(kept, old->items[i])))
+        if (!is_list_name(key) && !(kept && yaml_is_same(kept, old->items[i])))
             rc = refuse_form(name, key, err);
     }
     yaml_tree_free(now);

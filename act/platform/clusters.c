@@ -21,6 +21,13 @@ const struct platform_clusters_words *platform_clusters_words(const char *platfo
     return own->clusters ? &own->clusters->words : NULL;
 }
 
+bool platform_has_clusters(const struct config *config)
+{
+    const struct platform_clusters_ops *ops = platform_find(config->platform)->clusters;
+
+    return ops && (!ops->has || ops->has(config));
+}
+
 /* "'aml' or 'k8s'": new string. */
 static char *those_with_clusters(void)
 {

@@ -43,6 +43,9 @@ struct platform_clusters_words {
 /* Those of the first platform that has clusters, where this one has none; NULL: no platform has. */
 const struct platform_clusters_words *platform_clusters_words(const char *platform);
 
+/* Whether a configuration has clusters of a service at all: not one of Kubernetes that nothing says is Azure's. */
+bool platform_has_clusters(const struct config *config);
+
 int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out,
                          struct act_error *err) ACT_NODISCARD;
@@ -111,6 +114,7 @@ void platform_login_release(struct platform_login *login); /* wipes secrets */
 /* The operations of one platform, referred to by its row. */
 struct platform_clusters_ops {
     struct platform_clusters_words words;
+    bool (*has)(const struct config *config); /* NULL: always */
     int (*list)(struct platform *p, struct platform_clusters *out, struct act_error *err);
     int (*get)(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err);
     int (*prepare)(struct platform *p, struct platform_new_cluster *cluster, char **out_setup, struct act_error *err);

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { AKS_HANDLERS } from "./aks.mjs";
 import { iso, notFound, Refusal, rootError } from "./errors.mjs";
 import { isFinal } from "./runner.mjs";
+import { STORAGE_HANDLERS } from "./storage.mjs";
 
 /** The virtual cluster of a job; undefined: it has another compute. */
 const clusterOf = ({ computeId = "" }) => (/\/virtualclusters\/([^/]+)$/i.exec(computeId) ?? [])[1];
@@ -24,14 +25,14 @@ export class Arm {
     async answer(call, query, body) {
         this.checkPlace(call);
         const handler = HANDLERS[call.name];
-        const names = call.values.slice(call.path.source.includes("locations") ? 2 : 3);
+        const names = call.values.slice(/locations|blobServices/.test(call.path.source) ? 2 : 3);
         return handler.call(this, names, query, body, call);
     }
 
     checkPlace(call) {
         const { subscription, group, workspace } = this.world.settings;
         const [s, g, w] = call.values;
-        if (call.name === "graph query") {
+        if (["graph query", "subscription list"].includes(call.name)) {
             return;
         }
         if (s !== subscription) {
@@ -40,7 +41,7 @@ export class Arm {
         if (call.path.source.includes("resourceGroups") && g !== group) {
             throw new Refusal(404, "ResourceGroupNotFound", `Resource group '${g}' could not be found.`);
         }
-        if (call.path.source.includes("workspaces") && w !== workspace) {
+        if (call.name !== "workspace list" && call.path.source.includes("workspaces") && w !== workspace) {
             throw notFound("workspaces", w, g);
         }
     }
@@ -442,6 +443,7 @@ export class Arm {
 
 const HANDLERS = {
     "workspace get": Arm.prototype.workspace,
+    "workspace list"() { return ok({ value: [this.workspace().body] }); },
     "job list": Arm.prototype.listJobs,
     "job get"([name]) { return ok(this.job(this.find(this.world.jobs, "jobs", name))); },
     "job put": Arm.prototype.putJob,
@@ -474,4 +476,5 @@ const HANDLERS = {
     "operation get": Arm.prototype.getOperation,
     "cancel result": Arm.prototype.cancelResult,
     ...AKS_HANDLERS,
+    ...STORAGE_HANDLERS,
 };

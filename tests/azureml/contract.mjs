@@ -8,6 +8,7 @@ import official from "@azure/arm-machinelearning";
 
 import { AKS_CALLS } from "./aks_contract.mjs";
 import { isObject, Mappers } from "./mappers.mjs";
+import { STORAGE_CALLS } from "./storage.mjs";
 
 // The mappers are of api-version 2022-10-01. What newer ones have in addition is in NEWER.
 const mappers = new Mappers(await loadMappers(), knownValues);
@@ -163,6 +164,8 @@ const CONNECTION = { properties: { authType: "None" } };
 // there.
 const CALLS = [
     ["GET", WORKSPACE, "workspace get", (c, [, g, w]) => c.workspaces.get(g, w)],
+    ["GET", "/subscriptions/([^/]+)/providers/Microsoft.MachineLearningServices/workspaces", "workspace list",
+        (c) => c.workspaces.listBySubscription().next()],
     ["GET", `${WORKSPACE}/jobs`, "job list",
         (c, [, g, w], q) => c.jobs.list(g, w, { ...q, skip: q.$skip }).next()],
     ["GET", `${WORKSPACE}/jobs/([^/]+)`, "job get", (c, [, g, w, n]) => c.jobs.get(g, w, n)],
@@ -210,7 +213,7 @@ const CALLS = [
     ["GET", `${LOCATION}/computeOperationsStatus/([^/]+)`, "operation get"],
     ["GET", `${LOCATION}/mfeOperationResults/([^/]+)`, "cancel result"],
 ].map(([method, path, name, send, body, needs]) => ({ method, path: new RegExp(`^${path}$`), name, send, body,
-    needs, rule: NAME, service: SERVICE })).concat(AKS_CALLS);
+    needs, rule: NAME, service: SERVICE })).concat(AKS_CALLS, STORAGE_CALLS);
 
 // Options of "job list" of which later versions have more.
 const NEWER_QUERY = { "job list": ["properties", "assetName", "scheduled", "scheduleId"] };

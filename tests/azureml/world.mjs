@@ -63,6 +63,7 @@ export class World {
         this.datastores = new Map();
         this.environments = new Map();
         this.connections = new Map();
+        this.containers = new Map();
         this.operations = new Map();
         this.computes = new Map();
         this.managedClusters = new Map(Object.entries(this.settings.managedClusters).map(

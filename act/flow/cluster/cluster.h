@@ -29,6 +29,8 @@ struct flow_summary {
 int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *err) ACT_NODISCARD;
 /* All users' running jobs on the cluster, the longest-running first. */
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
+/* Whether the cluster has clusters, or node pools, of a service that can be listed. */
+bool flow_has_clusters(const struct flow *flow);
 /* What the clusters of flow's platform are called. */
 const struct platform_clusters_words *flow_cluster_words(const struct flow *flow);
 /* The name, or if it is NULL that in the cluster file (compute_target, aks.pool); -ACT_USAGE if there is none. */

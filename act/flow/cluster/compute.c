@@ -9,6 +9,11 @@ const struct platform_clusters_words *flow_cluster_words(const struct flow *flow
     return platform_clusters_words(flow->config.platform);
 }
 
+bool flow_has_clusters(const struct flow *flow)
+{
+    return platform_has_clusters(&flow->config);
+}
+
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out, struct act_error *err)
 {
     const struct platform_clusters_words *words = flow_cluster_words(flow);

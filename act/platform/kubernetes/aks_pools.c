@@ -222,8 +222,14 @@ static const char *usual_pool(const struct config *config)
     return config->aks.pool;
 }
 
+static bool has_aks(const struct config *config)
+{
+    return config->aks.subscription || config->aks.resource_group || config->aks.cluster;
+}
+
 const struct platform_clusters_ops aks_clusters = {
     .words = {.noun = AKS_NOUN, .owner = "Kubernetes cluster", .key = "aks.pool", .usual = usual_pool},
+    .has = has_aks,
     .list = list_pools,
     .get = get_pool,
     .prepare = aks_prepare,

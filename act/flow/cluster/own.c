@@ -1,0 +1,344 @@
+/* own.c - cluster files, and the user's own settings. */
+#include "flow/cluster/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/secrets.h"
+#include "codec/yaml_edit.h"
+#include "flow/flow_internal.h"
+
+enum { MAX_FILE = 1 << 20 };
+
+void flow_own_state(const struct config_named *named, struct config_report *out)
+{
+    const struct config_request request = {.cluster = named->name, .file = named->file};
+    struct act_error err = {0};
+
+    if (config_check(&request, out, &err) < 0)
+        act_strv_push(&out->problems, act_error_text(&err));
+}
+
+int flow_find_own(const struct config_listing *listing, const char *name, bool with_project,
+                  const struct config_named **out, struct act_error *err)
+{
+    ACT_AUTO(act_strv) names = {0};
+
+    *out = NULL;
+    for (size_t i = 0; i < listing->n; i++) {
+        const struct config_named *named = &listing->v[i];
+        bool fits = named->is_users || (with_project && !named->is_hidden);
+        if (fits && !*out && strcmp(named->name, name) == 0)
+            *out = named;
+        if (fits)
+            act_strv_push(&names, named->name);
+    }
+    if (*out)
+        return 0;
+    act_error_set(err, ACT_NOT_FOUND, "no cluster '%s' is %s", name, with_project ? "here" : "your own");
+    const char *near = names.n ? act_nearest(name, (const char *const *)names.v) : NULL;
+    if (near)
+        return act_error_hint(err, "did you mean '%s'?", near);
+    return act_error_hint(err, "'a cluster list --own' lists what there is");
+}
+
+size_t flow_runs_on(struct flow *flow, const char *cluster)
+{
+    struct ledger *ledger;
+    struct act_error ignored;
+    size_t n = 0;
+
+    if (flow_look_at_ledger(&ignored) < 0 || flow_ledger(flow, &ledger, &ignored) < 0 ||
+        ledger_count(ledger, cluster, &n, &ignored) < 0)
+        return 0;
+    return n;
+}
+
+/* ---- a file at hand ---- */
+
+int flow_draft_open(const char *file, struct flow_draft *out, struct act_error *err)
+{
+    char *real = realpath(file, NULL);
+    struct stat st;
+    size_t len = 0;
+
+    *out = (struct flow_draft){.file = real ? real : act_strdup(file), .mode = 0600};
+    if (!real && errno == ENOENT)
+        return 0;
+    if (!real || stat(real, &st) < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", file);
+    out->mode = st.st_mode & 0777;
+    int rc = act_file_read_regular(out->file, MAX_FILE, &out->text, &len, err);
+    if (rc == 0 && strlen(out->text) != len)
+        rc = act_error_set(err, ACT_CONFIG, "'%s' is not a text", file);
+    return rc;
+}
+
+static void wipe(char **text)
+{
+    if (*text)
+        explicit_bzero(*text, strlen(*text));
+    free(*text);
+    *text = NULL;
+}
+
+void flow_draft_release(struct flow_draft *draft)
+{
+    free(draft->file);
+    wipe(&draft->text);
+}
+
+static int problems_of(const struct flow_draft *draft, const char *text, struct config_report *out,
+                       struct act_error *err)
+{
+    return config_check(&(struct config_request){.file = draft->file, .text = text}, out, err);
+}
+
+/* A problem without its place, which may have moved. */
+static const char *without_place(const char *problem)
+{
+    const char *at = strstr(problem, ": ");
+
+    return at ? at : problem;
+}
+
+static bool is_old(const struct act_strv *before, const char *problem)
+{
+    for (size_t i = 0; i < before->n; i++)
+        if (strcmp(without_place(before->v[i]), without_place(problem)) == 0)
+            return true;
+    return false;
+}
+
+int flow_draft_check(const struct flow_draft *draft, const char *text, struct act_strv *problems,
+                     struct act_error *err)
+{
+    ACT_AUTO(config_report) before = {0}, now = {0};
+    int rc = draft->text ? problems_of(draft, draft->text, &before, err) : 0;
+
+    if (rc == 0)
+        rc = problems_of(draft, text, &now, err);
+    for (size_t i = 0; rc == 0 && i < now.problems.n; i++)
+        if (!is_old(&before.problems, now.problems.v[i]))
+            act_strv_push(problems, now.problems.v[i]);
+    return rc;
+}
+
+static int write_new(const struct flow_draft *draft, const char *text, struct act_error *err)
+{
+    bool existed = false;
+    int rc = act_file_create(draft->file, text, strlen(text), draft->mode, &existed, err);
+
+    return rc == 0 && existed ? act_error_set(err, ACT_FAIL, "'%s' is there already: nothing was changed", draft->file)
+                              : rc;
+}
+
+int flow_draft_save(const struct flow_draft *draft, const char *text, struct act_error *err)
+{
+    ACT_AUTO(flow_draft) now = {0};
+    ACT_AUTOFREE char *dir = act_path_dirname(draft->file);
+
+    if (!draft->text) {
+        int rc = act_mkdir_all(dir, 0700, err);
+        return rc < 0 ? rc : write_new(draft, text, err);
+    }
+    int rc = flow_draft_open(draft->file, &now, err);
+    if (rc == 0 && !act_streq(now.text, draft->text))
+        rc = act_error_set(err, ACT_TEMPORARY, "'%s' was changed by somebody else meanwhile: nothing was saved",
+                           draft->file);
+    return rc < 0 ? rc : act_file_write(draft->file, text, strlen(text), draft->mode, err);
+}
+
+/* ---- keys ---- */
+
+/* The new text of a file; *out NULL: there is nothing to change. */
+static int edited(const char *text, const char *name, const struct flow_key *key, char **out, struct act_error *err)
+{
+    struct yaml *value = NULL;
+    int rc = 0;
+
+    *out = NULL;
+    if (!key->value)
+        return yaml_edit_unset(text, name, key->key, out, err);
+    if (config_is_text_key(key->key))
+        value = yaml_new_text(name, key->value);
+    else
+        rc = yaml_parse(key->value, strlen(key->value), "the value", &value, err);
+    if (rc == 0)
+        rc = yaml_edit_set(text, name, key->key, value, out, err);
+    yaml_tree_free(value);
+    if (rc == 0 && strcmp(*out, text) == 0)
+        wipe(out);
+    return rc;
+}
+
+static int set_in_settings(const struct flow_key *key, char **out_file, bool *out_changed, struct act_error *err)
+{
+    ACT_AUTO(flow_draft) draft = {0};
+    ACT_AUTOFREE char *file = config_user_file();
+    char *text = NULL;
+    int rc = flow_draft_open(file, &draft, err);
+
+    if (rc == 0)
+        rc = edited(draft.text ? draft.text : "", file, key, &text, err);
+    if (rc == 0 && text)
+        rc = config_user_check(text, err);
+    if (rc == 0 && text && !key->dry_run)
+        rc = flow_draft_save(&draft, text, err);
+    *out_changed = rc == 0 && text;
+    *out_file = act_strdup(file);
+    wipe(&text);
+    return rc;
+}
+
+static int refuse_worse(const struct act_strv *problems, struct act_error *err)
+{
+    act_error_set(err, ACT_CONFIG, "%s", problems->v[0]);
+    return act_error_hint(err, "nothing was changed");
+}
+
+static int no_file(const struct config *config, struct act_error *err)
+{
+    return act_error_set(err, ACT_NOT_FOUND,
+                         "the cluster '%s' is built in and has no file; 'a cluster add NAME --kind local' makes one",
+                         config->cluster);
+}
+
+/* The file of the cluster; one that has mistakes can be mended. */
+static int file_of(const struct config_request *request, char **out, struct act_error *err)
+{
+    ACT_AUTO(config_report) report = {0};
+    int rc = config_check(request, &report, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    if (!report.file)
+        return no_file(&(struct config){.cluster = report.cluster}, err);
+    *out = act_strdup(report.file);
+    return 0;
+}
+
+static int set_in_cluster(const struct config_request *request, const struct flow_key *key, char **out_file,
+                          bool *out_changed, struct act_error *err)
+{
+    ACT_AUTO(flow_draft) draft = {0};
+    ACT_AUTO(act_strv) problems = {0};
+    char *text = NULL;
+    int rc = file_of(request, out_file, err);
+
+    if (rc == 0)
+        rc = flow_draft_open(*out_file, &draft, err);
+    if (rc == 0)
+        rc = edited(draft.text, *out_file, key, &text, err);
+    if (rc == 0 && text)
+        rc = flow_draft_check(&draft, text, &problems, err);
+    if (rc == 0 && problems.n)
+        rc = refuse_worse(&problems, err);
+    if (rc == 0 && text && !key->dry_run)
+        rc = flow_draft_save(&draft, text, err);
+    *out_changed = rc == 0 && text;
+    wipe(&text);
+    return rc;
+}
+
+static int refuse_key(const char *key, const char *near, struct act_error *err)
+{
+    act_error_set(err, ACT_USAGE, "there is no key '%s'", key);
+    return near ? act_error_hint(err, "did you mean '%s'?", near)
+                : act_error_hint(err, "'man act.yaml' lists them, 'a config show --all' what they are");
+}
+
+static bool is_secret(const char *key, const char *value)
+{
+    const char *dot = strrchr(key, '.');
+
+    return config_is_secret(dot ? dot + 1 : key) || (act_starts_with(key, "env.") && act_env_gives_away(dot + 1, value));
+}
+
+int flow_set_key(const struct config_request *request, const struct flow_key *key, char **out_file, bool *out_changed,
+                 struct act_error *err)
+{
+    ACT_AUTOFREE char *near = NULL;
+    enum config_home home = config_home_of(key->key, &near);
+
+    *out_file = NULL;
+    *out_changed = false;
+    if (home == CONFIG_NO_KEY && key->value)
+        return refuse_key(key->key, near, err);
+    if (key->value && is_secret(key->key, key->value))
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' is a secret, which the command line shows to others: 'a cluster edit' opens the file",
+                             key->key);
+    return home == CONFIG_IN_SETTINGS ? set_in_settings(key, out_file, out_changed, err)
+                                      : set_in_cluster(request, key, out_file, out_changed, err);
+}
+
+/* ---- the list ---- */
+
+static int set_default(const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = NULL;
+    bool changed;
+
+    return set_in_settings(&(struct flow_key){.key = "default_cluster", .value = name}, &file, &changed, err);
+}
+
+int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err)
+{
+    ACT_AUTO(config_listing) all = {0};
+    const struct config_named *named = NULL;
+    int rc;
+
+    *out_instead = NULL;
+    config_list(NULL, &all);
+    rc = strcmp(name, "local") == 0 ? 0 : flow_find_own(&all, name, false, &named, err);
+    if (rc == -ACT_NOT_FOUND && flow_find_own(&all, name, true, &named, NULL) == 0)
+        return act_error_set(err, ACT_NOT_FOUND,
+                             "'%s' is a cluster of this project, and there is one default for all projects; "
+                             "'export ACT_CLUSTER=%s' makes it that of this shell",
+                             name, name);
+    for (size_t i = 0; rc == 0 && i < all.n; i++)
+        if (all.v[i].is_default && !all.v[i].is_users && all.v[i].file)
+            *out_instead = act_strdup(all.v[i].file);
+    return rc < 0 || dry_run ? rc : set_default(name, err);
+}
+
+/* Whether the settings name the cluster. */
+static bool is_chosen(const char *name)
+{
+    ACT_AUTO(config_user) user = {0};
+    struct act_error ignored;
+
+    return config_user_read(&user, &ignored) == 0 && act_streq(user.default_cluster, name);
+}
+
+int flow_rename_own(const struct config_named *named, const char *name, bool dry_run, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = config_users_cluster_file(name);
+    bool chosen = is_chosen(named->name);
+    int rc = config_check_name(name, err);
+
+    if (rc == 0 && access(file, F_OK) == 0)
+        rc = act_error_set(err, ACT_USAGE, "there is a cluster '%s' already: '%s'", name, file);
+    if (rc < 0 || dry_run)
+        return rc;
+    if (act_rename_new(AT_FDCWD, named->file, file) < 0)
+        return act_error_errno(err, errno, "cannot rename '%s' to '%s'", named->file, file);
+    return chosen ? set_default(name, err) : 0;
+}
+
+int flow_remove_own(const struct config_named *named, struct act_error *err)
+{
+    int rc = is_chosen(named->name) ? set_default(NULL, err) : 0;
+
+    if (rc == 0 && unlink(named->file) < 0)
+        rc = act_error_errno(err, errno, "cannot remove '%s'", named->file);
+    return rc;
+}

@@ -1,0 +1,46 @@
+/* setup_internal.h - how the files of a new cluster work together: setup.c (questions, names, saving), setup_text.c
+ * (the files), setup_slurm.c, setup_kubernetes.c and setup_azureml.c (what there is to choose from). */
+#ifndef ACT_FLOW_CLUSTER_SETUP_INTERNAL_H
+#define ACT_FLOW_CLUSTER_SETUP_INTERNAL_H
+
+#include "flow/cluster/setup.h"
+#include "flow/flow.h"
+#include "platform/platform.h"
+
+/* Appends a choice; takes shown, copies the rest. */
+void setup_offer(struct flow_choices *choices, const char *value, const char *alias, char *shown, bool usual);
+bool setup_has(const struct flow_choices *choices, const char *value);
+/* NULL for "" too. */
+const char *setup_answer(const char *answer);
+
+/* Opens a flow on what is known of the cluster so far: close it. */
+int setup_open(const struct flow_setup *setup, struct flow *out, struct act_error *err) ACT_NODISCARD;
+/* What the platform tells of its nodes. Release out. */
+int setup_summary(const struct flow_setup *setup, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
+/* "8 nodes, 3 of them idle, 64 GPUs". New string. */
+char *setup_pool_text(const struct platform_pool *pool, bool has_gpus);
+/* Counts the GPUs, else the processors, of a node of this pool (NULL: of all). */
+int setup_count_gpus(struct flow_setup *setup, const char *pool, struct act_error *err) ACT_NODISCARD;
+
+/* ---- the kinds */
+
+int setup_look_partitions(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_look_login(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_finish_slurm(struct flow_setup *setup, struct act_error *err);
+
+int setup_look_contexts(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_look_namespaces(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_finish_kubernetes(struct flow_setup *setup, struct act_error *err);
+
+int setup_look_subscriptions(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_look_groups(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_look_workspaces(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_look_computes(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_look_storage(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_look_containers(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_look_images(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+int setup_finish_azureml(struct flow_setup *setup, struct act_error *err);
+/* Makes the container, if it is not there. */
+int setup_make_container(struct flow_setup *setup, struct act_error *err);
+
+#endif
