@@ -22,7 +22,8 @@
 
 /* A command that prints a part of the table of runs. */
 #define RUN_TABLE                                                                                                      \
-    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster name tag max json", .of_runs = true
+    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster name tag max json",            \
+    .of_runs = true
 
 const struct cli_command cli_commands[] = {
     {.name = "init",
@@ -110,17 +111,18 @@ const struct cli_command cli_commands[] = {
                  "a q --tag sweep=7            those tagged so\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details = "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
-                "the one submitted last, @2 for the one before; with -c CLUSTER, of those on that cluster.\n"
-                "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
-                "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
-                "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
-                "azureml.settle_seconds) nothing was added to them.\n"
-                "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
-                "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
-                "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
-                "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
-                "with runs also logs and page of each.",
+     .details =
+         "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
+         "the one submitted last, @2 for the one before; with -c CLUSTER, of those on that cluster.\n"
+         "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
+         "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
+         "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
+         "azureml.settle_seconds) nothing was added to them.\n"
+         "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
+         "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
+         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
+         "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
+         "with runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -170,12 +172,13 @@ const struct cli_command cli_commands[] = {
                  "a wait @ @2 @3                until all three have ended\n"
                  "a wait --any @ @2             until one of them has\n"
                  "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
-     .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
-                "itself failed, or the time was up. Of several runs it is that of the first one named that did not\n"
-                "complete; with --any, that of the first one named that has ended.\n"
-                "The command of --notify runs here, once for each run that has ended, and also has\n"
-                "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
-                "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
+     .details =
+         "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
+         "itself failed, or the time was up. Of several runs it is that of the first one named that did not\n"
+         "complete; with --any, that of the first one named that has ended.\n"
+         "The command of --notify runs here, once for each run that has ended, and also has\n"
+         "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
+         "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
      .options = "cluster any timeout notify json",
      RUNS,
      .own_status = true,
@@ -233,12 +236,13 @@ const struct cli_command cli_commands[] = {
                  "a plot loss 60ce2fc7 1f0a           two runs in one picture\n"
                  "a plot lr --svg 60ce2fc7 > lr.svg\n"
                  "a plot loss --csv 60ce2fc7 > loss.csv\n",
-     .details = "KEY is what stands before the number: 'loss 2.31', 'loss: 2.31', 'loss=2.31', {\"loss\": 2.31}. A name\n"
-                "that is not there is answered with those that are. x is the step in the line or just before it\n"
-                "(step, iter, iteration, batch, update), else the epoch, else how many values came before. Of more\n"
-                "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
-                "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
-                "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
+     .details =
+         "KEY is what stands before the number: 'loss 2.31', 'loss: 2.31', 'loss=2.31', {\"loss\": 2.31}. A name\n"
+         "that is not there is answered with those that are. x is the step in the line or just before it\n"
+         "(step, iter, iteration, batch, update), else the epoch, else how many values came before. Of more\n"
+         "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
+         "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
+         "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
      .options = "cluster no-logs no-full-logs rank svg csv json",
      .min_words = 2,
      .max_words = ANY,
@@ -253,12 +257,13 @@ const struct cli_command cli_commands[] = {
                  "a abort --tag sweep=7          all that are tagged so and have not ended; asks\n"
                  "a -c eu abort --all -y         all on cluster eu, without a question\n"
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
-     .details = "--all, --name and --tag are about the runs that you submitted from this machine, in any project; those\n"
-                "of others, on a service that you share, have to be named. They count them and ask.\n"
-                "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
-                "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
-                "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
-                "--json: version (1) and runs, each with id, state and had_ended.",
+     .details =
+         "--all, --name and --tag are about the runs that you submitted from this machine, in any project; those\n"
+         "of others, on a service that you share, have to be named. They count them and ask.\n"
+         "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
+         "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
+         "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
+         "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster all name tag forget yes dry-run json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -352,26 +357,27 @@ const struct cli_command cli_commands[] = {
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
                  "a cluster delete -y --no-wait gpu\n"
                  "a -c aks cluster login                    the login to the cluster, into the kubeconfig\n",
-     .details = "add, list, use, edit, rename and remove are about cluster files: yours in ~/.config/act/clusters,\n"
-                "which every project finds, and those of the project, which come before them. add writes one (--project:\n"
-                "into the project), nothing over what is there, and ends with what 'a doctor' says. Without a terminal\n"
-                "it names the option that is missing. The first one becomes the default. list without -c lists them\n"
-                "where the default cluster has no workspace, --own in any case.\n"
-                "\n"
-                "The other verbs need a cluster file of platform aml, of which NAME is a managed cluster (by default\n"
-                "its compute_target), or of platform k8s with an aks part, of which it is a node pool (by default\n"
-                "aks.pool); create and delete need it. --max N: at most N nodes. Options that are not given keep\n"
-                "their values; new ones start without nodes, are dedicated and are in the workspace's, or\n"
-                "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
-                "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
-                "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
-                "\n"
-                "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
-                "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
-                "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
-                "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
-                "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
-                "ok and problems; of a change: version, action, name, file, dry_run.",
+     .details =
+         "add, list, use, edit, rename and remove are about cluster files: yours in ~/.config/act/clusters,\n"
+         "which every project finds, and those of the project, which come before them. add writes one (--project:\n"
+         "into the project), nothing over what is there, and ends with what 'a doctor' says. Without a terminal\n"
+         "it names the option that is missing. The first one becomes the default. list without -c lists them\n"
+         "where the default cluster has no workspace, --own in any case.\n"
+         "\n"
+         "The other verbs need a cluster file of platform aml, of which NAME is a managed cluster (by default\n"
+         "its compute_target), or of platform k8s with an aks part, of which it is a node pool (by default\n"
+         "aks.pool); create and delete need it. --max N: at most N nodes. Options that are not given keep\n"
+         "their values; new ones start without nodes, are dedicated and are in the workspace's, or\n"
+         "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
+         "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
+         "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
+         "\n"
+         "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
+         "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
+         "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
+         "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
+         "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
+         "ok and problems; of a change: version, action, name, file, dry_run.",
      .options = "cluster param own " CLI_ADD_OPTIONS " vm-size min max nodes idle low-priority admin-user ssh-key "
                 "location no-wait dry-run yes json",
      .min_words = 1,
@@ -574,13 +580,14 @@ const struct cli_command cli_commands[] = {
                  "a config set env.NCCL_DEBUG INFO\n"
                  "a config set elastic_num_gpu '[8, 16]'\n"
                  "a -c eu config unset slurm.time\n",
-     .details = "show leaves out keys without a value. set and unset change the cluster file where the value stands\n"
-                "and keep all else in it, comments and order too; what would be worse for it, or cannot be done so, is\n"
-                "refused. VALUE is YAML, of a key that is text the text itself. 'trusted_hosts' and 'default_cluster'\n"
-                "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
-                "--json: version (1), cluster, file, project_root and values,\n"
-                "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
-                "get version, key, value, origin; of set and unset version, key, file, changed, dry_run.",
+     .details =
+         "show leaves out keys without a value. set and unset change the cluster file where the value stands\n"
+         "and keep all else in it, comments and order too; what would be worse for it, or cannot be done so, is\n"
+         "refused. VALUE is YAML, of a key that is text the text itself. 'trusted_hosts' and 'default_cluster'\n"
+         "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
+         "--json: version (1), cluster, file, project_root and values,\n"
+         "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
+         "get version, key, value, origin; of set and unset version, key, file, changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
      .min_words = 1,
      .max_words = 3,

@@ -275,9 +275,6 @@ const char *config_shown_path(const struct config *config, const char *path);
 
 /* The names of the clusters of this project and of the user ("local" last), for messages and completion. */
 void config_clusters(const char *start_dir, struct act_strv *out);
-/* The kubeconfigs that the cluster files of the project name, whichever cluster is chosen. Absolute paths, appended
- * unless already in out; what cannot be read names none. */
-void config_kubeconfigs(const struct config *config, struct act_strv *out);
 
 /* A cluster that there is. */
 struct config_named {
@@ -293,6 +290,9 @@ struct config_listing {
 /* Those of the project, then the user's, then the built-in one, each sorted by name. Reads no cluster file. */
 void config_list(const char *start_dir, struct config_listing *out);
 void config_listing_release(struct config_listing *listing);
+/* The kubeconfigs that the cluster files of the project and the user's name, whichever cluster is chosen. Absolute paths, appended
+ * unless already in out; what cannot be read names none. */
+void config_kubeconfigs(const struct config *config, struct act_strv *out);
 
 /* Where the user's own clusters are, and the file of one. New strings. */
 char *config_users_clusters(void);

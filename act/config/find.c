@@ -170,8 +170,9 @@ static int no_cluster(const char *cluster, const struct config_place *place, str
 {
     ACT_AUTOFREE char *users = config_users_clusters();
 
-    act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'",
-                  cluster, cluster, place->current_dir, users);
+    act_error_set(err, ACT_NOT_FOUND,
+                  "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'", cluster, cluster,
+                  place->current_dir, users);
     if (strcmp(place->origin, "-c") != 0)
         act_error_hint(err, "%s names it", place->origin);
     return hint_clusters(cluster, place->current_dir, err);
@@ -305,13 +306,12 @@ static void add_kubeconfig_of(const struct config *config, const char *file, str
 
 void config_kubeconfigs(const struct config *config, struct act_strv *out)
 {
-    ACT_AUTO(act_strv) names = {0};
+    ACT_AUTO(config_listing) clusters = {0};
 
     if (config->k8s.kubeconfig)
         add_new(out, config->k8s.kubeconfig);
-    add_clusters_in(config->project_root, &names);
-    for (size_t i = 0; i < names.n; i++) {
-        ACT_AUTOFREE char *file = act_sprintf("%s/" CLUSTER_DIR "/%s.yaml", config->project_root, names.v[i]);
-        add_kubeconfig_of(config, file, out);
-    }
+    config_list(config->project_root, &clusters);
+    for (size_t i = 0; i < clusters.n; i++)
+        if (clusters.v[i].file)
+            add_kubeconfig_of(config, clusters.v[i].file, out);
 }

@@ -14,17 +14,17 @@
 enum { SAMPLES_GPUS = 16, SAMPLES_LINE = 16384 };
 
 enum samples_what {
-    SAMPLES_CPU_BUSY,     /* share of the processors, 0 to 1 */
-    SAMPLES_MEMORY,       /* share that is used, 0 to 1 */
-    SAMPLES_DISK_FULL,    /* of the code root, share that is used */
-    SAMPLES_RUN_FULL,     /* of the run's folder, likewise */
-    SAMPLES_DISK_READ,    /* bytes per second, as all below */
+    SAMPLES_CPU_BUSY,  /* share of the processors, 0 to 1 */
+    SAMPLES_MEMORY,    /* share that is used, 0 to 1 */
+    SAMPLES_DISK_FULL, /* of the code root, share that is used */
+    SAMPLES_RUN_FULL,  /* of the run's folder, likewise */
+    SAMPLES_DISK_READ, /* bytes per second, as all below */
     SAMPLES_DISK_WRITTEN,
     SAMPLES_NET_RECEIVED,
     SAMPLES_NET_SENT,
     SAMPLES_IB_RECEIVED,
     SAMPLES_IB_SENT,
-    SAMPLES_GPU_BUSY,     /* shares, of each GPU */
+    SAMPLES_GPU_BUSY, /* shares, of each GPU */
     SAMPLES_GPU_MEMORY = SAMPLES_GPU_BUSY + SAMPLES_GPUS,
     SAMPLES_CURVES = SAMPLES_GPU_MEMORY + SAMPLES_GPUS
 };

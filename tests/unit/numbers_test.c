@@ -90,10 +90,35 @@ TEST(lines_of_many_programs)
 TEST(what_is_no_number_of_that_kind)
 {
     static const char *const lines[] = {
-        "", "\n\n", "loss", "loss:", "loss = ", "listening on port 8080", "http://10.0.0.1:8080/loss", "localhost:29500",
-        "10.0.0.1:8080", "2026-11-24 22:28:08", "version 1.2.3", "loss 1,234", "loss 0x1f", "rank: 3, pid=77",
-        "train.py:45", "took 35 minutes", "loss 3rd", "max_steps: ", "File \"x.py\", line 12, in f", "act: loss 3",
-        "loss 1-2", "a/b 3/4/5", "=3", ": 3", "'': 3", "seed=42", "loss loss loss", "[1,0]<stdout>", "\"loss\"",
+        "",
+        "\n\n",
+        "loss",
+        "loss:",
+        "loss = ",
+        "listening on port 8080",
+        "http://10.0.0.1:8080/loss",
+        "localhost:29500",
+        "10.0.0.1:8080",
+        "2026-11-24 22:28:08",
+        "version 1.2.3",
+        "loss 1,234",
+        "loss 0x1f",
+        "rank: 3, pid=77",
+        "train.py:45",
+        "took 35 minutes",
+        "loss 3rd",
+        "max_steps: ",
+        "File \"x.py\", line 12, in f",
+        "act: loss 3",
+        "loss 1-2",
+        "a/b 3/4/5",
+        "=3",
+        ": 3",
+        "'': 3",
+        "seed=42",
+        "loss loss loss",
+        "[1,0]<stdout>",
+        "\"loss\"",
     };
 
     for (size_t i = 0; i < COUNT(lines); i++)
@@ -208,11 +233,12 @@ TEST(series_of_times_that_go_backwards)
 
 static void add_sample(struct act_buf *out, double time, const char *gpus)
 {
-    act_buf_addf(out,
-                 "{\"time\":%.3f,\"node\":\"n1\",\"cpu\":{\"cores\":8,\"busy\":0.25,\"run\":1.5},\"memory\":{\"total\":1000,"
-                 "\"available\":250,\"run\":1},\"disk\":{\"code\":null,\"run\":{\"total\":10,\"free\":5},\"read_per_s\":"
-                 "null,\"written_per_s\":2048},\"network\":{\"received_per_s\":1,\"sent_per_s\":2},\"gpus\":%s}\n",
-                 time, gpus);
+    act_buf_addf(
+        out,
+        "{\"time\":%.3f,\"node\":\"n1\",\"cpu\":{\"cores\":8,\"busy\":0.25,\"run\":1.5},\"memory\":{\"total\":1000,"
+        "\"available\":250,\"run\":1},\"disk\":{\"code\":null,\"run\":{\"total\":10,\"free\":5},\"read_per_s\":"
+        "null,\"written_per_s\":2048},\"network\":{\"received_per_s\":1,\"sent_per_s\":2},\"gpus\":%s}\n",
+        time, gpus);
 }
 
 TEST(samples_of_a_node)
