@@ -29,7 +29,7 @@ static const char layout[] =
     "padding:.6rem;background:var(--box);border:1px solid var(--line);border-radius:4px}"
     ".why{border:1px solid var(--line);border-left:4px solid var(--c4);background:var(--box);padding:.2rem .8rem;"
     "border-radius:4px}.dim,.note{color:var(--dim)}.note{margin:.1rem 0 0;font-size:13px}summary{cursor:pointer}"
-    ".grid-of{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,380px),1fr));gap:.8rem 1.2rem}"
+    ".grid-of{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,350px),1fr));gap:.8rem 1.2rem}"
     "figure{margin:0;break-inside:avoid;min-width:0}figcaption{font-weight:600;margin-bottom:.45rem;overflow-wrap:anywhere}"
     ".chart{display:grid;grid-template-columns:5.2rem 1fr;font-size:12px;color:var(--dim)}"
     ".chart .y{display:flex;flex-direction:column;justify-content:space-between;text-align:right;padding-right:.4rem;"
