@@ -40,8 +40,8 @@ static json_t *curve_json(const struct draw_curve *curve)
 
     for (size_t i = 0; i < s->n; i++)
         json_array_append_new(points, json_pack("[f,f]", s->v[i].x, s->v[i].y));
-    return json_pack("{s:s,s:I,s:f,s:f,s:f,s:I,s:o}", "run", curve->label, "values", (json_int_t)s->count, "min", s->low,
-                     "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points", points);
+    return json_pack("{s:s,s:I,s:f,s:f,s:f,s:I,s:o}", "run", curve->label, "values", (json_int_t)s->count, "min",
+                     s->low, "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points", points);
 }
 
 static int print_json(const struct plot *p, struct act_error *err)
@@ -125,9 +125,9 @@ static int no_such_key(const struct plot *p, const char *key, struct act_error *
     near = act_nearest(key, (const char *const *)names.v);
     for (size_t i = 0; i < names.n && i < SHOWN; i++)
         act_buf_addf(&text, "%s%s", i ? ", " : "", names.v[i]);
-    return act_error_set(err, ACT_NOT_FOUND, "no '%s' in the log of '%s'; %s%s%sit has %s%s", key,
-                         p->runs->v[0].row.id, near ? "did you mean '" : "", near ? near : "", near ? "'? " : "",
-                         text.data, names.n > SHOWN ? ", ..." : "");
+    return act_error_set(err, ACT_NOT_FOUND, "no '%s' in the log of '%s'; %s%s%sit has %s%s", key, p->runs->v[0].row.id,
+                         near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", text.data,
+                         names.n > SHOWN ? ", ..." : "");
 }
 
 static size_t points_of(const struct cli_options *o)

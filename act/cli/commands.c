@@ -218,12 +218,13 @@ const struct cli_command cli_commands[] = {
                  "a plot loss 60ce2fc7 1f0a           two runs in one picture\n"
                  "a plot lr --svg 60ce2fc7 > lr.svg\n"
                  "a plot loss --csv 60ce2fc7 > loss.csv\n",
-     .details = "KEY is what stands before the number: 'loss 2.31', 'loss: 2.31', 'loss=2.31', {\"loss\": 2.31}. A name\n"
-                "that is not there is answered with those that are. x is the step in the line or just before it\n"
-                "(step, iter, iteration, batch, update), else the epoch, else how many values came before. Of more\n"
-                "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
-                "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
-                "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
+     .details =
+         "KEY is what stands before the number: 'loss 2.31', 'loss: 2.31', 'loss=2.31', {\"loss\": 2.31}. A name\n"
+         "that is not there is answered with those that are. x is the step in the line or just before it\n"
+         "(step, iter, iteration, batch, update), else the epoch, else how many values came before. Of more\n"
+         "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
+         "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
+         "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
      .options = "cluster no-logs no-full-logs rank svg csv json",
      .min_words = 2,
      .max_words = ANY,

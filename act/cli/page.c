@@ -114,9 +114,8 @@ static void add_overview(struct act_buf *out, const struct flow_report *r)
 {
     const struct flow_run *run = r->run;
     const struct run_status *s = &run->status;
-    ACT_AUTOFREE char *size =
-        act_sprintf("%d, with %d process%s each", run->spec.nodes, run_spec_processes(&run->spec),
-                    run_spec_processes(&run->spec) == 1 ? "" : "es");
+    ACT_AUTOFREE char *size = act_sprintf("%d, with %d process%s each", run->spec.nodes, run_spec_processes(&run->spec),
+                                          run_spec_processes(&run->spec) == 1 ? "" : "es");
     ACT_AUTOFREE char *status = act_sprintf("%d", s->exit_status);
 
     act_buf_adds(out, "<table><tbody>\n");
@@ -286,8 +285,9 @@ static void add_odd_note(struct act_buf *out, const struct draw_chart *chart)
         const struct series *s = chart->curves[i].series;
         if (s->odd == 0)
             continue;
-        act_buf_addf(out, "<p class=\"note\">%llu value%s not finite, the first at %s %.10g: ",
-                     (unsigned long long)s->odd, s->odd == 1 ? " is" : "s are", chart->x_name, s->odd_x);
+        act_buf_addf(out,
+                     "<p class=\"note\">%llu value%s not finite, the first at %s %.10g: ", (unsigned long long)s->odd,
+                     s->odd == 1 ? " is" : "s are", chart->x_name, s->odd_x);
         draw_escaped(out, chart->curves[i].label);
         act_buf_adds(out, "</p>");
     }
@@ -385,8 +385,8 @@ static void find_timeline(const struct flow_report *r, struct timeline *out)
     for (size_t i = 1; i < r->n_attempts; i++)
         if (r->attempts[i].status.started_unix_s > 0) {
             act_strv_pushf(&out->labels, "attempt %d", r->attempts[i].number);
-            out->marks[out->n_marks++] = (struct draw_mark){(double)r->attempts[i].status.started_unix_s,
-                                                            out->labels.v[out->labels.n - 1]};
+            out->marks[out->n_marks++] =
+                (struct draw_mark){(double)r->attempts[i].status.started_unix_s, out->labels.v[out->labels.n - 1]};
         }
 }
 
@@ -496,8 +496,9 @@ static void add_files(struct act_buf *out, const struct flow_report *r)
 {
     const struct run_spec *spec = &r->run->spec;
 
-    act_buf_addf(out, "<h2>Artefacts</h2>\n<details%s><summary>%zu logs and other files</summary>\n<table><thead><tr>"
-                      "<th scope=\"col\">name</th><th scope=\"col\">size</th></tr></thead><tbody>\n",
+    act_buf_addf(out,
+                 "<h2>Artefacts</h2>\n<details%s><summary>%zu logs and other files</summary>\n<table><thead><tr>"
+                 "<th scope=\"col\">name</th><th scope=\"col\">size</th></tr></thead><tbody>\n",
                  r->n_files <= 20 ? " open" : "", r->n_files);
     if (spec->package_key)
         add_file(out, spec->package_key, spec->package_bytes > 0 ? (uint64_t)spec->package_bytes : 0);

@@ -49,7 +49,7 @@ struct draw_chart {
 /* The ranges that are drawn, and the texts of the axes. */
 struct draw_axes {
     double x_low, x_high, y_low, y_high;
-    int steps;    /* of the y axis, all the same, 1 to 6 */
+    int steps;     /* of the y axis, all the same, 1 to 6 */
     bool is_empty; /* there is no point */
 };
 void draw_axes(const struct draw_chart *chart, struct draw_axes *out);

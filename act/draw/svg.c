@@ -180,8 +180,10 @@ void draw_figure(const struct draw_chart *chart, struct act_buf *out)
         y_text(chart, &axes, i, text);
         act_buf_addf(out, "<span>%s</span>", text);
     }
-    act_buf_addf(out, "</div><svg class=\"plot\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" "
-                      "aria-label=\"", BOX_WIDTH, BOX_HEIGHT);
+    act_buf_addf(out,
+                 "</div><svg class=\"plot\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" "
+                 "aria-label=\"",
+                 BOX_WIDTH, BOX_HEIGHT);
     add_summary(out, chart);
     act_buf_adds(out, "\">");
     add_plot(out, chart, &axes);
@@ -231,13 +233,15 @@ void draw_svg(const struct draw_chart *chart, struct act_buf *out)
     struct draw_axes axes;
 
     draw_axes(chart, &axes);
-    act_buf_addf(out,
-                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">"
-                 "<title>",
-                 WIDTH, HEIGHT + legend, WIDTH, HEIGHT + legend);
+    act_buf_addf(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">"
+        "<title>",
+        WIDTH, HEIGHT + legend, WIDTH, HEIGHT + legend);
     add_summary(out, chart);
-    act_buf_addf(out, "</title><style>%s.back{fill:var(--back)}</style><rect class=\"back\" width=\"100%%\" height=\"100%%\"/>",
-                 style);
+    act_buf_addf(
+        out, "</title><style>%s.back{fill:var(--back)}</style><rect class=\"back\" width=\"100%%\" height=\"100%%\"/>",
+        style);
     add_text(out, LEFT, TOP / 2 + 4, "start", chart->title);
     add_axis_texts(out, chart, &axes);
     act_buf_addf(out,

@@ -27,10 +27,12 @@ const char *numbers_by_name(enum numbers_by by)
 /* ---- what names mean, by their parts: letters between other characters */
 
 static const char *const measures[] = {
-    "loss", "losses", "nll", "acc", "accuracy", "lr", "ppl", "perplexity", "bleu", "rouge", "wer", "cer", "f1", "auc",
-    "map", "miou", "iou", "psnr", "ssim", "fid", "mse", "mae", "rmse", "reward", "return", "score", "error", "err",
-    "top1", "top5", "prec", "precision", "recall", "dice", "norm", "gnorm", "grad_norm", "rate", "throughput", "speed",
-    "fps", "wps", "ips", "mfu", "tflops", "temperature", "entropy", "kl", "time", "bpb", "bpc",
+    "loss",        "losses",  "nll",        "acc",   "accuracy",  "lr",     "ppl",    "perplexity", "bleu",
+    "rouge",       "wer",     "cer",        "f1",    "auc",       "map",    "miou",   "iou",        "psnr",
+    "ssim",        "fid",     "mse",        "mae",   "rmse",      "reward", "return", "score",      "error",
+    "err",         "top1",    "top5",       "prec",  "precision", "recall", "dice",   "norm",       "gnorm",
+    "grad_norm",   "rate",    "throughput", "speed", "fps",       "wps",    "ips",    "mfu",        "tflops",
+    "temperature", "entropy", "kl",         "time",  "bpb",       "bpc",
 };
 
 /* Who and where, not how much. */
@@ -42,13 +44,15 @@ static const struct {
     const char *name;
     enum numbers_by by;
 } positions[] = {
-    {"step", NUMBERS_BY_STEP},  {"iter", NUMBERS_BY_STEP},   {"iteration", NUMBERS_BY_STEP}, {"it", NUMBERS_BY_STEP},
-    {"itr", NUMBERS_BY_STEP},   {"update", NUMBERS_BY_STEP}, {"updates", NUMBERS_BY_STEP},   {"batch", NUMBERS_BY_STEP},
-    {"epoch", NUMBERS_BY_EPOCH}, {"ep", NUMBERS_BY_EPOCH},
+    {"step", NUMBERS_BY_STEP},    {"iter", NUMBERS_BY_STEP},  {"iteration", NUMBERS_BY_STEP},
+    {"it", NUMBERS_BY_STEP},      {"itr", NUMBERS_BY_STEP},   {"update", NUMBERS_BY_STEP},
+    {"updates", NUMBERS_BY_STEP}, {"batch", NUMBERS_BY_STEP}, {"epoch", NUMBERS_BY_EPOCH},
+    {"ep", NUMBERS_BY_EPOCH},
 };
 
 /* "max_steps", "steps_per_epoch", "ms/batch": an amount, not where the program is. */
-static const char *const amounts[] = {"per", "max", "total", "warmup", "last", "best", "time", "every", "ms", "s", "sec"};
+static const char *const amounts[] = {"per",  "max",   "total", "warmup", "last", "best",
+                                      "time", "every", "ms",    "s",      "sec"};
 
 static bool is_among(const char *const *list, size_t n, const char *word, size_t len)
 {
@@ -116,10 +120,10 @@ struct numbers {
     size_t len;
     struct numbers_key *keys;
     size_t n_keys;
-    double step, epoch;       /* where the program is; NAN: not known */
-    double lap, lap_end;      /* what is added to steps, which begin anew in each epoch; the last one as it was written */
-    double lap_epoch;         /* of that */
-    unsigned step_age;        /* in lines */
+    double step, epoch;  /* where the program is; NAN: not known */
+    double lap, lap_end; /* what is added to steps, which begin anew in each epoch; the last one as it was written */
+    double lap_epoch;    /* of that */
+    unsigned step_age;   /* in lines */
     struct numbers_words words;
 };
 
@@ -252,10 +256,10 @@ static void take_line(struct numbers *n, const struct numbers_line *line)
     struct place place = find_place(line);
 
     take_place(n, &place);
-    enum numbers_by by = isfinite(place.step)                              ? NUMBERS_BY_STEP
-                         : isfinite(place.epoch)                           ? NUMBERS_BY_EPOCH
+    enum numbers_by by = isfinite(place.step)                             ? NUMBERS_BY_STEP
+                         : isfinite(place.epoch)                          ? NUMBERS_BY_EPOCH
                          : isfinite(n->step) && n->step_age <= NEAR_LINES ? NUMBERS_BY_STEP
-                                                                           : NUMBERS_BY_COUNT;
+                                                                          : NUMBERS_BY_COUNT;
     for (size_t i = 0; i < line->n; i++)
         if (!line->v[i].meaning.is_position && !line->v[i].meaning.is_denied)
             take_value(n, &line->v[i], by);

@@ -6,6 +6,7 @@
 #ifndef ACT_NUMBERS_SAMPLES_H
 #define ACT_NUMBERS_SAMPLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,17 +15,17 @@
 enum { SAMPLES_GPUS = 16, SAMPLES_LINE = 16384 };
 
 enum samples_what {
-    SAMPLES_CPU_BUSY,     /* share of the processors, 0 to 1 */
-    SAMPLES_MEMORY,       /* share that is used, 0 to 1 */
-    SAMPLES_DISK_FULL,    /* of the code root, share that is used */
-    SAMPLES_RUN_FULL,     /* of the run's folder, likewise */
-    SAMPLES_DISK_READ,    /* bytes per second, as all below */
+    SAMPLES_CPU_BUSY,  /* share of the processors, 0 to 1 */
+    SAMPLES_MEMORY,    /* share that is used, 0 to 1 */
+    SAMPLES_DISK_FULL, /* of the code root, share that is used */
+    SAMPLES_RUN_FULL,  /* of the run's folder, likewise */
+    SAMPLES_DISK_READ, /* bytes per second, as all below */
     SAMPLES_DISK_WRITTEN,
     SAMPLES_NET_RECEIVED,
     SAMPLES_NET_SENT,
     SAMPLES_IB_RECEIVED,
     SAMPLES_IB_SENT,
-    SAMPLES_GPU_BUSY,     /* shares, of each GPU */
+    SAMPLES_GPU_BUSY, /* shares, of each GPU */
     SAMPLES_GPU_MEMORY = SAMPLES_GPU_BUSY + SAMPLES_GPUS,
     SAMPLES_CURVES = SAMPLES_GPU_MEMORY + SAMPLES_GPUS
 };
@@ -35,6 +36,10 @@ struct samples *samples_new(void);
 void samples_feed(struct samples *s, const char *text, size_t len);
 void samples_end(struct samples *s); /* of a file; another one may follow */
 void samples_free(struct samples *s);
+
+/* Takes a line for people instead, without RUN_LOG_METRICS before it: "node n1, cpu 35 %, memory 12.1/251.0 GiB, ...".
+ * out_node: the name of the node, new string. False: it is no such line. */
+bool samples_take_text(struct samples *s, const char *line, char **out_node);
 
 /* The curve of SAMPLES_..., of a GPU SAMPLES_GPU_... + its index: Unix seconds against values, to be sorted by
  * series_end(). */

@@ -57,8 +57,9 @@ bool numbers_in_name(char c)
 
 /* "val loss" is "val_loss". */
 static const char *const qualifiers[] = {
-    "train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "avg", "average", "mean",
-    "total", "learning", "global", "top", "running", "grad", "gradient", "smoothed", "epoch", "batch", "step",
+    "train",   "training", "val",      "valid",    "validation", "eval",     "evaluation", "test",
+    "dev",     "avg",      "average",  "mean",     "total",      "learning", "global",     "top",
+    "running", "grad",     "gradient", "smoothed", "epoch",      "batch",    "step",
 };
 /* "the loss is 2.31", "loss: tensor(2.31)". */
 static const char *const fillers[] = {"is", "of", "was", "at", "no", "tensor", "array", "float32", "float64"};
@@ -247,8 +248,8 @@ static void take_word(struct reader *r, const char *word)
     const struct numbers_meaning m = numbers_word(r->words, word)->meaning;
 
     if (r->sep && m.is_odd)
-        take_number(r, &(struct number){.value = tolower((unsigned char)*word) == 'n' ? NAN : INFINITY,
-                                        .is_decimal = true});
+        take_number(
+            r, &(struct number){.value = tolower((unsigned char)*word) == 'n' ? NAN : INFINITY, .is_decimal = true});
     else if (!(r->sep && m.is_filler))
         take_name(r, word, m.is_qualifier);
 }

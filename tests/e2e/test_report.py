@@ -155,6 +155,21 @@ def test_attempts_are_marked(act, trained):
     assert page.source.count('class="mark"') >= 3, "in each chart of the node"
 
 
+def test_metrics_in_the_log_of_a_service(act, trained):
+    """As Azure Machine Learning has them: no file of metrics."""
+    act.run("q", trained)
+    folder = act.project / f"assets/{trained}"
+    for path in (folder / "metrics").iterdir():
+        path.unlink()
+    with (folder / "user_logs/std_log_process_0.txt").open("a") as log:
+        for minute in range(3):
+            log.write(f"act: metrics: node far, cpu {30 + minute} %, memory 10.0/20.0 GiB, gpu 0 97 % 1.0/2.0 GiB, "
+                      f"at 2026-01-01T00:0{minute}:00Z\n")
+    page = page_of(act, "-no-wl", "report", trained)
+    assert "Node far" in page.text and "CPU busy: 30 % to 32 %, at last 32 %" in page.source
+    assert page.captions.count("GPUs, busy") == 1
+
+
 def test_what_differs_from_the_run_before(act):
     one = act.finish("sh", "-c", "echo loss 1; echo loss 2", before=("-n", "1", "-p", "env: {A: one}"))
     two = act.finish("sh", "-c", "echo loss 3; echo loss 4", before=("-n", "1", "-p", "env: {A: two}"))

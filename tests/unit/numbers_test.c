@@ -90,10 +90,35 @@ TEST(lines_of_many_programs)
 TEST(what_is_no_number_of_that_kind)
 {
     static const char *const lines[] = {
-        "", "\n\n", "loss", "loss:", "loss = ", "listening on port 8080", "http://10.0.0.1:8080/loss", "localhost:29500",
-        "10.0.0.1:8080", "2026-11-24 22:28:08", "version 1.2.3", "loss 1,234", "loss 0x1f", "rank: 3, pid=77",
-        "train.py:45", "took 35 minutes", "loss 3rd", "max_steps: ", "File \"x.py\", line 12, in f", "act: loss 3",
-        "loss 1-2", "a/b 3/4/5", "=3", ": 3", "'': 3", "seed=42", "loss loss loss", "[1,0]<stdout>", "\"loss\"",
+        "",
+        "\n\n",
+        "loss",
+        "loss:",
+        "loss = ",
+        "listening on port 8080",
+        "http://10.0.0.1:8080/loss",
+        "localhost:29500",
+        "10.0.0.1:8080",
+        "2026-11-24 22:28:08",
+        "version 1.2.3",
+        "loss 1,234",
+        "loss 0x1f",
+        "rank: 3, pid=77",
+        "train.py:45",
+        "took 35 minutes",
+        "loss 3rd",
+        "max_steps: ",
+        "File \"x.py\", line 12, in f",
+        "act: loss 3",
+        "loss 1-2",
+        "a/b 3/4/5",
+        "=3",
+        ": 3",
+        "'': 3",
+        "seed=42",
+        "loss loss loss",
+        "[1,0]<stdout>",
+        "\"loss\"",
     };
 
     for (size_t i = 0; i < COUNT(lines); i++)
@@ -208,11 +233,12 @@ TEST(series_of_times_that_go_backwards)
 
 static void add_sample(struct act_buf *out, double time, const char *gpus)
 {
-    act_buf_addf(out,
-                 "{\"time\":%.3f,\"node\":\"n1\",\"cpu\":{\"cores\":8,\"busy\":0.25,\"run\":1.5},\"memory\":{\"total\":1000,"
-                 "\"available\":250,\"run\":1},\"disk\":{\"code\":null,\"run\":{\"total\":10,\"free\":5},\"read_per_s\":"
-                 "null,\"written_per_s\":2048},\"network\":{\"received_per_s\":1,\"sent_per_s\":2},\"gpus\":%s}\n",
-                 time, gpus);
+    act_buf_addf(
+        out,
+        "{\"time\":%.3f,\"node\":\"n1\",\"cpu\":{\"cores\":8,\"busy\":0.25,\"run\":1.5},\"memory\":{\"total\":1000,"
+        "\"available\":250,\"run\":1},\"disk\":{\"code\":null,\"run\":{\"total\":10,\"free\":5},\"read_per_s\":"
+        "null,\"written_per_s\":2048},\"network\":{\"received_per_s\":1,\"sent_per_s\":2},\"gpus\":%s}\n",
+        time, gpus);
 }
 
 TEST(samples_of_a_node)
@@ -277,6 +303,41 @@ TEST(samples_that_want_too_much)
     assert_int_equal(samples_curve(s, SAMPLES_CPU_BUSY)->n, 1);
     samples_free(s);
     act_buf_release(&text);
+}
+
+TEST(samples_in_lines_for_people)
+{
+    static const char *const no_samples[] = {"", "node n1", "node n1, cpu 3 %, at noon", "cpu 3 % 2026-01-01T00:00:00Z",
+                                             "node n1, cpu 3 %, at 1926-01-01T00:00:00Z"};
+    struct samples *s = samples_new();
+    char *node;
+
+    assert_true(
+        samples_take_text(s,
+                          "node n1, cpu 35 %, memory 12.5/250.0 GiB, disk 100.0/1000.0 GiB, gpu 0 97 % 10.0/40.0 "
+                          "GiB, gpu 1 - 20.0/40.0 GiB, gpu 2 50 % -, gpu 77 1 % 1/2 GiB, at 2026-01-01T00:00:00Z",
+                          &node));
+    assert_string_equal(node, "n1");
+    free(node);
+    assert_true(samples_curve(s, SAMPLES_CPU_BUSY)->v[0].x == 1767225600);
+    assert_true(samples_curve(s, SAMPLES_CPU_BUSY)->v[0].y == 0.35);
+    assert_true(samples_curve(s, SAMPLES_MEMORY)->v[0].y == 0.05);
+    assert_true(samples_curve(s, SAMPLES_DISK_FULL)->v[0].y == 0.1);
+    assert_true(samples_curve(s, SAMPLES_GPU_BUSY)->v[0].y == 0.97);
+    assert_true(samples_curve(s, SAMPLES_GPU_MEMORY)->v[0].y == 0.25);
+    assert_true(samples_curve(s, SAMPLES_GPU_MEMORY + 1)->v[0].y == 0.5);
+    assert_int_equal(samples_curve(s, SAMPLES_GPU_BUSY + 1)->n, 0);
+    assert_true(samples_curve(s, SAMPLES_GPU_BUSY + 2)->v[0].y == 0.5);
+    assert_int_equal(samples_gpus(s), 3);
+    assert_true(samples_take_text(s,
+                                  "node a, cpu -, memory -, gpu -: nvidia-smi does not answer, at "
+                                  "2026-01-01T00:30:00Z",
+                                  &node));
+    free(node);
+    for (size_t i = 0; i < COUNT(no_samples); i++)
+        assert_false(samples_take_text(s, no_samples[i], &node));
+    assert_int_equal(samples_lines(s), 2);
+    samples_free(s);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -100,8 +100,8 @@ static void list_attempts(const struct flow_here *here, struct flow_report *out)
         if (run_status_read(path, &attempt.status, &ignored) == 0)
             ACT_PUSH(out->attempts, out->n_attempts, attempt);
     }
-    ACT_PUSH(out->attempts, out->n_attempts, (struct flow_attempt){.number = last > 0 ? last : 1,
-                                                                  .status = out->run->status});
+    ACT_PUSH(out->attempts, out->n_attempts,
+             (struct flow_attempt){.number = last > 0 ? last : 1, .status = out->run->status});
 }
 
 /* ---- ends of logs */
@@ -149,8 +149,8 @@ static void list_files(const struct flow_here *here, struct flow_report *out)
 
     out->files = act_calloc(n + 1, sizeof(*out->files));
     for (; out->n_files < n; out->n_files++)
-        out->files[out->n_files] = (struct flow_file){act_strdup(here->files.v[out->n_files].key),
-                                                      here->files.v[out->n_files].size};
+        out->files[out->n_files] =
+            (struct flow_file){act_strdup(here->files.v[out->n_files].key), here->files.v[out->n_files].size};
 }
 
 /* ---- the whole */

@@ -95,8 +95,9 @@ static void set_folder(struct settings *s, const struct run_folder *folder)
 {
     ACT_AUTOFREE char *name = act_sprintf("folder.%s", folder->name);
 
-    set(s, name, act_sprintf("%s %s, %s", folder->store ? folder->store : "", folder->path ? folder->path : "",
-                             run_folder_mode_name(folder->mode)));
+    set(s, name,
+        act_sprintf("%s %s, %s", folder->store ? folder->store : "", folder->path ? folder->path : "",
+                    run_folder_mode_name(folder->mode)));
 }
 
 static void set_all(struct settings *s, const struct run_spec *spec)
