@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "diagnose/diagnose.h"
 
 enum {
     KEYS_SHOWN = 48,

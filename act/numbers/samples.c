@@ -209,7 +209,7 @@ bool samples_take_text(struct samples *s, const char *line, char **out_node)
         return false;
     }
     forget_raw(s);
-    s->raw[RAW_TIME] = (double)(ns / 1000000) / 1000;
+    s->raw[RAW_TIME] = (double)ns / 1e9;
     read_share(cpu, &s->raw[RAW_CPU]);
     read_room(behind(line, ", memory"), &s->raw[RAW_MEMORY_TOTAL], &s->raw[RAW_MEMORY_FREE]);
     read_room(behind(line, ", disk"), &s->raw[RAW_CODE_TOTAL], &s->raw[RAW_CODE_FREE]);

@@ -233,12 +233,13 @@ static void take_amount(struct reader *r, const struct number *number, const cha
 
 static void take_name(struct reader *r, const char *word, bool is_qualifier)
 {
-    if (r->sep == ' ' && r->is_qualifier && strlen(r->name) + 1 + strlen(word) <= NUMBERS_NAME) {
-        strcat(r->name, "_");
-        strcat(r->name, word);
-    } else {
-        memcpy(r->name, word, strlen(word) + 1);
-    }
+    size_t before = r->sep == ' ' && r->is_qualifier ? strlen(r->name) : 0, len = strlen(word);
+
+    if (before + 1 + len > NUMBERS_NAME)
+        before = 0;
+    if (before > 0)
+        r->name[before++] = '_';
+    memcpy(r->name + before, word, len + 1);
     r->sep = ' ';
     r->is_qualifier = is_qualifier;
 }
