@@ -195,6 +195,8 @@ def test_into_a_file(act, trained):
     (act.project / "closed").write_text("")
     act.fail("report", "-o", "closed/run.html", trained, status=(1, 5))
     act.fail("report", "-o", "run.html", status=2)
+    assert "no regular file" in act.fail("report", "-o", "/dev/null", trained, status=2)
+    assert "no regular file" in act.fail("report", "-o", "aux_data", trained, status=2)
     with open("/dev/full", "wb") as full:
         done = subprocess.run([act.programs / "a", "report", trained], env=act.env, cwd=act.project, stdout=full,
                               stderr=subprocess.PIPE, check=False)
