@@ -382,7 +382,7 @@ static void find_timeline(const struct flow_report *r, struct timeline *out)
         }
     out->marks = act_calloc(r->n_attempts + 1, sizeof(*out->marks));
     for (size_t i = 1; i < r->n_attempts; i++)
-        if (r->attempts[i].status.started_unix_s > 0) {
+        if (r->attempts[i].status.started_unix_s > out->from && r->attempts[i].status.started_unix_s < out->until) {
             act_strv_pushf(&out->labels, "attempt %d", r->attempts[i].number);
             out->marks[out->n_marks++] =
                 (struct draw_mark){(double)r->attempts[i].status.started_unix_s, out->labels.v[out->labels.n - 1]};
@@ -393,6 +393,15 @@ static void release_timeline(struct timeline *t)
 {
     free(t->marks);
     act_strv_release(&t->labels);
+}
+
+/* What is so much longer than the time between two points is time in which nothing was known. */
+static double gap_of(const struct series *s)
+{
+    enum { LEAST_S = 60, TIMES = 4 };
+    double usual = (s->v[s->n - 1].x - s->v[0].x) / (double)s->n;
+
+    return usual * TIMES > LEAST_S ? usual * TIMES : LEAST_S;
 }
 
 static void add_use_chart(struct act_buf *out, const struct flow_node_use *node, const struct timeline *t,
@@ -419,8 +428,10 @@ static void add_use_chart(struct act_buf *out, const struct flow_node_use *node,
         act_strv_pushf(&labels, row->of_gpus ? "GPU %d" : "%.0d%s", row->of_gpus ? i : 0, row->curves[i % 4].label);
         curves[chart.n++] = (struct draw_curve){.series = s, .label = labels.v[labels.n - 1]};
     }
-    if (chart.n > 0)
-        draw_figure(&chart, out);
+    if (chart.n == 0)
+        return;
+    chart.gap = gap_of(curves[0].series);
+    draw_figure(&chart, out);
 }
 
 static void add_attempts_note(struct act_buf *out, const struct timeline *t)

@@ -126,6 +126,21 @@ TEST(curves_of_any_numbers_are_drawn)
         series_release(&curves[i]);
 }
 
+TEST(a_gap_is_not_drawn_over)
+{
+    struct series s = CURVE({0, 0}, {1, 0}, {5, 0}, {9, 0}, {10, 0});
+    struct draw_curve curve;
+    struct draw_chart chart = chart_of(&curve, &s);
+    struct act_buf html = {0};
+
+    chart.gap = 2;
+    chart.y_high = 1;
+    draw_figure(&chart, &html);
+    assert_contains(html.data, "d=\"M0 400l100 0M500 400l4 0M900 400l100 0\"");
+    act_buf_release(&html);
+    series_release(&s);
+}
+
 TEST(a_picture_has_marks_and_a_legend)
 {
     static const struct draw_mark marks[] = {{5, "attempt 2"}, {50, "later"}};
