@@ -467,8 +467,8 @@ static void add_nodes(struct act_buf *out, const struct flow_report *r)
             add_use_chart(out, &r->nodes[i], &t, &use_charts[k]);
         act_buf_adds(out, "</div>\n");
         if (r->nodes[i].bad > 0)
-            act_buf_addf(out, "<p class=\"note\">%llu lines of its metrics could not be read</p>\n",
-                         (unsigned long long)r->nodes[i].bad);
+            act_buf_addf(out, "<p class=\"note\">%llu line%s of its metrics could not be read</p>\n",
+                         (unsigned long long)r->nodes[i].bad, r->nodes[i].bad == 1 ? "" : "s");
         act_buf_adds(out, "</section>\n");
     }
     if (r->n_nodes < r->n_all_nodes)

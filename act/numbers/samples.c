@@ -423,5 +423,8 @@ void samples_feed(struct samples *s, const char *text, size_t len)
 
 void samples_end(struct samples *s)
 {
+    uint64_t bad = s->bad;
+
     end_line(s);
+    s->bad = bad; /* the rest of a line that is cut may still come */
 }

@@ -47,6 +47,6 @@ struct series *samples_curve(struct samples *s, int what);
 /* How many GPUs there are: one more than the highest index. */
 int samples_gpus(const struct samples *s);
 uint64_t samples_lines(const struct samples *s); /* that were read */
-uint64_t samples_bad(const struct samples *s);   /* that were no samples */
+uint64_t samples_bad(const struct samples *s);   /* that were no samples; a cut one at an end does not count */
 
 #endif

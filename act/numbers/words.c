@@ -298,6 +298,14 @@ static const char *take_colon(struct reader *r, const char *s)
     return s + 1;
 }
 
+/* "Epoch [3/10]", "lr=[0.0001, 0.0002]", of which the first one counts. */
+static bool may_be_listed(const struct reader *r)
+{
+    const struct numbers_meaning *m = &numbers_word(r->words, r->name)->meaning;
+
+    return m->is_position || (m->is_measure && r->sep != ' ');
+}
+
 static const char *take_mark(struct reader *r, const char *s)
 {
     static const char between[] = " \t'\"`#"; /* a name and its value */
@@ -310,7 +318,7 @@ static const char *take_mark(struct reader *r, const char *s)
         return s + 1;
     case '[':
         r->in_brackets = true;
-        if (r->sep && !numbers_word(r->words, r->name)->meaning.is_position)
+        if (r->sep && !may_be_listed(r))
             forget_name(r);
         return s + 1;
     case ']':
