@@ -1,8 +1,8 @@
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/page.h"
 #include "flow/flow.h"
@@ -17,34 +17,48 @@ static bool has_run(const struct flow_runs *runs, const char *id)
     return false;
 }
 
-int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
+static int find_all(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
 {
     int rc = 0;
 
     for (size_t i = first; i < cli->words.n && rc == 0; i++) {
-        ACT_AUTO(flow_logs) logs = {0};
         struct flow_run run;
         rc = flow_find_run(&cli->flow, cli->words.v[i], &run, err);
-        if (rc < 0)
-            return rc;
-        if (has_run(out, run.row.id)) { /* two pieces of one id */
+        if (rc == 0 && has_run(out, run.row.id)) /* two pieces of one id */
             flow_run_release(&run);
-            continue;
-        }
-        ACT_PUSH(out->v, out->n, run);
-        rc = cli_fetch_logs(cli, &run, &logs, err);
-        if (rc == 0)
-            rc = cli_check_kept(&run, &logs, err);
+        else if (rc == 0)
+            ACT_PUSH(out->v, out->n, run);
     }
     return rc;
 }
 
+int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
+{
+    int rc = find_all(cli, first, out, err);
+
+    for (size_t i = 0; i < out->n && rc == 0; i++) {
+        ACT_AUTO(flow_logs) logs = {0};
+        rc = cli_fetch_logs(cli, &out->v[i], &logs, err);
+        if (rc == 0)
+            rc = cli_check_kept(&out->v[i], &logs, err);
+    }
+    return rc;
+}
+
+/* A device must not be replaced by a file. */
+static int write_file(const char *path, const struct act_buf *page, struct act_error *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return act_error_set(err, ACT_USAGE, "cannot write '%s': it is no regular file; '> %s' may do", path, path);
+    return act_file_write(path, page->data, page->len, 0666 & ~act_umask(), err);
+}
+
 static int write_page(const struct cli *cli, const struct act_buf *page, struct act_error *err)
 {
-    const char *path = cli->options.output;
-
-    if (path)
-        return act_file_write(path, page->data, page->len, 0666 & ~act_umask(), err);
+    if (cli->options.output)
+        return write_file(cli->options.output, page, err);
     cli_buffer_stdout();
     fwrite(page->data, 1, page->len, stdout);
     fflush(stdout);

@@ -218,9 +218,9 @@ const struct cli_command cli_commands[] = {
      .synopsis = "RUN... > run.html",
      .summary = "all that is known about runs, as one page for a browser",
      .examples = "a report 60ce2fc7 > run.html\n"
-                 "a report -o run.html 60ce2fc7       the same; the file is never half a page\n"
-                 "a report 60ce2fc7 1f0a > both.html  the curves of both in one picture\n"
-                 "a -no-wl report 60ce2fc7 > run.html only from the logs that are here already\n",
+                 "a report -o run.html 60ce2fc7   the same; never half a page\n"
+                 "a report 60ce2fc7 1f0a > both.html   the curves of both in one picture\n"
+                 "a -no-wl report -o run.html 60ce2fc7   only from the logs that are here\n",
      .details = "Command, package, configuration and what differs from the run that it repeats (of several runs: from\n"
                 "the first), why it ended as it did, curves of the numbers in a rank's log (by default the first rank\n"
                 "that prints any), what each node used, the ends of the logs, and all files with their sizes.\n"

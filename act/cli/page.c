@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "diagnose/diagnose.h"
 
 enum {
     KEYS_SHOWN = 48,
@@ -29,7 +28,7 @@ static const char layout[] =
     "padding:.6rem;background:var(--box);border:1px solid var(--line);border-radius:4px}"
     ".why{border:1px solid var(--line);border-left:4px solid var(--c4);background:var(--box);padding:.2rem .8rem;"
     "border-radius:4px}.dim,.note{color:var(--dim)}.note{margin:.1rem 0 0;font-size:13px}summary{cursor:pointer}"
-    ".grid-of{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,380px),1fr));gap:.8rem 1.2rem}"
+    ".grid-of{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,350px),1fr));gap:.8rem 1.2rem}"
     "figure{margin:0;break-inside:avoid;min-width:0}figcaption{font-weight:600;margin-bottom:.45rem;overflow-wrap:anywhere}"
     ".chart{display:grid;grid-template-columns:5.2rem 1fr;font-size:12px;color:var(--dim)}"
     ".chart .y{display:flex;flex-direction:column;justify-content:space-between;text-align:right;padding-right:.4rem;"
@@ -383,7 +382,7 @@ static void find_timeline(const struct flow_report *r, struct timeline *out)
         }
     out->marks = act_calloc(r->n_attempts + 1, sizeof(*out->marks));
     for (size_t i = 1; i < r->n_attempts; i++)
-        if (r->attempts[i].status.started_unix_s > 0) {
+        if (r->attempts[i].status.started_unix_s > out->from && r->attempts[i].status.started_unix_s < out->until) {
             act_strv_pushf(&out->labels, "attempt %d", r->attempts[i].number);
             out->marks[out->n_marks++] =
                 (struct draw_mark){(double)r->attempts[i].status.started_unix_s, out->labels.v[out->labels.n - 1]};
@@ -394,6 +393,15 @@ static void release_timeline(struct timeline *t)
 {
     free(t->marks);
     act_strv_release(&t->labels);
+}
+
+/* What is so much longer than the time between two points is time in which nothing was known. */
+static double gap_of(const struct series *s)
+{
+    enum { LEAST_S = 60, TIMES = 4 };
+    double usual = (s->v[s->n - 1].x - s->v[0].x) / (double)s->n;
+
+    return usual * TIMES > LEAST_S ? usual * TIMES : LEAST_S;
 }
 
 static void add_use_chart(struct act_buf *out, const struct flow_node_use *node, const struct timeline *t,
@@ -420,8 +428,10 @@ static void add_use_chart(struct act_buf *out, const struct flow_node_use *node,
         act_strv_pushf(&labels, row->of_gpus ? "GPU %d" : "%.0d%s", row->of_gpus ? i : 0, row->curves[i % 4].label);
         curves[chart.n++] = (struct draw_curve){.series = s, .label = labels.v[labels.n - 1]};
     }
-    if (chart.n > 0)
-        draw_figure(&chart, out);
+    if (chart.n == 0)
+        return;
+    chart.gap = gap_of(curves[0].series);
+    draw_figure(&chart, out);
 }
 
 static void add_attempts_note(struct act_buf *out, const struct timeline *t)
@@ -457,8 +467,8 @@ static void add_nodes(struct act_buf *out, const struct flow_report *r)
             add_use_chart(out, &r->nodes[i], &t, &use_charts[k]);
         act_buf_adds(out, "</div>\n");
         if (r->nodes[i].bad > 0)
-            act_buf_addf(out, "<p class=\"note\">%llu lines of its metrics could not be read</p>\n",
-                         (unsigned long long)r->nodes[i].bad);
+            act_buf_addf(out, "<p class=\"note\">%llu line%s of its metrics could not be read</p>\n",
+                         (unsigned long long)r->nodes[i].bad, r->nodes[i].bad == 1 ? "" : "s");
         act_buf_adds(out, "</section>\n");
     }
     if (r->n_nodes < r->n_all_nodes)

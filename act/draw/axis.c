@@ -12,7 +12,7 @@ void draw_number(double value, enum draw_unit unit, char out[DRAW_NUMBER_TEXT])
     switch (unit) {
     case DRAW_NUMBER:
         snprintf(out, DRAW_NUMBER_TEXT,
-                 fabs(value) >= 1e4 && fabs(value) < 1e9 && value == floor(value) ? "%.0f" : "%.4g", value);
+                 fabs(value) >= 1e4 && fabs(value) < 1e9 && value == floor(value) ? "%.0f" : "%.5g", value);
         return;
     case DRAW_SHARE:
         snprintf(out, DRAW_NUMBER_TEXT, "%.3g %%", value * 100);

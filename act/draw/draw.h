@@ -44,6 +44,7 @@ struct draw_chart {
     double x_origin;      /* what is written as 0 */
     double x_low, x_high; /* both the same: as the curves need them */
     double y_low, y_high; /* likewise: then they are rounded outwards */
+    double gap;           /* points farther apart than that are not joined; 0: all are. Only in pictures */
 };
 
 /* The ranges that are drawn, and the texts of the axes. */

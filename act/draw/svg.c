@@ -71,23 +71,31 @@ static void add_step(struct act_buf *out, struct pen *pen, const struct pen *to)
     pen->drawn++;
 }
 
-/* Of an even number of points on one place only the first is drawn. */
-static void add_path(struct act_buf *out, const struct draw_axes *axes, const struct draw_curve *curve, size_t i)
+/* A point without neighbours is a dash. */
+static void end_stroke(struct act_buf *out, struct pen *pen)
 {
-    const struct series *s = curve->series;
+    if (pen->drawn == 1)
+        act_buf_adds(out, "l4 0");
+    pen->drawn = 0;
+}
+
+static void add_path(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes, size_t i)
+{
+    const struct series *s = chart->curves[i].series;
     struct pen pen = {.axes = axes};
 
     if (s->n == 0)
         return;
     act_buf_addf(out, "<path class=\"c%zu%s\" d=\"", i % DRAW_COLOURS, i / DRAW_COLOURS % 2 ? " d" : "");
     for (size_t k = 0; k < s->n; k++) {
+        if (k > 0 && chart->gap > 0 && s->v[k].x - s->v[k - 1].x > chart->gap)
+            end_stroke(out, &pen);
         struct pen to = moved(&pen, &s->v[k]);
         add_step(out, &pen, &to);
     }
-    if (pen.drawn == 1) /* a single point is a dash */
-        act_buf_adds(out, "l4 0");
+    end_stroke(out, &pen);
     act_buf_adds(out, "\"><title>");
-    draw_escaped(out, curve->label);
+    draw_escaped(out, chart->curves[i].label);
     act_buf_adds(out, "</title></path>");
 }
 
@@ -113,7 +121,7 @@ static void add_plot(struct act_buf *out, const struct draw_chart *chart, const 
     act_buf_adds(out, "\"/>");
     add_marks(out, chart, axes);
     for (size_t i = 0; i < chart->n; i++)
-        add_path(out, axes, &chart->curves[i], i);
+        add_path(out, chart, axes, i);
 }
 
 /* ---- texts */
@@ -190,9 +198,8 @@ void draw_figure(const struct draw_chart *chart, struct act_buf *out)
     act_buf_adds(out, "</svg><div class=\"x\" aria-hidden=\"true\">");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         x_text(chart, &axes, parts[i], text);
-        act_buf_addf(out, "<span>%s%s</span>", i == 0 ? chart->x_name : "", "");
-        out->len -= strlen("</span>");
-        act_buf_addf(out, "%s%s</span>", i == 0 && *chart->x_name ? " " : "", text);
+        act_buf_addf(out, "<span>%s%s%s</span>", i == 0 ? chart->x_name : "", i == 0 && *chart->x_name ? " " : "",
+                     text);
     }
     act_buf_adds(out, "</div></div>");
     add_legend(out, chart);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "numbers/numbers_internal.h"
@@ -143,10 +144,79 @@ static void take_raw(struct samples *s)
     s->lines++;
 }
 
+/* ---- a line for people */
+
+/* "35 %": 0.35; "-" is not known. */
+static const char *read_share(const char *s, double *out)
+{
+    int n = 0;
+
+    *out = NAN;
+    if (sscanf(s, "%lf %%%n", out, &n) == 1 && n > 0)
+        *out /= 100;
+    else
+        *out = NAN;
+    return n > 0 ? s + n : s + strcspn(s, " ,");
+}
+
+/* "12.1/251.0 GiB": the parts behind the name, of which the first one is used. */
+static void read_room(const char *s, double *out_total, double *out_free)
+{
+    double used, total;
+
+    if (!s || sscanf(s, " %lf/%lf GiB", &used, &total) != 2)
+        return;
+    *out_total = total;
+    *out_free = total - used;
+}
+
+static const char *behind(const char *line, const char *name)
+{
+    const char *at = strstr(line, name);
+
+    return at ? at + strlen(name) : NULL;
+}
+
+static void read_gpus(struct samples *s, const char *line)
+{
+    for (const char *at = line; (at = behind(at, ", gpu "));) {
+        double total = NAN, unused = NAN;
+        char *end;
+        long gpu = strtol(at, &end, 10);
+        if (end == at || *end != ' ' || gpu < 0 || gpu >= SAMPLES_GPUS)
+            continue;
+        double *raw = &s->raw[RAW_GPUS + GPU_PARTS * gpu];
+        read_room(read_share(end + 1, &raw[GPU_BUSY]), &total, &unused);
+        raw[GPU_TOTAL] = total;
+        raw[GPU_USED] = total - unused;
+    }
+}
+
 static void forget_raw(struct samples *s)
 {
     for (int i = 0; i < RAW_N; i++)
         s->raw[i] = NAN;
+}
+
+bool samples_take_text(struct samples *s, const char *line, char **out_node)
+{
+    static const char node[] = "node ";
+    const char *cpu = behind(line, ", cpu "), *at = strrchr(line, ' ');
+    int64_t ns;
+
+    if (!act_starts_with(line, node) || !cpu || !at || !act_time_from_iso_ns(at + 1, &ns) || ns <= 0) {
+        s->bad++;
+        return false;
+    }
+    forget_raw(s);
+    s->raw[RAW_TIME] = (double)ns / 1e9;
+    read_share(cpu, &s->raw[RAW_CPU]);
+    read_room(behind(line, ", memory"), &s->raw[RAW_MEMORY_TOTAL], &s->raw[RAW_MEMORY_FREE]);
+    read_room(behind(line, ", disk"), &s->raw[RAW_CODE_TOTAL], &s->raw[RAW_CODE_FREE]);
+    read_gpus(s, line);
+    take_raw(s);
+    *out_node = act_strndup(line + strlen(node), strcspn(line + strlen(node), ","));
+    return true;
 }
 
 /* ---- a line like the one before */
@@ -353,5 +423,8 @@ void samples_feed(struct samples *s, const char *text, size_t len)
 
 void samples_end(struct samples *s)
 {
+    uint64_t bad = s->bad;
+
     end_line(s);
+    s->bad = bad; /* the rest of a line that is cut may still come */
 }

@@ -6,6 +6,7 @@
 #ifndef ACT_NUMBERS_SAMPLES_H
 #define ACT_NUMBERS_SAMPLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,12 +37,16 @@ void samples_feed(struct samples *s, const char *text, size_t len);
 void samples_end(struct samples *s); /* of a file; another one may follow */
 void samples_free(struct samples *s);
 
+/* Takes a line for people instead, without RUN_LOG_METRICS before it: "node n1, cpu 35 %, memory 12.1/251.0 GiB, ...".
+ * out_node: the name of the node, new string. False: it is no such line. */
+bool samples_take_text(struct samples *s, const char *line, char **out_node);
+
 /* The curve of SAMPLES_..., of a GPU SAMPLES_GPU_... + its index: Unix seconds against values, to be sorted by
  * series_end(). */
 struct series *samples_curve(struct samples *s, int what);
 /* How many GPUs there are: one more than the highest index. */
 int samples_gpus(const struct samples *s);
 uint64_t samples_lines(const struct samples *s); /* that were read */
-uint64_t samples_bad(const struct samples *s);   /* that were no samples */
+uint64_t samples_bad(const struct samples *s);   /* that were no samples; a cut one at an end does not count */
 
 #endif

@@ -233,12 +233,13 @@ static void take_amount(struct reader *r, const struct number *number, const cha
 
 static void take_name(struct reader *r, const char *word, bool is_qualifier)
 {
-    if (r->sep == ' ' && r->is_qualifier && strlen(r->name) + 1 + strlen(word) <= NUMBERS_NAME) {
-        strcat(r->name, "_");
-        strcat(r->name, word);
-    } else {
-        memcpy(r->name, word, strlen(word) + 1);
-    }
+    size_t before = r->sep == ' ' && r->is_qualifier ? strlen(r->name) : 0, len = strlen(word);
+
+    if (before + 1 + len > NUMBERS_NAME)
+        before = 0;
+    if (before > 0)
+        r->name[before++] = '_';
+    memcpy(r->name + before, word, len + 1);
     r->sep = ' ';
     r->is_qualifier = is_qualifier;
 }
@@ -297,6 +298,14 @@ static const char *take_colon(struct reader *r, const char *s)
     return s + 1;
 }
 
+/* "Epoch [3/10]", "lr=[0.0001, 0.0002]", of which the first one counts. */
+static bool may_be_listed(const struct reader *r)
+{
+    const struct numbers_meaning *m = &numbers_word(r->words, r->name)->meaning;
+
+    return m->is_position || (m->is_measure && r->sep != ' ');
+}
+
 static const char *take_mark(struct reader *r, const char *s)
 {
     static const char between[] = " \t'\"`#"; /* a name and its value */
@@ -309,7 +318,7 @@ static const char *take_mark(struct reader *r, const char *s)
         return s + 1;
     case '[':
         r->in_brackets = true;
-        if (r->sep && !numbers_word(r->words, r->name)->meaning.is_position)
+        if (r->sep && !may_be_listed(r))
             forget_name(r);
         return s + 1;
     case ']':

@@ -32,6 +32,17 @@ def test_run_on_two_nodes(lab):
     assert [(r["cluster"], r["state"]) for r in found if r["id"] == run] == [("lab", "Completed")]
 
 
+def test_report_of_two_nodes(lab):
+    run = lab.shell('[ $RANK = 0 ] && for step in 1 2 3; do echo "step $step loss $((9 - step))"; done; exit 0', n=4)
+    lab.wait(run, "Completed", status=0)
+    page = lab.act.run("report", run).out
+    nodes = {path.stem for path in (lab.run_dir(run) / "metrics").iterdir()}
+    assert all(f"<h3>Node {name}</h3>" in page for name in nodes)
+    assert len(nodes) == (2 if lab.bed.has_namespaces else 1)
+    assert "<figcaption>loss</figcaption>" in page and "<td>2, with 2 processes each</td>" in page
+    assert lab.act.run("plot", "loss", "--csv", run).out.splitlines()[1:] == [f"{run},{n},{9 - n}" for n in (1, 2, 3)]
+
+
 def test_code_and_data_on_two_nodes(lab):
     lab.act.write("main.py", "import os, sys; print(open('data/in.txt').read() + sys.argv[1]); "
                              "open(f\"output/{os.environ['RANK']}\", 'w').write(os.uname().nodename)")

@@ -77,6 +77,15 @@ TEST(lines_of_many_programs)
          "lr=20@1.06705 loss=7.63@1.06705 ppl=2050.1@1.06705"},
         {"iter 5: loss 2.5, time 120.5ms, mfu 30.1%", "loss=2.5@5 time=120.5@5 mfu=30.1@5"},
         {"\033[32mstep 4\033[0m loss \033[1m2.5\033[0m", "loss=2.5@4"},
+        {"[2026-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.0001, 2], "
+         "mom=[(0.9)]",
+         "skipped=0@10 lr=0.0001@10"},
+        {" iteration       10/  100 | learning rate: 1.0E-04 | global batch size:     8 | lm loss: 1.05E+01 | grad norm: "
+         "5.1 |",
+         "learning_rate=0.0001@10 global_batch_size=8@10 loss=10.5@10 grad_norm=5.1@10"},
+        {"epoch 001:    100 / 1000 loss=10.5, ppl=1448.15, num_updates=100", "loss=10.5@100 ppl=1448.15@100"},
+        {"completed step: 10, seconds: 0.5, TFLOP/s/device: 100.0, loss: 3.2",
+         "seconds=0.5@10 TFLOP/s/device=100@10 loss=3.2@10"},
         {"loss -2.5 reward +3", "loss=-2.5@1 reward=3@1"},
         {"loss nan", "loss!1"},
         {"loss: inf lr: -inf", "loss!1 lr!1"},
@@ -261,7 +270,7 @@ TEST(samples_of_a_node)
             samples_feed(s, text.data + at, text.len - at < pieces[i] ? text.len - at : pieces[i]);
         samples_end(s);
         assert_int_equal(samples_lines(s), 4);
-        assert_int_equal(samples_bad(s), 5);
+        assert_int_equal(samples_bad(s), 4); /* one that is cut is none yet */
         assert_int_equal(samples_gpus(s), 2);
         assert_int_equal(samples_curve(s, SAMPLES_CPU_BUSY)->n, 4);
         assert_true(samples_curve(s, SAMPLES_CPU_BUSY)->v[1].x == 1010.5);
@@ -303,6 +312,41 @@ TEST(samples_that_want_too_much)
     assert_int_equal(samples_curve(s, SAMPLES_CPU_BUSY)->n, 1);
     samples_free(s);
     act_buf_release(&text);
+}
+
+TEST(samples_in_lines_for_people)
+{
+    static const char *const no_samples[] = {"", "node n1", "node n1, cpu 3 %, at noon", "cpu 3 % 2026-01-01T00:00:00Z",
+                                             "node n1, cpu 3 %, at 1926-01-01T00:00:00Z"};
+    struct samples *s = samples_new();
+    char *node;
+
+    assert_true(
+        samples_take_text(s,
+                          "node n1, cpu 35 %, memory 12.5/250.0 GiB, disk 100.0/1000.0 GiB, gpu 0 97 % 10.0/40.0 "
+                          "GiB, gpu 1 - 20.0/40.0 GiB, gpu 2 50 % -, gpu 77 1 % 1/2 GiB, at 2026-01-01T00:00:00Z",
+                          &node));
+    assert_string_equal(node, "n1");
+    free(node);
+    assert_true(samples_curve(s, SAMPLES_CPU_BUSY)->v[0].x == 1767225600);
+    assert_true(samples_curve(s, SAMPLES_CPU_BUSY)->v[0].y == 0.35);
+    assert_true(samples_curve(s, SAMPLES_MEMORY)->v[0].y == 0.05);
+    assert_true(samples_curve(s, SAMPLES_DISK_FULL)->v[0].y == 0.1);
+    assert_true(samples_curve(s, SAMPLES_GPU_BUSY)->v[0].y == 0.97);
+    assert_true(samples_curve(s, SAMPLES_GPU_MEMORY)->v[0].y == 0.25);
+    assert_true(samples_curve(s, SAMPLES_GPU_MEMORY + 1)->v[0].y == 0.5);
+    assert_int_equal(samples_curve(s, SAMPLES_GPU_BUSY + 1)->n, 0);
+    assert_true(samples_curve(s, SAMPLES_GPU_BUSY + 2)->v[0].y == 0.5);
+    assert_int_equal(samples_gpus(s), 3);
+    assert_true(samples_take_text(s,
+                                  "node a, cpu -, memory -, gpu -: nvidia-smi does not answer, at "
+                                  "2026-01-01T00:30:00Z",
+                                  &node));
+    free(node);
+    for (size_t i = 0; i < COUNT(no_samples); i++)
+        assert_false(samples_take_text(s, no_samples[i], &node));
+    assert_int_equal(samples_lines(s), 2);
+    samples_free(s);
 }
 
 TEST_MAIN(NULL, NULL)

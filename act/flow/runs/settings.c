@@ -70,6 +70,20 @@ static void set_json(struct settings *s, const char *name, json_t *value, int de
     }
 }
 
+/* What the configuration says of it, the run's own environment and size say better: they hold for repeats too. */
+static void set_config(struct settings *s, json_t *config)
+{
+    const char *key;
+    json_t *member;
+
+    json_object_foreach(config, key, member)
+    {
+        ACT_AUTOFREE char *name = act_sprintf("config.%s", key);
+        if (strcmp(key, "env") != 0 && strcmp(key, "num_gpu") != 0)
+            set_json(s, name, member, 1);
+    }
+}
+
 static void set_env(struct settings *s, const struct run_env *env)
 {
     ACT_AUTOFREE char *name = act_sprintf("env.%s", env->name);
@@ -110,7 +124,7 @@ static void set_all(struct settings *s, const struct run_spec *spec)
         set_env(s, &spec->env[i]);
     for (size_t i = 0; i < spec->n_folders; i++)
         set_folder(s, &spec->folders[i]);
-    set_json(s, "config", spec->config, 0);
+    set_config(s, spec->config);
 }
 
 void flow_list_settings(const struct run_spec *spec, const struct run_spec *before, struct flow_report *out)

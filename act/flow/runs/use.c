@@ -1,9 +1,10 @@
-/* use.c - what the nodes of a run used, from the copies of metrics/<node>.jsonl of all attempts. */
+/* use.c - what the nodes of a run used, from the copies of metrics/<node>.jsonl of all attempts, or of their logs. */
 #include <string.h>
 
 #include "base/text.h"
 #include "engine/engine.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/logs_internal.h"
 #include "flow/runs/report_internal.h"
 #include "run/run.h"
 
@@ -56,6 +57,14 @@ static int read_node(const struct flow_here *here, const char *node, struct samp
     return rc;
 }
 
+/* Of each curve, when there are so many nodes. */
+static size_t points_of(size_t nodes)
+{
+    size_t points = ALL_POINTS / CURVES_OF_A_NODE / (nodes ? nodes : 1);
+
+    return points < LEAST_POINTS ? LEAST_POINTS : points > MOST_POINTS ? MOST_POINTS : points;
+}
+
 /* Takes over the curves. */
 static void keep(struct samples *s, size_t points, struct flow_node_use *out)
 {
@@ -69,6 +78,84 @@ static void keep(struct samples *s, size_t points, struct flow_node_use *out)
         *curve = (struct series){0};
     }
 }
+
+/* ---- where nodes keep no such files: lines in the logs of the first rank of each */
+
+struct lines {
+    struct samples *samples;
+    char *node; /* of the first line */
+    char text[4096];
+    size_t len;
+};
+
+static void take_line(struct lines *l)
+{
+    static const char mark[] = RUN_LOG_METRICS;
+    char *node = NULL;
+
+    l->text[l->len] = '\0';
+    l->len = 0;
+    if (!act_starts_with(l->text, mark) || !samples_take_text(l->samples, l->text + strlen(mark), &node))
+        return;
+    if (l->node)
+        free(node);
+    else
+        l->node = node;
+}
+
+static void take_lines(void *arg, const char *text, size_t len)
+{
+    struct lines *l = arg;
+
+    while (len > 0) {
+        const char *end = memchr(text, '\n', len);
+        size_t n = end ? (size_t)(end - text) : len, room = sizeof(l->text) - 1 - l->len;
+        memcpy(l->text + l->len, text, n < room ? n : room);
+        l->len += n < room ? n : room;
+        if (end)
+            take_line(l);
+        n += end != NULL;
+        text += n;
+        len -= n;
+    }
+}
+
+static int read_rank(const struct flow_here *here, int rank, struct lines *l, struct act_error *err)
+{
+    int rc = 0;
+
+    for (int attempt = 1; attempt <= here->attempt && rc == 0; attempt++) {
+        ACT_AUTOFREE char *prefix = flow_here_prefix(here, attempt);
+        const struct store_entry *log = flow_find_rank_log(&here->files, prefix, rank);
+        rc = log ? flow_here_read(here, log->key, take_lines, l, err) : 0;
+        take_line(l);
+    }
+    return rc;
+}
+
+static int read_logs(const struct flow_here *here, struct flow_report *out, struct act_error *err)
+{
+    const struct run_spec *spec = &out->run->spec;
+    int step = spec->procs_per_node > 0 ? spec->procs_per_node : 1, rc = 0;
+    size_t n = spec->nodes > FLOW_REPORT_NODES ? FLOW_REPORT_NODES : spec->nodes > 0 ? (size_t)spec->nodes : 1;
+
+    out->nodes = act_calloc(n + 1, sizeof(*out->nodes));
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        ACT_AUTOFREE struct lines *l = act_calloc(1, sizeof(*l));
+        l->samples = samples_new();
+        rc = read_rank(here, (int)i * step, l, err);
+        if (l->node) {
+            struct flow_node_use *use = &out->nodes[out->n_nodes++];
+            use->name = l->node;
+            keep(l->samples, points_of(n), use);
+        }
+        samples_free(l->samples);
+    }
+    out->n_all_nodes = out->n_nodes;
+    return rc;
+}
+
+/* ---- all of them */
 
 /* One node, on a worker. */
 struct node_work {
@@ -100,9 +187,10 @@ int flow_read_use(struct flow *flow, const struct flow_here *here, struct flow_r
     int rc = 0;
 
     list_nodes(here, &names);
+    if (names.n == 0)
+        return read_logs(here, out, err);
     size_t n = names.n < FLOW_REPORT_NODES ? names.n : FLOW_REPORT_NODES;
-    size_t points = ALL_POINTS / CURVES_OF_A_NODE / (n ? n : 1);
-    points = points < LEAST_POINTS ? LEAST_POINTS : points > MOST_POINTS ? MOST_POINTS : points;
+    size_t points = points_of(n);
     out->n_all_nodes = names.n;
     out->nodes = act_calloc(n + 1, sizeof(*out->nodes));
     ACT_AUTOFREE struct node_work *works = act_calloc(n + 1, sizeof(*works));
