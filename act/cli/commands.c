@@ -197,6 +197,27 @@ const struct cli_command cli_commands[] = {
      .options = "cluster json",
      A_RUN,
      .run = cmd_why},
+    {.name = "grep",
+     .synopsis = "[-i] RE [RUN...]",
+     .summary = "the lines of the logs of runs that match a regular expression",
+     .examples = "a grep 'loss=nan' @             in all logs of the run submitted last\n"
+                 "a grep -i 'out of memory'       of the newest 30 runs\n"
+                 "a grep --tag sweep=7 'acc=0\\.9' of the runs tagged so\n"
+                 "a grep --json Error | jq -r '[.run, .rank] | @tsv' | sort -u\n",
+     .details = "RE is an extended regular expression of POSIX, as of 'grep -E'. Each line that matches is printed\n"
+                "behind RUN:LOG:LINE: of it (RUN:LOG is a path, for 'a cat'), [the rank], and its time: the one in it,\n"
+                "or in the last line before that has one, as it is written there; else < the time when the log was\n"
+                "last written to. The logs are read where the run is; where that is not possible, the copies in\n"
+                "assets/<run id>/ are. Without RUN, all runs that 'a q' lists of your ledger, 30 unless --max says\n"
+                "otherwise. Exit status: 0 there is a line, 1 there is none.\n"
+                "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
+                "time, log_changed and text; null: not known.",
+     .options = "cluster ignore-case name tag max json",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
+     .run = cmd_grep},
     {.name = "parse",
      .synopsis = "RUN|FOLDER",
      .summary = "the codes of the errors in the logs of a run, or in a folder of logs",

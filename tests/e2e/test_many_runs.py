@@ -1,4 +1,7 @@
 """Many runs: the last ones by @, names and tags, several at once."""
+import json
+import shutil
+
 import pytest
 
 from test_kubernetes import K8S
@@ -273,3 +276,79 @@ def test_abort_all_leaves_what_others_may_own(act, azureml):
     assert "no such run" in act.run("abort", "--all", "-y", env=other).err
     act.run("abort", "--all", "-y")
     assert act.run("wait", run, status=143).status == 143
+
+
+# ---- searching logs
+
+LOG = "user_logs/std_log_process_{}.txt"
+
+
+def test_grep(act, two_ranks):
+    script = "echo 2026-11-24 10:20:30,123 begin; echo rank $RANK loss=nan; echo other; printf 'Loss=NaN\\n'"
+    run = act.finish("sh", "-c", script, before=("-n", 2))
+    other = act.finish("echo", "nothing of the kind", before=("-n", 1))
+    result = act.run("grep", "loss=(nan|inf)", run)
+    assert result.out == "".join(f"{run}:{LOG.format(r)}:2: [{r}] 2026-11-24 10:20:30 rank {r} loss=nan\n"
+                                 for r in (0, 1))
+    path = result.out.split(":2:")[0]
+    assert "loss=nan" in act.run("cat", path).out
+    assert len(act.run("grep", "-i", "loss=nan", run).out.splitlines()) == 4
+    assert act.run("grep", "loss=nan").out == result.out
+    assert act.run("grep", "loss=nan", other, status=1).out == ""
+    assert act.run("grep", "loss=nan", other, run).out == result.out
+    assert act.run("grep", "^other$", "@2").out.count(":3: [") == 2
+    line, = act.run("grep", "of the kind", "@").out.splitlines()
+    assert line.startswith(f"{other}:{LOG.format(0)}:1: [0] <20") and line.endswith(" nothing of the kind")
+    first = act.run("grep", "--json", "loss=nan").out.splitlines()[0]
+    found = json.loads(first)
+    assert (found["run"], found["log"], found["rank"], found["line"]) == (run, LOG.format(0), 0, 2)
+    assert (found["time"], found["text"], found["attempt"]) == ("2026-11-24 10:20:30", "rank 0 loss=nan", 1)
+
+
+def test_grep_of_odd_lines(act):
+    run = act.finish("python3", "-c", "print('x' * 200000 + 'END'); print('a\\0bEND'); print('tail', end='')",
+                     before=("-n", 1))
+    found = [line.split(": [0] ")[0] for line in act.run("grep", "END$", run).out.splitlines()]
+    assert found == [f"{run}:{LOG.format(0)}:{n}" for n in (1, 2)]
+    assert act.run("grep", "^tail$", run).out.startswith(f"{run}:{LOG.format(0)}:3: ")
+
+
+def test_grep_of_many(act):
+    runs = [named(act, "base", f"n={n}") for n in range(3)]
+    act.run("q", *runs)
+    assert act.run("grep", "--tag", "n=1", "mpirun|.", status=(0, 1)).status in (0, 1)
+    said = [act.run("-n", 1, "submit", "--tag", "say=1", "echo", "hello").out.strip() for _ in range(3)]
+    act.run("wait", *said)
+    lines = act.run("grep", "--tag", "say=1", "^hello$").out.splitlines()
+    assert [line.split(":")[0] for line in lines] == said[::-1]
+    result = act.run("grep", "--max", 2, "^hello$")
+    assert len(result.out.splitlines()) == 2 and "2 of 6 runs were searched" in result.err
+    some = act.run("grep", "^hello$", said[0], "nothing", status=8)
+    assert said[0] in some.out and "no run 'nothing'" in some.err
+
+
+def test_grep_of_copies(act):
+    """The run's own folder is gone: what was fetched is searched."""
+    run = act.finish("echo", "hello", before=("-n", 1))
+    act.run("q", run)
+    shutil.rmtree(act.home / f"runs/{run}")
+    assert act.run("grep", "hello", run).out.startswith(f"{run}:{LOG.format(0)}:1: [0] ")
+    shutil.rmtree(act.project / "assets")
+    assert act.run("grep", "hello", run, status=1).out == ""
+
+
+def test_grep_of_attempts(lab):
+    run = lab.shell("echo attempt here; [ $SLURM_RESTART_COUNT ] || { scontrol requeue $SLURM_JOB_ID; sleep 100; }")
+    lab.wait(run, "Completed", status=0)
+    found = lab.act.run("grep", "attempt here", run).out.splitlines()
+    assert {line.split(":")[1] for line in found} == {LOG.format(0), "attempts/1/" + LOG.format(0)}
+    assert all(": [0] " in line for line in found)
+
+
+def test_wrong_greps(act):
+    for bad in ("(", "[a", "a{2,1}", "*("):
+        act.fail("grep", bad, status=2, match="is no regular expression")
+    assert act.run("grep", "x", status=1).out == ""
+    act.fail("grep", status=2, match="needs more")
+    act.fail("grep", "x", "none", status=3, match="no run 'none'")
+    act.fail("grep", "--max", 3, "x", "none", status=2, match="'none' cannot be named as well")
