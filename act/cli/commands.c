@@ -218,6 +218,22 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_RUNS,
      .of_runs = true,
      .run = cmd_grep},
+    {.name = "diff",
+     .synopsis = "RUN RUN",
+     .summary = "in what two runs differ: command, code, configuration, environment, nodes",
+     .examples = "a diff @2 @                     what is new in the run submitted last\n"
+                 "a diff --json 60ce2fc7 1f0a | jq -r '.differences[] | select(.part == \"code\").name'\n",
+     .details = "- is of the first run, + of the second. Code is compared by file: size, CRC-32 and mode of those that\n"
+                "differ; a package that is not on this machine is fetched. Of secrets only the names are known. The\n"
+                "exit status is 0 whether they differ or not.\n"
+                "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
+                "whole), from and to (null: that run does not have it).",
+     .options = "cluster json",
+     .min_words = 2,
+     .max_words = 2,
+     .complete = CLI_RUNS,
+     .of_runs = true,
+     .run = cmd_diff},
     {.name = "parse",
      .synopsis = "RUN|FOLDER",
      .summary = "the codes of the errors in the logs of a run, or in a folder of logs",

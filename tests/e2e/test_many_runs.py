@@ -337,12 +337,16 @@ def test_grep_of_copies(act):
     assert act.run("grep", "hello", run, status=1).out == ""
 
 
-def test_grep_of_attempts(lab):
-    run = lab.shell("echo attempt here; [ $SLURM_RESTART_COUNT ] || { scontrol requeue $SLURM_JOB_ID; sleep 100; }")
-    lab.wait(run, "Completed", status=0)
-    found = lab.act.run("grep", "attempt here", run).out.splitlines()
-    assert {line.split(":")[1] for line in found} == {LOG.format(0), "attempts/1/" + LOG.format(0)}
-    assert all(": [0] " in line for line in found)
+def test_grep_of_attempts(act):
+    run = act.finish("echo", "attempt here", before=("-n", 1))
+    folder = act.home / f"runs/{run}"
+    first = folder / "attempts/1" / LOG.format(0)
+    first.parent.mkdir(parents=True)
+    first.write_text("attempt here\n")
+    found = [line.split(": ")[0] for line in act.run("grep", "attempt here", run).out.splitlines()]
+    assert found == [f"{run}:attempts/1/{LOG.format(0)}:1", f"{run}:{LOG.format(0)}:1"]
+    rows = [json.loads(line) for line in act.run("grep", "--json", "attempt here", run).out.splitlines()]
+    assert [(row["rank"], row["log"].startswith("attempts/1/")) for row in rows] == [(0, True), (0, False)]
 
 
 def test_wrong_greps(act):
@@ -352,3 +356,69 @@ def test_wrong_greps(act):
     act.fail("grep", status=2, match="needs more")
     act.fail("grep", "x", "none", status=3, match="no run 'none'")
     act.fail("grep", "--max", 3, "x", "none", status=2, match="'none' cannot be named as well")
+
+
+# ---- comparing runs
+
+
+def differences(act, *words):
+    return [(d["part"], d["name"], d["from"], d["to"]) for d in act.run("diff", "--json", *words).json["differences"]]
+
+
+def test_diff(act):
+    act.write("train.py", "print(1)\n")
+    act.write("gone.py", "x\n")
+    first = act.finish("python3", "train.py", "--lr", "0.1", before=("-n", 1))
+    same = act.finish("python3", "train.py", "--lr", "0.1", before=("-n", 1))
+    assert differences(act, first, same) == []
+    assert act.run("diff", first, same).out == ""
+    act.write("train.py", "print(12)\n")
+    act.write("new.py", "y\n").chmod(0o755)
+    (act.project / "gone.py").unlink()
+    words = ("-n", 2, "-p", "env: {LEVEL: '2', PASSWORD: geheim}", "-p", "sleep_if_fail: false")
+    second = act.run(*words, "submit", "python3", "train.py", "--lr", "0.2").out.strip()
+    act.run("wait", second)
+    found = differences(act, first, "@")
+    assert ("command", None, "python3 train.py --lr 0.1", "python3 train.py --lr 0.2") in found
+    code = {name: (a, b) for part, name, a, b in found if part == "code"}
+    assert set(code) == {"gone.py", "new.py", "train.py"}
+    assert code["gone.py"][1] is None and code["new.py"][0] is None and code["new.py"][1].endswith("mode 755")
+    assert code["train.py"][0].startswith("9 B, CRC ") and code["train.py"][1].startswith("10 B, CRC ")
+    assert ("environment", "LEVEL", None, "2") in found and ("environment", "PASSWORD", None, "(a secret)") in found
+    assert ("nodes", "processes_per_node", "1", "2") in found
+    assert "geheim" not in str(found)
+    shown = act.run("diff", first, second).out
+    assert shown.startswith(f"--- {first}\n+++ {second}\n@@ command\n- python3 train.py --lr 0.1\n+ python3 train")
+    assert [line for line in shown.splitlines() if line.startswith("@@")][:2] == ["@@ command", "@@ code"]
+    assert {part for part, *_ in found} <= {"command", "code", "configuration", "environment", "nodes"}
+    assert not [d for d in found if d[0] == "configuration" and d[1].startswith("run.")], found
+
+
+def test_diff_fetches_packages(act):
+    act.write("a.py", "1\n")
+    first = act.finish("true", before=("-n", 1))
+    act.write("a.py", "22\n")
+    act.finish("true", before=("-n", 1))
+    for package in act.home.rglob("packages/*.zip"):
+        package.unlink()
+    assert [d[:2] for d in differences(act, first, "@")] == [("code", "a.py")]
+    for package in act.home.rglob("packages/*.zip"):
+        package.unlink()
+    shutil.rmtree(act.store)
+    result = act.run("diff", first, "@")
+    assert "warning: the code differs, but cannot be compared by file" in result.err and "@@ code" in result.out
+
+
+def test_diff_across_clusters(lab):
+    act = lab.act
+    here, there = act.finish("true", before=("-n", 1)), lab.submit("true")
+    act.run("wait", there)
+    found = differences(act, here, there)
+    assert ("nodes", "cluster", "aml", "lab") in found and ("nodes", "platform", "local", "slurm") in found
+    assert [d for d in found if d[:2] == ("nodes", "names") and d[3].startswith("n")]
+
+
+def test_wrong_diffs(act):
+    act.fail("diff", "one", status=2, match="needs more: a diff RUN RUN")
+    act.fail("diff", "one", "two", status=3, match="no run 'one'")
+    act.fail("diff", "@", "@2", status=3, match="there are no runs yet")
