@@ -40,6 +40,7 @@ struct cli_options {
     struct act_strv tags;
     char *notify;
     bool any, ignore_case;
+    int64_t older_s; /* 0: not given */
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */
@@ -416,6 +417,7 @@ int cmd_ls(struct cli *cli, struct act_error *err);
 int cmd_man(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
 int cmd_parse(struct cli *cli, struct act_error *err);
+int cmd_prune(struct cli *cli, struct act_error *err);
 int cmd_query(struct cli *cli, struct act_error *err);
 int cmd_query_failed(struct cli *cli, struct act_error *err);
 int cmd_query_queued(struct cli *cli, struct act_error *err);

@@ -281,6 +281,22 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_RUNS,
      .of_runs = true,
      .run = cmd_scale},
+    {.name = "prune",
+     .synopsis = "--older TIME",
+     .summary = "remove what ACT keeps of the project's old runs",
+     .examples = "a prune --older 30d --dry-run   what would go\n"
+                 "a prune --older 30d             counts it, and asks\n"
+                 "a -c eu prune --older 12h -y    only runs on cluster eu\n",
+     .details = "Of the runs that you submitted from this project and that ended longer ago: their folders where they\n"
+                "ran (on Kubernetes their Jobs), with the logs there, and their rows in the table of runs; their\n"
+                "packages there and in the cache here, unless another run has them; agents of other versions where\n"
+                "every run has ended. Nothing that is another user's or another project's, or has not ended, is\n"
+                "touched; what is left for such a reason is said. Jobs of Azure Machine Learning stay, and so do\n"
+                "packages in the store of the code and the copies of logs in assets/.\n"
+                "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, bytes and left\n"
+                "(active, others, service, unreachable).",
+     .options = "cluster param older dry-run yes json",
+     .run = cmd_prune},
     {.name = "resubmit",
      .synopsis = "RUN...",
      .summary = "abort when still active, then submit the same run again",
@@ -469,17 +485,22 @@ const struct cli_command cli_commands[] = {
      PATHS,
      .run = cmd_rm},
     {.name = "du",
-     .synopsis = "[-d N] PATH|RUN:[PATH]...",
-     .summary = "how much a path of the cluster's store holds, or the logs of a run",
-     .examples = "a du data                        size, objects\n"
+     .synopsis = "[-d N] [PATH|RUN:[PATH]...]",
+     .summary = "how much a path of the cluster's store holds, or the logs of a run, or ACT itself keeps",
+     .examples = "a du                             what ACT keeps, here and where your runs are\n"
+                 "a du data                        size, objects\n"
                  "a du -d 1 data                   for each folder in it too\n"
                  "a du --json -d 2 output | jq -s 'sort_by(-.bytes)[:10]'\n"
                  "a du 60ce2fc7:                   of the logs of a run\n",
      .details = "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
-                "(1), path, objects, bytes.\n" RUN_PATHS,
+                "(1), path, objects, bytes.\n" RUN_PATHS "\n"
+                "Without a path: folders of runs, packages and agents, the cache, the ledger and copies of logs; 'a\n"
+                "prune' removes old ones. With -c only where runs on that cluster are. --json: a line each with\n"
+                "version (1), what, where, n and bytes.",
      .options = "cluster param depth bytes json transfers",
      .run_options = "cluster depth bytes json transfers",
-     PATHS,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
      .run = cmd_du},
     {.name = "cat",
      .synopsis = "PATH|RUN:PATH...",

@@ -1,6 +1,9 @@
 """Many runs: the last ones by @, names and tags, several at once."""
 import json
+import os
 import shutil
+import sqlite3
+import time
 
 import pytest
 
@@ -422,3 +425,140 @@ def test_wrong_diffs(act):
     act.fail("diff", "one", status=2, match="needs more: a diff RUN RUN")
     act.fail("diff", "one", "two", status=3, match="no run 'one'")
     act.fail("diff", "@", "@2", status=3, match="there are no runs yet")
+
+
+# ---- what ACT keeps
+
+
+def age(act, *runs, days=40, home=None):
+    """Lets runs have ended so many days ago, for all that ACT knows."""
+    db = sqlite3.connect((home or act.home) / "ledger.db")
+    for run in runs:
+        (status, created), = db.execute("select status, created_unix_s from runs where id = ?", (run,))
+        status = json.loads(status)
+        status["ended"] = status["started"] = int(time.time()) - days * 86400
+        db.execute("update runs set status = ?, created_unix_s = ? where id = ?",
+                   (json.dumps(status), created - days * 86400, run))
+    db.commit()
+    db.close()
+
+
+def test_prune(act):
+    act.write("a.py", "1\n")
+    old = act.finish("true", before=("-n", 1))
+    shared = act.finish("false", before=("-n", 1), status=1)
+    act.write("a.py", "2\n")
+    other_code = act.finish("true", before=("-n", 1))
+    young = act.finish("true", before=("-n", 1))
+    running = act.submit("sleep", "300", before=("-n", 1))
+    act.until_state(running, "Running")
+    before = act.snapshot()
+    for run in (old, shared, running):
+        act.info(run)
+    assert "nothing to remove" in act.run("prune", "--older", "30d").err
+    age(act, old, shared, other_code)
+    packages = len(list(act.home.rglob("packages/*.zip")))
+
+    dry = act.run("prune", "--older", "30d", "--dry-run", "--json").json
+    assert {r["id"] for r in dry["runs"]} == {old, shared, other_code} and dry["dry_run"] is True
+    assert all(r["bytes"] > 0 for r in dry["runs"]) and dry["removed"] == 0 and dry["packages"] >= 1
+    assert listed(act, "q") != [] and all((act.home / f"runs/{run}").exists() for run in (old, shared, other_code))
+    message = act.run("prune", "--older", "30d", status=2)
+    assert old in message.out and "Remove 3 runs" in message.err and "add -y" in message.err
+    assert (act.home / f"runs/{old}").exists()
+    shown = act.on_terminal("prune", "--older", "30d", typed=b"n\n").decode()
+    assert "Remove 3 runs" in shown and "nothing was changed" in shown and (act.home / f"runs/{old}").exists()
+
+    done = act.run("prune", "--older", "30d", "-y")
+    assert "removed 3 runs" in done.err
+    assert set(listed(act, "q")) == {young, running}
+    assert sorted(p.name for p in (act.home / "runs").iterdir()) == sorted([young, running])
+    assert len(list(act.home.rglob("packages/*.zip"))) == packages - dry["packages"], "others have the second one"
+    assert act.run("logs", young).status == 0
+    assert before
+    again = act.run("resubmit", young).out.strip()
+    act.run("wait", again)
+    act.run("abort", running)
+
+
+def test_prune_leaves_what_runs_and_what_is_another_projects(act, scratch):
+    running = act.submit("sleep", "300", before=("-n", 1))
+    act.until_state(running, "Running")
+    old = act.finish("true", before=("-n", 1))
+    age(act, old)
+    db = sqlite3.connect(act.home / "ledger.db")
+    db.execute("update runs set created_unix_s = 1000 where id = ?", (running,))
+    status, = db.execute("select status from runs where id = ?", (running,)).fetchone()
+    db.commit()
+    db.close()
+    other = scratch / "other"
+    shutil.copytree(act.project, other)
+    assert "nothing to remove" in act.run("prune", "--older", "30d", "-y", cwd=other).err
+    assert (act.home / f"runs/{old}").exists()
+    result = act.run("prune", "--older", "1d", "-y", "--json")
+    assert result.json["removed"] == 1 and [r["id"] for r in result.json["runs"]] == [old]
+    assert act.info(running)["state"] == "Running" and (act.home / f"runs/{running}").exists()
+    act.run("abort", running)
+
+
+def test_prune_on_slurm(lab):
+    act = lab.act
+    runs = [lab.submit("true") for _ in range(2)]
+    act.run("wait", *runs)
+    lab.until_over(runs[0])
+    agent = lab.root / "bin/0123456789abcdef"
+    agent.mkdir(parents=True)
+    (agent / "act-node").write_text("old")
+    os.utime(agent, (1000, 1000))
+    age(act, runs[0])
+    result = act.run("prune", "--older", "30d", "-y", "--json").json
+    assert result["removed"] == 1 and not lab.run_dir(runs[0]).exists() and lab.run_dir(runs[1]).exists()
+    assert result["agents"] == 1 and not agent.exists() and len(list((lab.root / "bin").iterdir())) == 1
+    run = lab.submit("true")
+    assert act.run("wait", run).status == 0
+
+
+def test_prune_of_another_users_folder(act):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    old = act.finish("true", before=("-n", 1))
+    age(act, old)
+    os.chown(act.home / f"runs/{old}", 65534, 65534)
+    result = act.run("prune", "--older", "30d", "-y")
+    assert "left: 1 run, another user's" in result.err and (act.home / f"runs/{old}").exists()
+
+
+def test_prune_leaves_the_jobs_of_a_service(act, azureml):
+    run = act.run("submit", "true").out.strip()
+    act.run("wait", run)
+    age(act, run)
+    assert "left: 1 run, kept by the service itself" in act.run("prune", "--older", "30d", "-y").err
+    assert listed(act, "q") == [run]
+
+
+def test_prune_on_kubernetes(act, kubernetes):
+    runs = [act.run(*K8S, "submit", "true").out.strip() for _ in range(2)]
+    act.run("wait", *runs)
+    age(act, runs[0])
+    assert act.run(*K8S, "prune", "--older", "30d", "-y", "--json").json["removed"] == 1
+    assert listed(act, *K8S, "q") == [runs[1]]
+    assert len(kubernetes.objects("Job")) == 1
+
+
+def test_wrong_prunes(act):
+    act.fail("prune", status=2, match="how old. a prune --older 30d")
+    for bad in ("0", "0d", "-1d", "soon"):
+        act.fail("prune", "--older", bad, status=2, match="--older takes a time such as")
+    assert "nothing to remove" in act.run("prune", "--older", "1s").err
+
+
+def test_du_of_what_act_keeps(act):
+    act.write("a.py", "1\n")
+    run = act.finish("true", before=("-n", 1))
+    act.run("q", run)
+    rows = {r["what"]: r for r in map(json.loads, act.run("du", "--json").out.splitlines())}
+    assert rows["runs"]["n"] == 1 and rows["runs"]["where"] == str(act.home / "runs") and rows["runs"]["bytes"] > 0
+    assert rows["copies of logs"]["where"] == str(act.project / "assets") and rows["copies of logs"]["n"] == 1
+    assert rows["package cache"]["n"] >= 1 and rows["ledger"]["bytes"] > 0
+    assert "copies of logs" in act.run("du").out and str(rows["runs"]["bytes"]) in act.run("du", "--bytes").out
+    act.fail("du", "-d", 1, status=2, match="--depth is about the folders of a path")
