@@ -83,6 +83,72 @@ static int find_runs(struct flow *flow, struct flow_prune *p, struct act_error *
     return rc;
 }
 
+/* ---- asking again: the ledger may be wrong */
+
+/* The i-th run is the first one at its place. */
+static bool is_first_there(const struct flow_prune *p, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (p->v[k].platform == p->v[i].platform)
+            return false;
+    return p->v[i].platform != NULL;
+}
+
+static void drop(struct flow_pruned *v, struct flow_prune *p)
+{
+    p->bytes -= v->bytes;
+    flow_run_release(&v->run);
+}
+
+/* What the platform does not know any more has ended. */
+static bool may_go(const struct run_status *now)
+{
+    return run_state_is_final(now->state) || (now->state == RUN_UNKNOWN && !*now->reason);
+}
+
+/* Asks a platform about its runs: stays[i] is set where the i-th run stays. */
+static void ask_place(struct flow_prune *p, struct platform *platform, bool *stays)
+{
+    const char **ids = act_calloc(p->n + 1, sizeof(*ids));
+    ACT_AUTOFREE struct run_status *now = act_calloc(p->n + 1, sizeof(*now));
+    struct act_error err;
+    size_t n = 0, k = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i].platform == platform)
+            ids[n++] = p->v[i].run.row.id;
+    int rc = platform_status(platform, ids, n, now, &err);
+    if (rc < 0)
+        act_warn("%zu run%s of cluster '%s' stay: %s", n, n == 1 ? "" : "s", platform_row(platform)->name,
+                 act_error_text(&err));
+    p->unreachable += rc < 0 ? n : 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->v[i].platform != platform)
+            continue;
+        stays[i] = rc < 0 || !may_go(&now[k]);
+        p->active += rc == 0 && stays[i];
+        k++;
+    }
+    free(ids);
+}
+
+static void ask_again(struct flow_prune *p)
+{
+    ACT_AUTOFREE bool *stays = act_calloc(p->n + 1, sizeof(*stays));
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (is_first_there(p, i))
+            ask_place(p, p->v[i].platform, stays);
+    for (size_t i = 0; i < p->n; i++) {
+        if (stays[i])
+            drop(&p->v[i], p);
+        else
+            p->v[n++] = p->v[i];
+    }
+    p->n = n;
+}
+
 /* ---- packages */
 
 static bool goes(const struct flow_prune *p, const char *id)
@@ -126,15 +192,6 @@ static int find_packages(struct flow *flow, struct flow_prune *p, struct act_err
 }
 
 /* ---- at each place */
-
-/* The i-th run is the first one at its place. */
-static bool is_first_there(const struct flow_prune *p, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (p->v[k].platform == p->v[i].platform)
-            return false;
-    return p->v[i].platform != NULL;
-}
 
 static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
 {
@@ -181,6 +238,8 @@ int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *e
 {
     int rc = find_runs(flow, p, err);
 
+    if (rc == 0)
+        ask_again(p);
     if (rc == 0)
         rc = find_packages(flow, p, err);
     return rc == 0 ? sweep(p, true, err) : rc;
