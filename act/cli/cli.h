@@ -39,7 +39,8 @@ struct cli_options {
     char *name;                  /* of a run, or of a log */
     struct act_strv tags;
     char *notify;
-    bool any;
+    bool any, ignore_case;
+    int64_t older_s; /* 0: not given */
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */
@@ -75,6 +76,7 @@ struct cli {
     bool flow_is_open;
     struct filter *filter; /* from cli_transfer_options() */
     json_t *tags;          /* from cli_labels() */
+    void *arg;             /* what a command shares with its cli_each_run.act() */
     bool said_unkept;      /* that copies of logs cannot be kept */
 };
 
@@ -294,6 +296,7 @@ struct cli_each_run {
     int (*act)(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err);
     int (*find)(struct flow *flow, const char *piece, struct flow_run *out,
                 struct act_error *err); /* NULL: flow_find_run */
+    size_t first;                       /* so many words come before the runs */
     bool all_or_none;                   /* for what cannot be repeated: if one name is not a run, nothing is done */
     bool list;                          /* prints {"version": 1, "runs": [...]} */
 };
@@ -425,9 +428,11 @@ int cmd_cluster(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);
 int cmd_completion(struct cli *cli, struct act_error *err);
 int cmd_config(struct cli *cli, struct act_error *err);
+int cmd_diff(struct cli *cli, struct act_error *err);
 int cmd_doctor(struct cli *cli, struct act_error *err);
 int cmd_download(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
+int cmd_grep(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);
 int cmd_init(struct cli *cli, struct act_error *err);
 int cmd_initc(struct cli *cli, struct act_error *err);
@@ -438,6 +443,7 @@ int cmd_man(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
 int cmd_parse(struct cli *cli, struct act_error *err);
 int cmd_plot(struct cli *cli, struct act_error *err);
+int cmd_prune(struct cli *cli, struct act_error *err);
 int cmd_query(struct cli *cli, struct act_error *err);
 int cmd_query_failed(struct cli *cli, struct act_error *err);
 int cmd_query_queued(struct cli *cli, struct act_error *err);

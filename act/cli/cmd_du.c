@@ -11,6 +11,7 @@
 #include "codec/json.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
+#include "flow/runs/keep.h"
 
 typedef unsigned long long count_t; /* for printf */
 
@@ -105,11 +106,44 @@ static int measure(struct cli *cli, const char *word, struct act_error *err)
     return rc;
 }
 
+/* ---- without a path: what ACT keeps */
+
+static void print_kept(const struct cli_options *options, const struct flow_kept *kept)
+{
+    char size[ACT_UNIT_TEXT];
+
+    if (options->json) {
+        cli_print_json_line(json_pack("{s:i,s:s,s:o,s:I,s:I}", "version", 1, "what", kept->what, "where",
+                                      codec_json_bytes_new(kept->where), "n", (json_int_t)kept->n, "bytes",
+                                      (json_int_t)kept->bytes));
+        return;
+    }
+    cli_size(options, kept->bytes, size);
+    printf("%*s  %10zu  %-14s  ", options->bytes ? 15 : 10, size, kept->n, kept->what);
+    cli_put_path(kept->where);
+    putchar_unlocked('\n');
+}
+
+static int measure_kept(struct cli *cli, struct act_error *err)
+{
+    struct flow_keeps keeps = {0};
+
+    if (cli->options.depth >= 0)
+        return act_error_set(err, ACT_USAGE, "--depth is about the folders of a path: which one?");
+    int rc = flow_keeps(&cli->flow, cli->options.cluster, &keeps, err);
+    for (size_t i = 0; i < keeps.n; i++)
+        print_kept(&cli->options, &keeps.v[i]);
+    flow_keeps_release(&keeps);
+    return rc < 0 ? rc : cli_check_stdout(err);
+}
+
 int cmd_du(struct cli *cli, struct act_error *err)
 {
     struct cli_outcome outcome = {0};
 
     cli_buffer_stdout();
+    if (cli->words.n == 0)
+        return measure_kept(cli, err);
     for (size_t i = 0; i < cli->words.n; i++)
         cli_outcome_add(&outcome, measure(cli, cli->words.v[i], err), err);
     return cli_outcome_end(&outcome, err);

@@ -200,6 +200,43 @@ const struct cli_command cli_commands[] = {
      .options = "cluster json",
      A_RUN,
      .run = cmd_why},
+    {.name = "grep",
+     .synopsis = "[-i] RE [RUN...]",
+     .summary = "the lines of the logs of runs that match a regular expression",
+     .examples = "a grep 'loss=nan' @             in all logs of the run submitted last\n"
+                 "a grep -i 'out of memory'       of the newest 30 runs\n"
+                 "a grep --tag sweep=7 'acc=0\\.9' of the runs tagged so\n"
+                 "a grep --json Error | jq -r '[.run, .rank] | @tsv' | sort -u\n",
+     .details = "RE is an extended regular expression of POSIX, as of 'grep -E'. Each line that matches is printed\n"
+                "behind RUN:LOG:LINE: of it (RUN:LOG is a path, for 'a cat'), [the rank], and its time: the one in it,\n"
+                "or in the last line before that has one, as it is written there; else < the time when the log was\n"
+                "last written to. The logs are read where the run is; where that is not possible, the copies in\n"
+                "assets/<run id>/ are. Without RUN, all runs that 'a q' lists of your ledger, 30 unless --max says\n"
+                "otherwise. Exit status: 0 there is a line, 1 there is none.\n"
+                "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
+                "time, log_changed and text; null: not known.",
+     .options = "cluster ignore-case name tag max json",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
+     .run = cmd_grep},
+    {.name = "diff",
+     .synopsis = "RUN RUN",
+     .summary = "in what two runs differ: command, code, configuration, environment, nodes",
+     .examples = "a diff @2 @                     what is new in the run submitted last\n"
+                 "a diff --json 60ce2fc7 1f0a | jq -r '.differences[] | select(.part == \"code\").name'\n",
+     .details = "- is of the first run, + of the second. Code is compared by file: size, CRC-32 and mode of those that\n"
+                "differ; a package that is not on this machine is fetched. Of secrets only the names are known. The\n"
+                "exit status is 0 whether they differ or not.\n"
+                "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
+                "whole), from and to (null: that run does not have it).",
+     .options = "cluster json",
+     .min_words = 2,
+     .max_words = 2,
+     .complete = CLI_RUNS,
+     .of_runs = true,
+     .run = cmd_diff},
     {.name = "parse",
      .synopsis = "RUN|FOLDER",
      .summary = "the codes of the errors in the logs of a run, or in a folder of logs",
@@ -283,6 +320,22 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_RUNS,
      .of_runs = true,
      .run = cmd_scale},
+    {.name = "prune",
+     .synopsis = "--older TIME",
+     .summary = "remove what ACT keeps of the project's old runs",
+     .examples = "a prune --older 30d --dry-run   what would go\n"
+                 "a prune --older 30d             counts it, and asks\n"
+                 "a -c eu prune --older 12h -y    only runs on cluster eu\n",
+     .details = "Of the runs that you submitted from this project and that ended longer ago: their folders where they\n"
+                "ran (on Kubernetes their Jobs), with the logs there, and their rows in the table of runs; their\n"
+                "packages there and in the cache here, unless another run has them; agents of other versions where\n"
+                "every run has ended. Nothing that is another user's or another project's, or has not ended, is\n"
+                "touched; what is left for such a reason is said. Jobs of Azure Machine Learning stay, and so do\n"
+                "packages in the store of the code and the copies of logs in assets/.\n"
+                "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, bytes and left\n"
+                "(active, others, service, unreachable).",
+     .options = "cluster param older dry-run yes json",
+     .run = cmd_prune},
     {.name = "resubmit",
      .synopsis = "RUN...",
      .summary = "abort when still active, then submit the same run again",
@@ -490,17 +543,22 @@ const struct cli_command cli_commands[] = {
      PATHS,
      .run = cmd_rm},
     {.name = "du",
-     .synopsis = "[-d N] PATH|RUN:[PATH]...",
-     .summary = "how much a path of the cluster's store holds, or the logs of a run",
-     .examples = "a du data                        size, objects\n"
+     .synopsis = "[-d N] [PATH|RUN:[PATH]...]",
+     .summary = "how much a path of the cluster's store holds, or the logs of a run, or ACT itself keeps",
+     .examples = "a du                             what ACT keeps, here and where your runs are\n"
+                 "a du data                        size, objects\n"
                  "a du -d 1 data                   for each folder in it too\n"
                  "a du --json -d 2 output | jq -s 'sort_by(-.bytes)[:10]'\n"
                  "a du 60ce2fc7:                   of the logs of a run\n",
      .details = "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
-                "(1), path, objects, bytes.\n" RUN_PATHS,
+                "(1), path, objects, bytes.\n" RUN_PATHS "\n"
+                "Without a path: folders of runs, packages and agents, the cache, the ledger and copies of logs; 'a\n"
+                "prune' removes old ones. With -c only where runs on that cluster are. --json: a line each with\n"
+                "version (1), what, where, n and bytes.",
      .options = "cluster param depth bytes json transfers",
      .run_options = "cluster depth bytes json transfers",
-     PATHS,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
      .run = cmd_du},
     {.name = "cat",
      .synopsis = "PATH|RUN:PATH...",

@@ -25,7 +25,7 @@ static void take_run(struct flow_runs *runs, struct flow_run *run)
 static void find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
                      struct cli_outcome *outcome)
 {
-    for (size_t i = 0; i < cli->words.n; i++) {
+    for (size_t i = each->first; i < cli->words.n; i++) {
         struct act_error err = {0};
         struct flow_run run;
         int rc = (each->find ? each->find : flow_find_run)(&cli->flow, cli->words.v[i], &run, &err);

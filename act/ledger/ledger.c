@@ -615,6 +615,31 @@ int ledger_update(struct ledger *ledger, const struct ledger_update *updates, si
     return rc < 0 ? rc : finish_statement(ledger, update_all(ledger, updates, n, err), "write to", err);
 }
 
+static int remove_each(struct ledger *ledger, const char *const *ids, size_t n, struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = 0;
+
+    if (sqlite3_prepare_v2(ledger->db, "DELETE FROM runs WHERE id = ?1", -1, &statement, NULL) != SQLITE_OK)
+        rc = fail_ledger(ledger, "write to", err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        bind_text(statement, 1, ids[i]);
+        if (sqlite3_step(statement) != SQLITE_DONE)
+            rc = fail_ledger(ledger, "write to", err);
+        sqlite3_reset(statement);
+    }
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struct act_error *err)
+{
+    if (n == 0)
+        return 0;
+    int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
+    return rc < 0 ? rc : finish_statement(ledger, remove_each(ledger, ids, n, err), "write to", err);
+}
+
 /* Reading */
 
 static char *column_text(sqlite3_stmt *statement, int at)

@@ -72,6 +72,9 @@ struct ledger_update {
 int ledger_update(struct ledger *ledger, const struct ledger_update *updates, size_t n,
                   struct act_error *err) ACT_NODISCARD;
 
+/* Takes runs out, all in one transaction; an id that is not in the ledger is skipped. */
+int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struct act_error *err) ACT_NODISCARD;
+
 struct ledger_query {
     const char *cluster; /* NULL: all */
     bool without_spec;   /* leave spec NULL: much cheaper for tables */

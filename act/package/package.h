@@ -146,6 +146,20 @@ void package_forecast(const struct package_list *list, const char *folder, const
  * project was renamed. Stops at the first; a missing or damaged index knows none. */
 bool package_index_is_of(const char *index, const char *root);
 
+/* What a package holds, sorted by path: to compare it with another. Any zip. */
+struct package_file {
+    char *path;
+    uint64_t size;
+    uint32_t crc;
+    unsigned mode; /* of st_mode; 0: not known */
+};
+struct package_contents {
+    struct package_file *v;
+    size_t n;
+};
+int package_contents(const char *file, struct package_contents *out, struct act_error *err) ACT_NODISCARD;
+void package_contents_release(struct package_contents *contents);
+
 /* Removes unfinished packages of processes that have ended. */
 void package_sweep(const char *folder);
 

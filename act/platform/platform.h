@@ -21,6 +21,7 @@
 struct platform;
 struct platform_clusters_ops;
 struct services;
+struct site;
 struct store;
 
 /* What one node offers. */
@@ -256,6 +257,11 @@ struct platform_row {
      * earlier ones are below "attempts/<n>/". ended: the run's state is final. Contacts no host; for an unknown run,
      * and a log that does not exist (yet), its calls say -ACT_NOT_FOUND. The caller frees it, before the platform. */
     struct store *(*open_logs)(struct platform *p, const char *id, bool ended);
+    /* Where the folders of its runs are, for platforms whose runs are folders. NULL: they are not. */
+    int (*site)(struct platform *p, struct site **out, struct act_error *err);
+    /* Removes what it has of a run that has ended; one that it does not have any more is success. NULL: that is the
+     * folder on its site, or without one it keeps its runs itself. */
+    int (*remove)(struct platform *p, const char *id, struct act_error *err);
     /* The URL of a run's web page; contacts no host. New string. May be NULL. */
     char *(*page)(struct platform *p, const char *id);
     /* The run.json of a run that this machine's ledger does not know. May be NULL. */
@@ -331,5 +337,33 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */
+
+/* ---- keep.c: what ACT has put on a platform, and removing it */
+
+/* Whether platform_remove() can do anything there. */
+bool platform_can_remove(const struct platform *p);
+/* The bytes that the folder of a run takes up, 0 where it has none. *out_others: it is another user's. */
+int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others,
+                  struct act_error *err) ACT_NODISCARD;
+int platform_remove(struct platform *p, const char *id, struct act_error *err) ACT_NODISCARD;
+
+struct platform_kept {
+    uint64_t bytes;
+    size_t n;
+};
+/* A package that was brought there and is this user's. Runs have it under a name of their own, and none loses it.
+ * dry_run: only measured. */
+int platform_remove_package(struct platform *p, const char *sha256, bool dry_run, struct platform_kept *out,
+                            struct act_error *err) ACT_NODISCARD;
+/* The agents of other versions that this user brought there and that are older; none while a run there, whose ever it
+ * is, has not ended. *out_busy: so it is. */
+int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out, bool *out_busy,
+                           struct act_error *err) ACT_NODISCARD;
+/* What is there of this user's. Nothing on a platform without a site. */
+struct platform_keeps {
+    struct platform_kept runs, packages, agents;
+    char *where; /* new string; NULL: it keeps nothing */
+};
+int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -1,4 +1,10 @@
 """Many runs: the last ones by @, names and tags, several at once."""
+import json
+import os
+import shutil
+import sqlite3
+import time
+
 import pytest
 
 from test_kubernetes import K8S
@@ -273,3 +279,301 @@ def test_abort_all_leaves_what_others_may_own(act, azureml):
     assert "no such run" in act.run("abort", "--all", "-y", env=other).err
     act.run("abort", "--all", "-y")
     assert act.run("wait", run, status=143).status == 143
+
+
+# ---- searching logs
+
+LOG = "user_logs/std_log_process_{}.txt"
+
+
+def test_grep(act, two_ranks):
+    script = "echo 2026-11-24 10:20:30,123 begin; echo rank $RANK loss=nan; echo other; printf 'Loss=NaN\\n'"
+    run = act.finish("sh", "-c", script, before=("-n", 2))
+    other = act.finish("echo", "nothing of the kind", before=("-n", 1))
+    result = act.run("grep", "loss=(nan|inf)", run)
+    assert result.out == "".join(f"{run}:{LOG.format(r)}:2: [{r}] 2026-11-24 10:20:30 rank {r} loss=nan\n"
+                                 for r in (0, 1))
+    path = result.out.split(":2:")[0]
+    assert "loss=nan" in act.run("cat", path).out
+    assert len(act.run("grep", "-i", "loss=nan", run).out.splitlines()) == 4
+    assert act.run("grep", "loss=nan").out == result.out
+    assert act.run("grep", "loss=nan", other, status=1).out == ""
+    assert act.run("grep", "loss=nan", other, run).out == result.out
+    assert act.run("grep", "^other$", "@2").out.count(":3: [") == 2
+    line, = act.run("grep", "of the kind", "@").out.splitlines()
+    assert line.startswith(f"{other}:{LOG.format(0)}:1: [0] <20") and line.endswith(" nothing of the kind")
+    first = act.run("grep", "--json", "loss=nan").out.splitlines()[0]
+    found = json.loads(first)
+    assert (found["run"], found["log"], found["rank"], found["line"]) == (run, LOG.format(0), 0, 2)
+    assert (found["time"], found["text"], found["attempt"]) == ("2026-11-24 10:20:30", "rank 0 loss=nan", 1)
+
+
+def test_grep_of_odd_lines(act):
+    run = act.finish("python3", "-c", "print('x' * 200000 + 'END'); print('a\\0bEND'); print('tail', end='')",
+                     before=("-n", 1))
+    found = [line.split(": [0] ")[0] for line in act.run("grep", "END$", run).out.splitlines()]
+    assert found == [f"{run}:{LOG.format(0)}:{n}" for n in (1, 2)]
+    assert act.run("grep", "^tail$", run).out.startswith(f"{run}:{LOG.format(0)}:3: ")
+
+
+def test_grep_of_many(act):
+    runs = [named(act, "base", f"n={n}") for n in range(3)]
+    act.run("q", *runs)
+    assert act.run("grep", "--tag", "n=1", "mpirun|.", status=(0, 1)).status in (0, 1)
+    said = [act.run("-n", 1, "submit", "--tag", "say=1", "echo", "hello").out.strip() for _ in range(3)]
+    act.run("wait", *said)
+    lines = act.run("grep", "--tag", "say=1", "^hello$").out.splitlines()
+    assert [line.split(":")[0] for line in lines] == said[::-1]
+    result = act.run("grep", "--max", 2, "^hello$")
+    assert len(result.out.splitlines()) == 2 and "2 of 6 runs were searched" in result.err
+    some = act.run("grep", "^hello$", said[0], "nothing", status=8)
+    assert said[0] in some.out and "no run 'nothing'" in some.err
+
+
+def test_grep_of_copies(act):
+    """The run's own folder is gone: what was fetched is searched."""
+    run = act.finish("echo", "hello", before=("-n", 1))
+    act.run("q", run)
+    shutil.rmtree(act.home / f"runs/{run}")
+    assert act.run("grep", "hello", run).out.startswith(f"{run}:{LOG.format(0)}:1: [0] ")
+    shutil.rmtree(act.project / "assets")
+    assert act.run("grep", "hello", run, status=1).out == ""
+
+
+def test_grep_of_attempts(act):
+    run = act.finish("echo", "attempt here", before=("-n", 1))
+    folder = act.home / f"runs/{run}"
+    first = folder / "attempts/1" / LOG.format(0)
+    first.parent.mkdir(parents=True)
+    first.write_text("attempt here\n")
+    found = [line.split(": ")[0] for line in act.run("grep", "attempt here", run).out.splitlines()]
+    assert found == [f"{run}:attempts/1/{LOG.format(0)}:1", f"{run}:{LOG.format(0)}:1"]
+    rows = [json.loads(line) for line in act.run("grep", "--json", "attempt here", run).out.splitlines()]
+    assert [(row["rank"], row["log"].startswith("attempts/1/")) for row in rows] == [(0, True), (0, False)]
+
+
+def test_wrong_greps(act):
+    for bad in ("(", "[a", "a{2,1}", "*("):
+        act.fail("grep", bad, status=2, match="is no regular expression")
+    assert act.run("grep", "x", status=1).out == ""
+    act.fail("grep", status=2, match="needs more")
+    act.fail("grep", "x", "none", status=3, match="no run 'none'")
+    act.fail("grep", "--max", 3, "x", "none", status=2, match="'none' cannot be named as well")
+
+
+# ---- comparing runs
+
+
+def differences(act, *words):
+    return [(d["part"], d["name"], d["from"], d["to"]) for d in act.run("diff", "--json", *words).json["differences"]]
+
+
+def test_diff(act):
+    act.write("train.py", "print(1)\n")
+    act.write("gone.py", "x\n")
+    first = act.finish("python3", "train.py", "--lr", "0.1", before=("-n", 1))
+    same = act.finish("python3", "train.py", "--lr", "0.1", before=("-n", 1))
+    assert differences(act, first, same) == []
+    assert act.run("diff", first, same).out == ""
+    act.write("train.py", "print(12)\n")
+    act.write("new.py", "y\n").chmod(0o755)
+    (act.project / "gone.py").unlink()
+    words = ("-n", 2, "-p", "env: {LEVEL: '2', PASSWORD: geheim}", "-p", "sleep_if_fail: false")
+    second = act.run(*words, "submit", "python3", "train.py", "--lr", "0.2").out.strip()
+    act.run("wait", second)
+    found = differences(act, first, "@")
+    assert ("command", None, "python3 train.py --lr 0.1", "python3 train.py --lr 0.2") in found
+    code = {name: (a, b) for part, name, a, b in found if part == "code"}
+    assert set(code) == {"gone.py", "new.py", "train.py"}
+    assert code["gone.py"][1] is None and code["new.py"][0] is None and code["new.py"][1].endswith("mode 755")
+    assert code["train.py"][0].startswith("9 B, CRC ") and code["train.py"][1].startswith("10 B, CRC ")
+    assert ("environment", "LEVEL", None, "2") in found and ("environment", "PASSWORD", None, "(a secret)") in found
+    assert ("nodes", "processes_per_node", "1", "2") in found
+    assert "geheim" not in str(found)
+    shown = act.run("diff", first, second).out
+    assert shown.startswith(f"--- {first}\n+++ {second}\n@@ command\n- python3 train.py --lr 0.1\n+ python3 train")
+    assert [line for line in shown.splitlines() if line.startswith("@@")][:2] == ["@@ command", "@@ code"]
+    assert {part for part, *_ in found} <= {"command", "code", "configuration", "environment", "nodes"}
+    assert not [d for d in found if d[0] == "configuration" and d[1].startswith("run.")], found
+
+
+def test_diff_fetches_packages(act):
+    act.write("a.py", "1\n")
+    first = act.finish("true", before=("-n", 1))
+    act.write("a.py", "22\n")
+    act.finish("true", before=("-n", 1))
+    for package in act.home.rglob("packages/*.zip"):
+        package.unlink()
+    assert [d[:2] for d in differences(act, first, "@")] == [("code", "a.py")]
+    for package in act.home.rglob("packages/*.zip"):
+        package.unlink()
+    shutil.rmtree(act.store)
+    result = act.run("diff", first, "@")
+    assert "warning: the code differs, but cannot be compared by file" in result.err and "@@ code" in result.out
+
+
+def test_diff_across_clusters(lab):
+    act = lab.act
+    here, there = act.finish("true", before=("-n", 1)), lab.submit("true")
+    act.run("wait", there)
+    found = differences(act, here, there)
+    assert ("nodes", "cluster", "aml", "lab") in found and ("nodes", "platform", "local", "slurm") in found
+    assert [d for d in found if d[:2] == ("nodes", "names") and d[3].startswith("n")]
+
+
+def test_wrong_diffs(act):
+    act.fail("diff", "one", status=2, match="needs more: a diff RUN RUN")
+    act.fail("diff", "one", "two", status=3, match="no run 'one'")
+    act.fail("diff", "@", "@2", status=3, match="there are no runs yet")
+
+
+# ---- what ACT keeps
+
+
+def age(act, *runs, days=40, home=None):
+    """Lets runs have ended so many days ago, for all that ACT knows."""
+    db = sqlite3.connect((home or act.home) / "ledger.db")
+    for run in runs:
+        (status, created), = db.execute("select status, created_unix_s from runs where id = ?", (run,))
+        status = json.loads(status)
+        status["ended"] = status["started"] = int(time.time()) - days * 86400
+        db.execute("update runs set status = ?, created_unix_s = ? where id = ?",
+                   (json.dumps(status), created - days * 86400, run))
+    db.commit()
+    db.close()
+
+
+def test_prune(act):
+    act.write("a.py", "1\n")
+    old = act.finish("true", before=("-n", 1))
+    shared = act.finish("false", before=("-n", 1), status=1)
+    act.write("a.py", "2\n")
+    other_code = act.finish("true", before=("-n", 1))
+    young = act.finish("true", before=("-n", 1))
+    running = act.submit("sleep", "300", before=("-n", 1))
+    act.until_state(running, "Running")
+    for run in (old, shared, running):
+        act.info(run)
+    assert "nothing to remove" in act.run("prune", "--older", "30d").err
+    age(act, old, shared, other_code)
+    packages = len(list(act.home.rglob("packages/*.zip")))
+
+    dry = act.run("prune", "--older", "30d", "--dry-run", "--json").json
+    assert {r["id"] for r in dry["runs"]} == {old, shared, other_code} and dry["dry_run"] is True
+    assert all(r["bytes"] > 0 for r in dry["runs"]) and dry["removed"] == 0 and dry["packages"] >= 1
+    assert listed(act, "q") != [] and all((act.home / f"runs/{run}").exists() for run in (old, shared, other_code))
+    message = act.run("prune", "--older", "30d", status=2)
+    assert old in message.out and "Remove 3 runs" in message.err and "add -y" in message.err
+    assert (act.home / f"runs/{old}").exists()
+    shown = act.on_terminal("prune", "--older", "30d", typed=b"n\n").decode()
+    assert "Remove 3 runs" in shown and "nothing was changed" in shown and (act.home / f"runs/{old}").exists()
+
+    done = act.run("prune", "--older", "30d", "-y")
+    assert "removed 3 runs" in done.err
+    assert set(listed(act, "q")) == {young, running}
+    assert sorted(p.name for p in (act.home / "runs").iterdir()) == sorted([young, running])
+    assert len(list(act.home.rglob("packages/*.zip"))) == packages - dry["packages"], "others have the second one"
+    assert act.run("logs", young).status == 0
+    again = act.run("resubmit", young).out.strip()
+    act.run("wait", again)
+    act.run("abort", running)
+
+
+def test_prune_leaves_what_runs_and_what_is_another_projects(act, scratch):
+    running = act.submit("sleep", "300", before=("-n", 1))
+    act.until_state(running, "Running")
+    old = act.finish("true", before=("-n", 1))
+    age(act, old)
+    db = sqlite3.connect(act.home / "ledger.db")
+    db.execute("update runs set created_unix_s = 1000 where id = ?", (running,))
+    db.commit()
+    db.close()
+    other = scratch / "other"
+    shutil.copytree(act.project, other)
+    assert "nothing to remove" in act.run("prune", "--older", "30d", "-y", cwd=other).err
+    assert (act.home / f"runs/{old}").exists()
+    result = act.run("prune", "--older", "1d", "-y", "--json")
+    assert result.json["removed"] == 1 and [r["id"] for r in result.json["runs"]] == [old]
+    assert act.info(running)["state"] == "Running" and (act.home / f"runs/{running}").exists()
+    act.run("abort", running)
+
+
+def test_prune_on_slurm(lab):
+    act = lab.act
+    runs = [lab.submit("true") for _ in range(2)]
+    act.run("wait", *runs)
+    lab.until_over(runs[0])
+    agent = lab.root / "bin/0123456789abcdef"
+    agent.mkdir(parents=True)
+    (agent / "act-node").write_text("old")
+    os.utime(agent, (1000, 1000))
+    age(act, runs[0])
+    result = act.run("prune", "--older", "30d", "-y", "--json").json
+    assert result["removed"] == 1 and not lab.run_dir(runs[0]).exists() and lab.run_dir(runs[1]).exists()
+    assert result["agents"] == 1 and not agent.exists() and len(list((lab.root / "bin").iterdir())) == 1
+    run = lab.submit("true")
+    assert act.run("wait", run).status == 0
+
+
+def test_prune_asks_the_platform_once_more(act):
+    """For all that the ledger knows it has ended."""
+    running = act.submit("sleep", "300", before=("-n", 1))
+    act.until_state(running, "Running")
+    age(act, running)
+    db = sqlite3.connect(act.home / "ledger.db")
+    db.execute("update runs set state = 'Completed'")
+    db.commit()
+    db.close()
+    result = act.run("prune", "--older", "30d", "-y")
+    assert "left: 1 run, not ended" in result.err and (act.home / f"runs/{running}").exists()
+    db = sqlite3.connect(act.home / "ledger.db")
+    db.execute("update runs set state = 'Running'")
+    db.commit()
+    db.close()
+    act.run("abort", running)
+
+
+def test_prune_of_another_users_folder(act):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    old = act.finish("true", before=("-n", 1))
+    age(act, old)
+    os.chown(act.home / f"runs/{old}", 65534, 65534)
+    result = act.run("prune", "--older", "30d", "-y")
+    assert "left: 1 run, another user's" in result.err and (act.home / f"runs/{old}").exists()
+
+
+def test_prune_leaves_the_jobs_of_a_service(act, azureml):
+    run = act.run("submit", "true").out.strip()
+    act.run("wait", run)
+    age(act, run)
+    assert "left: 1 run, kept by the service itself" in act.run("prune", "--older", "30d", "-y").err
+    assert listed(act, "q") == [run]
+
+
+def test_prune_on_kubernetes(act, kubernetes):
+    runs = [act.run(*K8S, "submit", "true").out.strip() for _ in range(2)]
+    act.run("wait", *runs)
+    age(act, runs[0])
+    assert act.run(*K8S, "prune", "--older", "30d", "-y", "--json").json["removed"] == 1
+    assert listed(act, *K8S, "q") == [runs[1]]
+    assert len(kubernetes.objects("Job")) == 1
+
+
+def test_wrong_prunes(act):
+    act.fail("prune", status=2, match="how old. a prune --older 30d")
+    for bad in ("0", "0d", "-1d", "soon"):
+        act.fail("prune", "--older", bad, status=2, match="--older takes a time such as")
+    assert "nothing to remove" in act.run("prune", "--older", "1s").err
+
+
+def test_du_of_what_act_keeps(act):
+    act.write("a.py", "1\n")
+    run = act.finish("true", before=("-n", 1))
+    act.run("q", run)
+    rows = {r["what"]: r for r in map(json.loads, act.run("du", "--json").out.splitlines())}
+    assert rows["runs"]["n"] == 1 and rows["runs"]["where"] == str(act.home / "runs") and rows["runs"]["bytes"] > 0
+    assert rows["copies of logs"]["where"] == str(act.project / "assets") and rows["copies of logs"]["n"] == 1
+    assert rows["package cache"]["n"] >= 1 and rows["ledger"]["bytes"] > 0
+    assert "copies of logs" in act.run("du").out and str(rows["runs"]["bytes"]) in act.run("du", "--bytes").out
+    act.fail("du", "-d", 1, status=2, match="--depth is about the folders of a path")

@@ -102,6 +102,19 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
     return good && out->n > 0;
 }
 
+static int open_folder(struct flow *flow, const char *root, const char *folder, struct store **out,
+                       struct act_error *err)
+{
+    int fd = act_folder_below(root, folder, false, err);
+
+    if (fd < 0)
+        return fd;
+    ACT_AUTOFREE char *held = act_held_path(fd, ".");
+    int rc = store_folder_open(flow_http(flow), held, false, out, err);
+    close(fd);
+    return rc;
+}
+
 /* The store of the copies, if they are all there. */
 static int open_copies(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                        struct act_error *err)
@@ -112,14 +125,19 @@ static int open_copies(struct flow *flow, const struct flow_run *run, struct flo
 
     if (!whole || !platform_row(out->platform)->answers_by_request)
         return 0;
-    int fd = act_folder_below(root, folder, false, err);
-    if (fd < 0)
-        return fd;
-    ACT_AUTOFREE char *held = act_held_path(fd, ".");
-    int rc = store_folder_open(flow_http(flow), held, false, &out->store, err);
-    close(fd);
+    int rc = open_folder(flow, root, folder, &out->store, err);
     out->is_copies = rc == 0;
     return rc;
+}
+
+int flow_log_source_open_here(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                              struct act_error *err)
+{
+    ACT_AUTOFREE char *folder = flow_assets(run);
+    ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
+
+    *out = (struct flow_log_source){.whole_ns = INT64_MAX};
+    return open_folder(flow, root, folder, &out->store, err);
 }
 
 /* The platform's store, and behind it what the nodes have sent. */

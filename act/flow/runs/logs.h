@@ -77,4 +77,34 @@ struct flow_follow {
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
                     struct act_error *err) ACT_NODISCARD;
 
+/* ---- searching the logs of runs */
+
+struct flow_grep;
+
+/* A line of a log that matches. */
+struct flow_match {
+    const struct flow_run *run;
+    const char *log;
+    int rank; /* -1: it is no rank's log */
+    int attempt;
+    uint64_t line; /* from 1 */
+    /* The time in it, or in the last line before that has one, as it is written there: "2026-11-24 22:25:00"; empty:
+     * there is none. */
+    char time[sizeof("2026-11-24 22:25:00")];
+    int64_t changed_unix_s; /* when the log was last written to; 0: not known */
+    const char *text;       /* len bytes, any; of a line of more than 64 KiB, a piece */
+    size_t len;
+};
+struct flow_grep_sink {
+    int (*found)(void *arg, const struct flow_match *match, struct act_error *err);
+    void *arg;
+};
+/* Compiles an extended regular expression of POSIX; a wrong one: -ACT_USAGE. */
+int flow_grep_open(const char *pattern, bool ignore_case, struct flow_grep **out, struct act_error *err) ACT_NODISCARD;
+void flow_grep_close(struct flow_grep *grep); /* NULL is fine */
+/* Searches all logs of a run, where its platform has them, or else the copies here, and adds the number of matches to
+ * *n_found. A run without logs, or that is gone, has none. */
+int flow_grep_run(struct flow *flow, const struct flow_run *run, const struct flow_grep *grep,
+                  const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err) ACT_NODISCARD;
+
 #endif

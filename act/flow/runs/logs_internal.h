@@ -42,6 +42,9 @@ int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct f
 /* Never the copies. */
 int flow_log_source_open_there(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                                struct act_error *err) ACT_NODISCARD;
+/* The copies, whether or not they are whole. -ACT_NOT_FOUND: there are none. */
+int flow_log_source_open_here(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                              struct act_error *err) ACT_NODISCARD;
 void flow_log_source_close(struct flow_log_source *source);
 /* All logs, sorted by name. */
 int flow_log_source_list(const struct flow_log_source *source, struct store_page *out,

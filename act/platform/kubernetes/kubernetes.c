@@ -327,6 +327,7 @@ const struct platform_row platform_kubernetes = {
     .submit = kubernetes_submit,
     .status = kubernetes_status,
     .abort = kubernetes_abort,
+    .remove = kubernetes_remove,
     .scale = kubernetes_scale,
     .open_logs = kubernetes_open_logs,
     .spec = kubernetes_spec,

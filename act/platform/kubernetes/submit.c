@@ -672,3 +672,19 @@ int kubernetes_scale(struct platform *p, const char *id, int nodes, struct act_e
                            kube_namespace(k->kube));
     return rc < 0 ? rc : patch_size(k, job, nodes, err);
 }
+
+int kubernetes_remove(struct platform *p, const char *id, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    CODEC_AUTOJSON json_t *job = NULL;
+    struct run_status status;
+    int rc = kubernetes_find_job(k, id, &job, err);
+
+    if (rc < 0 || !job)
+        return rc;
+    kubernetes_read_status(&(struct kubernetes_view){.job = job}, &status);
+    if (!run_state_is_final(status.state))
+        return act_error_set(err, ACT_USAGE, "cannot remove '%s': it has not ended", id);
+    return delete_job(k, kubernetes_name_of(job), codec_json_str(json_object_get(job, "metadata"), "uid", ""),
+                      "Background", err);
+}

@@ -484,6 +484,13 @@ static int local_spec(struct platform *p, const char *id, struct run_spec *out, 
     return platform_site_spec(local_of(p)->site, id, out, err);
 }
 
+static int local_site(struct platform *p, struct site **out, struct act_error *err)
+{
+    (void)err;
+    *out = local_of(p)->site;
+    return 0;
+}
+
 static int local_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
     return site_list(local_of(p)->site, out_ids, err);
@@ -554,6 +561,7 @@ const struct platform_row platform_local = {
     .status = local_status,
     .abort = local_abort,
     .open_logs = local_open_logs,
+    .site = local_site,
     .spec = local_spec,
     .list = local_list,
     .nodes = local_nodes,

@@ -360,6 +360,11 @@ static void slurm_describe(const struct config *config, const struct platform_as
     }
 }
 
+static int slurm_site_of(struct platform *p, struct site **out, struct act_error *err)
+{
+    return slurm_site(slurm_of(p), out, err);
+}
+
 /* ---- the row ---- */
 
 const struct platform_row platform_slurm = {
@@ -381,6 +386,7 @@ const struct platform_row platform_slurm = {
     .status = slurm_status,
     .abort = slurm_abort,
     .open_logs = slurm_open_logs,
+    .site = slurm_site_of,
     .spec = slurm_spec,
     .list = slurm_list,
     .nodes = slurm_nodes,

@@ -1,0 +1,112 @@
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "flow/flow.h"
+#include "flow/runs/keep.h"
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* "3 runs, 1 package and 0 agents, 1.2 MiB" */
+static char *sum_of(const struct flow_prune *p, size_t n_runs)
+{
+    char size[ACT_UNIT_TEXT];
+
+    act_size_to_text(p->bytes, size);
+    return act_sprintf("%zu run%s, %zu package%s and %zu agent%s, %s", n_runs, plural(n_runs), p->n_packages,
+                       plural(p->n_packages), p->n_agents, plural(p->n_agents), size);
+}
+
+/* What is old and stays all the same. */
+static void say_left(const struct flow_prune *p)
+{
+    const struct {
+        size_t n;
+        const char *why;
+    } rows[] = {
+        {p->active, "not ended"},
+        {p->others, "another user's, or found on a cluster that others use too"},
+        {p->service, "kept by the service itself"},
+        {p->unreachable, "on a cluster that does not answer"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].n > 0)
+            act_note("left: %zu run%s, %s", rows[i].n, plural(rows[i].n), rows[i].why);
+    if (p->busy)
+        act_note("left: agents, because a run has not ended where they are");
+}
+
+static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
+{
+    json_t *runs = json_array();
+
+    for (size_t i = 0; i < p->n; i++)
+        json_array_append_new(
+            runs, json_pack("{s:s,s:I}", "id", p->v[i].run.row.id, "bytes", (json_int_t)p->v[i].bytes));
+    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run, "removed",
+                     dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs", runs, "packages", (json_int_t)p->n_packages,
+                     "agents", (json_int_t)p->n_agents, "bytes", (json_int_t)p->bytes, "left", "active",
+                     (json_int_t)p->active, "others", (json_int_t)p->others, "service", (json_int_t)p->service,
+                     "unreachable", (json_int_t)p->unreachable);
+}
+
+static void print_runs(const struct flow_prune *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        char size[ACT_UNIT_TEXT];
+        act_size_to_text(p->v[i].bytes, size);
+        printf("%10s  %s  %s  ", size, p->v[i].run.row.id, p->v[i].run.row.cluster);
+        cli_put_name(p->v[i].run.row.command);
+        putchar('\n');
+    }
+}
+
+static int confirm(const struct cli *cli, const struct flow_prune *p, struct act_error *err)
+{
+    ACT_AUTOFREE char *sum = sum_of(p, p->n);
+    ACT_AUTOFREE char *question = act_sprintf("Remove %s for good?", sum);
+
+    fflush(stdout);
+    return cli_confirm(cli, question, err);
+}
+
+static int remove_all(struct cli *cli, struct flow_prune *p, struct act_error *err)
+{
+    size_t n = 0;
+    int rc = confirm(cli, p, err);
+
+    if (rc < 0)
+        return rc;
+    rc = flow_prune(&cli->flow, p, &n, err);
+    ACT_AUTOFREE char *sum = sum_of(p, n);
+    act_note("removed %s", sum);
+    if (rc == 0 && cli->options.json)
+        rc = cli_print_json(json_of(p, n, false), err);
+    return rc;
+}
+
+int cmd_prune(struct cli *cli, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    struct flow_prune p = {.cluster = o->cluster, .older_s = o->older_s};
+
+    if (!o->older_s)
+        return act_error_set(err, ACT_USAGE, "how old? a prune --older 30d removes what ended more than 30 days ago");
+    int rc = flow_prune_find(&cli->flow, &p, err);
+    if (rc == 0 && !o->json)
+        print_runs(&p);
+    if (rc == 0)
+        say_left(&p);
+    if (rc == 0 && (o->dry_run || p.n == 0)) {
+        ACT_AUTOFREE char *sum = sum_of(&p, p.n);
+        act_note(p.n ? "would remove %s" : "nothing to remove: %s", sum);
+        rc = o->json ? cli_print_json(json_of(&p, 0, o->dry_run), err) : 0;
+    } else if (rc == 0) {
+        rc = remove_all(cli, &p, err);
+    }
+    flow_prune_release(&p);
+    return rc;
+}

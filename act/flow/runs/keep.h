@@ -1,0 +1,63 @@
+/* keep.h - what ACT keeps, here and on clusters: how much it is, and removing what is old. */
+#ifndef ACT_FLOW_RUNS_KEEP_H
+#define ACT_FLOW_RUNS_KEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+
+/* ---- how much */
+
+struct flow_kept {
+    const char *what; /* "runs", "packages", "agents", "copies of logs", "package cache", "ledger" */
+    char *where;
+    uint64_t bytes;
+    size_t n;
+};
+struct flow_keeps {
+    struct flow_kept *v;
+    size_t n;
+};
+/* Of this user: on this machine, and where the runs of the ledger are (cluster: only those on it; NULL: all). A place
+ * that cannot be asked is a warning. */
+int flow_keeps(struct flow *flow, const char *cluster, struct flow_keeps *out, struct act_error *err) ACT_NODISCARD;
+void flow_keeps_release(struct flow_keeps *keeps);
+
+/* ---- removing what is old */
+
+/* A run that goes. */
+struct flow_pruned {
+    struct flow_run run;
+    struct platform *platform; /* NULL: it never got there */
+    uint64_t bytes;
+};
+/* What goes, and what is left although it is old. */
+struct flow_prune {
+    const char *cluster; /* in: NULL: all */
+    int64_t older_s;     /* in: since they ended */
+
+    struct flow_pruned *v;
+    size_t n;
+    struct act_strv packages; /* of those runs, by SHA-256, that no other run in the ledger has */
+    uint64_t bytes;           /* of runs, packages and agents */
+    size_t n_packages, n_agents;
+
+    size_t active;      /* not ended */
+    size_t others;      /* another user's, or perhaps: found on the cluster */
+    size_t service;     /* their service keeps them itself */
+    size_t unreachable; /* their cluster does not answer */
+    bool busy;          /* agents stay where a run has not ended */
+};
+/* Finds and measures what there is to remove of this project's runs: their folders or objects where they ran, their
+ * rows in the ledger, their packages here and there, and agents of other versions. Changes nothing. Release *p in
+ * every case. */
+int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
+/* Removes that. One run that cannot be removed does not stop the others: -ACT_PARTIAL. *out_n: runs removed. */
+int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err) ACT_NODISCARD;
+void flow_prune_release(struct flow_prune *p);
+
+#endif
