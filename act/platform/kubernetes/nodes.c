@@ -44,11 +44,11 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
 
     if (rc == 0)
         rc = kubernetes_spec(p, id, &spec, err);
-    for (int i = 0; rc == 0 && i < kubernetes_completions(job); i++) {
-        const json_t *pod = kubernetes_pod_of(pods, i);
-        if (pod && *node_of(pod))
-            add_node(pod, &spec, out);
-    }
+    int n = kubernetes_completions(job);
+    ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
+    for (int i = 0; rc == 0 && i < n; i++)
+        if (nodes[i] && *node_of(nodes[i]))
+            add_node(nodes[i], &spec, out);
     return rc;
 }
 
@@ -57,11 +57,11 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
 /* The pod of that name; NULL: the first. */
 static const json_t *find_pod(const json_t *pods, int n, const char *node)
 {
-    for (int i = 0; i < n; i++) {
-        const json_t *pod = kubernetes_pod_of(pods, i);
-        if (pod && (!node || strcmp(node, kubernetes_name_of(pod)) == 0))
-            return pod;
-    }
+    ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
+
+    for (int i = 0; i < n; i++)
+        if (nodes[i] && (!node || strcmp(node, kubernetes_name_of(nodes[i])) == 0))
+            return nodes[i];
     return NULL;
 }
 
