@@ -230,6 +230,25 @@ def test_a_submission_that_died_half_way_is_completed(act, kubernetes):
     assert len(kubernetes.objects("Job")) == 1
 
 
+def test_a_secret_that_somebody_else_made_for_a_run_is_replaced(act, kubernetes):
+    """Who sees the suspended Job knows all names, and that of the run."""
+    kubernetes.faults({"method": "POST", "match": "services", "status": 503, "times": 50})
+    act.run(*K8S, "submit", "echo", "hello", status=5, env={"ACT_MAX_RETRIES": "0"})
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    secret = next(s for s in kubernetes.objects("Secret") if s["metadata"]["name"] == name)
+    spec = json.loads(base64.b64decode(secret["data"]["run.json"]))
+    planted = {**secret["data"],
+               "run.json": base64.b64encode(json.dumps({**spec, "command": ["echo", "planted"]}).encode()).decode()}
+    kubernetes.call("DELETE", f"/api/v1/namespaces/default/secrets/{name}")
+    meta = {key: secret["metadata"][key] for key in ("name", "labels", "annotations", "ownerReferences")}
+    kubernetes.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "immutable": True, "data": planted})
+    kubernetes.faults()
+    run = act.submit("echo", "hello", before=K8S)
+    act.run("wait", run)
+    assert act.run("logs", run).out == "hello\n"
+    assert kubernetes.objects("Job")[0]["metadata"]["name"] == name
+
+
 def test_summary_and_blame(act, kubernetes):
     kubernetes.node("wide", "add", gpus=4)
     kubernetes.cluster(gpu_per_node=4, k8s={"gpu_resource": "nvidia.com/gpu", "launcher": "direct"})

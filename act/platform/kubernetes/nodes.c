@@ -105,7 +105,7 @@ static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *p
     act_strv_push(out, "--stdin");
     if (terminal)
         act_strv_push(out, "--tty");
-    act_strv_push(out, pod);
+    act_strv_pushf(out, "pod/%s", pod); /* whatever the server calls it, it is no option */
     act_strv_push(out, "--container=" KUBERNETES_MAIN);
 }
 
