@@ -192,14 +192,30 @@ static bool is_the_same(const struct act_strv *a, const struct act_strv *b)
     return same;
 }
 
+/* Whether some of it follows from -p, which then has to be said again. */
+static bool has_typed(const struct act_strv *items)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < items->n && !has; i++)
+        has = act_starts_with(items->v[i], "-p: ");
+    return has;
+}
+
 static int nobody_to_ask(const struct matter *m, const struct act_strv *items, struct act_error *err)
 {
     ACT_AUTOFREE char *more = items->n > 1 ? act_sprintf(" (and %zu more)", items->n - 1) : act_strdup("");
 
     act_error_set(err, ACT_DENIED, "the project '%s' reaches out of its folder: %s%s", m->project, items->v[0], more);
-    const char *cluster = m->recalled ? m->recalled : m->config && m->config->file ? m->config->cluster : NULL;
-    return act_error_hint(err, "if you trust it, say so there with 'a %s%s%strust'", cluster ? "-c " : "",
-                          cluster ? cluster : "", cluster ? " " : "");
+    if (m->recalled)
+        return act_error_hint(err,
+                              "it is where this run is, and has changed since it was trusted; if you trust it, answer "
+                              "at a terminal, or say so there with 'a -c %s trust', if that cluster names it",
+                              m->recalled);
+    const char *cluster = m->config && m->config->file ? m->config->cluster : NULL;
+    return act_error_hint(err, "if you trust it, say so there with 'a %s%s%s%strust'%s", cluster ? "-c " : "",
+                          cluster ? cluster : "", cluster ? " " : "", has_typed(items) ? "-p ... " : "",
+                          has_typed(items) ? " and what you gave -p now" : "");
 }
 
 /* What leads out now must be what the user saw: a link may have changed while the question was open. */
@@ -257,6 +273,25 @@ static bool was_asked(const struct act_strv *trusted, const char *kubeconfig)
     return asked;
 }
 
+static bool is_in_project(const char *project, const char *kubeconfig)
+{
+    ACT_AUTOFREE char *real = flow_real_place(project), *place = flow_real_place(kubeconfig);
+
+    return act_path_is_within(place, real) || act_path_is_within(kubeconfig, project);
+}
+
+/* Otherwise nobody would know later that it was the user who named a file of the project. */
+int flow_trust_submitted(const struct config *config, struct act_error *err)
+{
+    const char *kubeconfig = config->k8s.kubeconfig;
+    ACT_AUTO(act_strv) items = {0};
+
+    if (!kubeconfig || !config_is_own(config, "k8s.kubeconfig") || !is_in_project(config->project_root, kubeconfig))
+        return 0;
+    flow_reach_recalled(config, &items);
+    return items.n ? flow_trust_keep(config->project_root, &items, err) : 0;
+}
+
 /* One that is not in the project, and was never asked about, is the user's own. */
 int flow_trust_recalled(const char *project, const char *cluster, const struct config *config, struct act_error *err)
 {
@@ -266,10 +301,9 @@ int flow_trust_recalled(const char *project, const char *cluster, const struct c
 
     if (!kubeconfig || environment_trusts(project))
         return 0;
-    ACT_AUTOFREE char *real = flow_real_place(project), *place = flow_real_place(kubeconfig);
+    ACT_AUTOFREE char *real = flow_real_place(project);
     int rc = trusted_of(real, &trusted, err);
-    if (rc < 0 || (!act_path_is_within(place, real) && !act_path_is_within(kubeconfig, project) &&
-                   !was_asked(&trusted, kubeconfig)))
+    if (rc < 0 || (!is_in_project(project, kubeconfig) && !was_asked(&trusted, kubeconfig)))
         return rc;
     collect(&m, &all);
     for (size_t i = 0; i < all.n; i++)

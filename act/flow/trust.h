@@ -44,10 +44,15 @@ int flow_trust_path(const struct config *config, const char *folder, const char 
                     struct act_error *err) ACT_NODISCARD;
 int flow_trust_logs(const char *project, struct act_error *err) ACT_NODISCARD;
 
-/* Likewise for the place that a run of the project recorded, for which the file that named it is no longer known.
- * cluster: the run's, for messages. */
+/* Likewise for the place that a run of the project recorded, for which the file that named it is no longer known: a
+ * kubeconfig in the project, and one elsewhere that was asked about, must be as it was trusted. Any other one is the
+ * user's own, as every kubeconfig is that was never asked about. cluster: the run's, for messages. */
 int flow_trust_recalled(const char *project, const char *cluster, const struct config *config,
                         struct act_error *err) ACT_NODISCARD;
+
+/* A run of this configuration is about to be submitted: records as trusted what flow_trust_recalled() would ask about,
+ * where the user named a kubeconfig of the project. */
+int flow_trust_submitted(const struct config *config, struct act_error *err) ACT_NODISCARD;
 
 /* The items that are not yet trusted for a project. */
 int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out,

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/units.h"
 #include "node/child.h"
 #include "proc/proc.h"
 
@@ -200,4 +201,20 @@ int folder_send_logs(const struct node *node, int attempt)
         failed = 1;
     }
     return failed;
+}
+
+int folder_find_sent(const struct node *node)
+{
+    enum { NUMBER_MAX = 32, ATTEMPTS_MAX = 1 << 20 };
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_SENT);
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+    int64_t n = 0;
+    int rc = call_act(node, "download", RUN_STORE_LOGS, node->dir, &err);
+
+    if (rc == 0)
+        rc = act_file_read(path, NUMBER_MAX, &text, NULL, &err);
+    if (rc < 0)
+        node_say("cannot find out which attempts there were: %s", act_error_text(&err));
+    return rc == 0 && act_int_from_text(text, &n) && n > 0 && n < ATTEMPTS_MAX ? (int)n : 0;
 }

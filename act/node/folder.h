@@ -19,6 +19,9 @@ int folder_send_all(void *node);
  * share the run folder. */
 int folder_send_logs(const struct node *node, int attempt);
 
+/* The last attempt whose logs were sent, by pods that are no more; 0: of none, or it cannot be found out. */
+int folder_find_sent(const struct node *node);
+
 /* Why a run whose command succeeded has failed. */
 #define FOLDER_LOG    RUN_DIR_SYSTEM "/folders.txt"
 #define FOLDER_UNSENT "the command succeeded, but not all folders could be sent; see " FOLDER_LOG

@@ -48,7 +48,7 @@ struct pod_group {
     bool grows;          /* the attempt ends because more pods have come */
     int *nodes;          /* the pods of the attempt, in the order of their ranks */
     int64_t changed_ms;  /* monotonic: when a pod last came or went */
-    int known_attempt;   /* the last one that any pod knows */
+    int known_attempt;   /* the last one that any pod knows, or of which there are logs */
     const char *awaited; /* the type of a reply */
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
@@ -550,6 +550,7 @@ int group_open(struct pod *pod, struct act_error *err)
     pod->group->nodes = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->nodes));
     pod->group->changed_ms = act_now_monotonic_ms();
     pod->group->awaited = "";
+    pod->group->known_attempt = pod->send.before;
     pod->group->status_path = node_path(&pod->node, RUN_FILE_STATUS);
     pod->group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     pod->phase = POD_WAITS;

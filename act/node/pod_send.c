@@ -37,6 +37,8 @@ void pod_send_open(struct pod *pod)
         pod->send.has |= SEND_FOLDERS;
     if (has_log_store(pod))
         pod->send.has |= SEND_LOGS;
+    if (pod->index == 0 && (pod->send.has & SEND_LOGS))
+        pod->send.before = folder_find_sent(&pod->node);
 }
 
 /* In a process of its own. */
@@ -47,7 +49,8 @@ static int send_them(void *arg)
 
     if ((pod->send.sending & SEND_FOLDERS) && folder_send_all(&pod->node) != 0)
         failed |= SEND_FOLDERS;
-    if ((pod->send.sending & SEND_LOGS) && folder_send_logs(&pod->node, pod->attempt > 0 ? pod->attempt : 1) != 0)
+    if ((pod->send.sending & SEND_LOGS) &&
+        folder_send_logs(&pod->node, pod->attempt > 0 ? pod->attempt : pod->send.before + 1) != 0)
         failed |= SEND_LOGS;
     return failed;
 }

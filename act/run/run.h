@@ -190,6 +190,8 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 /* 0600; exists only if nodes that do not see the project copy a mapped folder to or from a blob store: {"version":
  * 1, "folders": {"<name>": {"path", "account_name", "container_name", "endpoint", "sas_token"}}} */
 #define RUN_FILE_STORES "stores.json"
+/* On a node: the last attempt whose logs other nodes have sent. */
+#define RUN_FILE_SENT "sent_attempts"
 /* In place of names there: where nodes that share no folder send their logs, and find a package that is too large to be
  * handed over. */
 #define RUN_STORE_LOGS    "/logs"

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -448,19 +449,30 @@ struct store_urls_options {
  * while they are asked for share the outcome. */
 struct store *store_urls_open(struct http *http, const struct store_urls_options *options);
 
-/* Texts that can only be read as a whole, or from their ends: their owner gathers them into files, which it may also
- * give other keys when it gathers. */
+/* Texts that can only be read as a whole, or from their ends: their owner gathers them, and may also give them other
+ * keys when it gathers. However many they are, all are in one file without a name. */
 struct store_text {
-    char *key;
-    int fd;
-    uint64_t size;          /* of what is in the file */
-    int64_t changed_unix_s; /* 0: not known */
+    char *key;                       /* owned; NULL until the owner sets it */
+    uint64_t size;                   /* of what can be read: all that came before the last store_texts_flush() */
+    int64_t changed_unix_s;          /* 0: not known */
+    struct store_stretch *stretches; /* where it is in the file */
+    size_t n_stretches;
+    struct act_buf pending; /* not in the file yet */
 };
-struct store_texts {
+struct store_texts { /* {0} has none */
     struct store_text *v;
     size_t n;
+    FILE *file; /* NULL: nothing was added yet */
+    uint64_t end;
     bool incomplete; /* something could not be gathered: the texts may grow yet, whatever became of the run */
 };
+/* A new text, which is empty. Its place in v. */
+size_t store_texts_new(struct store_texts *texts);
+/* Adds to the i-th text; 0, or the negative errno of the file. */
+int store_texts_add(struct store_texts *texts, size_t i, const char *data, size_t len) ACT_NODISCARD;
+/* What was added can be read afterwards. 0, or the negative errno of the file. */
+int store_texts_flush(struct store_texts *texts) ACT_NODISCARD;
+void store_texts_release(struct store_texts *texts);
 struct store_texts_options {
     const char *id; /* of the run */
     /* Brings the texts up to date; may run the engine. Called by each LIST, and by a GET past their ends. */

@@ -1,15 +1,120 @@
-/* texts.c - the store of texts that their owner gathers, one by one or all at once, into files of its own. */
+/* texts.c - the store of texts that their owner gathers, one by one or all at once, into one file: a descriptor for each
+ * would be too many. What is added to a text is kept until there is enough of it, so that a text is in few stretches.
+ */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/file.h"
 #include "store/store_internal.h"
+
+enum { STRETCH_LEAST = 8 << 10 };
+
+struct store_stretch {
+    uint64_t at, in_file, len; /* at: in the text */
+};
 
 struct texts_store {
     struct store store;
     struct store_texts_options options;
     bool gathering;
 };
+
+/* ---- the texts ---- */
+
+size_t store_texts_new(struct store_texts *texts)
+{
+    ACT_PUSH(texts->v, texts->n, (struct store_text){0});
+    return texts->n - 1;
+}
+
+static int write_at_end(struct store_texts *texts, const struct act_buf *bytes)
+{
+    texts->file = texts->file ? texts->file : tmpfile();
+    return texts->file && act_pwrite_all(fileno(texts->file), bytes->data, bytes->len, (off_t)texts->end) == 0 ? 0
+                                                                                                               : -errno;
+}
+
+static int flush_text(struct store_texts *texts, struct store_text *text)
+{
+    uint64_t len = text->pending.len;
+    struct store_stretch *last = text->n_stretches ? &text->stretches[text->n_stretches - 1] : NULL;
+    int rc = len ? write_at_end(texts, &text->pending) : 0;
+
+    if (rc < 0 || len == 0)
+        return rc;
+    if (last && last->in_file + last->len == texts->end)
+        last->len += len;
+    else
+        ACT_PUSH(text->stretches, text->n_stretches,
+                 (struct store_stretch){.at = text->size, .in_file = texts->end, .len = len});
+    texts->end += len;
+    text->size += len;
+    text->changed_unix_s = act_now_unix_s();
+    text->pending.len = 0;
+    return 0;
+}
+
+int store_texts_add(struct store_texts *texts, size_t i, const char *data, size_t len)
+{
+    struct store_text *text = &texts->v[i];
+
+    act_buf_add(&text->pending, data, len);
+    return text->pending.len >= STRETCH_LEAST ? flush_text(texts, text) : 0;
+}
+
+int store_texts_flush(struct store_texts *texts)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < texts->n; i++)
+        rc = flush_text(texts, &texts->v[i]);
+    return rc;
+}
+
+void store_texts_release(struct store_texts *texts)
+{
+    for (size_t i = 0; i < texts->n; i++) {
+        free(texts->v[i].key);
+        free(texts->v[i].stretches);
+        act_buf_release(&texts->v[i].pending);
+    }
+    free(texts->v);
+    if (texts->file)
+        fclose(texts->file);
+    *texts = (struct store_texts){0};
+}
+
+/* The stretch that has the byte; there is one. */
+static const struct store_stretch *stretch_at(const struct store_text *text, uint64_t offset)
+{
+    size_t low = 0, high = text->n_stretches;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (text->stretches[middle].at <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &text->stretches[low];
+}
+
+/* As pread(). */
+static ssize_t read_some(const struct store_texts *texts, const struct store_text *text, char *to, size_t len,
+                         uint64_t offset)
+{
+    if (offset >= text->size)
+        return 0;
+    const struct store_stretch *stretch = stretch_at(text, offset);
+    uint64_t skip = offset - stretch->at, left = stretch->len - skip;
+
+    return pread(fileno(texts->file), to, len < left ? len : (size_t)left, (off_t)(stretch->in_file + skip));
+}
+
+/* ---- the store ---- */
 
 static const struct store_text *find(const struct texts_store *s, const char *key)
 {
@@ -53,8 +158,8 @@ static int list(struct store *store, struct store_call *call, struct store_page 
 static int read_text(const struct texts_store *s, const struct store_text *text, struct store_call *call)
 {
     while (call->get.got < call->get.sink_cap) {
-        ssize_t n = pread(text->fd, (char *)call->get.sink + call->get.got, call->get.sink_cap - call->get.got,
-                          (off_t)(call->get.offset + call->get.got));
+        ssize_t n = read_some(s->options.texts, text, (char *)call->get.sink + call->get.got,
+                              call->get.sink_cap - call->get.got, call->get.offset + call->get.got);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

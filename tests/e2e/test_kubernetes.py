@@ -210,6 +210,27 @@ def test_a_pod_that_is_taken_away_is_an_attempt(act, kubernetes, tmp_path):
     assert act.run("logs", "--attempt", "1", run).out == "attempt 1\n"
 
 
+def test_what_the_pod_before_said_is_an_attempt_of_its_own(act, kubernetes, tmp_path):
+    """Where nobody is left who knows how many attempts there were: live, and when all is over."""
+    several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}])
+    gate = tmp_path / "gate"
+    script = (f"echo life $(ls {tmp_path} | wc -l); touch {tmp_path}/$$-$(date +%N); "
+              f"until [ -e {gate} ]; do sleep 0.05; done")
+    run = act.submit("sh", "-c", script, before=K8S)
+    for life in (0, 1):
+        act.until(lambda: act.run("logs", run, status=None).out == f"life {life}\n", "the command says so")
+        name = kubernetes.objects("Job")[0]["metadata"]["name"]
+        pod = next(p for p in kubernetes.pods_of(name) if p["status"]["phase"] == "Running")
+        kubernetes.pod(pod["metadata"]["name"], "evict")
+    act.until(lambda: act.run("logs", run, status=None).out == "life 2\n", "it runs again")
+    assert act.run("logs", "--attempt", "1", run).out == "life 0\n"
+    gate.touch()
+    act.run("wait", run)
+    assert [act.run("logs", "--attempt", str(n), run).out for n in (1, 2, 3)] == ["life 0\n", "life 1\n", "life 2\n"]
+    assert act.run("cat", f"{run}:system_logs/agent_0.txt").out == "act: Completed\n"
+    assert act.info(run)["attempt"] == 3
+
+
 def test_a_first_pod_that_somebody_deletes_is_an_attempt(act, kubernetes, tmp_path):
     """The cluster does not say why, so that by its exit status alone the run goes on."""
     several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}])
@@ -242,6 +263,25 @@ def test_a_submission_that_died_half_way_is_completed(act, kubernetes):
     run = act.submit("echo", "hello", before=K8S)
     act.run("wait", run)
     assert len(kubernetes.objects("Job")) == 1
+
+
+def test_a_secret_that_somebody_else_made_for_a_run_is_replaced(act, kubernetes):
+    """Who sees the suspended Job knows all names, and that of the run."""
+    kubernetes.faults({"method": "POST", "match": "services", "status": 503, "times": 50})
+    act.run(*K8S, "submit", "echo", "hello", status=5, env={"ACT_MAX_RETRIES": "0"})
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    secret = next(s for s in kubernetes.objects("Secret") if s["metadata"]["name"] == name)
+    spec = json.loads(base64.b64decode(secret["data"]["run.json"]))
+    planted = {**secret["data"],
+               "run.json": base64.b64encode(json.dumps({**spec, "command": ["echo", "planted"]}).encode()).decode()}
+    kubernetes.call("DELETE", f"/api/v1/namespaces/default/secrets/{name}")
+    meta = {key: secret["metadata"][key] for key in ("name", "labels", "annotations", "ownerReferences")}
+    kubernetes.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "immutable": True, "data": planted})
+    kubernetes.faults()
+    run = act.submit("echo", "hello", before=K8S)
+    act.run("wait", run)
+    assert act.run("logs", run).out == "hello\n"
+    assert kubernetes.objects("Job")[0]["metadata"]["name"] == name
 
 
 def test_summary_and_blame(act, kubernetes):

@@ -111,6 +111,18 @@ def test_the_log_of_an_aborted_run(act, kubernetes, blobs):
     assert act.run("logs", run).out.startswith("begun\n")
 
 
+def test_the_logs_of_a_pod_that_was_replaced_are_kept(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    run = act.submit("sh", "-c", "echo attempt $ACT_ATTEMPT; test $ACT_ATTEMPT = 2 || sleep 1000", before=K8S)
+    act.until(lambda: act.run("logs", run, status=None).out == "attempt 1\n", "the command runs")
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    kubernetes.pod(kubernetes.pods_of(name)[0]["metadata"]["name"], "preempt")
+    act.run("wait", run)
+    gone(act, kubernetes, run)
+    assert act.run("logs", "--attempt", "1", run).out.startswith("attempt 1\n")
+    assert act.run("logs", run).out == "attempt 2\n" and act.info(run)["attempt"] == 2
+
+
 def test_logs_are_sent_while_the_run_goes_on(act, kubernetes, blobs):
     use(kubernetes, code=STORE)
     run = act.submit("sh", "-c", "echo begun; sleep 1000", before=K8S)

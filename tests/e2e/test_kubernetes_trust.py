@@ -109,6 +109,32 @@ def test_a_run_does_not_make_a_changed_kubeconfig_trusted(project, kubernetes_ap
     assert (scratch / "ran").exists()
 
 
+@pytest.mark.parametrize("words", [("q", "{run}"), ("logs", "{run}"), ("abort", "{run}")])
+def test_a_kubeconfig_of_the_project_that_the_user_named(project, kubernetes_api, scratch, words):
+    """It is the user's own word, also when the run is asked about; another content is not."""
+    own = project.home / "config/own.yaml"
+    own.parent.mkdir(parents=True)
+    (project.project / "aux_data/aml/k8s.yaml").rename(own)
+    run = project.submit("sleep", "100", env={"AML_CONFIG_PATH": str(own)})
+    words = [word.format(run=run) for word in words]
+    assert "reaches out" not in project.run(*words, status=None).err
+    again = project.submit("sleep", "100", env={"AML_CONFIG_PATH": str(own)})
+    project.write("kc", kubeconfig(kubernetes_api, mark=scratch / "ran"))
+    said = project.run(*(again if word == run else word for word in words), status=None).err
+    assert "has changed since it was trusted" in said and "answer at a terminal" in said
+    assert not (scratch / "ran").exists()
+
+
+def test_a_kubeconfig_of_the_project_that_was_typed(project, kubernetes_api):
+    kubernetes_api.cluster(k8s={"kubeconfig": None})
+    project.write("kc2", kubeconfig(kubernetes_api))
+    typed = (*K8S, "-p", "k8s: {kubeconfig: kc2}")
+    project.fail(*typed, "submit", "true", status=4, match="with 'a -c k8s -p ... trust' and what you gave -p now")
+    project.run(*typed, "trust", "-y")
+    run = project.submit("sleep", "100", before=typed)
+    assert "reaches out" not in project.run("q", run, status=None).err
+
+
 def test_what_a_kubeconfig_names_is_asked_about(project, kubernetes_api, scratch):
     token = scratch / "token"
     token.write_text("mine")

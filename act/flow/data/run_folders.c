@@ -1,5 +1,6 @@
 /* run_folders.c - how mapped folders of a blob store reach the nodes of a run, and how results come back. The nodes of
  * a cluster do not see the project with its account files, so the run's folder gets exactly what they need. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -221,6 +222,29 @@ static int send_status(struct place *p, const char *dir, struct act_error *err)
     return rc < 0 ? rc : flow_put_text(p->store, key, text, err);
 }
 
+int flow_last_sent(struct store *store, const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *below = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/", path);
+    struct store_call call = {.op = STORE_LIST, .key = below, .list = {.delimiter = true}};
+    int rc = store_do(store, &call, err), last = 0;
+
+    for (size_t i = 0; i < call.list.page.n; i++) {
+        int n = atoi(call.list.page.v[i].key + strlen(below));
+        last = n > last ? n : last;
+    }
+    store_call_release(&call);
+    return rc < 0 ? rc : last;
+}
+
+static int write_last_sent(struct place *p, const char *dir, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = act_path_join(dir, RUN_FILE_SENT);
+    int last = flow_last_sent(p->store, p->path, err);
+    ACT_AUTOFREE char *text = act_sprintf("%d", last);
+
+    return last < 0 ? last : act_file_write_quickly(file, text, strlen(text), 0600, err);
+}
+
 /* What outlives the node of an attempt; dir also has what is nobody else's business. */
 static int send_logs(struct place *p, const char *dir, struct act_error *err)
 {
@@ -244,6 +268,8 @@ int flow_move_run_folder(const char *run_dir, const char *folder, const char *di
 
     if (rc == 0 && attempt_of(folder))
         rc = send_logs(&p, dir, err);
+    else if (rc == 0 && act_streq(folder, RUN_STORE_LOGS))
+        rc = write_last_sent(&p, dir, err);
     else if (rc == 0 && act_streq(folder, RUN_STORE_PACKAGE))
         rc = flow_fetch_run_file(&p.flow, p.store, p.path, dir, RUN_FILE_PACKAGE, err);
     else if (rc == 0)

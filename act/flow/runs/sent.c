@@ -75,26 +75,12 @@ void flow_sent_close(struct flow_sent *s)
 
 /* ---- how it ended */
 
-static int last_attempt(const struct flow_sent *s, struct act_error *err)
-{
-    ACT_AUTOFREE char *below = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/", s->path);
-    struct store_call call = {.op = STORE_LIST, .key = below, .list = {.delimiter = true}};
-    int rc = store_do(s->store, &call, err), last = 0;
-
-    for (size_t i = 0; i < call.list.page.n; i++) {
-        int n = atoi(call.list.page.v[i].key + strlen(below));
-        last = n > last ? n : last;
-    }
-    store_call_release(&call);
-    return rc < 0 ? rc : last;
-}
-
 static bool read_status(const struct flow_sent *s, struct run_status *out)
 {
     CODEC_AUTOJSON json_t *json = NULL;
     ACT_AUTOFREE char *text = NULL;
     struct act_error ignored;
-    int attempt = last_attempt(s, &ignored);
+    int attempt = flow_last_sent(s->store, s->path, &ignored);
 
     if (attempt <= 0)
         return false;

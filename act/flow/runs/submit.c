@@ -13,6 +13,7 @@
 #include "flow/jobfile/jobfile.h"
 #include "flow/runs/runs_internal.h"
 #include "flow/runs/submit_internal.h"
+#include "flow/trust.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
 #include "run/run.h"
@@ -342,6 +343,8 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     bool asked = false;
 
     int rc = flow_use_own_folders(&flow->config, platform, spec, err);
+    if (rc == 0)
+        rc = flow_trust_submitted(&flow->config, err);
     if (rc < 0)
         return rc;
     if (!platform_row(platform)->answers_by_request)

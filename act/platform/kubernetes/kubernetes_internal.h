@@ -212,8 +212,10 @@ const char *kubernetes_name_of(const json_t *object);
 int kubernetes_index(const json_t *pod);
 /* How many pods a Job has when it is complete: 0 to 100000. */
 int kubernetes_completions(const json_t *job);
-/* The pod that is a node of a run now: the newest of its index; NULL: none. */
-const json_t *kubernetes_pod_of(const json_t *pods, int index);
+/* Whether a pod was made in the place of the other (NULL: none), which then is over. */
+bool kubernetes_is_newer(const json_t *pod, const json_t *than);
+/* The pods that are the n nodes of a run now: the newest of each index; NULL: none. New memory. */
+const json_t **kubernetes_pods_of(const json_t *pods, int n);
 /* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */
 char *kubernetes_pod_state(const json_t *pod);
 

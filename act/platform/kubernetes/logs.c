@@ -1,5 +1,9 @@
 /* logs.c - the logs of a run as a store. What the pods print is read from where the last reading ended, taken apart by
- * ranks (pod_log.c) and kept in files without names.
+ * ranks (pod_log.c) and kept.
+ *
+ * What a pod prints that was made in the place of another one is another attempt. The pods count the attempts, as long
+ * as one is there that knows the last one; where all were replaced, they begin at 1 again, and it is counted on here.
+ * So the pods that others took the place of are read first, those of each index in the order in which they were made.
  *
  * Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/ (read log).
  */
@@ -12,6 +16,8 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
+enum { TEXTS_MAX = 1 << 20 };
+
 struct logs;
 
 /* A pod, and how far it was read. */
@@ -20,9 +26,15 @@ struct reader {
     char *pod;
     int index;
     struct kubernetes_pod_log *log;
+    struct reader *before; /* of the pod whose place it took; NULL: of none */
+    int last_attempt;      /* that it has something of; 0: of none */
+    int more;              /* what its count lacks; -1: not known yet */
+    bool is_replaced, has_begun;
     bool is_whole; /* read to its end, which will not change */
     bool has_ended;
     bool was_missed; /* its log could not be had, which was said */
+    int rc;          /* of the last reading */
+    struct act_error why;
     char *what;
     struct kube_stream stream;
 };
@@ -30,8 +42,6 @@ struct reader {
 /* A text of the store. */
 struct kept {
     int attempt, rank, index; /* rank -1: the words of the agent in the pod with this index */
-    FILE *file;
-    uint64_t size;
 };
 
 struct logs {
@@ -39,10 +49,11 @@ struct logs {
     char *id, *name;
     struct reader **readers;
     size_t n_readers;
-    struct kept *kept;
+    struct kept *kept; /* one for each of texts */
     size_t n_kept;
-    struct store_texts texts; /* one for each of kept */
-    int attempt;              /* the last one */
+    json_t *places; /* of kept, by what they are of */
+    struct store_texts texts;
+    int attempt; /* the last one */
     size_t under_way;
     bool idle; /* nothing is under way */
     int rc;    /* of the first text that could not be kept */
@@ -50,26 +61,58 @@ struct logs {
 
 /* ---- the texts ---- */
 
-static struct kept *find_kept(struct logs *l, int attempt, int rank, int index)
+/* The place of a text in both lists; -1: a pod says that there are more than a run can have. */
+static int64_t find_kept(struct logs *l, int attempt, int rank, int index)
 {
-    for (size_t i = 0; i < l->n_kept; i++) {
-        struct kept *t = &l->kept[i];
-        if (t->attempt == attempt && t->rank == rank && (rank >= 0 || t->index == index))
-            return t;
-    }
-    ACT_PUSH(l->kept, l->n_kept, (struct kept){.attempt = attempt, .rank = rank, .index = index, .file = tmpfile()});
-    return &l->kept[l->n_kept - 1];
+    char name[64];
+
+    snprintf(name, sizeof(name), "%d/%d/%d", attempt, rank, rank < 0 ? index : 0);
+    int64_t at = codec_json_int(l->places, name, -1);
+    if (at >= 0 || l->n_kept == TEXTS_MAX)
+        return at;
+    ACT_PUSH(l->kept, l->n_kept, (struct kept){.attempt = attempt, .rank = rank, .index = index});
+    at = (int64_t)store_texts_new(&l->texts);
+    json_object_set_new(l->places, name, json_integer(at));
+    return at;
 }
 
-static void take_text(void *arg, int attempt, int rank, const char *text, size_t len)
+/* The last attempt of those pods that others took the place of. */
+static int last_replaced(const struct logs *l)
+{
+    int last = 0;
+
+    for (size_t i = 0; i < l->n_readers; i++)
+        if (l->readers[i]->is_replaced && l->readers[i]->last_attempt > last)
+            last = l->readers[i]->last_attempt;
+    return last;
+}
+
+/* Which attempt of the run a pod means. Its first words may come before anybody told it. */
+static int attempt_of(struct reader *r, int attempt, int rank)
+{
+    const struct reader *before = r->before;
+
+    while (before && before->last_attempt == 0) /* it said nothing */
+        before = before->before;
+    int had = before ? before->last_attempt : 0;
+    if (r->more < 0 && had > 0 && rank < 0 && attempt <= 1)
+        return last_replaced(r->of) + 1;
+    if (r->more < 0)
+        r->more = attempt <= had ? last_replaced(r->of) + 1 - attempt : 0;
+    return attempt + r->more;
+}
+
+static void take_text(void *arg, int counted, int rank, const char *text, size_t len)
 {
     struct reader *r = arg;
-    struct kept *t = find_kept(r->of, attempt, rank, r->index);
+    struct logs *l = r->of;
+    int attempt = attempt_of(r, counted, rank);
+    int64_t at = find_kept(l, attempt, rank, r->index);
+    int rc = at < 0 ? -EFBIG : store_texts_add(&l->texts, (size_t)at, text, len);
 
-    r->of->attempt = attempt > r->of->attempt ? attempt : r->of->attempt;
-    if (!t->file || fwrite(text, 1, len, t->file) != len)
-        r->of->rc = -(errno ? errno : EIO);
-    t->size += len;
+    r->last_attempt = attempt > r->last_attempt ? attempt : r->last_attempt;
+    l->attempt = attempt > l->attempt ? attempt : l->attempt;
+    l->rc = rc < 0 ? rc : l->rc;
 }
 
 static char *key_of(const struct logs *l, const struct kept *t)
@@ -83,22 +126,14 @@ static char *key_of(const struct logs *l, const struct kept *t)
 /* The texts as they are now: those of an attempt get other names when the next one begins. */
 static int publish(struct logs *l, struct act_error *err)
 {
+    int rc = l->rc < 0 ? l->rc : store_texts_flush(&l->texts);
+
     for (size_t i = 0; i < l->n_kept; i++) {
-        struct kept *t = &l->kept[i];
-        if (t->file && fflush(t->file) != 0)
-            l->rc = -errno;
-        if (i == l->texts.n)
-            ACT_PUSH(l->texts.v, l->texts.n, (struct store_text){.fd = t->file ? fileno(t->file) : -1});
-        struct store_text *text = &l->texts.v[i];
-        free(text->key);
-        text->key = key_of(l, t);
-        if (text->size != t->size)
-            text->changed_unix_s = act_now_unix_s();
-        text->size = t->size;
+        free(l->texts.v[i].key);
+        l->texts.v[i].key = key_of(l, &l->kept[i]);
     }
-    return l->rc < 0
-               ? act_error_errno(err, -l->rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
-               : 0;
+    return rc < 0 ? act_error_errno(err, -rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
+                  : 0;
 }
 
 /* ---- the pods ---- */
@@ -111,7 +146,12 @@ static struct reader *find_reader(struct logs *l, const json_t *pod)
         if (strcmp(l->readers[i]->pod, name) == 0)
             return l->readers[i];
     struct reader *r = act_calloc(1, sizeof(*r));
-    *r = (struct reader){.of = l, .pod = act_strdup(name), .index = kubernetes_index(pod)};
+    *r = (struct reader){.of = l, .pod = act_strdup(name), .index = kubernetes_index(pod), .more = -1};
+    for (size_t i = l->n_readers; i-- > 0 && !r->before;)
+        if (l->readers[i]->index == r->index && r->index >= 0)
+            r->before = l->readers[i];
+    if (r->before)
+        r->before->is_replaced = true;
     r->log = kubernetes_pod_log_new(take_text, r);
     r->what = act_sprintf("read the log of the pod '%s'", name);
     ACT_PUSH(l->readers, l->n_readers, r);
@@ -176,57 +216,119 @@ static bool has_ended(const json_t *pod)
     return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 }
 
-/* The log of a pod whose node is lost cannot be had, those of the others can. Once for each. */
-static void miss(struct reader *r, const struct act_error *why)
+/* The log of a pod whose node is lost cannot be had, those of the others can. Said once for each pod. */
+static void miss(struct reader *r)
 {
     if (!r->was_missed)
-        act_warn("the logs are not complete: %s", act_error_text(why));
+        act_warn("the logs are not complete: %s", act_error_text(&r->why));
     r->was_missed = true;
 }
 
-/* What was read. Nothing of what was asked for: the first error. */
-static int end_readings(struct reader *const *started, size_t n, struct act_error *err)
+/* What was read, of n pods. Nothing of what was asked for: the first error. */
+static int end_readings(struct logs *l, size_t n, struct act_error *err)
 {
-    ACT_AUTOFREE struct act_error *why = act_calloc(n + 1, sizeof(*why));
-    ACT_AUTOFREE int *rcs = act_calloc(n + 1, sizeof(*rcs));
-    size_t failed = 0, first = 0;
+    const struct reader *first = NULL;
+    size_t failed = 0;
 
-    for (size_t i = n; i-- > 0;) {
-        rcs[i] = end_reading(started[i], &why[i]);
-        failed += rcs[i] < 0;
-        first = rcs[i] < 0 ? i : first;
+    for (size_t i = l->n_readers; i-- > 0;) {
+        failed += l->readers[i]->rc < 0;
+        first = l->readers[i]->rc < 0 ? l->readers[i] : first;
     }
-    if (n > 0 && failed == n && started[0]->of->n_kept == 0) {
-        *err = why[first];
-        return rcs[first];
+    if (first && failed == n && l->n_kept == 0) {
+        *err = first->why;
+        return first->rc;
     }
-    for (size_t i = 0; i < n; i++)
-        if (rcs[i] < 0)
-            miss(started[i], &why[i]);
+    for (size_t i = 0; i < l->n_readers; i++)
+        if (l->readers[i]->rc < 0)
+            miss(l->readers[i]);
     if (n > 0)
-        started[0]->of->texts.incomplete = failed > 0;
+        l->texts.incomplete = failed > 0;
     return 0;
 }
 
-/* All pods at once. */
-static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
+static int by_age(const void *a, const void *b)
 {
-    ACT_AUTOFREE struct reader **started = act_calloc(json_array_size(pods) + 1, sizeof(struct reader *));
-    size_t i, n = 0;
-    json_t *pod;
+    const json_t *one = *(json_t *const *)a, *other = *(json_t *const *)b;
 
-    json_array_foreach(pods, i, pod)
-    {
-        struct reader *r = find_reader(l, pod);
-        r->has_ended = has_ended(pod);
-        if (r->is_whole || !has_begun(pod))
-            continue;
-        started[n++] = r;
-        start_reading(r);
+    if (kubernetes_index(one) != kubernetes_index(other))
+        return kubernetes_index(one) < kubernetes_index(other) ? -1 : 1;
+    if (kubernetes_is_newer(one, other) != kubernetes_is_newer(other, one))
+        return kubernetes_is_newer(one, other) ? 1 : -1;
+    return strcmp(kubernetes_name_of(one), kubernetes_name_of(other));
+}
+
+/* The readers of the pods, those of each index in the order in which the pods were made. New memory. */
+static struct reader **find_readers(struct logs *l, const json_t *pods)
+{
+    size_t n = json_array_size(pods), i;
+    ACT_AUTOFREE json_t **sorted = act_calloc(n + 1, sizeof(json_t *));
+    struct reader **readers = act_calloc(n + 1, sizeof(struct reader *));
+
+    for (i = 0; i < n; i++)
+        sorted[i] = json_array_get(pods, i);
+    qsort(sorted, n, sizeof(json_t *), by_age);
+    for (i = 0; i < n; i++) {
+        readers[i] = find_reader(l, sorted[i]);
+        readers[i]->has_begun = has_begun(sorted[i]);
+        readers[i]->has_ended = has_ended(sorted[i]);
     }
+    return readers;
+}
+
+/* A pod whose log cannot be had has an attempt nevertheless: those that come after it count on from there. */
+static void read_all(struct logs *l, struct reader *const *readers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        start_reading(readers[i]);
     if (n > 0)
         engine_run(http_engine(services_http(l->k->base.services)), &l->idle);
-    return end_readings(started, n, err);
+    for (size_t i = 0; i < n; i++) {
+        readers[i]->rc = end_reading(readers[i], &readers[i]->why);
+        if (readers[i]->rc < 0 && readers[i]->last_attempt == 0)
+            readers[i]->last_attempt = 1;
+    }
+}
+
+/* How many pods were there before it in its place. */
+static size_t age_of(const struct reader *r)
+{
+    size_t age = 0;
+
+    for (; r->before; r = r->before)
+        age++;
+    return age;
+}
+
+/* Of each index the oldest at once, then the next ones; those that nobody replaced are the last. */
+static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
+{
+    size_t n = json_array_size(pods), left = 0;
+    ACT_AUTOFREE struct reader **readers = find_readers(l, pods);
+    ACT_AUTOFREE struct reader **now = act_calloc(n + 1, sizeof(struct reader *));
+    size_t n_read = 0;
+
+    for (size_t i = 0; i < l->n_readers; i++)
+        l->readers[i]->rc = 0;
+    for (size_t i = 0; i < n; i++)
+        if (readers[i]->has_begun && !readers[i]->is_whole)
+            readers[left++] = readers[i];
+    for (size_t age = 0; left > 0; age++) {
+        size_t n_now = 0, later = 0;
+        bool any_replaced = false;
+        for (size_t i = 0; i < left; i++)
+            any_replaced = any_replaced || readers[i]->is_replaced;
+        for (size_t i = 0; i < left; i++) {
+            bool turn = !any_replaced || (readers[i]->is_replaced && age_of(readers[i]) <= age);
+            if (turn)
+                now[n_now++] = readers[i];
+            else
+                readers[later++] = readers[i];
+        }
+        left = later;
+        n_read += n_now;
+        read_all(l, now, n_now);
+    }
+    return end_readings(l, n_read, err);
 }
 
 static int check_run(struct logs *l, struct act_error *err)
@@ -265,12 +367,8 @@ static void close_logs(void *arg)
         free(r->what);
         free(r);
     }
-    for (size_t i = 0; i < l->n_kept; i++)
-        if (l->kept[i].file)
-            fclose(l->kept[i].file);
-    for (size_t i = 0; i < l->texts.n; i++)
-        free(l->texts.v[i].key);
-    free(l->texts.v);
+    store_texts_release(&l->texts);
+    json_decref(l->places);
     free(l->readers);
     free(l->kept);
     free(l->id);
@@ -283,7 +381,8 @@ struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ende
     struct kubernetes *k = kubernetes_of(p);
     struct logs *l = act_calloc(1, sizeof(*l));
 
-    *l = (struct logs){.k = k, .id = act_strdup(id), .name = kubernetes_name(id), .attempt = 1, .idle = true};
+    *l = (struct logs){
+        .k = k, .id = act_strdup(id), .name = kubernetes_name(id), .places = json_object(), .attempt = 1, .idle = true};
     return store_texts_open(
         services_http(k->base.services),
         &(struct store_texts_options){

@@ -44,11 +44,11 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
 
     if (rc == 0)
         rc = kubernetes_spec(p, id, &spec, err);
-    for (int i = 0; rc == 0 && i < kubernetes_completions(job); i++) {
-        const json_t *pod = kubernetes_pod_of(pods, i);
-        if (pod && *node_of(pod))
-            add_node(pod, &spec, out);
-    }
+    int n = kubernetes_completions(job);
+    ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
+    for (int i = 0; rc == 0 && i < n; i++)
+        if (nodes[i] && *node_of(nodes[i]))
+            add_node(nodes[i], &spec, out);
     return rc;
 }
 
@@ -57,11 +57,11 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
 /* The pod of that name; NULL: the first. */
 static const json_t *find_pod(const json_t *pods, int n, const char *node)
 {
-    for (int i = 0; i < n; i++) {
-        const json_t *pod = kubernetes_pod_of(pods, i);
-        if (pod && (!node || strcmp(node, kubernetes_name_of(pod)) == 0))
-            return pod;
-    }
+    ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
+
+    for (int i = 0; i < n; i++)
+        if (nodes[i] && (!node || strcmp(node, kubernetes_name_of(nodes[i])) == 0))
+            return nodes[i];
     return NULL;
 }
 
@@ -105,7 +105,7 @@ static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *p
     act_strv_push(out, "--stdin");
     if (terminal)
         act_strv_push(out, "--tty");
-    act_strv_push(out, pod);
+    act_strv_pushf(out, "pod/%s", pod); /* whatever the server calls it, it is no option */
     act_strv_push(out, "--container=" KUBERNETES_MAIN);
 }
 

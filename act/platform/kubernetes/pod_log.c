@@ -15,18 +15,23 @@
 #include "base/clock.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
-enum { LINE_MAX_BYTES = 64 << 10, RANKS_MAX = 1 << 20 };
+enum { LINE_MAX_BYTES = 64 << 10, RANKS_MAX = 1 << 20, ATTEMPTS_MAX = 1 << 20 };
+
+struct printed {
+    uint64_t bytes, n_attempts; /* bytes: in the attempt before which so many have begun */
+};
 
 struct kubernetes_pod_log {
     kubernetes_log_text *text;
     void *arg;
     struct act_buf line; /* the beginning of one */
     int attempt;
-    uint64_t *printed; /* of each rank in this attempt */
+    struct printed *printed; /* of each rank */
     size_t n_printed;
-    int64_t last_ns;   /* the timestamp of the last line; 0: there was none */
-    int64_t with_last; /* how many lines had it */
-    int64_t to_skip;   /* of the lines with it, how many come again; -1: nothing comes again */
+    uint64_t n_attempts; /* that have begun */
+    int64_t last_ns;     /* the timestamp of the last line; 0: there was none */
+    int64_t with_last;   /* how many lines had it */
+    int64_t to_skip;     /* of the lines with it, how many come again; -1: nothing comes again */
 };
 
 struct kubernetes_pod_log *kubernetes_pod_log_new(kubernetes_log_text *text, void *arg)
@@ -69,8 +74,11 @@ static int rank_of(const char *line, bool *out_goes_on, const char **out_text)
 static uint64_t *printed_of(struct kubernetes_pod_log *log, int rank)
 {
     while (log->n_printed <= (size_t)rank)
-        ACT_PUSH(log->printed, log->n_printed, 0);
-    return &log->printed[rank];
+        ACT_PUSH(log->printed, log->n_printed, (struct printed){0});
+    struct printed *of = &log->printed[rank];
+    if (of->n_attempts != log->n_attempts)
+        *of = (struct printed){.n_attempts = log->n_attempts};
+    return &of->bytes;
 }
 
 static void take_text(struct kubernetes_pod_log *log, int rank, const char *text, size_t len)
@@ -94,9 +102,7 @@ static void take_position(struct kubernetes_pod_log *log, int rank, uint64_t byt
 
 static void begin_attempt(struct kubernetes_pod_log *log, int attempt)
 {
-    free(log->printed);
-    log->printed = NULL;
-    log->n_printed = 0;
+    log->n_attempts++;
     log->attempt = attempt;
 }
 
@@ -109,7 +115,7 @@ static void take_words(struct kubernetes_pod_log *log, char *line, size_t len)
         take_position(log, rank, bytes);
         return;
     }
-    if (sscanf(line, RUN_LOG_AGENT "attempt %d", &attempt) == 1 && attempt > 1)
+    if (sscanf(line, RUN_LOG_AGENT "attempt %d", &attempt) == 1 && attempt > 1 && attempt <= ATTEMPTS_MAX)
         begin_attempt(log, attempt);
     line[len] = '\n';
     log->text(log->arg, log->attempt, -1, line, len + 1);

@@ -227,8 +227,8 @@ static bool is_over(const json_t *pod)
     return strcmp(phase_of(pod), "Failed") == 0 || json_object_get(metadata_of(pod), "deletionTimestamp");
 }
 
-/* Whether a pod was made in the place of the other, which then is over; times have only seconds. */
-static bool is_newer(const json_t *pod, const json_t *than)
+/* Times have only seconds. */
+bool kubernetes_is_newer(const json_t *pod, const json_t *than)
 {
     const char *a = codec_json_str(metadata_of(pod), "creationTimestamp", "");
     const char *b = codec_json_str(metadata_of(than), "creationTimestamp", "");
@@ -238,18 +238,19 @@ static bool is_newer(const json_t *pod, const json_t *than)
     return strcmp(a, b) > 0;
 }
 
-const json_t *kubernetes_pod_of(const json_t *pods, int index)
+const json_t **kubernetes_pods_of(const json_t *pods, int n)
 {
-    const json_t *found = NULL;
+    const json_t **newest = act_calloc((size_t)n + 1, sizeof(json_t *));
     size_t i;
     json_t *pod;
 
     json_array_foreach(pods, i, pod)
     {
-        if (kubernetes_index(pod) == index && is_newer(pod, found))
-            found = pod;
+        int index = kubernetes_index(pod);
+        if (index >= 0 && index < n && kubernetes_is_newer(pod, newest[index]))
+            newest[index] = pod;
     }
-    return found;
+    return newest;
 }
 
 static bool is_up(const json_t *pod)
@@ -261,7 +262,8 @@ static bool is_up(const json_t *pod)
 static bool read_last_words(const json_t *pods, struct run_status *out)
 {
     struct act_error ignored;
-    const char *text = codec_json_str(state_of(container_of(kubernetes_pod_of(pods, 0)), "terminated"), "message", "");
+    ACT_AUTOFREE const json_t **first = kubernetes_pods_of(pods, 1);
+    const char *text = codec_json_str(state_of(container_of(*first), "terminated"), "message", "");
     CODEC_AUTOJSON json_t *json = NULL;
 
     if (codec_json_parse(text, strlen(text), "status", &json, &ignored) < 0 || !json_is_object(json))
@@ -288,18 +290,19 @@ static int64_t began_at(const json_t *pods)
     return first;
 }
 
-/* How often pods were made in the place of others. */
-static int replaced(const json_t *pods)
+/* How often pods were made in the place of others, of the n indexes of a run. */
+static int replaced(const json_t *pods, int n)
 {
+    ACT_AUTOFREE int *of_index = act_calloc((size_t)n + 1, sizeof(int));
     int most = 0;
-    size_t i, k;
-    json_t *pod, *other;
+    size_t i;
+    json_t *pod;
 
     json_array_foreach(pods, i, pod)
     {
-        int of_index = 0;
-        json_array_foreach(pods, k, other) of_index += kubernetes_index(other) == kubernetes_index(pod);
-        most = of_index > most ? of_index : most;
+        int index = kubernetes_index(pod);
+        if (index >= 0 && index < n && ++of_index[index] > most)
+            most = of_index[index];
     }
     return most > 1 ? most - 1 : 0;
 }
@@ -394,6 +397,8 @@ static void read_end(const struct kubernetes_view *view, const json_t *complete,
         *out = words;
     else if (failed)
         explain_failure(view, failed, out);
+    if (kubernetes_completions(view->job) == 1 && out->attempt <= replaced(view->pods, 1))
+        out->attempt = replaced(view->pods, 1) + 1; /* nobody told the pod of those before it */
     if (out->state == RUN_UNKNOWN)
         out->state = complete ? RUN_COMPLETED : RUN_FAILED;
     if (!out->started_unix_s)
@@ -507,14 +512,14 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
 /* How many of the pods are there, and the first that is not. */
 static int count_up(const json_t *pods, int n, const json_t **out_waits)
 {
+    ACT_AUTOFREE const json_t **newest = kubernetes_pods_of(pods, n);
     int up = 0;
 
     *out_waits = NULL;
     for (int i = 0; i < n; i++) {
-        const json_t *pod = kubernetes_pod_of(pods, i);
-        up += is_up(pod);
-        if (!is_up(pod) && !*out_waits)
-            *out_waits = pod;
+        up += is_up(newest[i]);
+        if (!is_up(newest[i]) && !*out_waits)
+            *out_waits = newest[i];
     }
     return up;
 }
@@ -540,7 +545,7 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
 {
     const json_t *spec = json_object_get(view->job, "spec"), *waits;
     int n = kubernetes_completions(view->job);
-    int lost = replaced(view->pods);
+    int lost = replaced(view->pods, n);
 
     out->state = RUN_QUEUED;
     if (json_is_true(json_object_get(spec, "suspend"))) {

@@ -271,7 +271,8 @@ struct submission {
     const char *stores; /* the caller's */
     size_t package_len;
     char token[2 * TOKEN_BYTES + 1];
-    char *uid; /* of the Job */
+    char *uid;         /* of the Job */
+    bool is_suspended; /* the Job: no pod has seen the Secrets */
 };
 
 static void wipe(char *text, size_t len)
@@ -392,68 +393,93 @@ static const char *plural_of(const json_t *object)
     return strcmp(kind, "Job") == 0 ? "jobs" : strcmp(kind, "Secret") == 0 ? "secrets" : "services";
 }
 
-/* An object of that name is there: whether it is this run's. *out, where it is wanted, is the whole of it. */
-static int look_whose(struct submission *s, const json_t *object, json_t **out, struct act_error *err)
+/* An object of that name is there: whether it is this run's. *out is the whole of it, or what there is to say of it. */
+static int look_whose(struct submission *s, const json_t *object, bool whole, json_t **out, struct act_error *err)
 {
     const char *kind = codec_json_str(object, "kind", ""), *name = kubernetes_name_of(object);
     ACT_AUTOFREE char *what = act_sprintf("look at the %s '%s'", kind, name);
     struct kube_call get = {
         .method = "GET",
         .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), name, NULL),
-        .accept = out ? NULL : KUBERNETES_METADATA_ONLY,
+        .accept = whole ? NULL : KUBERNETES_METADATA_ONLY,
         .what = what};
     int rc = kube_do(s->k->kube, &get, err);
 
     if (rc == 0 && !act_streq(kubernetes_run_of(get.response), s->run.spec->id))
         rc = act_error_set(err, ACT_FAIL, "the namespace has another %s of the name '%s', which is not this run's",
                            kind, name);
-    if (rc == 0 && out)
+    if (rc == 0)
         *out = json_incref(get.response);
     kube_call_release(&get);
     return rc;
 }
 
-/* Takes the object; *out, where it is wanted, is what the server made of it. */
-static int create(struct submission *s, json_t *object, json_t **out, struct act_error *err)
+/* *out: what the server made of it; NULL: there is one of that name, which exists_is_fine. */
+static int post(struct submission *s, json_t *object, bool exists_is_fine, json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *what =
         act_sprintf("create the %s '%s'", codec_json_str(object, "kind", ""), kubernetes_name_of(object));
-    struct kube_call post = {
+    struct kube_call call = {
         .method = "POST",
         .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), NULL, NULL),
-        .body = object,
+        .body = json_incref(object),
         .what = what,
-        .exists_is_fine = true};
-    int rc = kube_do(s->k->kube, &post, err);
+        .exists_is_fine = exists_is_fine};
+    int rc = kube_do(s->k->kube, &call, err);
 
-    if (rc == 0 && out && post.response)
-        *out = json_incref(post.response);
-    if (rc == 0 && !post.response)
-        rc = look_whose(s, object, out, err);
-    kube_call_release(&post);
+    *out = rc == 0 && call.response ? json_incref(call.response) : NULL;
+    kube_call_release(&call);
     return rc;
 }
 
-static int create_other(struct submission *s, json_t *object, void *arg, struct act_error *err)
+/* uid: of the one that is meant; policy: what becomes of what it owns. */
+static int delete_object(struct kubernetes *k, const json_t *object, const char *uid, const char *policy,
+                         struct act_error *err)
 {
-    (void)arg;
-    return create(s, object, NULL, err);
-}
-
-static int delete_job(struct kubernetes *k, const char *name, const char *uid, const char *policy,
-                      struct act_error *err)
-{
-    ACT_AUTOFREE char *what = act_sprintf("delete the Job '%s'", name);
-    struct kube_call call = {.method = "DELETE",
-                             .path = kube_path(k->kube, "batch/v1", "jobs", name, NULL),
-                             .body = json_pack("{s:s, s:s, s:s, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1",
-                                               "propagationPolicy", policy, "preconditions", "uid", uid),
-                             .what = what,
-                             .missing_is_fine = true};
+    const char *name = kubernetes_name_of(object);
+    ACT_AUTOFREE char *what = act_sprintf("delete the %s '%s'", codec_json_str(object, "kind", ""), name);
+    struct kube_call call = {
+        .method = "DELETE",
+        .path = kube_path(k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), name, NULL),
+        .body = json_pack("{s:s, s:s, s:s, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1", "propagationPolicy",
+                          policy, "preconditions", "uid", uid),
+        .what = what,
+        .missing_is_fine = true};
     int rc = kube_do(k->kube, &call, err);
 
     kube_call_release(&call);
     return rc;
+}
+
+static const char *uid_of(const json_t *object)
+{
+    return codec_json_str(json_object_get(object, "metadata"), "uid", "");
+}
+
+/* *out: what the server made of it. */
+static int create_job(struct submission *s, json_t **out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&s->run, true);
+    int rc = post(s, job, true, out, err);
+
+    return rc < 0 || *out ? rc : look_whose(s, job, true, out, err);
+}
+
+/* Takes the object. A Secret that is there may be what an earlier try made, or somebody else who saw the Job: as long as
+ * no pod has it, it becomes ours. */
+static int create_other(struct submission *s, json_t *object, void *arg, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *owned = object, *there = NULL, *made = NULL;
+    bool is_secret = strcmp(codec_json_str(object, "kind", ""), "Secret") == 0;
+    int rc = post(s, owned, true, &made, err);
+
+    (void)arg;
+    if (rc == 0 && !made)
+        rc = look_whose(s, owned, false, &there, err);
+    if (rc < 0 || made || !is_secret || !s->is_suspended)
+        return rc;
+    rc = delete_object(s->k, owned, uid_of(there), "Background", err);
+    return rc < 0 ? rc : post(s, owned, false, &made, err);
 }
 
 /* What the run needs, and the server dropped without a word. */
@@ -497,13 +523,13 @@ static int start_job(struct submission *s, const json_t *job, struct act_error *
 }
 
 /* Nothing is left of what was refused; of what may have been done, the next attempt makes the rest. */
-static void clean_up(struct submission *s, int rc, bool *asked)
+static void clean_up(struct submission *s, const json_t *job, int rc, bool *asked)
 {
     struct act_error ignored;
 
-    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !s->uid)
+    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !*s->uid)
         return;
-    if (delete_job(s->k, s->name, s->uid, "Background", &ignored) == 0)
+    if (delete_object(s->k, job, s->uid, "Background", &ignored) == 0)
         *asked = false;
 }
 
@@ -512,19 +538,20 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     CODEC_AUTOJSON json_t *job = NULL;
 
     *asked = true;
-    int rc = create(s, kubernetes_job(&s->run, true), &job, err);
+    int rc = create_job(s, &job, err);
     if (rc < 0) {
         *asked = rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
         return rc;
     }
-    s->uid = act_strdup(codec_json_str(json_object_get(job, "metadata"), "uid", NULL));
+    s->uid = act_strdup(uid_of(job));
+    s->is_suspended = json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
     rc = check_kept(s->run.spec, job, err);
     if (rc == 0)
         rc = each_object(s, create_other, NULL, err);
     if (rc == 0)
         rc = start_job(s, job, err);
     if (rc < 0)
-        clean_up(s, rc, asked);
+        clean_up(s, job, rc, asked);
     return rc;
 }
 
@@ -628,8 +655,7 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     *out_was_final = run_state_is_final(status.state);
     if (*out_was_final)
         return 0;
-    rc = delete_job(k, kubernetes_name_of(job), codec_json_str(json_object_get(job, "metadata"), "uid", ""),
-                    "Foreground", err);
+    rc = delete_object(k, job, uid_of(job), "Foreground", err);
     if (rc == 0)
         act_strv_push(&k->aborted, id);
     return rc;
@@ -644,7 +670,7 @@ static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct
     int64_t now = codec_json_int(json_object_get(job, "spec"), "completions", 1), num_gpu, wanted;
     json_t *notes = json_object();
 
-    if (gpus && act_int_from_text(gpus, &num_gpu) && now > 0) {
+    if (gpus && act_int_from_text(gpus, &num_gpu) && num_gpu >= 0 && num_gpu <= INT32_MAX && now > 0) {
         wanted = num_gpu / now * nodes;
         ACT_AUTOFREE char *text = act_sprintf("%lld", (long long)wanted);
         json_object_set_new(notes, KUBERNETES_NUM_GPU, json_string(text));
