@@ -98,8 +98,7 @@ static int ask(struct flow_setup *setup, const struct flow_question *question, c
 }
 
 /* Without a terminal. */
-static int name_missing(const struct flow_question *question, const struct flow_choices *choices,
-                        struct act_error *err)
+static int name_missing(const struct flow_question *question, const struct flow_choices *choices, struct act_error *err)
 {
     bool is_name = strcmp(question->option, "name") == 0;
     ACT_AUTO(act_buf) list = {0};
@@ -111,8 +110,7 @@ static int name_missing(const struct flow_question *question, const struct flow_
     if (list.len)
         act_error_hint(err, "there %s: %s%s", choices->n == 1 ? "is" : "are", list.data,
                        choices->open ? ", or another" : "");
-    return usual_of(choices) ? act_error_hint(err, "-y takes '%s'", word_of(usual_of(choices)))
-                             : -ACT_USAGE;
+    return usual_of(choices) ? act_error_hint(err, "-y takes '%s'", word_of(usual_of(choices))) : -ACT_USAGE;
 }
 
 /* ---- the answers of the command line ---- */
@@ -250,8 +248,8 @@ int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err)
     act_strv_copy(&setup.params, cli->options.params.v, cli->options.params.n);
     if (cli->options.kubeconfig) {
         ACT_AUTOFREE char *here = getcwd(NULL, 0);
-        ACT_AUTOFREE char *path =
-            *cli->options.kubeconfig == '/' ? act_strdup(cli->options.kubeconfig) : act_path_join(here, cli->options.kubeconfig);
+        ACT_AUTOFREE char *path = *cli->options.kubeconfig == '/' ? act_strdup(cli->options.kubeconfig)
+                                                                  : act_path_join(here, cli->options.kubeconfig);
         setup.kubeconfig = act_path_clean(path);
     }
     int rc = add(cli, &setup, name, err);

@@ -39,8 +39,11 @@ static void push_row(struct act_strv *cells, const struct config_named *named, c
 int cli_list_own(struct cli *cli, struct act_error *err)
 {
     static const struct cli_column columns[] = {
-        {"", 'l', .rank = 0}, {"NAME", 'l', .rank = 0}, {"KIND", 'l', .rank = 1},
-        {"STATE", 'l', .rank = 2}, {"FILE", 'l', .rank = 3, .min = 12},
+        {"", 'l', .rank = 0},
+        {"NAME", 'l', .rank = 0},
+        {"KIND", 'l', .rank = 1},
+        {"STATE", 'l', .rank = 2},
+        {"FILE", 'l', .rank = 3, .min = 12},
     };
     ACT_AUTO(config_listing) all = {0};
     ACT_AUTO(act_strv) cells = {0};
@@ -67,8 +70,8 @@ static int print_change(const struct cli *cli, const char *action, const char *n
 {
     if (!cli->options.json)
         return 0;
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:s?,s:b}", "version", 1, "action", action, "name", name, "file", file,
-                                    "dry_run", cli->options.dry_run),
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:s?,s:b}", "version", 1, "action", action, "name", name, "file",
+                                    file, "dry_run", cli->options.dry_run),
                           err);
 }
 
@@ -249,8 +252,10 @@ static int find_file(struct cli *cli, const char *name, char **out, struct act_e
     rc = name ? 0 : config_check(&request.config, &report, err);
     const char *file = named ? named->file : report.file;
     if (rc == 0 && !file)
-        return act_error_set(err, ACT_NOT_FOUND, "the cluster '%s' is built in and has no file; 'a cluster add NAME "
-                             "--kind local' makes one", name ? name : report.cluster);
+        return act_error_set(err, ACT_NOT_FOUND,
+                             "the cluster '%s' is built in and has no file; 'a cluster add NAME "
+                             "--kind local' makes one",
+                             name ? name : report.cluster);
     *out = rc == 0 ? act_strdup(file) : NULL;
     return rc;
 }

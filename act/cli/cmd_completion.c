@@ -174,10 +174,10 @@ static const struct cli_command *find_context(const struct act_strv *words, cons
     return NULL;
 }
 
-/* Whether the word to complete comes behind a choice. */
+/* Whether the word to complete comes behind a choice that takes one. */
 static bool is_second(const struct act_strv *w, const struct cli_command *command)
 {
-    return w->n > 2 && act_streq(w->v[w->n - 3], command->name);
+    return w->n > 2 && act_streq(w->v[w->n - 3], command->name) && cli_names(command->then_behind, w->v[w->n - 2]);
 }
 
 static void offer_all_keys(const char *typed)

@@ -278,7 +278,9 @@ const struct cli_command cli_commands[] = {
      .options = "cluster param json",
      .run = cmd_summary},
     {.name = "cluster",
-     .synopsis = "list|add|use|edit|rename|remove|show|create|resize|autoscale|delete|nodes|login [NAME]",
+     .synopsis =
+         "list | add | use | edit | rename | remove | show | create | resize | autoscale | delete | nodes | login "
+         "[NAME]",
      .summary = "your clusters: add, list, choose; and those of a workspace, or node pools of Kubernetes on Azure",
      .examples = "a cluster add                             asks what it cannot find out, and looks what is there\n"
                  "a cluster add lab --kind slurm --login me@lab.example.org --partition gpu\n"
@@ -296,32 +298,32 @@ const struct cli_command cli_commands[] = {
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
                  "a cluster delete -y --no-wait gpu\n"
                  "a -c aks cluster login                    the login to the cluster, into the kubeconfig\n",
-     .details = "add, list, use, edit, rename and remove are about cluster files: yours in ~/.config/act/clusters,\n"
-                "which every project finds, and those of the project, which come before them. add writes one (--project:\n"
-                "into the project), nothing over what is there, and ends with what 'a doctor' says. Without a terminal\n"
-                "it names the option that is missing. The first one becomes the default. list without -c lists them\n"
-                "where the default cluster has no workspace, --own in any case.\n"
-                "\n"
-                "The other verbs need a cluster file of platform aml, of which NAME is a managed cluster (by default\n"
-                "its compute_target), or of platform k8s with an aks part, of which it is a node pool (by default\n"
-                "aks.pool); create and delete need it. --max N: at most N nodes. Options that are not given keep\n"
-                "their values; new ones start without nodes, are dedicated and are in the workspace's, or\n"
-                "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
-                "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
-                "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
-                "\n"
-                "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
-                "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
-                "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
-                "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
-                "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
-                "ok and problems; of a change: version, action, name, file, dry_run.",
+     .details =
+         "add, list, use, edit, rename and remove are about cluster files: yours in ~/.config/act/clusters,\n"
+         "which every project finds, and those of the project, which come before them. add writes one (--project:\n"
+         "into the project), nothing over what is there, and ends with what 'a doctor' says. Without a terminal\n"
+         "it names the option that is missing. The first one becomes the default. list without -c lists them\n"
+         "where the default cluster has no workspace, --own in any case.\n"
+         "The other verbs need a cluster file of platform aml, of which NAME is a managed cluster (by default\n"
+         "its compute_target), or of platform k8s with an aks part, of which it is a node pool (by default\n"
+         "aks.pool); create and delete need it. --max N: at most N nodes. Options that are not given keep\n"
+         "their values; new ones start without nodes, are dedicated and are in the workspace's, or\n"
+         "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
+         "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
+         "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
+         "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
+         "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
+         "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
+         "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
+         "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
+         "ok and problems; of a change: version, action, name, file, dry_run.",
      .options = "cluster param own " CLI_ADD_OPTIONS " vm-size min max nodes idle low-priority admin-user ssh-key "
                 "location no-wait dry-run yes json",
      .min_words = 1,
      .max_words = 3,
      .complete = CLI_CHOICE,
      .then = CLI_CLUSTERS,
+     .then_behind = "use edit rename remove",
      .bare = true,
      .run = cmd_cluster},
     {.name = "blame",
@@ -506,7 +508,7 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .run = cmd_logout},
     {.name = "config",
-     .synopsis = "show|check|get|set|unset [KEY [VALUE]]",
+     .synopsis = "show | check | get | set | unset [KEY [VALUE]]",
      .summary = "every value with its origin; what is wrong; one value, to read and to change",
      .examples = "a config show\n"
                  "a config show --all       keys without a value too\n"
@@ -517,18 +519,20 @@ const struct cli_command cli_commands[] = {
                  "a config set env.NCCL_DEBUG INFO\n"
                  "a config set elastic_num_gpu '[8, 16]'\n"
                  "a -c eu config unset slurm.time\n",
-     .details = "show leaves out keys without a value. set and unset change the cluster file where the value stands\n"
-                "and keep all else in it, comments and order too; what would be worse for it, or cannot be done so, is\n"
-                "refused. VALUE is YAML, of a key that is text the text itself. 'trusted_hosts' and 'default_cluster'\n"
-                "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
-                "--json: version (1), cluster, file, project_root and values,\n"
-                "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
-                "get version, key, value, origin; of set and unset version, key, file, changed, dry_run.",
+     .details =
+         "show leaves out keys without a value. set and unset change the cluster file where the value stands\n"
+         "and keep all else in it, comments and order too; what would be worse for it, or cannot be done so, is\n"
+         "refused. VALUE is YAML, of a key that is text the text itself. 'trusted_hosts' and 'default_cluster'\n"
+         "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
+         "--json: version (1), cluster, file, project_root and values,\n"
+         "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
+         "get version, key, value, origin; of set and unset version, key, file, changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
      .min_words = 1,
      .max_words = 3,
      .complete = CLI_CHOICE,
      .then = CLI_KEYS,
+     .then_behind = "get set unset",
      .bare = true,
      .looks_only = true,
      .run = cmd_config},

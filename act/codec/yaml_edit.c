@@ -13,12 +13,13 @@ enum { STEP = 2 };
 
 /* A value and where it stands: bytes of the text. */
 struct node {
-    yaml_event_type_t type; /* YAML_SCALAR_EVENT, YAML_ALIAS_EVENT, YAML_SEQUENCE_START_EVENT, YAML_MAPPING_START_EVENT */
-    bool flow;              /* {...} or [...] */
-    bool null;              /* a scalar that says nothing */
-    char *text;             /* of a scalar */
-    size_t start, end;      /* of a collection in block form: the end of its last value */
-    struct node *v;         /* of a map: keys and values in turn */
+    yaml_event_type_t
+        type;          /* YAML_SCALAR_EVENT, YAML_ALIAS_EVENT, YAML_SEQUENCE_START_EVENT, YAML_MAPPING_START_EVENT */
+    bool flow;         /* {...} or [...] */
+    bool null;         /* a scalar that says nothing */
+    char *text;        /* of a scalar */
+    size_t start, end; /* of a collection in block form: the end of its last value */
+    struct node *v;    /* of a map: keys and values in turn */
     size_t n;
 };
 
@@ -584,8 +585,7 @@ int yaml_edit_unset(const char *text, const char *name, const char *path, char *
         yaml_tree_free(wanted);
         return rc;
     }
-    rc = read_places(text, &root) ? cut(&e, &root, wanted, err)
-                                  : refuse(&e, "in the form that it is written in", err);
+    rc = read_places(text, &root) ? cut(&e, &root, wanted, err) : refuse(&e, "in the form that it is written in", err);
     node_release(&root);
     if (rc == 0)
         return finish(&e, wanted, out, err);

@@ -74,7 +74,7 @@ void config_findings_release(struct config_findings *f);
 
 /* find.c */
 struct config_place {
-    char *file; /* absolute; NULL: built-in */
+    char *file;       /* absolute; NULL: built-in */
     const char *text; /* what it would hold; NULL: what it holds */
     char *root, *cluster, *origin, *current_dir;
 };

@@ -170,8 +170,9 @@ static int no_cluster(const char *cluster, const struct config_place *place, str
 {
     ACT_AUTOFREE char *users = config_users_clusters();
 
-    act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'",
-                  cluster, cluster, place->current_dir, users);
+    act_error_set(err, ACT_NOT_FOUND,
+                  "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'", cluster, cluster,
+                  place->current_dir, users);
     if (strcmp(place->origin, "-c") != 0)
         act_error_hint(err, "%s names it", place->origin);
     return hint_clusters(cluster, place->current_dir, err);

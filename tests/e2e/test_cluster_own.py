@@ -1,5 +1,6 @@
 """Clusters of the user's own: making their files, choosing one, and changing them."""
 import os
+import pathlib
 import re
 import stat
 
@@ -169,8 +170,7 @@ def test_a_kubernetes_cluster(bare, kubernetes_api):
     assert "cluster 'pods', platform k8s" in done.out
     assert act.run("cluster", "list").out.splitlines()[1].split()[:3] == ["*", "pods", "k8s"], "none of a workspace"
     kept = act.scratch / "kube config"
-    kept.write_bytes(kubernetes_api.kubeconfig.read_bytes() if hasattr(kubernetes_api.kubeconfig, "read_bytes")
-                     else open(kubernetes_api.kubeconfig, "rb").read())
+    kept.write_bytes(pathlib.Path(kubernetes_api.kubeconfig).read_bytes())
     act.run("cluster", "add", "more", "--kind", "k8s", "-y", "--image", "debian:12", "--kubeconfig", kept, status=None,
             env={"KUBECONFIG": ""})
     assert f'  kubeconfig: "{kept}"\n' in mine(act, "more").read_text()
@@ -205,8 +205,10 @@ def test_a_workspace(azure_home):
     act, server, words = azure_home
     act.fail("cluster", "add", "gpu", *words, status=2, match="--compute is missing; there are: gpu, ")
     act.fail("cluster", "add", "gpu", *words, "--workspace", "sw", status=3, match="no workspace 'sw'.*did you mean 'ws'")
-    act.fail("cluster", "add", "gpu", *words, "--compute", "gpu", "--container", "Bad_Name", "--image", "debian:12")
-    assert not (act.home / "config").exists(), "nothing was written"
+    act.fail("cluster", "add", "gpu", *words, "--compute", "gpu", "--container", "Bad_Name", "--image", "debian:12",
+             status=7, match="cannot be the name of a container")
+    assert not [p for p in (act.home / "config").rglob("*") if p.is_file()], "nothing was written"
+    assert not [r for r in server.requests() if r["method"] == "PUT"]
     done = act.run("cluster", "add", "gpu", *words, "--subscription", "Tests", "--compute", "gpu", "-y", status=None)
     assert "the container 'act' is made" in done.err and "Workspace: ws" in done.err
     text, account = mine(act, "gpu").read_text(), act.home / "config/accounts/gpu.yaml"

@@ -42,7 +42,11 @@ TEST(edit_replaces)
         {"a:\n- 1\n- 2\nb: 1\n", "a", "[8, 16]", "a: [8, 16]\nb: 1\n"},
         {"a:\n  x: 1\n\n# of b\nb: 1\n", "a", "{z: 2}", "a: {z: 2}\n\n# of b\nb: 1\n"},
         {"é: 'ü'\nä: 1 # ö\nb: 2\n", "b", "3", "é: 'ü'\nä: 1 # ö\nb: 3\n"},
-        {"\xef\xbb\xbf""a: 1\r\nb: 2\r\n", "a", "3", "\xef\xbb\xbf""a: 3\r\nb: 2\r\n"},
+        {"\xef\xbb\xbf"
+         "a: 1\r\nb: 2\r\n",
+         "a", "3",
+         "\xef\xbb\xbf"
+         "a: 3\r\nb: 2\r\n"},
         {"{\n  \"a\": {\"b\": 1}\n}\n", "a.b", "true", "{\n  \"a\": {\"b\": true}\n}\n"},
         {"x: &x 1\na: *x\n", "a", "2", "x: &x 1\na: 2\n"},
         {"a: 1\n", "a", "'yes'", "a: \"yes\"\n"},

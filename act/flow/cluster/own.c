@@ -116,8 +116,7 @@ static bool is_old(const struct act_strv *before, const char *problem)
     return false;
 }
 
-int flow_draft_check(const struct flow_draft *draft, const char *text, struct act_strv *problems,
-                     struct act_error *err)
+int flow_draft_check(const struct flow_draft *draft, const char *text, struct act_strv *problems, struct act_error *err)
 {
     ACT_AUTO(config_report) before = {0}, now = {0};
     int rc = draft->text ? problems_of(draft, draft->text, &before, err) : 0;
@@ -259,7 +258,8 @@ static bool is_secret(const char *key, const char *value)
 {
     const char *dot = strrchr(key, '.');
 
-    return config_is_secret(dot ? dot + 1 : key) || (act_starts_with(key, "env.") && act_env_gives_away(dot + 1, value));
+    return config_is_secret(dot ? dot + 1 : key) ||
+           (act_starts_with(key, "env.") && act_env_gives_away(dot + 1, value));
 }
 
 int flow_set_key(const struct config_request *request, const struct flow_key *key, char **out_file, bool *out_changed,
@@ -273,9 +273,9 @@ int flow_set_key(const struct config_request *request, const struct flow_key *ke
     if (home == CONFIG_NO_KEY && key->value)
         return refuse_key(key->key, near, err);
     if (key->value && is_secret(key->key, key->value))
-        return act_error_set(err, ACT_USAGE,
-                             "'%s' is a secret, which the command line shows to others: 'a cluster edit' opens the file",
-                             key->key);
+        return act_error_set(
+            err, ACT_USAGE, "'%s' is a secret, which the command line shows to others: 'a cluster edit' opens the file",
+            key->key);
     return home == CONFIG_IN_SETTINGS ? set_in_settings(key, out_file, out_changed, err)
                                       : set_in_cluster(request, key, out_file, out_changed, err);
 }

@@ -267,7 +267,7 @@ char *flow_setup_account_file(const struct flow_setup *setup)
     ACT_AUTOFREE char *clusters = act_path_dirname(file);
     ACT_AUTOFREE char *above = act_path_dirname(clusters);
 
-    return act_sprintf("%s/%s/%s.yaml", above, setup->in_project ? "configs" : "accounts", act_path_basename(file));
+    return act_sprintf("%s/%s/%s", above, setup->in_project ? "configs" : "accounts", act_path_basename(file));
 }
 
 static int check_text(const char *file, const char *text, struct act_error *err)
@@ -289,19 +289,23 @@ static int create(const char *file, const char *text, mode_t mode, mode_t dir_mo
     return rc == 0 && existed ? act_error_set(err, ACT_USAGE, "'%s' is there already: nothing was written", file) : rc;
 }
 
-static int write_files(const struct flow_setup *setup, const char *text, struct act_error *err)
+/* The container is made when nothing else can be wrong any more. */
+static int write_files(struct flow_setup *setup, const char *text, struct act_error *err)
 {
     ACT_AUTOFREE char *file = flow_setup_file(setup), *account = flow_setup_account(setup);
     ACT_AUTOFREE char *account_file = flow_setup_account_file(setup);
     mode_t dir_mode = setup->in_project ? 0777 & ~act_umask() : 0700;
     int rc = account ? create(account_file, account, 0600, dir_mode, err) : 0;
+    bool has_account = rc == 0 && account;
 
     if (rc == 0)
         rc = check_text(file, text, err);
     if (rc == 0)
+        rc = setup_make_container(setup, err);
+    if (rc == 0)
         rc = create(file, text, setup->in_project ? 0666 & ~act_umask() : 0600, dir_mode, err);
-    if (rc < 0 && account && access(file, F_OK) < 0)
-        (void)!unlink(account_file); /* only this command has seen it */
+    if (rc < 0 && has_account)
+        (void)!unlink(account_file);
     return rc;
 }
 
@@ -326,8 +330,6 @@ int flow_setup_save(struct flow_setup *setup, bool *out_is_default, struct act_e
     bool first = !setup->in_project && !has_others();
 
     *out_is_default = false;
-    if (rc == 0)
-        rc = setup_make_container(setup, err);
     if (rc == 0)
         rc = write_files(setup, text, err);
     if (rc == 0 && first)

@@ -28,12 +28,12 @@ struct flow_setup {
     char *subscription, *resource_group, *workspace, *compute, *storage, *container;
 
     /* What was found out on the way. */
-    int64_t gpu_per_node;      /* -1: not known */
-    bool no_gpus;              /* the nodes have none, gpu_per_node are processors */
-    json_t *workspaces;        /* of the subscription; NULL: not asked yet */
-    char *storage_id;          /* of the account, in Azure Resource Manager; NULL: it is not known */
-    char *blob_endpoint;       /* NULL: the usual one */
-    bool makes_container;      /* it was not there, and was made */
+    int64_t gpu_per_node; /* -1: not known */
+    bool no_gpus;         /* the nodes have none, gpu_per_node are processors */
+    json_t *workspaces;   /* of the subscription; NULL: not asked yet */
+    char *storage_id;     /* of the account, in Azure Resource Manager; NULL: it is not known */
+    char *blob_endpoint;  /* NULL: the usual one */
+    bool makes_container; /* it was not there, and was made */
 };
 void flow_setup_init(struct flow_setup *setup);
 void flow_setup_release(struct flow_setup *setup);

@@ -233,8 +233,7 @@ int setup_finish_azureml(struct flow_setup *setup, struct act_error *err)
     if (rc < 0 || !find_size(computes, setup->compute, &size, &location))
         return rc;
     ACT_AUTOFREE char *region = arm_segment(location);
-    ACT_AUTOFREE char *below =
-        act_sprintf("providers/Microsoft.MachineLearningServices/locations/%s/vmSizes", region);
+    ACT_AUTOFREE char *below = act_sprintf("providers/Microsoft.MachineLearningServices/locations/%s/vmSizes", region);
     ACT_AUTOFREE char *url = subscription_url(setup, below);
     rc = get_list(setup, url, AZUREML, "list the sizes of nodes", &sizes, err);
     json_array_foreach(sizes, i, item)

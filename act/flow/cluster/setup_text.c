@@ -84,7 +84,8 @@ static void put_azureml(struct act_buf *out, const struct flow_setup *setup)
     put_gpus(out, setup);
     if (!setup_answer(setup->container))
         return;
-    act_buf_adds(out, "\n# Code and data of each project have a folder of their own in it; config_param would say where.\n");
+    act_buf_adds(out,
+                 "\n# Code and data of each project have a folder of their own in it; config_param would say where.\n");
     put(out, "azure_blob_config_file", account, NULL);
 }
 
