@@ -100,7 +100,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "part-size", SIZE(part_size), "SIZE", "large files go in parts of this size (default 8M)", CLI_BEHIND},
     {NULL, "no-sync", FLAG(no_sync), NULL, "do not wait for the disk: a power cut may take files", CLI_BEHIND},
 
-    {"-c", "cluster", STRING(cluster), "CLUSTER", "use aux_data/aml/CLUSTER.yaml", CLI_BEFORE},
+    {"-c", "cluster", STRING(cluster), "CLUSTER", "use aux_data/aml/CLUSTER.yaml, or your own cluster of that name",
+     CLI_BEFORE},
     {"-n", "num-gpu", RANGE(num_gpu), "N", "GPUs, or processes where there are none; MIN:MAX: elastic", CLI_BEFORE},
     {"-p", "param", STRINGS(params), "YAML", "override any key, as in -p 'env: {A: 1}'", CLI_BEFORE},
     {"-single", "single", FLAG(single), NULL, "one process on each node, not one for each GPU", CLI_BEFORE},
