@@ -6,6 +6,8 @@ import stat
 
 import pytest
 
+import sshd as private_sshd
+
 
 
 @pytest.fixture
@@ -64,7 +66,10 @@ def test_trust_is_not_asked_for(bare):
 
 def test_files_of_the_project_win(act):
     act.run("cluster", "add", "here", "--kind", "local", "-p", "num_gpu: 3")
-    act.run("cluster", "add", "here", "--kind", "local", "--project", "-p", "num_gpu: 5")
+    done = act.run("cluster", "add", "here", "--kind", "local", "--project", "-p", "num_gpu: 5")
+    assert "warning" not in done.err
+    act.run("cluster", "add", "there", "--kind", "local", "--project")
+    assert "'there' too, which comes before it" in act.run("cluster", "add", "there", "--kind", "local").err
     assert act.run("-c", "here", "config", "get", "num_gpu").out == "5\n"
     assert (act.project / "aux_data/aml/here.yaml").exists()
     rows = act.run("cluster", "list", "--own", "--json").json["own"]
@@ -149,6 +154,26 @@ def test_a_slurm_cluster_by_prompts(bare, slurm):
     text = mine(act, "lab").read_text()
     assert "gpu_per_node: 4" in text, "as many as sinfo counts"
     assert own(act)["lab"]["kind"] == "slurm"
+
+
+def test_a_slurm_cluster_behind_ssh(bare, slurm):
+    act = bare
+    if not private_sshd.is_installed():
+        pytest.skip("sshd is not installed: scripts/install-deps --test")
+    server = private_sshd.Sshd(act.scratch / "ssh")
+    try:
+        server.shell(f"export SLURM_CONF={slurm.conf}")
+        act.env.update(server.env)
+        words = ("cluster", "add", "--kind", "slurm")
+        message = act.fail(*words, "lab", "--login", "lab", status=2, match="--partition is missing")
+        assert all(name.rstrip("*") in message for name in partitions(slurm))
+        act.fail(*words, "lab", "--login", "-oProxyCommand=x", status=2, match="is no answer for --login")
+        done = act.run(*words, "-y", "--login", "lab", status=None)
+        assert "  login: lab  # " in mine(act, "main").read_text() and "Partition: main" in done.err
+        assert "ok    login node: 'lab' can be reached" in done.out
+        assert own(act)["main"]["default"]
+    finally:
+        server.stop()
 
 
 # ---- Kubernetes

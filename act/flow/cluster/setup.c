@@ -203,19 +203,36 @@ static int refuse_answer(const struct flow_question *question, const struct flow
     return act_error_hint(err, "there are: %s", list.len ? list.data : "none");
 }
 
+/* By its value, else by the other word for it. *out_n: how many there are of that. */
+static const struct flow_choice *find_choice(const struct flow_choices *choices, const char *answer, size_t *out_n)
+{
+    const struct flow_choice *found = NULL;
+
+    *out_n = 0;
+    for (size_t i = 0; i < choices->n; i++) {
+        if (strcmp(choices->v[i].value, answer) == 0) {
+            *out_n = 1;
+            return &choices->v[i];
+        }
+        if (act_streq(choices->v[i].alias, answer) && (*out_n)++ == 0)
+            found = &choices->v[i];
+    }
+    return found;
+}
+
 int flow_question_take(const struct flow_question *question, struct flow_setup *setup,
                        const struct flow_choices *choices, const char *answer, struct act_error *err)
 {
-    const struct flow_choice *found = NULL;
+    size_t n;
     char **into = flow_question_answer(question, setup);
 
     if (question->may_lack && strcmp(answer, "none") == 0)
         answer = "";
     else if (!*answer || act_has_control(answer) || *answer == '-')
         return act_error_set(err, ACT_USAGE, "'%s' is no answer for --%s", answer, question->option);
-    for (size_t i = 0; i < choices->n && !found; i++)
-        if (strcmp(choices->v[i].value, answer) == 0 || act_streq(choices->v[i].alias, answer))
-            found = &choices->v[i];
+    const struct flow_choice *found = find_choice(choices, answer, &n);
+    if (n > 1)
+        return act_error_set(err, ACT_USAGE, "there are %zu of the name '%s': choose by the id", n, answer);
     if (!found && !choices->open)
         return refuse_answer(question, choices, answer, err);
     if (question->answer == ANSWER(name)) {
