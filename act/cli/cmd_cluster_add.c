@@ -119,9 +119,9 @@ static const char *given_answer(const struct cli_options *o, const char *name, c
 {
     const struct cli_option *row = cli_option_table;
 
-    if (strcmp(option, "name") == 0)
+    if (act_streq(option, "name"))
         return name;
-    while (row->long_name && strcmp(row->long_name, option) != 0)
+    while (row->long_name && !act_streq(row->long_name, option))
         row++;
     return *(char *const *)((const char *)o + row->offset);
 }
@@ -168,7 +168,7 @@ static int answer_all(struct cli *cli, struct flow_setup *setup, const char *nam
     const struct flow_question *question = flow_questions, *naming = flow_questions;
     int rc = 0;
 
-    while (strcmp(naming->option, "name") != 0)
+    while (!act_streq(naming->option, "name"))
         naming++;
     if (name)
         rc = answer(cli, setup, naming, name, err);

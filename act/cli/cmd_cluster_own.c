@@ -201,7 +201,7 @@ static int edit_copy(const struct flow_draft *draft, const char *editor, const c
         int rc = run_editor(editor, copy, err);
         if (rc == 0)
             rc = read_edited(copy, &text, err);
-        if (rc == 0 && strcmp(text, draft->text) == 0)
+        if (rc == 0 && act_streq(text, draft->text))
             return 0;
         if (rc == 0)
             rc = flow_draft_check(draft, text, &problems, err);

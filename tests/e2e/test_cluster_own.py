@@ -266,6 +266,7 @@ def test_a_workspace_for_a_project(azure_home):
     assert "azure_blob_config_file: aux_data/configs/gpu.yaml\n" in (act.project / "aux_data/aml/gpu.yaml").read_text()
     assert stat.S_IMODE((act.project / "aux_data/configs/gpu.yaml").stat().st_mode) == 0o600
     act.run("-c", "gpu", "config", "check")
+    assert act.run("-c", "gpu", "config", "get", "config_param.data_folder.path").out == "project/data\n"
 
 
 # ---- choosing
@@ -343,6 +344,7 @@ def test_a_file_that_others_can_write(bare):
     bare.run("cluster", "add", "one", "--kind", "local")
     mine(bare, "one").chmod(0o666)
     bare.fail("-c", "one", "config", "show", status=4, match="can be written by everybody")
+    assert not own(bare)["one"]["ok"]
 
 
 # ---- editing

@@ -184,7 +184,7 @@ static int edited(const char *text, const char *name, const struct flow_key *key
     if (rc == 0)
         rc = yaml_edit_set(text, name, key->key, value, out, err);
     yaml_tree_free(value);
-    if (rc == 0 && strcmp(*out, text) == 0)
+    if (rc == 0 && act_streq(*out, text))
         wipe(out);
     return rc;
 }

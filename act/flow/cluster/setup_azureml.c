@@ -42,7 +42,7 @@ static int open_arm(const struct flow_setup *setup, struct arm **out, struct act
 static int take_item(void *arg, const json_t *item, struct act_error *err)
 {
     (void)err;
-    json_array_append((json_t *)arg, (json_t *)(uintptr_t)item);
+    json_array_append_new(arg, json_deep_copy(item));
     return 0;
 }
 
