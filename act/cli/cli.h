@@ -94,12 +94,13 @@ struct cli_command {
     const char *run_options;  /* of these, those it uses where a path is RUN:PATH; NULL: it does not take one */
     int min_words, max_words; /* max -1: any number */
     enum cli_complete complete;
-    enum cli_complete then; /* of CLI_CHOICE: what its second word is */
-    bool takes_command;     /* from the first word on, everything is the user's command */
-    bool bare;              /* needs no configuration */
-    bool of_runs;           /* like bare, as runs know their own; but a cluster given by name must exist */
-    bool looks_only;        /* only shows the configuration, which need not be trusted */
-    bool own_status;        /* exits with the status of the user's command; its own failures are 125 */
+    enum cli_complete then;  /* of CLI_CHOICE: what its second word is */
+    const char *then_behind; /* the choices that it comes behind */
+    bool takes_command;      /* from the first word on, everything is the user's command */
+    bool bare;               /* needs no configuration */
+    bool of_runs;            /* like bare, as runs know their own; but a cluster given by name must exist */
+    bool looks_only;         /* only shows the configuration, which need not be trusted */
+    bool own_status;         /* exits with the status of the user's command; its own failures are 125 */
     bool hidden;
     int (*run)(struct cli *cli, struct act_error *err); /* 0, a negative act_code, or a positive exit status */
 };

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
+#include "flow/trust.h"
 
 /* ---- printing ---- */
 
@@ -215,15 +216,20 @@ static int list_managed(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-/* Whether the cluster that counts here has clusters of a service to list. A configuration that cannot be read has
+/* Whether the default cluster has clusters of a service to list; it is open then. A configuration that cannot be read has
  * none, and the list of files says what is wrong with it. */
-static bool has_managed(struct cli *cli)
+static bool open_managed(struct cli *cli)
 {
     struct flow flow = {0};
     struct act_error ignored;
     bool has = cli_open_to_look(cli, &flow, &ignored) == 0 && flow_has_clusters(&flow);
 
-    flow_close(&flow);
+    if (has) {
+        flow.services = &cli->services;
+        cli->flow = flow; /* which was bare */
+    } else {
+        flow_close(&flow);
+    }
     return has;
 }
 
@@ -231,13 +237,14 @@ static bool has_managed(struct cli *cli)
 static int list(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
+    bool named = o->cluster || o->params.n;
 
     (void)name;
-    if (o->own && (o->cluster || o->params.n))
+    if (o->own && named)
         return act_error_set(err, ACT_USAGE, "--own lists the clusters of all files, and takes no -c and no -p");
-    if (o->own || (!o->cluster && !o->params.n && !has_managed(cli)))
+    if (o->own || (!named && !open_managed(cli)))
         return cli_list_own(cli, err);
-    int rc = cli_open(cli, err);
+    int rc = named ? cli_open(cli, err) : flow_trust(&cli->flow.config, err);
     return rc < 0 ? rc : list_managed(cli, err);
 }
 

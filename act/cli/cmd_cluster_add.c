@@ -119,9 +119,9 @@ static const char *given_answer(const struct cli_options *o, const char *name, c
 {
     const struct cli_option *row = cli_option_table;
 
-    if (strcmp(option, "name") == 0)
+    if (act_streq(option, "name"))
         return name;
-    while (row->long_name && strcmp(row->long_name, option) != 0)
+    while (row->long_name && !act_streq(row->long_name, option))
         row++;
     return *(char *const *)((const char *)o + row->offset);
 }
@@ -168,7 +168,7 @@ static int answer_all(struct cli *cli, struct flow_setup *setup, const char *nam
     const struct flow_question *question = flow_questions, *naming = flow_questions;
     int rc = 0;
 
-    while (strcmp(naming->option, "name") != 0)
+    while (!act_streq(naming->option, "name"))
         naming++;
     if (name)
         rc = answer(cli, setup, naming, name, err);
@@ -211,15 +211,42 @@ static int print_added(struct cli *cli, const struct flow_setup *setup, const ch
                           err);
 }
 
+/* What is not known does not make the answers worthless. */
+static void finish(struct flow_setup *setup)
+{
+    struct act_error err = {0};
+
+    if (flow_setup_finish(setup, &err) < 0)
+        act_warn("the GPUs of a node could not be counted, 'a config set gpu_per_node N' says how many there are: %s",
+                 act_error_text(&err));
+}
+
+static void note_added(const struct flow_setup *setup, const char *file, bool is_default)
+{
+    ACT_AUTO(config_listing) all = {0};
+    bool hidden = false;
+
+    config_list(NULL, &all);
+    for (size_t i = 0; i < all.n; i++)
+        hidden = hidden || (all.v[i].is_hidden && act_streq(all.v[i].file, file));
+    if (setup->makes_container)
+        act_note("the container '%s' is made", setup->container);
+    act_note("'%s' is written; 'a %s%s%ssubmit COMMAND' runs a command there", file, is_default ? "" : "-c ",
+             is_default ? "" : setup->name, is_default ? "" : " ");
+    if (is_default)
+        act_note("it is the default cluster now; 'a cluster use local' makes it this machine again");
+    if (hidden)
+        act_warn("the project here has a cluster '%s' too, which comes before it", setup->name);
+}
+
 static int add(struct cli *cli, struct flow_setup *setup, const char *name, struct act_error *err)
 {
     bool is_default = false;
     int rc = answer_all(cli, setup, name, err);
 
-    if (rc == 0)
-        rc = flow_setup_finish(setup, err);
     if (rc < 0)
         return rc;
+    finish(setup);
     ACT_AUTOFREE char *file = flow_setup_file(setup);
     if (cli->options.dry_run)
         rc = show_text(cli, setup, file, err);
@@ -229,12 +256,7 @@ static int add(struct cli *cli, struct flow_setup *setup, const char *name, stru
         return rc;
     if (cli->options.json)
         return print_added(cli, setup, file, is_default, err);
-    if (setup->makes_container)
-        act_note("the container '%s' is made", setup->container);
-    act_note("'%s' is written; 'a %s%s%ssubmit COMMAND' runs a command there", file, is_default ? "" : "-c ",
-             is_default ? "" : setup->name, is_default ? "" : " ");
-    if (is_default)
-        act_note("it is the default cluster now; 'a cluster use local' makes it this machine again");
+    note_added(setup, file, is_default);
     return show_doctor(cli, setup, err);
 }
 

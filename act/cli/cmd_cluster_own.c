@@ -105,7 +105,8 @@ int cli_rename_cluster(struct cli *cli, const char *name, struct act_error *err)
         return rc;
     act_note("'%s' %s called '%s'", name, cli->options.dry_run ? "would be" : "is now", new_name);
     if (runs)
-        act_note("%zu run%s of it keep%s the old name", runs, runs == 1 ? "" : "s", runs == 1 ? "s" : "");
+        act_note("%zu run%s of it keep%s the old name, by which those of Azure Machine Learning are not found any more",
+                 runs, runs == 1 ? "" : "s", runs == 1 ? "s" : "");
     return print_change(cli, "rename", new_name, NULL, err);
 }
 
@@ -113,6 +114,15 @@ static char *removal(const struct config_named *named, size_t runs)
 {
     return act_sprintf("Remove '%s'?%s", named->file,
                        runs ? " ACT may not find its runs again then." : " Nothing on the cluster itself is touched.");
+}
+
+/* The account file that 'a cluster add' made for it may be in use elsewhere, too. */
+static void note_account(const struct config_named *named)
+{
+    ACT_AUTOFREE char *account = flow_own_account(named);
+
+    if (account)
+        act_note("its account file '%s' stays", account);
 }
 
 int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err)
@@ -135,6 +145,7 @@ int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err)
     if (rc < 0)
         return rc;
     act_note("'%s' is removed", named->file);
+    note_account(named);
     return print_change(cli, "remove", name, named->file, err);
 }
 
@@ -190,7 +201,7 @@ static int edit_copy(const struct flow_draft *draft, const char *editor, const c
         int rc = run_editor(editor, copy, err);
         if (rc == 0)
             rc = read_edited(copy, &text, err);
-        if (rc == 0 && strcmp(text, draft->text) == 0)
+        if (rc == 0 && act_streq(text, draft->text))
             return 0;
         if (rc == 0)
             rc = flow_draft_check(draft, text, &problems, err);

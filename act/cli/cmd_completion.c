@@ -93,9 +93,11 @@ static void offer_keys(const char *typed)
     }
 }
 
-static void offer_key(void *typed, const struct config_key_text *key)
+static void offer_key(void *arg, const struct config_key_text *key)
 {
-    offer(key->path, typed);
+    const char *const *typed = arg;
+
+    offer(key->path, *typed);
 }
 
 static void offer_clusters(const char *typed)
@@ -174,10 +176,10 @@ static const struct cli_command *find_context(const struct act_strv *words, cons
     return NULL;
 }
 
-/* Whether the word to complete comes behind a choice. */
+/* Whether the word to complete comes behind a choice that takes one. */
 static bool is_second(const struct act_strv *w, const struct cli_command *command)
 {
-    return w->n > 2 && act_streq(w->v[w->n - 3], command->name);
+    return w->n > 2 && act_streq(w->v[w->n - 3], command->name) && cli_names(command->then_behind, w->v[w->n - 2]);
 }
 
 static void offer_all_keys(const char *typed)
@@ -185,7 +187,7 @@ static void offer_all_keys(const char *typed)
     static const enum config_file files[] = {CONFIG_CLUSTER_FILE, CONFIG_USER_FILE};
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-        config_each_key(files[i], offer_key, (void *)(uintptr_t)typed);
+        config_each_key(files[i], offer_key, &typed);
 }
 
 static void offer_second(enum cli_complete what, const char *typed)

@@ -82,13 +82,13 @@ static int check(struct cli *cli, struct act_error *err)
 }
 
 /* The members of the rows below "docker.", as one object; NULL: there are none. */
-static json_t *members_of(const json_t *values, const char *key)
+static json_t *members_of(json_t *values, const char *key)
 {
     ACT_AUTOFREE char *above = act_sprintf("%s.", key);
     json_t *object = json_object(), *row;
     const char *name;
 
-    json_object_foreach((json_t *)(uintptr_t)values, name, row)
+    json_object_foreach(values, name, row)
     {
         json_t *value = json_object_get(row, "value");
         if (act_starts_with(name, above) && !json_is_null(value))

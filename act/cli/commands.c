@@ -392,7 +392,9 @@ const struct cli_command cli_commands[] = {
      .options = "cluster param json",
      .run = cmd_summary},
     {.name = "cluster",
-     .synopsis = "list|add|use|edit|rename|remove|show|create|resize|autoscale|delete|nodes|login [NAME]",
+     .synopsis =
+         "list | add | use | edit | rename | remove | show | create | resize | autoscale | delete | nodes | login "
+         "[NAME]",
      .summary = "your clusters: add, list, choose; and those of a workspace, or node pools of Kubernetes on Azure",
      .examples = "a cluster add                             asks what it cannot find out, and looks what is there\n"
                  "a cluster add lab --kind slurm --login me@lab.example.org --partition gpu\n"
@@ -416,7 +418,6 @@ const struct cli_command cli_commands[] = {
          "into the project), nothing over what is there, and ends with what 'a doctor' says. Without a terminal\n"
          "it names the option that is missing. The first one becomes the default. list without -c lists them\n"
          "where the default cluster has no workspace, --own in any case.\n"
-         "\n"
          "The other verbs need a cluster file of platform aml, of which NAME is a managed cluster (by default\n"
          "its compute_target), or of platform k8s with an aks part, of which it is a node pool (by default\n"
          "aks.pool); create and delete need it. --max N: at most N nodes. Options that are not given keep\n"
@@ -424,7 +425,6 @@ const struct cli_command cli_commands[] = {
          "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
          "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
          "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
-         "\n"
          "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
          "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
          "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
@@ -437,6 +437,7 @@ const struct cli_command cli_commands[] = {
      .max_words = 3,
      .complete = CLI_CHOICE,
      .then = CLI_CLUSTERS,
+     .then_behind = "use edit rename remove",
      .bare = true,
      .run = cmd_cluster},
     {.name = "blame",
@@ -627,7 +628,7 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .run = cmd_logout},
     {.name = "config",
-     .synopsis = "show|check|get|set|unset [KEY [VALUE]]",
+     .synopsis = "show | check | get | set | unset [KEY [VALUE]]",
      .summary = "every value with its origin; what is wrong; one value, to read and to change",
      .examples = "a config show\n"
                  "a config show --all       keys without a value too\n"
@@ -651,6 +652,7 @@ const struct cli_command cli_commands[] = {
      .max_words = 3,
      .complete = CLI_CHOICE,
      .then = CLI_KEYS,
+     .then_behind = "get set unset",
      .bare = true,
      .looks_only = true,
      .run = cmd_config},

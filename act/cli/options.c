@@ -65,7 +65,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "own", FLAG(own), NULL, "list: the clusters of all files, yours and the project's", CLI_BEHIND},
     {NULL, "kind", STRING(kind), "KIND", "add: local, slurm, k8s or aml", CLI_BEHIND},
     {NULL, "project", FLAG(project), NULL, "add: a file of the project, not one for all projects", CLI_BEHIND},
-    {NULL, "login", STRING(login), "USER@HOST", "add, slurm: the login node; none: this machine is one", CLI_BEHIND},
+    {NULL, "login", STRING(login), "LOGIN", "add, slurm: USER@HOST of a login node; none: this machine", CLI_BEHIND},
     {NULL, "partition", STRING(partition), "NAME", "add, slurm: the partition", CLI_BEHIND},
     {NULL, "context", STRING(context), "NAME", "add, k8s: the context of the kubeconfig", CLI_BEHIND},
     {NULL, "namespace", STRING(namespace_), "NAME", "add, k8s: the namespace", CLI_BEHIND},
@@ -112,7 +112,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "part-size", SIZE(part_size), "SIZE", "large files go in parts of this size (default 8M)", CLI_BEHIND},
     {NULL, "no-sync", FLAG(no_sync), NULL, "do not wait for the disk: a power cut may take files", CLI_BEHIND},
 
-    {"-c", "cluster", STRING(cluster), "CLUSTER", "use aux_data/aml/CLUSTER.yaml", CLI_BEFORE},
+    {"-c", "cluster", STRING(cluster), "CLUSTER", "use aux_data/aml/CLUSTER.yaml, or your own cluster of that name",
+     CLI_BEFORE},
     {"-n", "num-gpu", RANGE(num_gpu), "N", "GPUs, or processes where there are none; MIN:MAX: elastic", CLI_BEFORE},
     {"-p", "param", STRINGS(params), "YAML", "override any key, as in -p 'env: {A: 1}'", CLI_BEFORE},
     {"-single", "single", FLAG(single), NULL, "one process on each node, not one for each GPU", CLI_BEFORE},

@@ -129,7 +129,8 @@ static bool read_places(const char *text, struct node *out)
         return false;
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text + r.bytes, strlen(text) - r.bytes);
-    ok = next(&r) && next(&r);
+    ok = next(&r); /* the start of the stream */
+    ok = ok && next(&r);
     if (ok && r.event.type == YAML_DOCUMENT_START_EVENT)
         ok = next(&r) && read_node(&r, out);
     else
@@ -249,6 +250,7 @@ char *yaml_flow_text(const struct yaml *value)
 struct edit {
     const char *text, *name, *path;
     struct act_strv keys;
+    const char *key; /* the last of them */
     const char *newline;
     size_t from, to; /* what is replaced */
     struct act_buf by;
@@ -273,7 +275,7 @@ static int begin(struct edit *e, struct act_error *err)
     e->newline = line && line > e->text && line[-1] == '\r' ? "\r\n" : "\n";
     for (char *at = rest, *key; (key = strsep(&at, "."));)
         act_strv_push(&e->keys, key);
-    for (size_t i = 0; i < e->keys.n; i++)
+    for (size_t i = 0; i < e->keys.n; e->key = e->keys.v[i], i++)
         if (!*e->keys.v[i])
             return act_error_set(err, ACT_USAGE, "'%s' is no key: it is like 'num_gpu' or 'docker.image'", e->path);
     return 0;
@@ -496,7 +498,7 @@ static int set(struct edit *e, struct yaml *wanted, const struct yaml *value, ch
         rc = change(e, &root, text, err);
     node_release(&root);
     if (rc == 0) {
-        yaml_put(map, e->keys.v[e->keys.n - 1], given);
+        yaml_put(map, e->key, given);
         return finish(e, wanted, out, err);
     }
     yaml_tree_free(given);
@@ -547,14 +549,14 @@ static void cut_member(struct edit *e, const struct node *map, size_t at)
 /* Cuts out the key, or the map above it that would be empty then; drops that from the tree. */
 static int cut(struct edit *e, const struct node *root, struct yaml *wanted, struct act_error *err)
 {
-    const struct node *map = root, *top = NULL;
+    const struct node *map = root, *top = root;
     size_t top_at = 0, top_depth = 0;
 
     for (size_t depth = 0; depth < e->keys.n; depth++) {
         size_t at = map->type == YAML_MAPPING_START_EVENT ? find_key(map, e->keys.v[depth]) : map->n;
         if (at == map->n)
             return refuse(e, "where an alias or '<<' gives it", err);
-        if (!top || map->n > 2) {
+        if (depth == 0 || map->n > 2) {
             top = map;
             top_at = at;
             top_depth = depth;
@@ -581,7 +583,7 @@ int yaml_edit_unset(const char *text, const char *name, const char *path, char *
         rc = yaml_parse(text, strlen(text), name, &wanted, err);
     if (rc == 0)
         map = map_of(wanted, &e.keys, false);
-    if (rc < 0 || !map || !yaml_get(map, e.keys.v[e.keys.n - 1])) {
+    if (rc < 0 || !map || !yaml_get(map, e.key)) {
         yaml_tree_free(wanted);
         return rc;
     }

@@ -205,7 +205,7 @@ static int find_by_name(const char *cluster, const char *origin, struct config_p
 }
 
 /* One that is named by its place, and may not be there yet. */
-static int take_file(const struct config_request *request, struct config_place *out)
+static int take_file(const struct config_request *request, struct config_place *out, struct act_error *err)
 {
     ACT_AUTOFREE char *aml = act_path_dirname(request->file);
     ACT_AUTOFREE char *aux_data = act_path_dirname(aml);
@@ -216,7 +216,7 @@ static int take_file(const struct config_request *request, struct config_place *
     out->cluster = request->cluster ? act_strdup(request->cluster) : cluster_of_file(request->file);
     out->origin = act_strdup(CONFIG_DEFAULT);
     out->root = in_project ? act_path_dirname(aux_data) : guess_root(out->current_dir);
-    return 0;
+    return !request->text && config_is_users(request->file) ? config_check_users(request->file, err) : 0;
 }
 
 static int find_default(struct config_place *out, struct act_error *err)
@@ -248,7 +248,7 @@ int config_find(const struct config_request *request, struct config_place *out, 
     if (!out->current_dir)
         return act_error_errno(err, errno, "cannot enter the folder '%s'", start);
     if (request->file)
-        return take_file(request, out);
+        return take_file(request, out, err);
     if (request->cluster)
         return find_by_name(request->cluster, "-c", out, err);
     if (named && *named)

@@ -230,7 +230,7 @@ def test_completion_knows_verbs_runs_and_folders(act):
     assert "submit" in act.run("__complete", "su").out.split()
     assert run in act.run("__complete", "wait", "").out
     assert act.run("__complete", "-c", "").status == 0
-    for words, offered in ((["config", ""], ["show", "check"]), (["completion", "b"], ["bash"]),
+    for words, offered in ((["config", ""], ["show", "check", "get", "set", "unset"]), (["completion", "b"], ["bash"]),
                            (["cluster", "de"], ["delete"]), (["config", "show", ""], []),
                            (["-p", "num_"], ["num_gpu:"])):
         assert act.run("__complete", *words).out.split() == offered, words

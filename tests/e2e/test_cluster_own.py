@@ -1,9 +1,12 @@
 """Clusters of the user's own: making their files, choosing one, and changing them."""
 import os
+import pathlib
 import re
 import stat
 
 import pytest
+
+import sshd as private_sshd
 
 
 
@@ -63,7 +66,10 @@ def test_trust_is_not_asked_for(bare):
 
 def test_files_of_the_project_win(act):
     act.run("cluster", "add", "here", "--kind", "local", "-p", "num_gpu: 3")
-    act.run("cluster", "add", "here", "--kind", "local", "--project", "-p", "num_gpu: 5")
+    done = act.run("cluster", "add", "here", "--kind", "local", "--project", "-p", "num_gpu: 5")
+    assert "warning" not in done.err
+    act.run("cluster", "add", "there", "--kind", "local", "--project")
+    assert "'there' too, which comes before it" in act.run("cluster", "add", "there", "--kind", "local").err
     assert act.run("-c", "here", "config", "get", "num_gpu").out == "5\n"
     assert (act.project / "aux_data/aml/here.yaml").exists()
     rows = act.run("cluster", "list", "--own", "--json").json["own"]
@@ -78,7 +84,7 @@ def test_what_add_refuses(bare):
     act.fail("cluster", "add", "--kind", "local", status=2, match="the name, 'a cluster add NAME', is missing")
     act.fail("cluster", "add", "x", "--kind", "clurm", status=2, match="no kind 'clurm'; did you mean 'slurm'")
     act.fail("cluster", "add", "x", "--kind", "slurm", status=2, match="--login is missing")
-    act.fail("cluster", "add", "x", "--kind", "local", "--login", "me@host", status=2, match="--login is not for .* local")
+    act.fail("cluster", "add", "x", "--kind", "local", "--login", "me@host", status=2, match="--login is not for .*local")
     act.fail("cluster", "add", "x", "--kind", "local", "--image", "x", status=2, match="--image is not for")
     for name in ("../x", "a/b", ".hidden", "-x", "a b", "x.yaml", "é", "", "x" * 65):
         words = ["--kind", "local", "--", name] if name.startswith("-") else [name, "--kind", "local"]
@@ -150,6 +156,26 @@ def test_a_slurm_cluster_by_prompts(bare, slurm):
     assert own(act)["lab"]["kind"] == "slurm"
 
 
+def test_a_slurm_cluster_behind_ssh(bare, slurm):
+    act = bare
+    if not private_sshd.is_installed():
+        pytest.skip("sshd is not installed: scripts/install-deps --test")
+    server = private_sshd.Sshd(act.scratch / "ssh")
+    try:
+        server.shell(f"export SLURM_CONF={slurm.conf}")
+        act.env.update(server.env)
+        words = ("cluster", "add", "--kind", "slurm")
+        message = act.fail(*words, "lab", "--login", "lab", status=2, match="--partition is missing")
+        assert all(name.rstrip("*") in message for name in partitions(slurm))
+        act.fail(*words, "lab", "--login", "-oProxyCommand=x", status=2, match="is no answer for --login")
+        done = act.run(*words, "-y", "--login", "lab", status=None)
+        assert "  login: lab  # " in mine(act, "main").read_text() and "Partition: main" in done.err
+        assert "ok    login node: 'lab' can be reached" in done.out
+        assert own(act)["main"]["default"]
+    finally:
+        server.stop()
+
+
 # ---- Kubernetes
 
 
@@ -169,8 +195,7 @@ def test_a_kubernetes_cluster(bare, kubernetes_api):
     assert "cluster 'pods', platform k8s" in done.out
     assert act.run("cluster", "list").out.splitlines()[1].split()[:3] == ["*", "pods", "k8s"], "none of a workspace"
     kept = act.scratch / "kube config"
-    kept.write_bytes(kubernetes_api.kubeconfig.read_bytes() if hasattr(kubernetes_api.kubeconfig, "read_bytes")
-                     else open(kubernetes_api.kubeconfig, "rb").read())
+    kept.write_bytes(pathlib.Path(kubernetes_api.kubeconfig).read_bytes())
     act.run("cluster", "add", "more", "--kind", "k8s", "-y", "--image", "debian:12", "--kubeconfig", kept, status=None,
             env={"KUBECONFIG": ""})
     assert f'  kubeconfig: "{kept}"\n' in mine(act, "more").read_text()
@@ -204,9 +229,11 @@ def azure_home(bare, azureml_server):
 def test_a_workspace(azure_home):
     act, server, words = azure_home
     act.fail("cluster", "add", "gpu", *words, status=2, match="--compute is missing; there are: gpu, ")
-    act.fail("cluster", "add", "gpu", *words, "--workspace", "sw", status=3, match="no workspace 'sw'.*did you mean 'ws'")
-    act.fail("cluster", "add", "gpu", *words, "--compute", "gpu", "--container", "Bad_Name", "--image", "debian:12")
-    assert not (act.home / "config").exists(), "nothing was written"
+    act.fail("cluster", "add", "gpu", *words, "--workspace", "sw", status=3, match="no workspace 'sw'.*mean 'ws'")
+    act.fail("cluster", "add", "gpu", *words, "--compute", "gpu", "--container", "Bad_Name", "--image", "debian:12",
+             status=7, match="cannot be the name of a container")
+    assert not [p for p in (act.home / "config").rglob("*") if p.is_file()], "nothing was written"
+    assert not [r for r in server.requests() if r["method"] == "PUT"]
     done = act.run("cluster", "add", "gpu", *words, "--subscription", "Tests", "--compute", "gpu", "-y", status=None)
     assert "the container 'act' is made" in done.err and "Workspace: ws" in done.err
     text, account = mine(act, "gpu").read_text(), act.home / "config/accounts/gpu.yaml"
@@ -239,6 +266,7 @@ def test_a_workspace_for_a_project(azure_home):
     assert "azure_blob_config_file: aux_data/configs/gpu.yaml\n" in (act.project / "aux_data/aml/gpu.yaml").read_text()
     assert stat.S_IMODE((act.project / "aux_data/configs/gpu.yaml").stat().st_mode) == 0o600
     act.run("-c", "gpu", "config", "check")
+    assert act.run("-c", "gpu", "config", "get", "config_param.data_folder.path").out == "project/data\n"
 
 
 # ---- choosing
@@ -316,6 +344,7 @@ def test_a_file_that_others_can_write(bare):
     bare.run("cluster", "add", "one", "--kind", "local")
     mine(bare, "one").chmod(0o666)
     bare.fail("-c", "one", "config", "show", status=4, match="can be written by everybody")
+    assert not own(bare)["one"]["ok"]
 
 
 # ---- editing

@@ -26,7 +26,9 @@ static int saved_stderr = -1;
 
 static void clean_environment(void)
 {
-    static const char *const names[] = {"AML_CONFIG_PATH",
+    static const char *const names[] = {"ACT_CLUSTER",
+                                        "AML_CONFIG_PATH",
+                                        "XDG_CONFIG_HOME",
                                         "AZURE_STORAGE_KEY",
                                         "AZURE_STORAGE_SAS_TOKEN",
                                         "AZURE_STORAGE_ACCOUNT",
@@ -334,6 +336,137 @@ TEST(link_names_the_cluster)
     assert_int_equal(symlink("eu.yaml", link), 0);
     assert_ok(load(project, NULL, &c), err);
     assert_string_equal(c.cluster, "eu");
+}
+
+/* -- clusters of the user -- */
+
+/* A file below the user's own folder. */
+static void put_own(const char *name, const char *text, mode_t mode)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/.config/act/%s", dir, name);
+
+    assert_ok(act_file_write(path, text, strlen(text), mode, &err), err);
+}
+
+static void expect_cluster(const char *cluster, const char *name, const char *platform)
+{
+    ACT_AUTO(config) c = {0};
+
+    assert_ok(load(project, cluster, &c), err);
+    assert_string_equal(c.cluster, name);
+    assert_string_equal(c.platform, platform);
+    assert_string_equal(c.project_root, project);
+}
+
+TEST(clusters_of_the_user)
+{
+    put(".git/config", "");
+    put_own("clusters/lab.yaml", "platform: slurm\n", 0600);
+    put_own("clusters/big.yaml", "platform: k8s\n", 0600);
+    expect_cluster("lab", "lab", "slurm");
+    expect_cluster(NULL, "local", "local");
+    put_own("config.yaml", "default_cluster: big\n", 0600);
+    expect_cluster(NULL, "big", "k8s");
+    put("aux_data/aml/big.yaml", "platform: aml\n");
+    expect_cluster(NULL, "big", "aml"); /* the project's wins, by name */
+    put_cluster("platform: itp\n");
+    expect_cluster(NULL, "aml", "itp"); /* and as the default */
+    setenv("ACT_CLUSTER", "lab", 1);
+    setenv("AML_CONFIG_PATH", "nowhere.yaml", 1);
+    expect_cluster(NULL, "lab", "slurm");
+    expect_cluster("big", "big", "aml");
+    setenv("ACT_CLUSTER", "", 1);
+    setenv("AML_CONFIG_PATH", "", 1);
+    expect_cluster(NULL, "aml", "itp");
+}
+
+TEST(clusters_of_the_user_that_are_refused)
+{
+    struct config c;
+
+    put_own("clusters/lab.yaml", "platform: slurm\n", 0602);
+    assert_fails(load(project, "lab", &c), err, ACT_DENIED, "can be written by everybody");
+    assert_fails(load(project, "lob", &c), err, ACT_NOT_FOUND, "did you mean 'lab'?");
+    put_own("config.yaml", "default_cluster: gone\n", 0600);
+    assert_fails(load(project, NULL, &c), err, ACT_NOT_FOUND, "config.yaml names it");
+    put_own("config.yaml", "default_cluster: [a]\n", 0600);
+    assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "'default_cluster' must be text");
+}
+
+TEST(lists_all_clusters)
+{
+    ACT_AUTO(config_listing) all = {0};
+
+    put_own("clusters/lab.yaml", "", 0600);
+    put_own("clusters/eu.yaml", "", 0600);
+    put_own("clusters/.eu.yaml", "", 0600);
+    put("aux_data/aml/eu.yaml", "");
+    put_own("config.yaml", "default_cluster: lab\n", 0600);
+    config_list(project, &all);
+    assert_int_equal(all.n, 4);
+    for (size_t i = 0; i < all.n; i++) {
+        static const struct {
+            const char *name;
+            bool users, hidden, is_default;
+        } wanted[] = {{"eu", 0, 0, 0}, {"eu", 1, 1, 0}, {"lab", 1, 0, 1}, {"local", 0, 0, 0}};
+        assert_string_equal(all.v[i].name, wanted[i].name);
+        assert_int_equal(all.v[i].is_users, wanted[i].users);
+        assert_int_equal(all.v[i].is_hidden, wanted[i].hidden);
+        assert_int_equal(all.v[i].is_default, wanted[i].is_default);
+    }
+}
+
+TEST(a_text_in_the_place_of_a_file)
+{
+    ACT_AUTOFREE char *file = act_path_join(project, "aux_data/aml/new.yaml");
+    const struct config_request request = {.start_dir = project, .file = file, .text = "platform: slurm\nnum_gpu: x\n"};
+    ACT_AUTO(config_report) report = {0};
+
+    assert_ok(config_check(&request, &report, &err), err);
+    assert_string_equal(report.cluster, "new");
+    assert_string_equal(report.platform, "slurm");
+    assert_int_equal(report.problems.n, 1);
+    assert_contains(report.problems.v[0], "aux_data/aml/new.yaml:2:1: 'num_gpu'");
+}
+
+TEST(an_account_for_all_projects)
+{
+    ACT_AUTO(config) c = {0};
+    ACT_AUTOFREE char *prefix = config_built_in_prefix(project);
+
+    put(".git/config", "");
+    put_own("clusters/gpu.yaml", "platform: aml\nazure_blob_config_file: ~/.config/act/accounts/gpu.yaml\n", 0600);
+    assert_ok(load(project, "gpu", &c), err);
+    ACT_AUTOFREE char *code = act_path_join(prefix, "code.zip"), *data = act_path_join(prefix, "data");
+    assert_string_equal(c.code.path, code);
+    assert_string_equal(folder(&c, "data")->path, data);
+    assert_true(act_ends_with(folder(&c, "data")->account_file, "/.config/act/accounts/gpu.yaml"));
+    assert_true(config_account_is_own(&c, folder(&c, "data")));
+}
+
+TEST(keys_by_their_names)
+{
+    ACT_AUTOFREE char *near = NULL;
+
+    assert_int_equal(config_home_of("docker.image", NULL), CONFIG_IN_CLUSTER);
+    assert_int_equal(config_home_of("env.ANY_NAME", NULL), CONFIG_IN_CLUSTER);
+    assert_int_equal(config_home_of("k8s.pod.spec.x", NULL), CONFIG_IN_CLUSTER);
+    assert_int_equal(config_home_of("config_param.data_folder.path", NULL), CONFIG_IN_CLUSTER);
+    assert_int_equal(config_home_of("config_param.data_folder.pat", NULL), CONFIG_NO_KEY);
+    assert_int_equal(config_home_of("trusted_hosts", NULL), CONFIG_IN_SETTINGS);
+    assert_int_equal(config_home_of("num_gpus", &near), CONFIG_NO_KEY);
+    assert_string_equal(near, "num_gpu");
+    assert_true(config_is_text_key("docker.image") && config_is_text_key("env.A"));
+    assert_false(config_is_text_key("num_gpu") || config_is_text_key("env"));
+}
+
+TEST(names_of_new_clusters)
+{
+    static const char *const wrong[] = {"", ".x", "-x", "a/b", "..", "a b", "x.yaml", "\xc3\xa9", "a\n"};
+
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        assert_int_equal(config_check_name(wrong[i], &err), -ACT_USAGE);
+    assert_ok(config_check_name("Lab_1.eu-west", &err), err);
 }
 
 /* -- the built-in cluster -- */

@@ -48,6 +48,18 @@ int flow_find_own(const struct config_listing *listing, const char *name, bool w
     return act_error_hint(err, "'a cluster list --own' lists what there is");
 }
 
+char *flow_own_account(const struct config_named *named)
+{
+    ACT_AUTOFREE char *clusters = act_path_dirname(named->file);
+    ACT_AUTOFREE char *above = act_path_dirname(clusters);
+    char *file = act_sprintf("%s/accounts/%s", above, act_path_basename(named->file));
+
+    if (access(file, F_OK) == 0)
+        return file;
+    free(file);
+    return NULL;
+}
+
 size_t flow_runs_on(struct flow *flow, const char *cluster)
 {
     struct ledger *ledger;
@@ -172,7 +184,7 @@ static int edited(const char *text, const char *name, const struct flow_key *key
     if (rc == 0)
         rc = yaml_edit_set(text, name, key->key, value, out, err);
     yaml_tree_free(value);
-    if (rc == 0 && strcmp(*out, text) == 0)
+    if (rc == 0 && act_streq(*out, text))
         wipe(out);
     return rc;
 }

@@ -29,6 +29,8 @@ int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct 
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run,
                     struct act_error *err) ACT_NODISCARD;
 int flow_remove_own(const struct config_named *named, struct act_error *err) ACT_NODISCARD;
+/* The account file of the same name, or NULL. New string. */
+char *flow_own_account(const struct config_named *named);
 /* How many runs of the ledger were submitted to a cluster of that name; 0 if it cannot be read. */
 size_t flow_runs_on(struct flow *flow, const char *cluster);
 

@@ -203,19 +203,36 @@ static int refuse_answer(const struct flow_question *question, const struct flow
     return act_error_hint(err, "there are: %s", list.len ? list.data : "none");
 }
 
+/* By its value, else by the other word for it. *out_n: how many there are of that. */
+static const struct flow_choice *find_choice(const struct flow_choices *choices, const char *answer, size_t *out_n)
+{
+    const struct flow_choice *found = NULL;
+
+    *out_n = 0;
+    for (size_t i = 0; i < choices->n; i++) {
+        if (strcmp(choices->v[i].value, answer) == 0) {
+            *out_n = 1;
+            return &choices->v[i];
+        }
+        if (act_streq(choices->v[i].alias, answer) && (*out_n)++ == 0)
+            found = &choices->v[i];
+    }
+    return found;
+}
+
 int flow_question_take(const struct flow_question *question, struct flow_setup *setup,
                        const struct flow_choices *choices, const char *answer, struct act_error *err)
 {
-    const struct flow_choice *found = NULL;
+    size_t n;
     char **into = flow_question_answer(question, setup);
 
     if (question->may_lack && strcmp(answer, "none") == 0)
         answer = "";
     else if (!*answer || act_has_control(answer) || *answer == '-')
         return act_error_set(err, ACT_USAGE, "'%s' is no answer for --%s", answer, question->option);
-    for (size_t i = 0; i < choices->n && !found; i++)
-        if (strcmp(choices->v[i].value, answer) == 0 || act_streq(choices->v[i].alias, answer))
-            found = &choices->v[i];
+    const struct flow_choice *found = find_choice(choices, answer, &n);
+    if (n > 1)
+        return act_error_set(err, ACT_USAGE, "there are %zu of the name '%s': choose by the id", n, answer);
     if (!found && !choices->open)
         return refuse_answer(question, choices, answer, err);
     if (question->answer == ANSWER(name)) {
@@ -267,7 +284,7 @@ char *flow_setup_account_file(const struct flow_setup *setup)
     ACT_AUTOFREE char *clusters = act_path_dirname(file);
     ACT_AUTOFREE char *above = act_path_dirname(clusters);
 
-    return act_sprintf("%s/%s/%s.yaml", above, setup->in_project ? "configs" : "accounts", act_path_basename(file));
+    return act_sprintf("%s/%s/%s", above, setup->in_project ? "configs" : "accounts", act_path_basename(file));
 }
 
 static int check_text(const char *file, const char *text, struct act_error *err)
@@ -289,19 +306,23 @@ static int create(const char *file, const char *text, mode_t mode, mode_t dir_mo
     return rc == 0 && existed ? act_error_set(err, ACT_USAGE, "'%s' is there already: nothing was written", file) : rc;
 }
 
-static int write_files(const struct flow_setup *setup, const char *text, struct act_error *err)
+/* The container is made when nothing else can be wrong any more. */
+static int write_files(struct flow_setup *setup, const char *text, struct act_error *err)
 {
     ACT_AUTOFREE char *file = flow_setup_file(setup), *account = flow_setup_account(setup);
     ACT_AUTOFREE char *account_file = flow_setup_account_file(setup);
     mode_t dir_mode = setup->in_project ? 0777 & ~act_umask() : 0700;
     int rc = account ? create(account_file, account, 0600, dir_mode, err) : 0;
+    bool has_account = rc == 0 && account;
 
     if (rc == 0)
         rc = check_text(file, text, err);
     if (rc == 0)
+        rc = setup_make_container(setup, err);
+    if (rc == 0)
         rc = create(file, text, setup->in_project ? 0666 & ~act_umask() : 0600, dir_mode, err);
-    if (rc < 0 && account && access(file, F_OK) < 0)
-        (void)!unlink(account_file); /* only this command has seen it */
+    if (rc < 0 && has_account)
+        (void)!unlink(account_file);
     return rc;
 }
 
@@ -326,8 +347,6 @@ int flow_setup_save(struct flow_setup *setup, bool *out_is_default, struct act_e
     bool first = !setup->in_project && !has_others();
 
     *out_is_default = false;
-    if (rc == 0)
-        rc = setup_make_container(setup, err);
     if (rc == 0)
         rc = write_files(setup, text, err);
     if (rc == 0 && first)

@@ -42,7 +42,7 @@ static int open_arm(const struct flow_setup *setup, struct arm **out, struct act
 static int take_item(void *arg, const json_t *item, struct act_error *err)
 {
     (void)err;
-    json_array_append((json_t *)arg, (json_t *)(uintptr_t)item);
+    json_array_append_new(arg, json_deep_copy(item));
     return 0;
 }
 
@@ -299,13 +299,17 @@ static int find_storage(struct flow_setup *setup, struct act_error *err)
     return rc;
 }
 
+/* *out is NULL, too, where the user may not list them, but perhaps write into one. */
 static int get_containers(struct flow_setup *setup, json_t **out, struct act_error *err)
 {
     int rc = find_storage(setup, err);
-    ACT_AUTOFREE char *url = act_sprintf("%s/blobServices/default/containers", setup->storage_id);
 
     *out = NULL;
-    return rc < 0 ? rc : get_list(setup, url, STORAGE, "list the containers of the storage account", out, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *url = act_sprintf("%s/blobServices/default/containers", setup->storage_id);
+    rc = get_list(setup, url, STORAGE, "list the containers of the storage account", out, err);
+    return rc == -ACT_DENIED && err->http_status == 403 ? 0 : rc;
 }
 
 int setup_look_containers(struct flow_setup *setup, struct flow_choices *out, struct act_error *err)
@@ -322,7 +326,7 @@ int setup_look_containers(struct flow_setup *setup, struct flow_choices *out, st
         if (name && !act_starts_with(name, "azureml") && !act_starts_with(name, "insights-"))
             setup_offer(out, name, NULL, NULL, strcmp(name, "act") == 0);
     }
-    if (rc == 0 && !setup_has(out, "act"))
+    if (rc == 0 && items && !setup_has(out, "act"))
         setup_offer(out, "act", NULL, act_strdup("new"), true);
     return rc;
 }
@@ -349,7 +353,7 @@ int setup_make_container(struct flow_setup *setup, struct act_error *err)
     if (!setup_answer(setup->container))
         return 0;
     rc = get_containers(setup, &items, err);
-    if (rc < 0 || has_container(items, setup->container))
+    if (rc < 0 || !items || has_container(items, setup->container))
         return rc;
     ACT_AUTOFREE char *name = arm_segment(setup->container);
     ACT_AUTOFREE char *what = act_sprintf("make the container '%s'", setup->container);

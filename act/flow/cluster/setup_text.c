@@ -4,6 +4,7 @@
 #include "base/dirs.h"
 #include "base/path.h"
 #include "codec/yaml_edit.h"
+#include "config/config.h"
 #include "flow/cluster/setup_internal.h"
 
 /* "key: value" and, behind it, what it is for. */
@@ -68,6 +69,26 @@ static char *shown_account_file(const struct flow_setup *setup)
     return act_strdup(file);
 }
 
+/* In a project it is for whoever has a copy of it, wherever that is. */
+static void put_rows(struct act_buf *out, const struct flow_setup *setup)
+{
+    ACT_AUTOFREE char *file = flow_setup_file(setup);
+    ACT_AUTOFREE char *aml = act_path_dirname(file);
+    ACT_AUTOFREE char *aux_data = act_path_dirname(aml);
+    ACT_AUTOFREE char *root = act_path_dirname(aux_data);
+    ACT_AUTOFREE char *prefix = config_built_in_prefix(root);
+    static const char *const rows[][2] = {
+        {"code_path", "code.zip"}, {"data_folder", "data"}, {"output_folder", "output"}};
+
+    *strrchr(prefix, '-') = '\0';
+    act_buf_adds(out, "config_param:\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *path = act_path_join(prefix, rows[i][1]);
+        act_buf_addf(out, "  %s:\n", rows[i][0]);
+        put(out, "    path", path, NULL);
+    }
+}
+
 static void put_azureml(struct act_buf *out, const struct flow_setup *setup)
 {
     ACT_AUTOFREE char *account = shown_account_file(setup);
@@ -84,9 +105,11 @@ static void put_azureml(struct act_buf *out, const struct flow_setup *setup)
     put_gpus(out, setup);
     if (!setup_answer(setup->container))
         return;
-    act_buf_adds(out,
-                 "\n# Code and data of each project have a folder of their own in it; config_param would say where.\n");
+    act_buf_adds(out, setup->in_project ? "\n# Where code and data are.\n"
+                                        : "\n# Each project has a folder of its own in it.\n");
     put(out, "azure_blob_config_file", account, NULL);
+    if (setup->in_project)
+        put_rows(out, setup);
 }
 
 static void put_local(struct act_buf *out, const struct flow_setup *setup)
