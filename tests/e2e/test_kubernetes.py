@@ -155,6 +155,11 @@ def test_doctor(act, kubernetes):
     kubernetes.forbid({"verb": "create", "resource": "services"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     assert "create services" in found["rights"]["text"] and not found["rights"]["ok"]
+    kubernetes.forbid({"verb": "list", "resource": "nodes"})
+    kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu", "namespace": "nowhere"})
+    found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
+    assert found["GPUs"]["ok"] and found["GPUs"]["text"].startswith("not known: you may not list the nodes")
+    assert not found["namespace"]["ok"] and "rights" not in found
 
 
 def test_a_log_that_grows_and_is_rotated_has_no_line_twice(act, kubernetes):

@@ -44,7 +44,7 @@ def check_looking(act, run, piece):
     assert f"{piece}:user_logs" in [line.split()[2] for line in total]
     act.fail("cat", f"{piece}:user_logs", status=2, match="is a folder")
     act.fail("cat", f"{piece}:user_logs/none", status=3, match=f"cannot find '{piece}:user_logs/none'")
-    act.fail("ls", f"{piece}:user_log", status=3, match=f"what begins so: '{piece}:user_logs/'")
+    act.fail("ls", f"{piece}:user_log", status=3, match=f"names that begin like it: '{piece}:user_logs/'")
     assert not (act.project / "assets").exists()
 
 
