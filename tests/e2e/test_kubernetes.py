@@ -62,7 +62,10 @@ def test_the_exit_status_and_the_rank_of_a_failure(act, kubernetes):
 def test_abort(act, kubernetes):
     run = act.submit("sh", "-c", "echo up; sleep 1000", before=K8S)
     act.until(lambda: act.run("logs", run, status=None).out == "up\n", "it says so")
+    assert run in act.run(*K8S, "blame").out, "also a run that asks for no resources"
+    assert act.run(*K8S, "summary", "--json").json["total"]["jobs"]["running"] == 1
     act.run("abort", run)
+    assert act.state(run) != "Queued"
     act.until_state(run, "Canceled")
     assert act.run("logs", run).out == "up\n"
     act.until(lambda: kubernetes.objects("Job") == [], "the Job is gone")

@@ -48,6 +48,16 @@ def check_looking(act, run, piece):
     assert not (act.project / "assets").exists()
 
 
+def test_words_that_are_nearly_a_run(act):
+    run = act.finish("echo", "hello", before=("-n", "1"))
+    piece = run[-8:]
+    act.fail("ls", piece, status=3, match=f"whose logs 'a ls {piece}:' lists")
+    assert act.run("ls", f"{piece}:", f"{piece}:").out.startswith(f"{piece}:\n")
+    assert "?" not in act.run("ls", "-l", f"{piece}:").out
+    refused = act.run("verify", f"{piece}:", status=None)
+    assert refused.status != 0 and "compared" not in refused.err
+
+
 def check_fetching(act, run, piece):
     listed = names(act, "-r", f"{piece}:")
     plan = act.run("d", "--dry-run", f"{piece}:{LOG}")
