@@ -14,7 +14,7 @@ static const char *outcome(const struct cli *cli, const struct flow_run *run, bo
     if (had_ended)
         return cli->options.forget ? ": it had ended already, so nothing was changed" : ": it had ended already";
     if (!run_state_is_final(run->status.state))
-        return ": it is being cancelled";
+        return ": it is being aborted";
     return cli->options.forget ? ": forgotten here; its cluster does not answer" : "";
 }
 

@@ -1,9 +1,12 @@
 /* cmd_completion.c - completion: short scripts for the shells, which ask "a __complete WORD..." what may
  * follow the words typed; the last word is the one to complete. One candidate on a line. */
+#include <dirent.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "cli/cli.h"
 #include "flow/flow.h"
+#include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 #include "flow/trust.h"
 
@@ -11,9 +14,23 @@ static const struct {
     const char *shell, *script;
 } scripts[] = {
     {"bash",
+     /* bash takes "RUN:PATH" apart at the colon, and wants only what comes behind it */
      "_act_complete() {\n"
-     "    mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
-     "    [ ${#COMPREPLY[@]} -gt 0 ] || compopt -o default\n"
+     "    local rest=${COMP_LINE:0:COMP_POINT} word words=() typed\n"
+     "    for word in \"${COMP_WORDS[@]:0:COMP_CWORD+1}\"; do\n"
+     "        if [[ ${#words[@]} -gt 0 && $rest == \"$word\"* && ( -n $word || -z $rest ) ]]; then\n"
+     "            words[-1]+=$word\n"
+     "        else\n"
+     "            words+=(\"$word\")\n"
+     "        fi\n"
+     "        rest=${rest#*\"$word\"}\n"
+     "    done\n"
+     "    mapfile -t COMPREPLY < <(\"${words[0]}\" __complete \"${words[@]:1}\" 2>/dev/null)\n"
+     "    typed=${words[-1]}\n"
+     "    case $typed in\n"
+     "    *:*) COMPREPLY=(\"${COMPREPLY[@]#\"${typed%\"${typed##*:}\"}\"}\") ;;\n"
+     "    *) [ ${#COMPREPLY[@]} -gt 0 ] || compopt -o default ;;\n"
+     "    esac\n"
      "}\n"
      "complete -o nosort -F _act_complete a act\n"},
     {"zsh", "#compdef a act\n"
@@ -138,11 +155,43 @@ static void offer_folders(const char *cluster, const char *typed)
     }
 }
 
+/* "RUN:user_logs/": of the logs that were fetched, one level. */
+static void offer_logs(struct cli *cli, const char *typed)
+{
+    const char *path = strchr(typed, ':') + 1, *name = strrchr(path, '/');
+    size_t len = name ? (size_t)(name + 1 - path) : 0;
+    ACT_AUTOFREE char *piece = act_strndup(typed, (size_t)(path - typed) - 1);
+    ACT_AUTOFREE char *below = act_strndup(path, len);
+    ACT_AUTO(flow_run) run = {0};
+    struct act_error ignored;
+    struct dirent *entry;
+
+    if (!act_path_is_safe(below, len > 0 ? len - 1 : 0) && len > 0)
+        return;
+    if (flow_find_unasked(&cli->flow, piece, &run, &ignored) < 0)
+        return;
+    ACT_AUTOFREE char *assets = flow_assets(&run);
+    ACT_AUTOFREE char *folder = act_path_join(assets, below);
+    DIR *dir = opendir(folder);
+    while (dir && (entry = readdir(dir))) {
+        ACT_AUTOFREE char *candidate =
+            act_sprintf("%s:%s%s%s", piece, below, entry->d_name, entry->d_type == DT_DIR ? "/" : "");
+        if (entry->d_name[0] != '.')
+            offer(candidate, typed);
+    }
+    if (dir)
+        closedir(dir);
+}
+
 /* Runs only where something was typed of one: there may be many. */
 static void offer_paths(struct cli *cli, const struct cli_command *command, const char *cluster, const char *typed)
 {
     offer_folders(cluster, typed);
-    if (*typed && command->run_options)
+    if (!*typed || !command->run_options)
+        return;
+    if (strchr(typed, ':'))
+        offer_logs(cli, typed);
+    else
         offer_runs(cli, ":", typed);
 }
 

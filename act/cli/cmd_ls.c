@@ -8,6 +8,7 @@
 #include "codec/json.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
+#include "flow/runs/runs.h"
 
 typedef unsigned long long count_t; /* for printf */
 
@@ -57,15 +58,15 @@ static bool is_folder(const struct store_entry *e)
     return e->kind == STORE_FOLDER || e->kind == STORE_PREFIX;
 }
 
-/* "drwxr-xr-x"; "d?????????" if not known. */
+/* "drwxr-xr-x"; "d" if not known. */
 static void mode_text(const struct store_entry *e, char out[11])
 {
     static const char letters[] = "rwxrwxrwx";
 
     out[0] = is_folder(e) ? 'd' : e->kind == STORE_SYMLINK ? 'l' : '-';
     for (int i = 0; i < 9; i++)
-        out[1 + i] = e->mode < 0 ? '?' : e->mode & (0400 >> i) ? letters[i] : '-';
-    out[10] = '\0';
+        out[1 + i] = e->mode & (0400 >> i) ? letters[i] : '-';
+    out[e->mode < 0 ? 1 : 10] = '\0';
 }
 
 static void print_name(const struct listing *l, const struct store_entry *entry, const char *rel)
@@ -141,11 +142,24 @@ static int list(void *arg, const char *word, enum flow_place place, struct flow_
     return rc;
 }
 
+/* A run is a path with a colon. */
+static void hint_run(struct cli *cli, const char *word, struct act_error *err)
+{
+    ACT_AUTO(flow_run) run = {0};
+    struct act_error ignored;
+
+    if (!strpbrk(word, ":/") && flow_find_unasked(&cli->flow, word, &run, &ignored) == 0)
+        act_error_hint(err, "it is a piece of the id of a run, whose logs 'a ls %s:' lists", word);
+}
+
 static int list_word(struct cli *cli, const char *word, struct listing *l, struct act_error *err)
 {
     if (cli->words.n > 1 && !cli->options.json)
-        printf("%s:\n", word);
-    return cli_each_place(cli, word, list, l, err);
+        printf("%s%s\n", word, act_ends_with(word, ":") ? "" : ":");
+    int rc = cli_each_place(cli, word, list, l, err);
+    if (rc == -ACT_NOT_FOUND)
+        hint_run(cli, word, err);
+    return rc;
 }
 
 static void print_summary(const struct listing *l)

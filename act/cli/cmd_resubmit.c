@@ -36,7 +36,8 @@ static int confirm(const struct cli *cli, const struct flow_run *old, struct act
     if (cli->options.dry_run || old->status.state != RUN_RUNNING || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return 0;
     ACT_AUTOFREE char *question = act_sprintf("'%s' is running: abort it and submit it again?", old->row.id);
-    return cli_confirm(cli, question, err);
+    int rc = cli_confirm(cli, question, err);
+    return rc == -ACT_FAIL ? act_error_set(err, ACT_FAIL, "not confirmed: '%s' goes on", old->row.id) : rc;
 }
 
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)

@@ -41,7 +41,7 @@ static int run_removal(const struct removing *removing, const struct transfer_op
     return transfer_remove(engine, removing->what, options, report, err);
 }
 
-static int ask_to_remove(const struct removing *removing, const struct transfer_progress *found, struct act_error *err)
+static int ask_to_remove(struct removing *removing, const struct transfer_progress *found, struct act_error *err)
 {
     bool leftovers = removing->cli->options.leftovers;
     char size[ACT_UNIT_TEXT];
@@ -55,11 +55,12 @@ static int ask_to_remove(const struct removing *removing, const struct transfer_
                                               (count_t)found->found_objects, found->found_objects == 1 ? "" : "s", size,
                                               store_name(removing->what->store),
                                               leftovers ? " An upload that is under way elsewhere would fail." : "");
+    cli_progress_clear(&removing->progress);
     return cli_confirm(removing->cli, question, err);
 }
 
 /* Counts what would be removed and asks. */
-static int confirm(const struct removing *removing, struct act_error *err)
+static int confirm(struct removing *removing, struct act_error *err)
 {
     struct transfer_options count = {.filter = removing->options.filter, .dry_run = true};
     struct transfer_report report;

@@ -91,7 +91,8 @@ static int list_and_trust(struct cli *cli, const struct config *config, const st
     if (cli->options.json)
         return print_reach_json(project, all, unknown, err);
     if (all->n == 0) {
-        act_note("'%s' does not reach out of its folder: there is nothing to trust", project);
+        act_note("'%s' does not reach out of its folder with cluster '%s': there is nothing to trust", project,
+                 config->cluster);
         return 0;
     }
     if (unknown->n == 0 || cli->options.yes || cli->options.dry_run)
@@ -106,6 +107,25 @@ static int list_and_trust(struct cli *cli, const struct config *config, const st
     if (rc == 0)
         act_note("it is trusted now");
     return rc;
+}
+
+/* Each cluster file of a project may lead somewhere else. */
+static void mention_others(const struct config *config)
+{
+    ACT_AUTO(act_strv) names = {0};
+    struct act_error ignored;
+
+    config_clusters(NULL, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        const struct config_request request = {.cluster = names.v[i]};
+        ACT_AUTO(act_strv) items = {0};
+        ACT_AUTO(config) other = {0};
+        if (strcmp(names.v[i], config->cluster) == 0 || config_load(&request, &other, &ignored) < 0)
+            continue;
+        flow_reach(&other, &items);
+        if (items.n > 0)
+            act_note("cluster '%s' reaches out of it: 'a -c %s trust' shows how", names.v[i], names.v[i]);
+    }
 }
 
 int cmd_trust(struct cli *cli, struct act_error *err)
@@ -129,6 +149,8 @@ int cmd_trust(struct cli *cli, struct act_error *err)
     }
     if (rc == 0)
         rc = list_and_trust(cli, &flow.config, &all, &unknown, err);
+    if (rc == 0 && !cli->options.json)
+        mention_others(&flow.config);
     flow_close(&flow);
     return rc;
 }

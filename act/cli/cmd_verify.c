@@ -82,7 +82,9 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
         cli_outcome_add(&outcome, rc, &failed);
         cli_progress_add(&c.progress, &sum, &c.io.report);
     }
-    print_summary(&c, &sum);
+    cli_progress_clear(&c.progress);
+    if (outcome.n_failed < outcome.n || sum.total.done_objects + sum.total.failed_objects > 0)
+        print_summary(&c, &sum);
     cli_warn_idle_patterns(cli);
     return cli_outcome_end(&outcome, err);
 }

@@ -428,7 +428,7 @@ int cli_confirm(const struct cli *cli, const char *question, struct act_error *e
         return 0;
     if (!isatty(STDIN_FILENO))
         return act_error_set(err, ACT_USAGE, "%s Without a terminal nobody can answer: add -y", question);
-    const char *before = cli_end_with("interrupted; nothing of what it asks about was done");
+    const char *before = cli_end_with("interrupted before the answer: it was not done");
     bool yes = cli_ask(question);
     cli_end_with(before);
     if (yes)

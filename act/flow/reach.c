@@ -135,6 +135,21 @@ static bool is_outside(const struct config *config, const char *path)
     return !act_path_is_within(place, root);
 }
 
+/* New string. */
+static char *login_line(const struct platform_reach *r)
+{
+    return act_sprintf(r->in_words ? "'%s' leads to %s" : "'%s' is '%s'", r->key, r->value);
+}
+
+static void add_login(const struct config *config, const struct platform_reach *r, struct act_strv *items)
+{
+    ACT_AUTOFREE char *file = config_file_of(config, r->key);
+    ACT_AUTOFREE char *line = r->value ? login_line(r) : NULL;
+
+    if (line)
+        add(items, act_sprintf("%s: %s", file, line));
+}
+
 static void show_value(const struct config *config, const char *key, const char *value, struct act_strv *items)
 {
     ACT_AUTOFREE char *file = config_file_of(config, key);
@@ -181,7 +196,7 @@ static void add_platform(const struct config *config, struct act_strv *items)
         else if (r->kind == PLATFORM_HOST && is_foreign(r->value))
             add_value(config, r->key, r->value, items);
         else if (r->kind == PLATFORM_LOGIN && !own_login)
-            show_value(config, r->key, r->value, items);
+            add_login(config, r, items);
     }
 }
 
@@ -192,7 +207,7 @@ void flow_reach_recalled(const struct config *config, struct act_strv *items)
     platform_reach(config, &reaches);
     for (size_t i = 0; i < reaches.n; i++)
         if (strcmp(reaches.v[i].key, "k8s.kubeconfig") == 0)
-            add(items, act_sprintf("'%s' is '%s'", reaches.v[i].key, reaches.v[i].value));
+            add(items, login_line(&reaches.v[i]));
 }
 
 /* By its resolved path, so that a link in it cannot be redirected later. */

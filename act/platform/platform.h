@@ -152,6 +152,7 @@ struct platform_reach {
     } kind;
     const char *key; /* "slurm.login" */
     char *value;     /* NULL: not given */
+    bool in_words;   /* the value says what the key leads to: "the program 'x', which logs in" */
 };
 struct platform_reaches {
     struct platform_reach *v;

@@ -342,7 +342,7 @@ def test_where_a_cancel_leads_is_not_followed(act, azureml):
     act.until(lambda: azureml.job(run)["status"] == "Queued", "it waits")
     azureml.faults({"method": "POST", "match": "/cancel", "answer": {
         "status": 202, "body": "", "headers": {"Location": azureml.links["elsewhere"] + "/x", "Retry-After": "3600"}}})
-    assert "it is being cancelled" in act.run("abort", run).err
+    assert "it is being aborted" in act.run("abort", run).err
     assert azureml.requests("elsewhere") == []
     act.run("abort", run)
 

@@ -383,7 +383,7 @@ def test_abort_says_that_it_is_on_its_way(act, azureml, scratch):
     run = submit(act, *waits_for(scratch / "never"))
     act.until_state(run, "Running")
     azureml.faults({"method": "POST", "match": "/cancel", "answer": {"status": 202, "body": ""}})
-    assert f"{run}  Running: it is being cancelled\n" in act.run("abort", run).err
+    assert f"{run}  Running: it is being aborted\n" in act.run("abort", run).err
     act.run("abort", run)
     act.until_state(run, "Canceled")
     assert f"{run}  Canceled: it had ended already\n" in act.run("abort", run).err

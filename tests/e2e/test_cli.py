@@ -214,8 +214,8 @@ def test_completion_never_runs_what_a_project_names(act):
     act.account("store", folder=str(act.store))
     act.write("aux_data/aml/$(touch PWNED).yaml", "platform: local\n")
     script = act.run("completion", "bash").out + """
-COMP_WORDS=(a d ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
-COMP_WORDS=(a -c ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
+COMP_LINE="a d "; COMP_POINT=4; COMP_WORDS=(a d ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
+COMP_LINE="a -c "; COMP_POINT=5; COMP_WORDS=(a -c ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
 """
     done = subprocess.run(["bash", "-c", script], cwd=act.project,
                           env=act.env | {"PATH": f"{act.programs}:/usr/bin:/bin"},
@@ -223,6 +223,29 @@ COMP_WORDS=(a -c ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "$
     offered = done.stdout.split("\n")
     assert "data/" in offered and not [word for word in offered if "PWNED" in word or "*" in word], done
     assert not (act.project / "PWNED").exists()
+
+
+def complete_in_bash(act, words):
+    """What is offered behind the last of the words; bash takes them apart at colons."""
+    line = "a " + " ".join(words)
+    parts = " ".join(f"'{part}'" for part in line.replace(":", " : ").split(" ") if part or line.endswith(" "))
+    script = act.run("completion", "bash").out + f"""
+COMP_LINE='{line}'; COMP_POINT={len(line)}; COMP_WORDS=({parts}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_act_complete 2>/dev/null; printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    return subprocess.run(["bash", "-c", script], cwd=act.project, env=act.env, capture_output=True, text=True,
+                          check=True).stdout.split()
+
+
+def test_completion_of_the_logs_of_a_run(act):
+    run = act.finish("true", before=("-n", "1"))
+    act.run("q", run)
+    assert complete_in_bash(act, ["ls", run[:-1]]) == [f"{run}:"]
+    assert "user_logs/" in complete_in_bash(act, ["ls", f"{run}:"])
+    assert complete_in_bash(act, ["ls", f"{run}:user"]) == ["user_logs/"]
+    logs = [log.name for log in (act.project / f"assets/{run}/user_logs").iterdir()]
+    assert sorted(complete_in_bash(act, ["ls", f"{run}:user_logs/"])) == sorted(f"user_logs/{log}" for log in logs)
+    assert act.run("__complete", "ls", f"{run}:../").out == ""
 
 
 def test_completion_knows_verbs_runs_and_folders(act):

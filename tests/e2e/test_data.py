@@ -202,7 +202,7 @@ def test_an_empty_folder_by_its_own_path(act, stored):
     assert "1 object" in act.run("rm", "--dry-run", "data/empty").err
     assert "empty" in entries(act, "data") or "empty/" in entries(act, "data")
     assert "removed 1 object" in act.run("rm", "-y", "data/empty").err
-    act.fail("ls", "data/empty", status=3, match="what begins so: 'data/empty")
+    act.fail("ls", "data/empty", status=3, match="names that begin like it: 'data/empty")
     assert len(entries(act, "data")) == 6
 
 

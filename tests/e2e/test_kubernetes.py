@@ -88,7 +88,10 @@ def test_the_exit_status_and_the_rank_of_a_failure(act, kubernetes):
 def test_abort(act, kubernetes):
     run = act.submit("sh", "-c", "echo up; sleep 1000", before=K8S)
     act.until(lambda: act.run("logs", run, status=None).out == "up\n", "it says so")
+    assert run in act.run(*K8S, "blame").out, "also a run that asks for no resources"
+    assert act.run(*K8S, "summary", "--json").json["total"]["jobs"]["running"] == 1
     act.run("abort", run)
+    assert act.state(run) != "Queued"
     act.until_state(run, "Canceled")
     assert act.run("logs", run).out == "up\n"
     act.until(lambda: kubernetes.objects("Job") == [], "the Job is gone")
@@ -181,6 +184,11 @@ def test_doctor(act, kubernetes):
     kubernetes.forbid({"verb": "create", "resource": "services"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     assert "create services" in found["rights"]["text"] and not found["rights"]["ok"]
+    kubernetes.forbid({"verb": "list", "resource": "nodes"})
+    kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu", "namespace": "nowhere"})
+    found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
+    assert found["GPUs"]["ok"] and found["GPUs"]["text"].startswith("not known: you may not list the nodes")
+    assert not found["namespace"]["ok"] and "rights" not in found
 
 
 def test_a_log_that_grows_and_is_rotated_has_no_line_twice(act, kubernetes):

@@ -176,3 +176,11 @@ def test_the_cluster_file_of_the_user_is_not_asked_about(project, kubernetes_api
     project.env["AML_CONFIG_PATH"] = str(own)
     project.run("q")
     assert project.run("trust", "--json").json["untrusted"] == []
+
+
+def test_another_cluster_file_that_leads_out_is_named(act, kubernetes_api):
+    kubernetes_api.use(act)
+    kubernetes_api.cluster(k8s={"service_account": "admin"})
+    del act.env["ACT_TRUSTED_PROJECTS"]
+    assert "cluster 'k8s' reaches out of it: 'a -c k8s trust' shows how" in act.run("trust", "--dry-run").err
+    assert "leads to the context '" in act.run("-c", "k8s", "trust", "--dry-run").out

@@ -386,7 +386,8 @@ def test_resubmit_asks_on_a_terminal_before_it_aborts(act):
     old = act.submit("sleep", "300", before=("-n", "1"))
     act.until_state(old, "Running")
     shown = act.on_terminal("resubmit", old, typed=b"n\n").decode()
-    assert f"'{old}' is running: abort it and submit it again? [y/N]" in shown and "not confirmed" in shown, shown
+    assert f"'{old}' is running: abort it and submit it again? [y/N]" in shown, shown
+    assert f"not confirmed: '{old}' goes on" in shown and "nothing was changed" not in shown, shown
     assert act.state(old) == "Running" and len(act.run("q", "--json").json["runs"]) == 1
     assert "[y/N]" in act.on_terminal("resubmit", old, typed=b"y\n").decode()
     assert act.state(old) == "Canceled"

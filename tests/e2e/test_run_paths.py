@@ -44,8 +44,18 @@ def check_looking(act, run, piece):
     assert f"{piece}:user_logs" in [line.split()[2] for line in total]
     act.fail("cat", f"{piece}:user_logs", status=2, match="is a folder")
     act.fail("cat", f"{piece}:user_logs/none", status=3, match=f"cannot find '{piece}:user_logs/none'")
-    act.fail("ls", f"{piece}:user_log", status=3, match=f"what begins so: '{piece}:user_logs/'")
+    act.fail("ls", f"{piece}:user_log", status=3, match=f"names that begin like it: '{piece}:user_logs/'")
     assert not (act.project / "assets").exists()
+
+
+def test_words_that_are_nearly_a_run(act):
+    run = act.finish("echo", "hello", before=("-n", "1"))
+    piece = run[-8:]
+    act.fail("ls", piece, status=3, match=f"whose logs 'a ls {piece}:' lists")
+    assert act.run("ls", f"{piece}:", f"{piece}:").out.startswith(f"{piece}:\n")
+    assert "?" not in act.run("ls", "-l", f"{piece}:").out
+    refused = act.run("verify", f"{piece}:", status=None)
+    assert refused.status != 0 and "compared" not in refused.err
 
 
 def check_fetching(act, run, piece):

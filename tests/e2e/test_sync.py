@@ -204,7 +204,7 @@ def test_delete_needs_a_word_without_a_terminal(act, both):
 
 def test_delete_asks_on_a_terminal(act, both):
     stopped = on_a_terminal(act, ["rm", "data"], b"\x03")
-    assert b"nothing of what it asks about was done" in stopped and b"goes on" not in stopped
+    assert b"interrupted before the answer: it was not done" in stopped and b"goes on" not in stopped
     shown = on_a_terminal(act, ["u", "--delete", "data"], b"n\n")
     assert b"1 object" in shown and b"nothing was changed" in shown, shown
     assert "gone here" in there(both) and "new" not in there(both)

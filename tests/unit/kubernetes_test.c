@@ -466,6 +466,9 @@ static const struct {
      "its Job is suspended; where 'a submit' was interrupted, the same command again completes it", 0},
     {"{'metadata':{'name':'x','deletionTimestamp':'2026-11-22T10:00:00Z'},'spec':{}}", NULL, NULL, RUN_QUEUED,
      "it is being ended", 0},
+    {"{'metadata':{'name':'x','deletionTimestamp':'2026-11-22T10:00:00Z'},'spec':{},"
+     "'status':{'startTime':'2026-11-22T09:00:00Z'}}",
+     NULL, NULL, RUN_RUNNING, "it is being ended", 0},
     {JOB("{'conditions':[{'type':'Complete','status':'True'}],'startTime':'2026-11-22T10:00:00Z',"
          "'completionTime':'2026-11-22T11:00:00Z'}"),
      NULL, NULL, RUN_COMPLETED, "", 0},

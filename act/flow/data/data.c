@@ -162,7 +162,7 @@ static void suggest(struct store *store, const char *key, const char *path, stru
         act_buf_addf(&names, "%s'%s%s'", names.len ? ", " : "", typed, rest);
     }
     if (names.len)
-        act_error_set(err, ACT_NOT_FOUND, "%s; what begins so: %s%s", problem, names.data,
+        act_error_set(err, ACT_NOT_FOUND, "%s; names that begin like it: %s%s", problem, names.data,
                       call.list.page.n > SUGGESTIONS ? ", ..." : "");
 }
 

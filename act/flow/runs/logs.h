@@ -13,6 +13,9 @@
 #include "flow/runs/runs.h"
 #include "transfer/transfer.h"
 
+/* The folder of the fetched copies, assets/<run id>, whether or not it is there. New string. */
+char *flow_assets(const struct flow_run *run);
+
 struct flow_log {
     char *name; /* the platform's name for it */
     char *path; /* of the fetched copy */

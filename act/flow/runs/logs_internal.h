@@ -71,8 +71,6 @@ int flow_log_source_complete(const struct flow_log_source *source, const struct 
                              const struct store_page *listed, const struct flow_logs *copies,
                              struct act_error *err) ACT_NODISCARD;
 int flow_forget_complete(const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
-/* The folder of a run's copies. New string. */
-char *flow_assets(const struct flow_run *run);
 /* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing if there is no such
  * log. */
 int flow_log_tail(const struct flow_log_source *source, const struct store_entry *log, size_t max, struct act_buf *out,

@@ -289,10 +289,13 @@ static int note_submission(struct flow *flow, const struct run_spec *spec, int r
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
 
     if (rc < 0 && !unclear) {
+        ACT_AUTOFREE char *prefix = act_sprintf("cannot submit '%s': ", spec->id);
+        const char *why = act_error_text(err);
         status.state = RUN_FAILED;
         status.exit_status = -1;
         status.unsubmitted = true;
-        snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", act_error_text(err));
+        snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s",
+                 act_starts_with(why, prefix) ? why + strlen(prefix) : why);
     }
     /* by now a query may have concluded that the run was never submitted */
     if (status.state == RUN_FAILED || act_now_unix_s() - spec->created_unix_s >= LONG_S)

@@ -140,7 +140,7 @@ static int take_pod(void *arg, const json_t *pod, struct act_error *err)
     int64_t taken = taken_by(pod, resource_of(l->k));
 
     (void)err;
-    if (taken == 0)
+    if (taken == 0 && !kubernetes_run_of(pod)) /* runs may ask for nothing */
         return 0;
     if (node)
         node->taken += taken;
@@ -263,7 +263,8 @@ static int take_running(void *arg, const json_t *pod, struct act_error *err)
     int64_t since = kubernetes_time(json_object_get(pod, "status"), "startTime"), now = act_now_unix_s();
 
     (void)err;
-    if (taken == 0 || strcmp(phase_of(pod), "Running") != 0)
+    bool counts = taken > 0 || kubernetes_run_of(pod);
+    if (!counts || strcmp(phase_of(pod), "Running") != 0)
         return 0;
     struct platform_job *job = find_work(f, pod);
     char *nodes = act_sprintf("%s%s%s", job->nodes_text, *job->nodes_text ? "," : "", node_of(pod));

@@ -43,7 +43,8 @@ static bool examine_server(struct kubernetes *k, struct platform_findings *findi
     return true;
 }
 
-static void examine_namespace(struct kubernetes *k, struct platform_findings *findings)
+/* False: it is not there. */
+static bool examine_namespace(struct kubernetes *k, struct platform_findings *findings)
 {
     const char *name = kube_namespace(k->kube);
     ACT_AUTOFREE char *path = kube_cluster_path("v1", "namespaces", name, NULL);
@@ -52,10 +53,11 @@ static void examine_namespace(struct kubernetes *k, struct platform_findings *fi
     int rc = kube_get(k->kube, path, "look for the namespace", &space, &err);
 
     if (rc == -ACT_NOT_FOUND)
-        platform_findings_add(findings, false, "namespace", "there is no namespace '%s'; k8s.namespace names another",
-                              name);
+        platform_findings_add(findings, false, "namespace",
+                              "there is no namespace '%s' in this cluster; create it, or change k8s.namespace", name);
     else /* who may not look at it may use it */
         platform_findings_add(findings, true, "namespace", "'%s'", name);
+    return rc != -ACT_NOT_FOUND;
 }
 
 static void examine_rights(struct kubernetes *k, struct platform_findings *findings)
@@ -106,8 +108,11 @@ static void examine_nodes(struct kubernetes *k, struct platform_findings *findin
 
     if (!g.resource)
         platform_findings_add(findings, true, "GPUs", "none are asked for: k8s.gpu_resource is none");
+    else if (rc == -ACT_DENIED)
+        platform_findings_add(findings, true, "GPUs",
+                              "not known: you may not list the nodes, which only 'a summary' and this check need");
     else if (rc < 0)
-        platform_findings_add(findings, rc == -ACT_DENIED, "GPUs", "%s", act_error_text(&err));
+        platform_findings_add(findings, false, "GPUs", "%s", act_error_text(&err));
     else if (g.with == 0)
         platform_findings_add(findings, false, "GPUs",
                               "none of the %d nodes has '%s' now: runs wait unless the cluster grows; k8s.gpu_resource "
@@ -143,7 +148,7 @@ void kubernetes_examine(struct platform *p, struct platform_findings *findings)
     examine_kubectl(findings);
     if (!examine_server(k, findings))
         return;
-    examine_namespace(k, findings);
-    examine_rights(k, findings);
+    if (examine_namespace(k, findings))
+        examine_rights(k, findings);
     examine_nodes(k, findings);
 }

@@ -108,6 +108,14 @@ static bool kubernetes_runs_images(const struct config *config)
 enum { DIGEST_SHOWN = 16 };
 
 /* Takes the text. */
+static void add_words(struct platform_reaches *out, const char *key, char *text)
+{
+    platform_reaches_add(out, PLATFORM_LOGIN, key, text);
+    out->v[out->n - 1].in_words = true;
+    free(text);
+}
+
+/* Takes the text. */
 static void add_login(struct platform_reaches *out, const char *key, char *text)
 {
     platform_reaches_add(out, PLATFORM_LOGIN, key, text);
@@ -120,9 +128,9 @@ static void add_plugin(const struct kube *kube, struct platform_reaches *out)
 
     if (!kube_plugin(kube))
         return;
-    add_login(out, KUBECONFIG, act_sprintf("the program %s, which logs in", kube_plugin(kube)));
+    add_words(out, KUBECONFIG, act_sprintf("the program %s, which logs in", kube_plugin(kube)));
     for (size_t i = 0; i < env->n; i++)
-        add_login(out, KUBECONFIG,
+        add_words(out, KUBECONFIG,
                   act_sprintf("the variable '%.*s' of that program", (int)strcspn(env->v[i], "="), env->v[i]));
 }
 
@@ -133,7 +141,7 @@ static void add_files(const struct kube *kube, struct platform_reaches *out)
 
     for (size_t i = 0; i < files->n; i++) {
         ACT_AUTOFREE char *real = realpath(files->v[i], NULL);
-        add_login(out, KUBECONFIG, act_sprintf("the file '%s', to log in with", real ? real : files->v[i]));
+        add_words(out, KUBECONFIG, act_sprintf("the file '%s', to log in with", real ? real : files->v[i]));
     }
 }
 
@@ -155,7 +163,7 @@ static void add_context(const struct config *config, const struct kube *kube, st
     const struct config_k8s *c = &config->k8s;
     const char *key = c->context ? "k8s.context" : c->namespace_ ? "k8s.namespace" : "platform";
 
-    add_login(out, key,
+    add_words(out, key,
               act_sprintf("the context '%s' of the server '%s', in the namespace '%s'", kube_context(kube),
                           kube_server(kube), kube_namespace(kube)));
 }
@@ -208,7 +216,7 @@ static void add_node_folders(const json_t *volumes, struct platform_reaches *out
     {
         const json_t *folder = json_object_get(volume, "hostPath");
         if (folder)
-            add_login(out, "k8s.volumes",
+            add_words(out, "k8s.volumes",
                       act_sprintf("the path '%s' of the nodes", codec_json_str(folder, "path", "")));
     }
 }

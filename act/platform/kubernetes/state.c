@@ -214,10 +214,13 @@ static void say(struct run_status *out, const struct meaning *m, const char *mes
     enum { MESSAGE_MAX = 330 };
     const struct meaning *image = find_image_meaning(message);
     ACT_AUTOFREE char *line = act_one_line(image ? "" : message, image ? 0 : strlen(message));
+    int len = strlen(line) < MESSAGE_MAX ? (int)strlen(line) : MESSAGE_MAX;
 
     m = image ? image : m;
-    snprintf(out->reason, sizeof(out->reason), "%s%s%.*s%s%s", m->text, *line ? ": " : "", MESSAGE_MAX, line,
-             m->todo ? "; " : "", m->todo ? m->todo : "");
+    while (len > 0 && strchr(". ", line[len - 1]))
+        len--;
+    snprintf(out->reason, sizeof(out->reason), "%s%s%.*s%s%s", m->text, len ? ": " : "", len, line, m->todo ? "; " : "",
+             m->todo ? m->todo : "");
 }
 
 /* ---- the pods ---- */
@@ -468,7 +471,9 @@ static const char *todo_of_scheduler(const char *message)
 static void explain_unscheduled(const json_t *pod, const json_t *scheduled, const json_t *events,
                                 struct run_status *out)
 {
-    const char *message = codec_json_str(scheduled, "message", "");
+    const char *said = codec_json_str(scheduled, "message", "");
+    const char *more = strstr(said, ". preemption: "); /* why evicting others would not help */
+    ACT_AUTOFREE char *message = act_strndup(said, more ? (size_t)(more - said) : strlen(said));
     struct meaning no_node = {NULL, "no node takes it", todo_of_scheduler(message)};
     const json_t *scaler = last_event(events, scaler_meanings, "Pod", kubernetes_name_of(pod));
 
@@ -565,11 +570,18 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     add_count(up, n, out);
 }
 
-/* The cluster is ending it, at someone's request. */
+/* The cluster is ending it, at someone's request: its pods may be gone already. */
 static void say_deletion(const json_t *job, struct run_status *out)
 {
-    if (json_object_get(metadata_of(job), "deletionTimestamp"))
-        snprintf(out->reason, sizeof(out->reason), "it is being ended");
+    int64_t started = kubernetes_time(json_object_get(job, "status"), "startTime");
+
+    if (!json_object_get(metadata_of(job), "deletionTimestamp"))
+        return;
+    if (started)
+        out->state = RUN_RUNNING;
+    if (!out->started_unix_s)
+        out->started_unix_s = started;
+    snprintf(out->reason, sizeof(out->reason), "it is being ended");
 }
 
 void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out)
