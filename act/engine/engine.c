@@ -61,7 +61,7 @@ struct transfer {
     void (*done)(void *arg, CURLcode result);
     void *arg;
     CURLcode result; /* once it has ended */
-    bool has_ended, cancelled;
+    bool has_ended, cancelled, endless;
     struct engine *engine;
     struct transfer *next; /* in engine->ended */
 };
@@ -94,6 +94,7 @@ struct engine {
     struct transfer *ended, **ended_tail; /* to be delivered in this turn */
     struct work *ready;                   /* to be delivered in this turn */
     size_t transfers, works;
+    size_t endless; /* of the transfers */
     struct pool pool;
     pthread_t threads[MAX_WORKERS];
     int threads_n;
@@ -509,13 +510,12 @@ static void add_ended(struct transfer *t, CURLcode result)
     e->ended_tail = &t->next;
 }
 
-void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
+static void start_transfer(struct engine *e, struct transfer *t, CURL *easy)
 {
-    struct transfer *t = act_alloc(sizeof(*t));
     CURLcode failed = need_multi(e);
 
-    *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e};
     e->transfers++;
+    e->endless += t->endless;
     curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
     if (failed == CURLE_OK) {
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -527,6 +527,22 @@ void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLc
     }
     if (failed != CURLE_OK)
         add_ended(t, failed);
+}
+
+void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
+{
+    struct transfer *t = act_alloc(sizeof(*t));
+
+    *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e};
+    start_transfer(e, t, easy);
+}
+
+void engine_transfer_endless(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
+{
+    struct transfer *t = act_alloc(sizeof(*t));
+
+    *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e, .endless = true};
+    start_transfer(e, t, easy);
 }
 
 static void remove_transfer(void *arg)
@@ -582,6 +598,7 @@ static void deliver_transfers(struct engine *e)
             engine_forget(e, t);
         free(t);
         e->transfers--;
+        e->endless -= ended.endless;
         ended.done(ended.arg, ended.result);
     }
 }
@@ -711,19 +728,30 @@ static void wait_for_something(struct engine *e)
             heed_socket(e, events[i].data.fd, events[i].events);
 }
 
+static bool is_only_endless(const struct engine *e)
+{
+    return e->transfers == e->endless && e->works == 0 && e->due.n == 0 && timers_next_ms(&e->timers) < 0;
+}
+
 bool engine_busy(const struct engine *e)
 {
     return e->transfers > 0 || e->works > 0 || e->due.n > 0 || timers_next_ms(&e->timers) >= 0;
 }
 
+/* Without a flag there is nobody whom an endless transfer could tell that it is time. */
+static bool goes_on(const struct engine *e, const bool *stop)
+{
+    return stop ? !*stop && engine_busy(e) : engine_busy(e) && !is_only_endless(e);
+}
+
 void engine_run(struct engine *e, const bool *stop)
 {
-    while (!(stop && *stop) && engine_busy(e)) {
+    while (goes_on(e, stop)) {
         deliver_transfers(e);
         deliver_work(e);
         deliver_timers(e);
         heed_clock(e);
-        if (!(stop && *stop) && engine_busy(e))
+        if (goes_on(e, stop))
             wait_for_something(e);
     }
 }

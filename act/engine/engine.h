@@ -33,6 +33,9 @@ void engine_free(struct engine *engine);
  * CURLOPT_CLOSESOCKETFUNCTION (with their data) are the engine's. No child process inherits its sockets. */
 void engine_transfer(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
 
+/* The same, for a response that comes for as long as it likes: engine_run() without a flag does not wait for it. */
+void engine_transfer_endless(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
+
 /* Ends a transfer that is under way: its done comes, with CURLE_ABORTED_BY_CALLBACK unless it has just ended by itself.
  * Also from inside a callback of libcurl. */
 void engine_cancel(struct engine *engine, CURL *easy);
@@ -60,7 +63,7 @@ void engine_timer(struct engine *engine, int64_t delay_ms, void (*fire)(void *ar
 /* Cancels all timers with this arg, for an owner that goes away before they fire. Looks at every timer. */
 void engine_forget(struct engine *engine, const void *arg);
 
-/* Runs until *stop is true or nothing is under way. stop may be NULL. */
+/* Runs until *stop is true or nothing is under way. stop NULL: until nothing is but endless transfers. */
 void engine_run(struct engine *engine, const bool *stop);
 
 /* Whether transfers, work or timers are under way. */

@@ -339,7 +339,10 @@ void http_begin(struct http_try *t)
         return;
     }
     call->tries++;
-    engine_transfer(t->http->engine, t->handle->easy, call->endless ? endless_ended : try_ended, t);
+    if (call->endless)
+        engine_transfer_endless(t->http->engine, t->handle->easy, endless_ended, t);
+    else
+        engine_transfer(t->http->engine, t->handle->easy, try_ended, t);
 }
 
 static void begin_endless(void *arg)

@@ -131,7 +131,7 @@ static int find_patiently(struct flow *flow, const char *piece, const struct lim
             return act_error_set(err, ACT_TIMEOUT, "nobody could tell for %lld s what run '%s' does: %s",
                                  (long long)limit->seconds, piece, act_error_text(&why));
         }
-        flow_watch_pause(&watch, false, limit->end_ms);
+        flow_watch_pause(&watch, flow, false, limit->end_ms);
     }
 }
 
@@ -152,7 +152,7 @@ static int wait_until(struct flow *flow, struct flow_run *run, const struct limi
     while (rc == 0) {
         if (how->each)
             how->each(how->arg, run);
-        flow_watch_pause(&watch, false, limit->end_ms);
+        flow_watch_pause(&watch, flow, false, limit->end_ms);
         rc = flow_watch_took(&watch, flow_watch_look(&watch, flow, platform, run, err), err);
         if (rc < 0 || run_state_is_final(run->status.state))
             break;

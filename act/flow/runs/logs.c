@@ -636,7 +636,7 @@ static int follow(struct follower *f, struct act_error *err)
         rc = heed_signal(f, err);
         if (rc < 0)
             return rc;
-        flow_watch_pause(&watch, f->moved, 0);
+        flow_watch_pause(&watch, f->flow, f->moved, 0);
     }
 }
 

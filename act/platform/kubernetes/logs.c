@@ -1,6 +1,10 @@
 /* logs.c - the logs of a run as a store. What the pods print is read from where the last reading ended, taken apart by
  * ranks (pod_log.c) and kept in files without names.
  *
+ * Who asks a second time watches: from then on what a running pod prints is followed, and comes whenever the loop runs.
+ * What a pod has printed that has ended is read once more from the last second on: a following reader may be ended by
+ * other things than the end of the log, such as its rotation.
+ *
  * Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/ (read log).
  */
 #include <errno.h>
@@ -10,6 +14,9 @@
 #include "base/clock.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
+
+/* What follows a log is given so long to come to its end when the pod has. */
+enum { LAST_WORDS_MS = 5000 };
 
 struct logs;
 
@@ -21,6 +28,9 @@ struct reader {
     struct kubernetes_pod_log *log;
     bool is_whole; /* read to its end, which will not change */
     bool has_ended;
+    bool was_read; /* as far as it was then */
+    bool follows;  /* its stream does, and is under way, or nobody has looked yet at how it ended */
+    bool awaited;
     char *what;
     struct kube_stream stream;
 };
@@ -41,8 +51,8 @@ struct logs {
     size_t n_kept;
     struct store_texts texts; /* one for each of kept */
     int attempt;              /* the last one */
-    size_t under_way;
-    bool idle; /* nothing is under way */
+    size_t awaited; /* streams */
+    bool idle;      /* none is awaited */
     int rc;    /* of the first text that could not be kept */
 };
 
@@ -123,12 +133,28 @@ static void take_bytes(struct kube_stream *stream, const char *data, size_t len)
 
 static void reading_done(struct kube_stream *stream)
 {
-    struct logs *l = ((struct reader *)stream->arg)->of;
+    struct reader *r = stream->arg;
 
-    l->idle = --l->under_way == 0;
+    if (r->awaited)
+        r->of->awaited--;
+    r->awaited = false;
+    r->of->idle = r->of->awaited == 0;
 }
 
-static void start_reading(struct reader *r)
+static void await(struct reader *r)
+{
+    r->awaited = true;
+    r->of->awaited++;
+    r->of->idle = false;
+}
+
+static void run_until_idle(struct logs *l)
+{
+    if (l->awaited > 0)
+        engine_run(services_engine(l->k->base.services), &l->idle);
+}
+
+static void start_reading(struct reader *r, bool follow)
 {
     struct logs *l = r->of;
     ACT_AUTOFREE char *since = kubernetes_pod_log_resume(r->log);
@@ -136,14 +162,16 @@ static void start_reading(struct reader *r)
     ACT_AUTOFREE char *pod = kube_path(l->k->kube, "v1", "pods", r->pod, NULL);
 
     kube_stream_release(&r->stream);
-    r->stream = (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s%s",
-                                                         pod, escaped ? "&sinceTime=" : "", escaped ? escaped : ""),
+    r->stream = (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s%s%s",
+                                                         pod, follow ? "&follow=true" : "",
+                                                         escaped ? "&sinceTime=" : "", escaped ? escaped : ""),
                                      .what = r->what,
                                      .take = take_bytes,
                                      .done = reading_done,
                                      .arg = r};
-    l->under_way++;
-    l->idle = false;
+    r->follows = follow;
+    if (!follow)
+        await(r);
     kube_stream_start(l->k->kube, &r->stream);
 }
 
@@ -152,13 +180,18 @@ static int end_reading(struct reader *r, struct act_error *err)
 {
     int rc = r->stream.rc, status = r->stream.status;
 
-    if (rc == 0 && r->has_ended) {
+    struct act_error why = r->stream.error;
+
+    r->was_read = rc == 0;
+    if (rc == 0 && r->has_ended && !r->follows) {
         kubernetes_pod_log_end(r->log);
         r->is_whole = true;
     }
-    if (rc == 0 || status == 404 || status == 400)
+    r->follows = false;
+    kube_stream_release(&r->stream);
+    if (rc == 0 || rc == -ACT_INTERRUPTED || status == 404 || status == 400)
         return 0;
-    *err = r->stream.error;
+    *err = why;
     return rc;
 }
 
@@ -174,34 +207,63 @@ static bool has_ended(const json_t *pod)
     return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 }
 
-/* All pods at once. */
-static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
+static void cut_off(void *arg)
 {
-    ACT_AUTOFREE struct reader **started = act_calloc(json_array_size(pods) + 1, sizeof(struct reader *));
-    size_t i, n = 0;
-    json_t *pod;
+    kube_stream_cancel(&((struct reader *)arg)->stream);
+}
+
+/* Those whose pods have ended come to their end soon. */
+static void await_last_words(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct reader *r = l->readers[i];
+        if (!r->follows || !r->has_ended || !r->stream.under_way)
+            continue;
+        await(r);
+        engine_timer(services_engine(l->k->base.services), LAST_WORDS_MS, cut_off, r);
+    }
+    run_until_idle(l);
+    for (size_t i = 0; i < l->n_readers; i++)
+        engine_forget(services_engine(l->k->base.services), l->readers[i]);
+}
+
+/* How the readings have ended, of those that follow or of the others; the first failure. */
+static int end_readings(struct logs *l, bool follow, struct act_error *err)
+{
     int rc = 0;
 
-    json_array_foreach(pods, i, pod)
-    {
-        struct reader *r = find_reader(l, pod);
-        r->has_ended = has_ended(pod);
-        if (r->is_whole || !has_begun(pod))
-            continue;
-        started[n++] = r;
-        start_reading(r);
-    }
-    if (n > 0)
-        engine_run(http_engine(services_http(l->k->base.services)), &l->idle);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct reader *r = l->readers[i];
         struct act_error one;
-        int read = end_reading(started[i], &one);
+        if (!r->stream.path || r->stream.under_way || r->follows != follow)
+            continue;
+        int read = end_reading(r, &one);
         if (read < 0 && rc == 0) {
             rc = read;
             *err = one;
         }
     }
     return rc;
+}
+
+/* All pods at once. */
+static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
+{
+    size_t i;
+    json_t *pod;
+
+    json_array_foreach(pods, i, pod)
+        find_reader(l, pod)->has_ended = has_ended(pod);
+    await_last_words(l);
+    int rc = end_readings(l, true, err);
+    json_array_foreach(pods, i, pod)
+    {
+        struct reader *r = find_reader(l, pod);
+        if (!r->is_whole && has_begun(pod) && !r->stream.under_way)
+            start_reading(r, r->was_read && !r->has_ended);
+    }
+    run_until_idle(l);
+    return rc < 0 ? rc : end_readings(l, false, err);
 }
 
 static int check_run(struct logs *l, struct act_error *err)
@@ -232,6 +294,13 @@ static void close_logs(void *arg)
 {
     struct logs *l = arg;
 
+    for (size_t i = 0; i < l->n_readers; i++) {
+        if (!l->readers[i]->stream.under_way)
+            continue;
+        await(l->readers[i]);
+        cut_off(l->readers[i]);
+    }
+    run_until_idle(l);
     for (size_t i = 0; i < l->n_readers; i++) {
         struct reader *r = l->readers[i];
         kube_stream_release(&r->stream);
