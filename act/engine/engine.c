@@ -62,6 +62,7 @@ struct transfer {
     void *arg;
     CURLcode result; /* once it has ended */
     bool has_ended, cancelled, endless;
+    void (*connected)(void *arg); /* NULL: it has a response */
     struct engine *engine;
     struct transfer *next; /* in engine->ended */
 };
@@ -69,6 +70,8 @@ struct transfer {
 struct watched {
     bool own;                  /* opened by open_socket(), not closed yet */
     uint32_t wanted, watching; /* events: what libcurl wants, what epoll looks for */
+    void (*ready)(void *arg);  /* whose descriptor it is, when it is not libcurl's to look after */
+    void *arg;
 };
 
 struct pool {
@@ -386,6 +389,33 @@ static int close_socket(void *arg, curl_socket_t fd)
     return close(fd);
 }
 
+bool engine_watch(struct engine *e, int fd, bool out, void (*ready)(void *arg), void *arg)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+    if (!need_epoll(e))
+        return false;
+    struct watched *w = watched_of(e, fd);
+    if (!w->watching) {
+        if (epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 && errno != EEXIST)
+            return false;
+        w->watching = EPOLLIN;
+    }
+    watch(e, fd, w, EPOLLIN | (out ? EPOLLOUT : 0U));
+    w->ready = ready;
+    w->arg = arg;
+    return true;
+}
+
+void engine_unwatch(struct engine *e, int fd)
+{
+    struct watched *w = watched_of(e, fd);
+
+    if (w->watching)
+        watch(e, fd, w, 0);
+    w->ready = NULL;
+}
+
 static int clock_wanted(CURLM *multi, long delay_ms, void *arg)
 {
     struct engine *e = arg;
@@ -545,6 +575,17 @@ void engine_transfer_endless(struct engine *e, CURL *easy, void (*done)(void *ar
     start_transfer(e, t, easy);
 }
 
+void engine_connect(struct engine *e, CURL *easy, void (*connected)(void *arg),
+                    void (*done)(void *arg, CURLcode result), void *arg)
+{
+    struct transfer *t = act_alloc(sizeof(*t));
+
+    *t = (struct transfer){
+        .easy = easy, .connected = connected, .done = done, .arg = arg, .engine = e, .endless = true};
+    curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
+    start_transfer(e, t, easy);
+}
+
 static void remove_transfer(void *arg)
 {
     struct transfer *t = arg;
@@ -568,6 +609,14 @@ void engine_cancel(struct engine *e, CURL *easy)
 
 /* --- delivering ----------------------------------------------------------------------------------------- */
 
+/* The connection is there, and stays as long as libcurl has the handle. */
+static void say_connected(void *arg)
+{
+    struct transfer *t = arg;
+
+    t->connected(t->arg);
+}
+
 /* Takes from libcurl what has ended. */
 static void collect_transfers(struct engine *e)
 {
@@ -580,6 +629,10 @@ static void collect_transfers(struct engine *e)
         if (m->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+        if (t->connected && result == CURLE_OK) {
+            engine_timer(e, 0, say_connected, t);
+            continue;
+        }
         curl_multi_remove_handle(e->multi, t->easy);
         add_ended(t, result);
     }
@@ -594,7 +647,7 @@ static void deliver_transfers(struct engine *e)
         e->ended = t->next;
         if (!e->ended)
             e->ended_tail = &e->ended;
-        if (t->cancelled)
+        if (t->cancelled || t->connected)
             engine_forget(e, t);
         free(t);
         e->transfers--;
@@ -669,6 +722,10 @@ static void heed_socket(struct engine *e, curl_socket_t fd, uint32_t events)
 {
     struct watched *w = watched_of(e, fd);
 
+    if (w->ready) {
+        w->ready(w->arg);
+        return;
+    }
     if (events & (EPOLLERR | EPOLLHUP))
         events |= w->wanted; /* the next call on the socket reports what is wrong */
     if (w->wanted == 0)

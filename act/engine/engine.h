@@ -36,6 +36,19 @@ void engine_transfer(struct engine *engine, CURL *easy, void (*done)(void *arg, 
 /* The same, for a response that comes for as long as it likes: engine_run() without a flag does not wait for it. */
 void engine_transfer_endless(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
 
+/* Only connects (to the proxy and through it, with TLS): connected(arg) says that the connection is there, for
+ * curl_easy_send() and curl_easy_recv(), until engine_cancel(). done comes then, or when it could not be made.
+ * engine_run() without a flag does not wait for it. */
+void engine_connect(struct engine *engine, CURL *easy, void (*connected)(void *arg),
+                    void (*done)(void *arg, CURLcode result), void *arg);
+
+/* ready(arg) on the loop whenever the descriptor can be read, or written where out is set. For the descriptors of
+ * nobody else, and for that of a connection that engine_connect() made. False: it is a file, which can always be read
+ * and cannot be waited for. It keeps no engine_run() going. */
+bool engine_watch(struct engine *engine, int fd, bool out, void (*ready)(void *arg), void *arg) ACT_NODISCARD;
+/* No more, also before the descriptor is closed. */
+void engine_unwatch(struct engine *engine, int fd);
+
 /* Ends a transfer that is under way: its done comes, with CURLE_ABORTED_BY_CALLBACK unless it has just ended by itself.
  * Also from inside a callback of libcurl. */
 void engine_cancel(struct engine *engine, CURL *easy);
