@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 
-#define ACT_SHA256_HEX 65 /* 64 digits and NUL */
-#define ACT_MD5_BASE64 25 /* 24 characters and NUL */
+#define ACT_SHA256_HEX  65 /* 64 digits and NUL */
+#define ACT_MD5_BASE64  25 /* 24 characters and NUL */
 #define ACT_SHA1_BASE64 29 /* 28 characters and NUL */
 
 /* Lower-case hex of len bytes; out holds 2 * len + 1 bytes. */

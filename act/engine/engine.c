@@ -580,8 +580,8 @@ void engine_connect(struct engine *e, CURL *easy, void (*connected)(void *arg),
 {
     struct transfer *t = act_alloc(sizeof(*t));
 
-    *t = (struct transfer){
-        .easy = easy, .connected = connected, .done = done, .arg = arg, .engine = e, .endless = true};
+    *t =
+        (struct transfer){.easy = easy, .connected = connected, .done = done, .arg = arg, .engine = e, .endless = true};
     curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
     start_transfer(e, t, easy);
 }

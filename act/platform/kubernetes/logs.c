@@ -51,9 +51,9 @@ struct logs {
     size_t n_kept;
     struct store_texts texts; /* one for each of kept */
     int attempt;              /* the last one */
-    size_t awaited; /* streams */
-    bool idle;      /* none is awaited */
-    int rc;    /* of the first text that could not be kept */
+    size_t awaited;           /* streams */
+    bool idle;                /* none is awaited */
+    int rc;                   /* of the first text that could not be kept */
 };
 
 /* ---- the texts ---- */
@@ -252,8 +252,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
     size_t i;
     json_t *pod;
 
-    json_array_foreach(pods, i, pod)
-        find_reader(l, pod)->has_ended = has_ended(pod);
+    json_array_foreach(pods, i, pod) find_reader(l, pod)->has_ended = has_ended(pod);
     await_last_words(l);
     int rc = end_readings(l, true, err);
     json_array_foreach(pods, i, pod)
