@@ -135,6 +135,14 @@ void act_md5_done(struct act_md5 *h, char out[ACT_MD5_BASE64])
     EVP_EncodeBlock((unsigned char *)out, digest, sizeof(digest));
 }
 
+void act_sha1_base64(const void *data, size_t len, char out[ACT_SHA1_BASE64])
+{
+    uint8_t digest[SHA_DIGEST_LENGTH];
+
+    SHA1(data, len, digest);
+    EVP_EncodeBlock((unsigned char *)out, digest, sizeof(digest));
+}
+
 /* SHA256() goes through EVP, too. */
 static void sha256_of_bytes(const uint8_t *data, size_t len, uint8_t digest[SHA256_DIGEST_LENGTH])
 {

@@ -8,8 +8,9 @@
 
 #include "base/error.h"
 
-#define ACT_SHA256_HEX 65 /* 64 digits and NUL */
-#define ACT_MD5_BASE64 25 /* 24 characters and NUL */
+#define ACT_SHA256_HEX  65 /* 64 digits and NUL */
+#define ACT_MD5_BASE64  25 /* 24 characters and NUL */
+#define ACT_SHA1_BASE64 29 /* 28 characters and NUL */
 
 /* Lower-case hex of len bytes; out holds 2 * len + 1 bytes. */
 void act_hex(const uint8_t *data, size_t len, char *out);
@@ -39,6 +40,9 @@ struct act_md5 {
 void act_md5_init(struct act_md5 *h);
 void act_md5_add(struct act_md5 *h, const void *data, size_t len);
 void act_md5_done(struct act_md5 *h, char out[ACT_MD5_BASE64]);
+
+/* SHA-1 as base64: what a server of WebSocket proves that it is one by (RFC 6455), and nothing else. */
+void act_sha1_base64(const void *data, size_t len, char out[ACT_SHA1_BASE64]);
 
 /* HMAC-SHA-256 as base64. */
 char *act_hmac_sha256_base64(const uint8_t *key, size_t key_len, const void *data, size_t len);

@@ -27,46 +27,48 @@ static int check_words(const struct cli *cli, struct act_error *err)
                          cli->words.v[2], cli->command->synopsis);
 }
 
-static int find_shell_of_run(struct cli *cli, const struct act_strv *command, struct act_strv *argv,
+static int find_shell_of_run(struct cli *cli, const struct act_strv *command, struct platform_shell *shell,
                              struct act_error *err)
 {
     const char *node = cli->words_before == 2 ? cli->words.v[1] : NULL;
     ACT_AUTO(flow_run) run = {0};
     int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
-    return rc < 0 ? rc : flow_shell(&cli->flow, &run, node, command, argv, err);
+    return rc < 0 ? rc : flow_shell(&cli->flow, &run, node, command, shell, err);
 }
 
 /* A node given by address belongs to the cluster of -c, not to a run. */
-static int find_shell_at(struct cli *cli, const struct act_strv *command, struct act_strv *argv, struct act_error *err)
+static int find_shell_at(struct cli *cli, const struct act_strv *command, struct platform_shell *shell,
+                         struct act_error *err)
 {
     flow_close(&cli->flow);
     int rc = cli_open(cli, err);
 
-    return rc < 0 ? rc : flow_shell_at(&cli->flow, cli->words.v[0], command, argv, err);
+    return rc < 0 ? rc : flow_shell_at(&cli->flow, cli->words.v[0], command, shell, err);
 }
 
-static int find_shell(struct cli *cli, struct act_strv *argv, struct act_error *err)
+static int find_shell(struct cli *cli, struct platform_shell *shell, struct act_error *err)
 {
     ACT_AUTO(act_strv) command = {0};
 
     act_strv_copy(&command, cli->words.v + cli->words_before, cli->words.n - cli->words_before);
-    return is_address(cli->words.v[0]) ? find_shell_at(cli, &command, argv, err)
-                                       : find_shell_of_run(cli, &command, argv, err);
+    return is_address(cli->words.v[0]) ? find_shell_at(cli, &command, shell, err)
+                                       : find_shell_of_run(cli, &command, shell, err);
 }
 
 int cmd_ssh(struct cli *cli, struct act_error *err)
 {
-    ACT_AUTO(act_strv) argv = {0};
+    ACT_AUTO(platform_shell) shell = {0};
     int rc = check_words(cli, err);
 
     if (rc == 0)
-        rc = find_shell(cli, &argv, err);
-    if (rc == 0) {
-        flow_close(&cli->flow); /* close everything: exec replaces this program */
-        services_close(&cli->services);
-        execvp(argv.v[0], argv.v);
-        rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);
-    }
-    return rc;
+        rc = find_shell(cli, &shell, err);
+    if (rc < 0)
+        return rc;
+    if (shell.argv.n == 0)
+        return shell.status;
+    flow_close(&cli->flow); /* close everything: exec replaces this program */
+    services_close(&cli->services);
+    execvp(shell.argv.v[0], shell.argv.v);
+    return act_error_errno(err, errno, "cannot start '%s'", shell.argv.v[0]);
 }

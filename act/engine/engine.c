@@ -61,7 +61,8 @@ struct transfer {
     void (*done)(void *arg, CURLcode result);
     void *arg;
     CURLcode result; /* once it has ended */
-    bool has_ended, cancelled;
+    bool has_ended, cancelled, endless;
+    void (*connected)(void *arg); /* NULL: it has a response */
     struct engine *engine;
     struct transfer *next; /* in engine->ended */
 };
@@ -69,6 +70,8 @@ struct transfer {
 struct watched {
     bool own;                  /* opened by open_socket(), not closed yet */
     uint32_t wanted, watching; /* events: what libcurl wants, what epoll looks for */
+    void (*ready)(void *arg);  /* whose descriptor it is, when it is not libcurl's to look after */
+    void *arg;
 };
 
 struct pool {
@@ -94,6 +97,7 @@ struct engine {
     struct transfer *ended, **ended_tail; /* to be delivered in this turn */
     struct work *ready;                   /* to be delivered in this turn */
     size_t transfers, works;
+    size_t endless; /* of the transfers */
     struct pool pool;
     pthread_t threads[MAX_WORKERS];
     int threads_n;
@@ -385,6 +389,33 @@ static int close_socket(void *arg, curl_socket_t fd)
     return close(fd);
 }
 
+bool engine_watch(struct engine *e, int fd, bool out, void (*ready)(void *arg), void *arg)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+    if (!need_epoll(e))
+        return false;
+    struct watched *w = watched_of(e, fd);
+    if (!w->watching) {
+        if (epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 && errno != EEXIST)
+            return false;
+        w->watching = EPOLLIN;
+    }
+    watch(e, fd, w, EPOLLIN | (out ? EPOLLOUT : 0U));
+    w->ready = ready;
+    w->arg = arg;
+    return true;
+}
+
+void engine_unwatch(struct engine *e, int fd)
+{
+    struct watched *w = watched_of(e, fd);
+
+    if (w->watching)
+        watch(e, fd, w, 0);
+    w->ready = NULL;
+}
+
 static int clock_wanted(CURLM *multi, long delay_ms, void *arg)
 {
     struct engine *e = arg;
@@ -509,13 +540,12 @@ static void add_ended(struct transfer *t, CURLcode result)
     e->ended_tail = &t->next;
 }
 
-void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
+static void start_transfer(struct engine *e, struct transfer *t, CURL *easy)
 {
-    struct transfer *t = act_alloc(sizeof(*t));
     CURLcode failed = need_multi(e);
 
-    *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e};
     e->transfers++;
+    e->endless += t->endless;
     curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
     if (failed == CURLE_OK) {
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -527,6 +557,33 @@ void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLc
     }
     if (failed != CURLE_OK)
         add_ended(t, failed);
+}
+
+void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
+{
+    struct transfer *t = act_alloc(sizeof(*t));
+
+    *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e};
+    start_transfer(e, t, easy);
+}
+
+void engine_transfer_endless(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
+{
+    struct transfer *t = act_alloc(sizeof(*t));
+
+    *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e, .endless = true};
+    start_transfer(e, t, easy);
+}
+
+void engine_connect(struct engine *e, CURL *easy, void (*connected)(void *arg),
+                    void (*done)(void *arg, CURLcode result), void *arg)
+{
+    struct transfer *t = act_alloc(sizeof(*t));
+
+    *t =
+        (struct transfer){.easy = easy, .connected = connected, .done = done, .arg = arg, .engine = e, .endless = true};
+    curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
+    start_transfer(e, t, easy);
 }
 
 static void remove_transfer(void *arg)
@@ -552,6 +609,14 @@ void engine_cancel(struct engine *e, CURL *easy)
 
 /* --- delivering ----------------------------------------------------------------------------------------- */
 
+/* The connection is there, and stays as long as libcurl has the handle. */
+static void say_connected(void *arg)
+{
+    struct transfer *t = arg;
+
+    t->connected(t->arg);
+}
+
 /* Takes from libcurl what has ended. */
 static void collect_transfers(struct engine *e)
 {
@@ -564,6 +629,10 @@ static void collect_transfers(struct engine *e)
         if (m->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+        if (t->connected && result == CURLE_OK) {
+            engine_timer(e, 0, say_connected, t);
+            continue;
+        }
         curl_multi_remove_handle(e->multi, t->easy);
         add_ended(t, result);
     }
@@ -578,10 +647,11 @@ static void deliver_transfers(struct engine *e)
         e->ended = t->next;
         if (!e->ended)
             e->ended_tail = &e->ended;
-        if (t->cancelled)
+        if (t->cancelled || t->connected)
             engine_forget(e, t);
         free(t);
         e->transfers--;
+        e->endless -= ended.endless;
         ended.done(ended.arg, ended.result);
     }
 }
@@ -652,6 +722,10 @@ static void heed_socket(struct engine *e, curl_socket_t fd, uint32_t events)
 {
     struct watched *w = watched_of(e, fd);
 
+    if (w->ready) {
+        w->ready(w->arg);
+        return;
+    }
     if (events & (EPOLLERR | EPOLLHUP))
         events |= w->wanted; /* the next call on the socket reports what is wrong */
     if (w->wanted == 0)
@@ -711,19 +785,30 @@ static void wait_for_something(struct engine *e)
             heed_socket(e, events[i].data.fd, events[i].events);
 }
 
+static bool is_only_endless(const struct engine *e)
+{
+    return e->transfers == e->endless && e->works == 0 && e->due.n == 0 && timers_next_ms(&e->timers) < 0;
+}
+
 bool engine_busy(const struct engine *e)
 {
     return e->transfers > 0 || e->works > 0 || e->due.n > 0 || timers_next_ms(&e->timers) >= 0;
 }
 
+/* Without a flag there is nobody whom an endless transfer could tell that it is time. */
+static bool goes_on(const struct engine *e, const bool *stop)
+{
+    return stop ? !*stop && engine_busy(e) : engine_busy(e) && !is_only_endless(e);
+}
+
 void engine_run(struct engine *e, const bool *stop)
 {
-    while (!(stop && *stop) && engine_busy(e)) {
+    while (goes_on(e, stop)) {
         deliver_transfers(e);
         deliver_work(e);
         deliver_timers(e);
         heed_clock(e);
-        if (!(stop && *stop) && engine_busy(e))
+        if (goes_on(e, stop))
             wait_for_something(e);
     }
 }

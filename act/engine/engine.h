@@ -33,6 +33,22 @@ void engine_free(struct engine *engine);
  * CURLOPT_CLOSESOCKETFUNCTION (with their data) are the engine's. No child process inherits its sockets. */
 void engine_transfer(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
 
+/* The same, for a response that comes for as long as it likes: engine_run() without a flag does not wait for it. */
+void engine_transfer_endless(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
+
+/* Only connects (to the proxy and through it, with TLS): connected(arg) says that the connection is there, for
+ * curl_easy_send() and curl_easy_recv(), until engine_cancel(). done comes then, or when it could not be made.
+ * engine_run() without a flag does not wait for it. */
+void engine_connect(struct engine *engine, CURL *easy, void (*connected)(void *arg),
+                    void (*done)(void *arg, CURLcode result), void *arg);
+
+/* ready(arg) on the loop whenever the descriptor can be read, or written where out is set. For the descriptors of
+ * nobody else, and for that of a connection that engine_connect() made. False: it is a file, which can always be read
+ * and cannot be waited for. It keeps no engine_run() going. */
+bool engine_watch(struct engine *engine, int fd, bool out, void (*ready)(void *arg), void *arg) ACT_NODISCARD;
+/* No more, also before the descriptor is closed. */
+void engine_unwatch(struct engine *engine, int fd);
+
 /* Ends a transfer that is under way: its done comes, with CURLE_ABORTED_BY_CALLBACK unless it has just ended by itself.
  * Also from inside a callback of libcurl. */
 void engine_cancel(struct engine *engine, CURL *easy);
@@ -60,7 +76,7 @@ void engine_timer(struct engine *engine, int64_t delay_ms, void (*fire)(void *ar
 /* Cancels all timers with this arg, for an owner that goes away before they fire. Looks at every timer. */
 void engine_forget(struct engine *engine, const void *arg);
 
-/* Runs until *stop is true or nothing is under way. stop may be NULL. */
+/* Runs until *stop is true or nothing is under way. stop NULL: until nothing is but endless transfers. */
 void engine_run(struct engine *engine, const bool *stop);
 
 /* Whether transfers, work or timers are under way. */

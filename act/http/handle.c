@@ -345,6 +345,8 @@ static void set_tls(struct http_handle *h, const struct http_tls *tls)
         curl_easy_setopt(h->easy, CURLOPT_PROXY, tls->proxy);
         curl_easy_setopt(h->easy, CURLOPT_NOPROXY, "");
     }
+    if (h->t->call->connected) /* whatever is spoken on it is not the proxy's business */
+        curl_easy_setopt(h->easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
 }
 
 /* --- the request's headers ------------------------------------------------------------------------------ */
@@ -465,6 +467,11 @@ struct http_handle *http_handle_take(struct http_try *t)
     if (h->tls)
         set_tls(h, h->tls);
     return h;
+}
+
+CURL *http_handle_of(const struct http_call *call)
+{
+    return call->under_way->handle->easy;
 }
 
 void http_handle_give(struct http_handle *h)

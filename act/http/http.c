@@ -311,6 +311,19 @@ static void try_ended(void *arg, CURLcode code)
     engine_timer(t->http->engine, delay_ms, wait_again, t);
 }
 
+/* Whether it has nothing to do with the pace of its peer. */
+static bool is_alone(const struct http_call *call)
+{
+    return call->endless || call->connected;
+}
+
+static void connection_made(void *arg)
+{
+    struct http_call *call = ((struct http_try *)arg)->call;
+
+    call->connected(call);
+}
+
 static void endless_ended(void *arg, CURLcode code)
 {
     struct http_try *t = arg;
@@ -329,7 +342,7 @@ static void endless_ended(void *arg, CURLcode code)
 
 static void give_up_call(struct http_try *t, int rc)
 {
-    if (!t->call->endless)
+    if (!is_alone(t->call))
         http_peer_ended(t, false, -1);
     end_call(t, rc);
 }
@@ -352,7 +365,12 @@ void http_begin(struct http_try *t)
         return;
     }
     call->tries++;
-    engine_transfer(t->http->engine, t->handle->easy, call->endless ? endless_ended : try_ended, t);
+    if (call->connected)
+        engine_connect(t->http->engine, t->handle->easy, connection_made, endless_ended, t);
+    else if (call->endless)
+        engine_transfer_endless(t->http->engine, t->handle->easy, endless_ended, t);
+    else
+        engine_transfer(t->http->engine, t->handle->easy, try_ended, t);
 }
 
 static void begin_endless(void *arg)
@@ -391,7 +409,7 @@ void http_start(struct http *http, struct http_call *call)
     t->peer = http_peer_of(http, call->url);
     if (!t->peer)
         engine_timer(http->engine, 0, refuse_url, t);
-    else if (call->endless)
+    else if (is_alone(call))
         engine_timer(http->engine, 0, begin_endless, t);
     else
         http_peer_wait(t, false);

@@ -103,6 +103,9 @@ struct http_call {
     /* The body has no end of its own and may pause for any time; http_cancel() ends it. The call never queues behind
      * others, is sent once, and ignores sink_cap. */
     bool endless;
+    /* Only the connection is made, to the host of the URL, and lasts until http_cancel(): connected() says that it is
+     * there. It waits for no other call, is made once, and has tls; nothing else of the request is looked at. */
+    void (*connected)(struct http_call *call);
     const struct http_tls *tls; /* NULL: as the options say */
     const char *peer_name;      /* for notes that tell the user of a long wait: "the cluster"; NULL: none is written */
     void (*done)(struct http_call *call);
@@ -125,7 +128,7 @@ struct http_call {
  * been checked against Content-Length. 4xx and 5xx responses that are not (or no longer) retried have rc 0: the caller
  * interprets them. A failed connection names host, port and reason. */
 void http_start(struct http *http, struct http_call *call);
-/* Ends an endless call, if it is under way: done comes with -ACT_INTERRUPTED.
+/* Ends an endless call or a connection, if it is under way: done comes with -ACT_INTERRUPTED.
  * Also from take(). */
 void http_cancel(struct http_call *call);
 void http_call_release(struct http_call *call);

@@ -123,6 +123,9 @@ void http_limit_leave(struct http_limit *limit, struct http_handle *handle);
 
 /* ------------------------------------------------------------------------------------------------------- */
 
+/* The handle of a connection. */
+CURL *http_handle_of(const struct http_call *call);
+
 /* Describes a failed try in call->error. Returns whether a retry may succeed. */
 bool http_describe_failure(struct http_try *t, CURLcode code);
 

@@ -158,7 +158,7 @@ char *kube_cluster_path(const char *group_version, const char *plural, const cha
 
 /* ---- the request ---- */
 
-static void free_try(struct kube_try *t)
+void kube_try_free(struct kube_try *t)
 {
     http_call_release(&t->http);
     kube_wipe(&t->body);
@@ -170,7 +170,7 @@ static void end_call(struct kube_try *t, int rc)
 {
     struct kube_call *call = t->call;
 
-    free_try(t);
+    kube_try_free(t);
     call->under_way = NULL;
     call->rc = rc;
     call->done(call);
@@ -180,7 +180,7 @@ static void end_stream(struct kube_try *t, int rc)
 {
     struct kube_stream *stream = t->stream;
 
-    free_try(t);
+    kube_try_free(t);
     stream->under_way = NULL;
     stream->rc = rc;
     stream->done(stream);
@@ -188,15 +188,17 @@ static void end_stream(struct kube_try *t, int rc)
 
 static struct act_error *error_of(struct kube_try *t)
 {
-    return t->call ? &t->call->error : &t->stream->error;
+    return t->call ? &t->call->error : t->stream ? &t->stream->error : &t->command->error;
 }
 
 static void end(struct kube_try *t, int rc)
 {
     if (t->call)
         end_call(t, rc);
-    else
+    else if (t->stream)
         end_stream(t, rc);
+    else
+        kube_command_end(t, rc);
 }
 
 static bool is_fine(const struct kube_call *call, const struct act_error *err)
@@ -239,8 +241,7 @@ static int judge_stream(struct kube_try *t)
     return kube_describe(&t->stream->error, t->what, &t->http, json, t->kube->login.authorization);
 }
 
-/* Whether refused credentials are renewed and the request made again. */
-static bool renew(struct kube_try *t)
+bool kube_renew(struct kube_try *t)
 {
     if (t->http.status != 401 || t->renewed || t->cancelled)
         return false;
@@ -255,7 +256,7 @@ static void answered(struct http_call *http)
     if (http->rc < 0) {
         *error_of(t) = http->error;
         end(t, http->rc);
-    } else if (renew(t)) {
+    } else if (kube_renew(t)) {
         http_call_release(http);
         kube_need_login(t);
     } else {
@@ -279,7 +280,7 @@ static void take(struct http_call *http, size_t at, const void *data, size_t len
         t->stream->take(t->stream, data, len);
 }
 
-static void add_headers(struct kube_try *t, const char *accept)
+void kube_add_headers(struct kube_try *t, const char *accept)
 {
     const struct kube *kube = t->kube;
     struct http_headers *headers = &t->http.headers;
@@ -307,7 +308,7 @@ static void send_call(struct kube_try *t)
     t->http.bounded = true;
     t->http.is_final = is_final;
     t->http.peer_name = "the cluster";
-    add_headers(t, call->accept ? call->accept : "application/json");
+    kube_add_headers(t, call->accept ? call->accept : "application/json");
     if (call->body && !t->body)
         t->body = codec_json_line(call->body);
     if (t->body) {
@@ -324,7 +325,7 @@ static void send_stream(struct kube_try *t)
     t->http.url = act_sprintf("%s%s", t->kube->base, t->stream->path);
     t->http.endless = true;
     t->http.take = take;
-    add_headers(t, t->stream->accept ? t->stream->accept : "*/*");
+    kube_add_headers(t, t->stream->accept ? t->stream->accept : "*/*");
     http_start(t->kube->http, &t->http);
 }
 
@@ -346,8 +347,10 @@ void kube_have_login(struct kube_try *t, int rc, const struct act_error *err)
                                  .arg = t};
     if (t->call)
         send_call(t);
-    else
+    else if (t->stream)
         send_stream(t);
+    else
+        kube_command_send(t);
 }
 
 static void begin(void *arg)
@@ -355,7 +358,7 @@ static void begin(void *arg)
     kube_need_login(arg);
 }
 
-static struct kube_try *new_try(struct kube *kube, const char *what)
+struct kube_try *kube_try_new(struct kube *kube, const char *what)
 {
     struct kube_try *t = act_calloc(1, sizeof(*t));
 
@@ -368,13 +371,13 @@ static struct kube_try *new_try(struct kube *kube, const char *what)
 
 void kube_start(struct kube *kube, struct kube_call *call)
 {
-    call->under_way = new_try(kube, call->what);
+    call->under_way = kube_try_new(kube, call->what);
     call->under_way->call = call;
 }
 
 void kube_stream_start(struct kube *kube, struct kube_stream *stream)
 {
-    stream->under_way = new_try(kube, stream->what);
+    stream->under_way = kube_try_new(kube, stream->what);
     stream->under_way->stream = stream;
 }
 

@@ -129,6 +129,44 @@ void kube_stream_start(struct kube *kube, struct kube_stream *stream);
 void kube_stream_cancel(struct kube_stream *stream);
 void kube_stream_release(struct kube_stream *stream);
 
+/* A command in a container, by WebSocket. {0} but for what is set; release it after done.
+ *
+ * Only servers that speak v5.channel.k8s.io (Kubernetes 1.30 and later) can be told that the input has ended.
+ *
+ * Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1 (exec);
+ * github.com/kubernetes/apimachinery pkg/util/remotecommand/constants.go, k8s.io/client-go
+ * tools/remotecommand/websocket.go and resize.go. */
+struct kube_command {
+    char *path;       /* of kube_command_path(); owned by the command */
+    const char *what; /* "run a command in 'x'"; not copied */
+    bool ends_input;  /* kube_command_end_input() will be called: an older server is refused */
+    void (*opened)(struct kube_command *command);
+    /* What it printed: fd 1 or 2. */
+    void (*output)(struct kube_command *command, int fd, const char *data, size_t len);
+    void (*drained)(struct kube_command *command); /* all input is on its way */
+    void (*done)(struct kube_command *command);    /* on the loop, exactly once */
+    void *arg;
+
+    int rc;
+    struct act_error error;
+    int exit_status; /* with rc 0 */
+    bool not_spoken; /* the server, or what is before it, does not speak this: rc is negative */
+    struct kube_try *under_way;
+    struct kube_socket *socket; /* opaque */
+};
+/* The path: pod and container, and what the command's terminal is. New string. */
+char *kube_command_path(const struct kube *kube, const char *pod, const char *container, const struct act_strv *command,
+                        bool terminal);
+void kube_command_start(struct kube *kube, struct kube_command *command);
+/* These from opened() on. */
+void kube_command_input(struct kube_command *command, const char *data, size_t len);
+void kube_command_end_input(struct kube_command *command);
+void kube_command_resize(struct kube_command *command, int columns, int rows);
+size_t kube_command_unsent(const struct kube_command *command);
+/* done comes later, with -ACT_INTERRUPTED. */
+void kube_command_cancel(struct kube_command *command);
+void kube_command_release(struct kube_command *command);
+
 /* A kubeconfig with the entries of another one. */
 struct kube_addition {
     char *text;               /* secret */

@@ -76,8 +76,9 @@ struct kube {
 /* One request and what it is for. */
 struct kube_try {
     struct kube *kube;
-    struct kube_call *call; /* one of these two */
+    struct kube_call *call; /* one of these three */
     struct kube_stream *stream;
+    struct kube_command *command;
     struct http_call http;
     const char *what;
     char *cannot;   /* "cannot <what>" */
@@ -93,6 +94,19 @@ void kube_have_login(struct kube_try *t, int rc, const struct act_error *err);
 /* The server refused the login of this number: whether another try may have another one. */
 bool kube_login_refused(struct kube *kube, unsigned number);
 void kube_login_release(struct kube_login *login);
+
+/* ---- kube.c ---- */
+
+struct kube_try *kube_try_new(struct kube *kube, const char *what);
+void kube_try_free(struct kube_try *t);
+void kube_add_headers(struct kube_try *t, const char *accept);
+/* Whether refused credentials are renewed, for the request to be made again. */
+bool kube_renew(struct kube_try *t);
+
+/* ---- command.c ---- */
+
+void kube_command_send(struct kube_try *t);
+void kube_command_end(struct kube_try *t, int rc);
 
 /* ---- plugin.c ---- */
 

@@ -171,17 +171,23 @@ int platform_nodes(struct platform *p, const char *id, struct platform_nodes *ou
 }
 
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                   struct act_strv *out_argv, struct act_error *err)
+                   struct platform_shell *out, struct act_error *err)
 {
     int rc = id ? check_id(id, err) : 0;
 
+    *out = (struct platform_shell){0};
     if (rc == 0 && !id && !p->row->nodes_have_addresses)
         rc = act_error_set(err, ACT_NOT_FOUND,
                            "no node has an address of its own on platform '%s': name a run, and a node of it",
                            p->row->name);
     if (rc < 0)
         return rc;
-    return p->row->shell ? p->row->shell(p, id, node, command, out_argv, err) : cannot(p, "open a shell", err);
+    return p->row->shell ? p->row->shell(p, id, node, command, out, err) : cannot(p, "open a shell", err);
+}
+
+void platform_shell_release(struct platform_shell *shell)
+{
+    act_strv_release(&shell->argv);
 }
 
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err)

@@ -160,6 +160,13 @@ struct platform_reaches {
 };
 void platform_reaches_release(struct platform_reaches *reaches);
 
+/* A command on a node: what is to be executed for it, or it has run already. */
+struct platform_shell {
+    struct act_strv argv; /* empty: it has run, with the input and output of this process */
+    int status;           /* then: its exit status */
+};
+void platform_shell_release(struct platform_shell *shell);
+
 /* A platform: its properties, which callers test instead of its name; how it interprets a configuration, without
  * contacting any host; and its operations. Call them through the wrappers below, which handle those that are NULL. */
 struct platform_row {
@@ -275,13 +282,13 @@ struct platform_row {
                   struct act_error *err);
     /* The nodes of a run that is running or has run; none while it waits. May be NULL. */
     int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
-    /* The argv, for the caller to execute, that runs command on a node of a running run, in its code root; command
-     * empty: an interactive shell. node NULL: the first. Without a terminal of the caller, the command gets none
+    /* Runs command on a node of a running run, in its code root; command empty: an interactive shell. *out
+     * says whether it has run. node NULL: the first. Without a terminal of the caller, the command gets none
      * either. If ssh leads to the machine instead of the run's container, there is no code root, and the command runs
      * in the home folder. With nodes_have_addresses, id NULL: node is an address, and whatever runs there does not
      * matter. May be NULL. */
     int (*shell)(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                 struct act_strv *out_argv, struct act_error *err);
+                 struct platform_shell *out, struct act_error *err);
     /* May be NULL. */
     int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
     /* All users' running jobs, the longest-running first; for a workspace, those on all its computes. May be NULL. */
@@ -334,7 +341,7 @@ int platform_recent(struct platform *p, const enum run_state *only, size_t max, 
                     struct act_error *err) ACT_NODISCARD;
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                   struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
+                   struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */

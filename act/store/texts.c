@@ -121,7 +121,7 @@ static const struct store_text *find(const struct texts_store *s, const char *ke
     const struct store_texts *texts = s->options.texts;
 
     for (size_t i = 0; i < texts->n; i++)
-        if (strcmp(texts->v[i].key, key) == 0)
+        if (act_streq(texts->v[i].key, key))
             return &texts->v[i];
     return NULL;
 }

@@ -302,20 +302,6 @@ def test_summary_and_blame(act, kubernetes):
     act.run("abort", run)
 
 
-def test_a_shell_goes_through_kubectl(act, kubernetes, tmp_path):
-    run = act.submit("sleep", "1000", before=K8S)
-    act.until_state(run, "Running")
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "kubectl").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    (tools / "kubectl").chmod(0o755)
-    said = act.run("ssh", run, "--", "hostname", env={"PATH": f"{tools}:{act.env['PATH']}"}).out.splitlines()
-    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]["metadata"]["name"]
-    assert said[said.index("exec"):][:4] == ["exec", "--stdin", pod, "--container=main"] and said[-1] == "hostname"
-    assert "--namespace=default" in said
-    act.run("abort", run)
-
-
 def test_a_table_of_runs_is_three_requests(act, kubernetes):
     runs = [act.submit("sleep", "1000", before=K8S) for _ in range(3)]
     for run in runs:

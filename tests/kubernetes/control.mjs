@@ -1,7 +1,7 @@
 // The side of the double that tests see: POST <admin>/<what> with JSON.
 //
 //   reset                    stops all pods; everything is as at the beginning
-//   look                     {requests, violations} since the last reset or forget
+//   look                     {requests, violations} since the last reset or forget; resizes of terminals ever
 //   forget                   forgets those
 //   able                     {reason}: why pods cannot run here; null: they can
 //   settings  {...}          changes settings (world.mjs); clock: what the clock is ahead, in milliseconds
@@ -68,7 +68,7 @@ const podOf = ({ world: { store } }, { namespace = "default", name }) => store.g
 const ACTIONS = {
     reset: (double) => double.reset(),
     able: ({ kubelet: { reason } }) => ({ reason: reason ?? null }),
-    look: ({ world: { requests, violations } }) => ({ requests, violations }),
+    look: ({ world: { requests, violations, resizes } }) => ({ requests, violations, resizes }),
     forget: ({ world }) => void Object.assign(world, { requests: [], violations: [] }),
     settings({ world, kueue }, { clock, ...settings }) {
         Object.assign(world.settings, settings);

@@ -6,9 +6,8 @@ import { createHash } from "node:crypto";
 import { NSENTER, WITH_PARENT } from "./netns.mjs";
 import { badRequest, Refusal } from "./status.mjs";
 
-const STDIN = 0, STDOUT = 1, STDERR = 2, ERROR = 3, CLOSE = 255;
+const STDIN = 0, STDOUT = 1, STDERR = 2, ERROR = 3, RESIZE = 4, CLOSE = 255;
 const CONTINUATION = 0, BINARY = 2, CLOSED = 8, PING = 9, PONG = 10;
-const PROTOCOLS = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 function frame(opcode, data) {
@@ -57,14 +56,19 @@ export function refuseUpgrade(socket, error) {
 /** Runs a command for a client that wants a WebSocket. wanted: see Kubelet.exec(). */
 export function serveExec(request, socket, wanted) {
     const { upgrade = "", "sec-websocket-key": key, "sec-websocket-protocol": offered = "" } = request.headers;
-    const protocol = PROTOCOLS.find((one) => offered.split(",").map((word) => word.trim()).includes(one));
-    if (upgrade.toLowerCase() !== "websocket" || !key || !protocol || !wanted) {
+    const known = wanted?.world.settings.execProtocols ?? [];
+    const protocol = known.find((one) => offered.split(",").map((word) => word.trim()).includes(one));
+    if (!protocol && upgrade.toLowerCase() === "websocket") {
+        socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"); // as golang.org/x/net/websocket says it, without a Status
+        return;
+    }
+    if (!protocol || !key) {
         throw badRequest("unable to upgrade: the double knows WebSocket and v4 and v5.channel.k8s.io");
     }
     const accept = createHash("sha1").update(key + GUID).digest("base64");
     socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         + `Sec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`);
-    new Session(socket, start(wanted)).run();
+    new Session(socket, start(wanted), wanted).run();
 }
 
 const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -77,8 +81,8 @@ function start({ container, command, tty, stdin }) {
 }
 
 class Session {
-    constructor(socket, child) {
-        Object.assign(this, { socket, child, rest: Buffer.alloc(0), message: [] });
+    constructor(socket, child, { world, cut }) {
+        Object.assign(this, { socket, child, world, cut, rest: Buffer.alloc(0), message: [] });
     }
 
     run() {
@@ -91,6 +95,11 @@ class Session {
     }
 
     send(stream, data) {
+        if (this.cut !== undefined && (this.cut -= data.length) < 0) {
+            this.socket.destroy();
+            this.child.kill();
+            return;
+        }
         this.socket.write(frame(BINARY, Buffer.concat([Buffer.from([stream]), data])));
     }
 
@@ -127,6 +136,8 @@ class Session {
     input(message) {
         if (message[0] === STDIN) {
             this.child.stdin?.write(message.subarray(1));
+        } else if (message[0] === RESIZE) {
+            this.world.resizes.push(JSON.parse(message.subarray(1)));
         } else if (message[0] === CLOSE && message[1] === STDIN) {
             this.child.stdin?.end();
         }

@@ -5,7 +5,7 @@
 //   status          429, 500, 503 ...: a Status with that code; retryAfter: seconds of that header; message
 //   answer          {status, headers, body (text) or json}
 //   cut             "before": the connection is cut before the request is looked at; "after": it is carried out first;
-//                   "within": in the middle of its answer; in a stream, after `bytes` of it
+//                   "within": in the middle of its answer; in a stream, or a command's output, after `bytes` of it
 //   merge           a merge patch on the answer: what another server would say
 import { takeFault } from "../doubles.mjs";
 

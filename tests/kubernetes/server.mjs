@@ -175,9 +175,18 @@ export class Double {
         delete entry.headers.authorization;
         this.world.requests.push(entry);
         try {
+            const fault = findFault(this.world, request.method, url);
+            if (fault?.cut === "before") {
+                socket.destroy();
+                return;
+            }
+            const wrong = fault && faultAnswer(fault);
+            if (wrong) {
+                throw new Refusal(wrong.status, wrong.body?.reason, wrong.body?.message ?? wrong.text);
+            }
             const answer = await this.answer(name, request, url, Buffer.alloc(0));
             entry.status = answer.status;
-            serveExec(request, socket, answer.exec);
+            serveExec(request, socket, { ...answer.exec, world: this.world, cut: fault?.cut && (fault.bytes ?? 0) });
         } catch (error) {
             entry.status = error.code;
             refuseUpgrade(socket, error);

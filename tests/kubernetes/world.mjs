@@ -33,6 +33,7 @@ const DEFAULTS = {
     ttlUnitMs: 1000, // a second of ttlSecondsAfterFinished
     collectMs: 10, // before the garbage collector looks
     bookmarkMs: 1000,
+    execProtocols: ["v5.channel.k8s.io", "v4.channel.k8s.io"], // for commands in containers, the best first
     limit: 0, // most objects in a page, where a client wants pages; 0: as it wants them
 };
 
@@ -54,7 +55,7 @@ export class World {
     reset() {
         this.settings = structuredClone(this.initial);
         this.offset = 0;
-        Object.assign(this, { requests: [], violations: [], faults: [], forbids: [], counter: 0 });
+        Object.assign(this, { requests: [], violations: [], resizes: [], faults: [], forbids: [], counter: 0 });
         this.tokens = new Map([[this.settings.token, {}]]);
         this.store.clear();
         this.settings.namespaces.forEach((name) => this.addNamespace(name));

@@ -55,7 +55,7 @@ static int find_node(struct flow *flow, const struct flow_run *run, const char *
 }
 
 int flow_shell(struct flow *flow, const struct flow_run *run, const char *node, const struct act_strv *command,
-               struct act_strv *out_argv, struct act_error *err)
+               struct platform_shell *out, struct act_error *err)
 {
     ACT_AUTOFREE char *name = NULL;
     struct platform *platform = NULL;
@@ -66,16 +66,16 @@ int flow_shell(struct flow *flow, const struct flow_run *run, const char *node, 
     int rc = node ? find_node(flow, run, node, &name, err) : 0;
     if (rc == 0)
         rc = flow_platform_of(flow, &run->row, &platform, err);
-    return rc < 0 ? rc : platform_shell(platform, run->row.id, name, command, out_argv, err);
+    return rc < 0 ? rc : platform_shell(platform, run->row.id, name, command, out, err);
 }
 
-int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command, struct act_strv *out_argv,
+int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command, struct platform_shell *out,
                   struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
-    return rc < 0 ? rc : platform_shell(platform, NULL, address, command, out_argv, err);
+    return rc < 0 ? rc : platform_shell(platform, NULL, address, command, out, err);
 }
 
 /* ---- what the cluster is doing */

@@ -14,12 +14,12 @@
 /* The nodes of a run: none yet while it waits. */
 int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_nodes *out,
                struct act_error *err) ACT_NODISCARD;
-/* The argv that runs command (empty: a shell) on a node of a running run. node: its name, or its number from 0; NULL:
+/* Runs command (empty: a shell) on a node of a running run, or says how. node: its name, or its number from 0; NULL:
  * the first. */
 int flow_shell(struct flow *flow, const struct flow_run *run, const char *node, const struct act_strv *command,
-               struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
+               struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise on the node of this cluster with this address, "10.0.0.4", whatever runs there. */
-int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command, struct act_strv *out_argv,
+int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command, struct platform_shell *out,
                   struct act_error *err) ACT_NODISCARD;
 
 struct flow_summary {

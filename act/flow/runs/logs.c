@@ -652,7 +652,7 @@ static int follow(struct follower *f, struct act_error *err)
         if (rc < 0)
             return rc;
         say_what_it_waits_for(f, begun_ms);
-        flow_watch_pause(&watch, f->moved, 0);
+        flow_watch_pause(&watch, f->flow, f->moved, 0);
     }
 }
 

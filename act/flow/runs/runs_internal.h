@@ -53,6 +53,6 @@ int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *pl
 /* Handles the result of a round. A transient failure is reported to the user once, and becomes 0. */
 int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err) ACT_NODISCARD;
 /* Waits for the next round, at most until until_ms (0: no limit); moved: this round brought something new. */
-void flow_watch_pause(struct flow_watch *w, bool moved, int64_t until_ms);
+void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64_t until_ms);
 
 #endif

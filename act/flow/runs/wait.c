@@ -52,7 +52,7 @@ static int find_patiently(struct flow *flow, const char *piece, const struct lim
             return act_error_set(err, ACT_TIMEOUT, "nobody could tell for %lld s what run '%s' does: %s",
                                  (long long)limit->seconds, piece, act_error_text(&why));
         }
-        flow_watch_pause(&watch, false, limit->end_ms);
+        flow_watch_pause(&watch, flow, false, limit->end_ms);
     }
 }
 
@@ -217,7 +217,7 @@ static int wait_until(struct waiting *w, const struct limit *limit, struct act_e
         }
         if (w->how->each)
             w->how->each(w->how->arg, w->runs, ended);
-        flow_watch_pause(quickest(w), false, limit->end_ms);
+        flow_watch_pause(quickest(w), w->flow, false, limit->end_ms);
         rc = look_at_groups(w, err);
     }
     release_groups(w);

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/engine.h"
+#include "flow/flow_internal.h"
 #include "flow/runs/runs_internal.h"
 
 enum {
@@ -17,7 +19,8 @@ enum {
      * less. */
     PARTS_FIRST = 50,
     PARTS_LAST = 300,
-    PARTS_MOVED = 10, /* of a round that brought something: there may be more */
+    PARTS_MOVED = 10, /* of a round that brought something: there may be more. If it took long, it brought much. */
+    LONGEST_MOVED_MS = 1000,
 };
 
 static int64_t at_most(int64_t value, int64_t most)
@@ -64,15 +67,34 @@ int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err)
     return 0;
 }
 
+static void set(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* What is under way goes on: a log that is followed. Else a signal ends the pause. */
+static void sleep_ms(struct engine *engine, int64_t ms)
+{
+    bool over = false;
+
+    if (!engine_busy(engine)) {
+        usleep((useconds_t)ms * 1000);
+        return;
+    }
+    engine_timer(engine, ms, set, &over);
+    engine_run(engine, &over);
+}
+
 /* From quick to patient: what happens early is noticed at once, a long run is not asked about all the time. */
-void flow_watch_pause(struct flow_watch *w, bool moved, int64_t until_ms)
+void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64_t until_ms)
 {
     int64_t now = act_now_monotonic_ms(), pause;
-    int64_t by_cost = at_most(w->round_ms * (moved ? PARTS_MOVED : PARTS_FIRST), LONGEST_TRIAL_MS);
+    int64_t by_cost = moved ? at_most(w->round_ms * PARTS_MOVED, LONGEST_MOVED_MS)
+                            : at_most(w->round_ms * PARTS_FIRST, LONGEST_TRIAL_MS);
 
     w->pause_ms = moved || !w->pause_ms ? SHORTEST_MS : at_most(w->pause_ms * 3 / 2, LONGEST_MS);
     pause = w->trial_ms ? w->trial_ms : w->pause_ms > by_cost ? w->pause_ms : by_cost;
     if (until_ms && until_ms - now < pause)
         pause = until_ms > now ? until_ms - now : 0;
-    usleep((useconds_t)pause * 1000);
+    sleep_ms(flow_engine(flow), pause);
 }

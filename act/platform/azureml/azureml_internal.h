@@ -223,7 +223,7 @@ int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error 
 struct store *azureml_open_logs(struct platform *p, const char *id, bool ended);
 int azureml_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int azureml_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                  struct act_strv *out_argv, struct act_error *err);
+                  struct platform_shell *out, struct act_error *err);
 int azureml_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 void azureml_examine(struct platform *p, struct platform_findings *findings);
 int azureml_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);

@@ -338,7 +338,7 @@ static void push_command(const struct wanted *w, const struct act_strv *command,
 }
 
 int azureml_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                  struct act_strv *out_argv, struct act_error *err)
+                  struct platform_shell *out, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
     struct wanted wanted = {.id = id, .node = node, .number = -1};
@@ -352,7 +352,7 @@ int azureml_shell(struct platform *p, const char *id, const char *node, const st
         ACT_AUTOFREE char *whom =
             act_sprintf("%s%s%s", login.user ? login.user : "", login.user ? "@" : "", login.host);
         push_command(&wanted, command, &words);
-        site_ssh_words(whom, (int)login.port, &words, out_argv);
+        site_ssh_words(whom, (int)login.port, &words, &out->argv);
     }
     release_login(&login);
     release_wanted(&wanted);

@@ -137,7 +137,8 @@ static void examine_kubectl(struct platform_findings *findings)
 {
     ACT_AUTOFREE char *path = proc_find_in_path("kubectl");
 
-    platform_findings_add(findings, true, "kubectl", "%s", path ? path : "not installed; only 'a ssh' needs it");
+    platform_findings_add(findings, true, "kubectl", "%s",
+                          path ? path : "not installed; only 'a ssh' to servers before 1.30 needs it");
 }
 
 void kubernetes_examine(struct platform *p, struct platform_findings *findings)

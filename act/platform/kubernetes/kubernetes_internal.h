@@ -12,6 +12,7 @@
  *   pod_log.c     pure: the logs of the ranks, from what a pod prints
  *   logs.c        the logs of a run as a store
  *   nodes.c       nodes, shell
+ *   shell.c       this terminal, or these files, as those of a command in a pod
  *   cluster.c     summary, jobs
  *   examine.c     checks that everything runs need is there
  *   aks*.c        the cluster itself, where Azure runs it: see aks.h
@@ -234,6 +235,15 @@ void kubernetes_pod_log_end(struct kubernetes_pod_log *log);
 char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log);
 void kubernetes_pod_log_free(struct kubernetes_pod_log *log);
 
+/* ---- shell.c */
+
+/* Whether a command has a terminal, as both ends of it do here. */
+bool kubernetes_has_terminal(void);
+/* Runs a command in a pod with the input and the output of this process. *out_not_spoken, when it failed: the server
+ * takes no commands this way, and nothing ran. */
+int kubernetes_run_in(struct kubernetes *k, const char *pod, const struct act_strv *command, int *out_status,
+                      bool *out_not_spoken, struct act_error *err) ACT_NODISCARD;
+
 /* The functions of platform.h. */
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int kubernetes_check_package(const struct run_spec *spec, struct act_error *err);
@@ -251,7 +261,7 @@ int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max
 struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ended);
 int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int kubernetes_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                     struct act_strv *out_argv, struct act_error *err);
+                     struct platform_shell *out, struct act_error *err);
 int kubernetes_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 int kubernetes_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 void kubernetes_examine(struct platform *p, struct platform_findings *findings);

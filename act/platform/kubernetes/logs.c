@@ -5,6 +5,10 @@
  * as one is there that knows the last one; where all were replaced, they begin at 1 again, and it is counted on here.
  * So the pods that others took the place of are read first, those of each index in the order in which they were made.
  *
+ * Whoever asks a second time watches: from then on what a running pod prints is followed, and comes whenever the loop
+ * runs. What an ended pod has printed is read once more from the last second on: other things than the end of the log,
+ * such as its rotation, may end the stream that follows it.
+ *
  * Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/ (read log).
  */
 #include <errno.h>
@@ -16,7 +20,8 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
-enum { TEXTS_MAX = 1 << 20 };
+/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has. */
+enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000 };
 
 struct logs;
 
@@ -35,6 +40,9 @@ struct reader {
     bool was_missed; /* its log could not be had, which was said */
     int rc;          /* of the last reading */
     struct act_error why;
+    bool was_read; /* as far as it was then */
+    bool follows;  /* its stream does, and is under way, or nobody has looked yet at how it ended */
+    bool awaited;
     char *what;
     struct kube_stream stream;
 };
@@ -54,9 +62,9 @@ struct logs {
     json_t *places; /* of kept, by what they are of */
     struct store_texts texts;
     int attempt; /* the last one */
-    size_t under_way;
-    bool idle; /* nothing is under way */
-    int rc;    /* of the first text that could not be kept */
+    size_t awaited; /* streams */
+    bool idle;      /* none is awaited */
+    int rc;         /* of the first text that could not be kept */
 };
 
 /* ---- the texts ---- */
@@ -165,12 +173,28 @@ static void take_bytes(struct kube_stream *stream, const char *data, size_t len)
 
 static void reading_done(struct kube_stream *stream)
 {
-    struct logs *l = ((struct reader *)stream->arg)->of;
+    struct reader *r = stream->arg;
 
-    l->idle = --l->under_way == 0;
+    if (r->awaited)
+        r->of->awaited--;
+    r->awaited = false;
+    r->of->idle = r->of->awaited == 0;
 }
 
-static void start_reading(struct reader *r)
+static void await(struct reader *r)
+{
+    r->awaited = true;
+    r->of->awaited++;
+    r->of->idle = false;
+}
+
+static void run_until_idle(struct logs *l)
+{
+    if (l->awaited > 0)
+        engine_run(services_engine(l->k->base.services), &l->idle);
+}
+
+static void start_reading(struct reader *r, bool follow)
 {
     struct logs *l = r->of;
     ACT_AUTOFREE char *since = kubernetes_pod_log_resume(r->log);
@@ -178,14 +202,16 @@ static void start_reading(struct reader *r)
     ACT_AUTOFREE char *pod = kube_path(l->k->kube, "v1", "pods", r->pod, NULL);
 
     kube_stream_release(&r->stream);
-    r->stream = (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s%s",
-                                                         pod, escaped ? "&sinceTime=" : "", escaped ? escaped : ""),
+    r->stream = (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s%s%s",
+                                                         pod, follow ? "&follow=true" : "",
+                                                         escaped ? "&sinceTime=" : "", escaped ? escaped : ""),
                                      .what = r->what,
                                      .take = take_bytes,
                                      .done = reading_done,
                                      .arg = r};
-    l->under_way++;
-    l->idle = false;
+    r->follows = follow;
+    if (!follow)
+        await(r);
     kube_stream_start(l->k->kube, &r->stream);
 }
 
@@ -193,14 +219,18 @@ static void start_reading(struct reader *r)
 static int end_reading(struct reader *r, struct act_error *err)
 {
     int rc = r->stream.rc, status = r->stream.status;
+    struct act_error why = r->stream.error;
 
-    if (rc == 0 && r->has_ended) {
+    r->was_read = rc == 0;
+    if (rc == 0 && r->has_ended && !r->follows) {
         kubernetes_pod_log_end(r->log);
         r->is_whole = true;
     }
-    if (rc == 0 || status == 404 || status == 400)
+    r->follows = false;
+    kube_stream_release(&r->stream);
+    if (rc == 0 || rc == -ACT_INTERRUPTED || status == 404 || status == 400)
         return 0;
-    *err = r->stream.error;
+    *err = why;
     return rc;
 }
 
@@ -275,18 +305,56 @@ static struct reader **find_readers(struct logs *l, const json_t *pods)
     return readers;
 }
 
-/* A pod whose log cannot be had has an attempt nevertheless: those that come after it count on from there. */
-static void read_all(struct logs *l, struct reader *const *readers, size_t n)
+static void cut_off(void *arg)
 {
-    for (size_t i = 0; i < n; i++)
-        start_reading(readers[i]);
-    if (n > 0)
-        engine_run(http_engine(services_http(l->k->base.services)), &l->idle);
-    for (size_t i = 0; i < n; i++) {
-        readers[i]->rc = end_reading(readers[i], &readers[i]->why);
-        if (readers[i]->rc < 0 && readers[i]->last_attempt == 0)
-            readers[i]->last_attempt = 1;
+    kube_stream_cancel(&((struct reader *)arg)->stream);
+}
+
+/* Those whose pods have ended come to their end soon. */
+static void await_last_words(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct reader *r = l->readers[i];
+        if (!r->follows || !r->has_ended || !r->stream.under_way)
+            continue;
+        await(r);
+        engine_timer(services_engine(l->k->base.services), LAST_WORDS_MS, cut_off, r);
     }
+    run_until_idle(l);
+    for (size_t i = 0; i < l->n_readers; i++)
+        engine_forget(services_engine(l->k->base.services), l->readers[i]);
+}
+
+/* How those that followed have ended. One that broke off is read anew at once, and what becomes of that counts. */
+static void end_following(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct reader *r = l->readers[i];
+        if (r->follows && !r->stream.under_way)
+            end_reading(r, &r->why);
+        r->rc = 0;
+    }
+}
+
+/* A pod whose log cannot be had has an attempt nevertheless: those that come after it count on from there. Returns how
+ * many were read; the others are followed. */
+static size_t read_all(struct logs *l, struct reader *const *readers, size_t n)
+{
+    size_t n_read = 0;
+
+    for (size_t i = 0; i < n; i++)
+        start_reading(readers[i], readers[i]->was_read && !readers[i]->has_ended);
+    run_until_idle(l);
+    for (size_t i = 0; i < n; i++) {
+        struct reader *r = readers[i];
+        if (r->follows)
+            continue;
+        r->rc = end_reading(r, &r->why);
+        if (r->rc < 0 && r->last_attempt == 0)
+            r->last_attempt = 1;
+        n_read++;
+    }
+    return n_read;
 }
 
 /* How many pods were there before it in its place. */
@@ -307,10 +375,10 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
     ACT_AUTOFREE struct reader **now = act_calloc(n + 1, sizeof(struct reader *));
     size_t n_read = 0;
 
-    for (size_t i = 0; i < l->n_readers; i++)
-        l->readers[i]->rc = 0;
+    await_last_words(l);
+    end_following(l);
     for (size_t i = 0; i < n; i++)
-        if (readers[i]->has_begun && !readers[i]->is_whole)
+        if (readers[i]->has_begun && !readers[i]->is_whole && !readers[i]->stream.under_way)
             readers[left++] = readers[i];
     for (size_t age = 0; left > 0; age++) {
         size_t n_now = 0, later = 0;
@@ -325,8 +393,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
                 readers[later++] = readers[i];
         }
         left = later;
-        n_read += n_now;
-        read_all(l, now, n_now);
+        n_read += read_all(l, now, n_now);
     }
     return end_readings(l, n_read, err);
 }
@@ -359,6 +426,13 @@ static void close_logs(void *arg)
 {
     struct logs *l = arg;
 
+    for (size_t i = 0; i < l->n_readers; i++) {
+        if (!l->readers[i]->stream.under_way)
+            continue;
+        await(l->readers[i]);
+        cut_off(l->readers[i]);
+    }
+    run_until_idle(l);
     for (size_t i = 0; i < l->n_readers; i++) {
         struct reader *r = l->readers[i];
         kube_stream_release(&r->stream);

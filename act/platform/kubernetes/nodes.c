@@ -1,6 +1,5 @@
 /* nodes.c - the nodes of a run, which are its pods, and shells on them. */
 #include <string.h>
-#include <unistd.h>
 
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
@@ -81,7 +80,6 @@ static int check_pod(const json_t *pod, const char *id, const char *node, struct
 /* In the code root, which several nodes have below "nodes/". */
 static void add_command(const struct act_strv *command, struct act_strv *out)
 {
-    act_strv_push(out, "--");
     act_strv_push(out, "/bin/sh");
     act_strv_push(out, "-c");
     act_strv_push(out, "cd /run/act/node/run/code 2>/dev/null || cd /run/act/node/run/nodes/*/code 2>/dev/null\n"
@@ -91,10 +89,9 @@ static void add_command(const struct act_strv *command, struct act_strv *out)
     act_strv_copy(out, command->v, command->n);
 }
 
+/* For servers that cannot be told by WebSocket that an input has ended. */
 static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *pod, struct act_strv *out)
 {
-    bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-
     act_strv_push(out, kubectl);
     if (k->config->k8s.kubeconfig)
         act_strv_pushf(out, "--kubeconfig=%s", k->config->k8s.kubeconfig);
@@ -103,30 +100,42 @@ static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *p
     act_strv_pushf(out, "--namespace=%s", kube_namespace(k->kube));
     act_strv_push(out, "exec");
     act_strv_push(out, "--stdin");
-    if (terminal)
+    if (kubernetes_has_terminal())
         act_strv_push(out, "--tty");
     act_strv_pushf(out, "pod/%s", pod); /* whatever the server calls it, it is no option */
     act_strv_push(out, "--container=" KUBERNETES_MAIN);
+    act_strv_push(out, "--");
+}
+
+static int run_in(struct kubernetes *k, const char *pod, const struct act_strv *command, struct platform_shell *out,
+                  struct act_error *err)
+{
+    ACT_AUTOFREE char *kubectl = proc_find_in_path("kubectl");
+    ACT_AUTO(act_strv) words = {0};
+    bool not_spoken = false;
+
+    add_command(command, &words);
+    int rc = kubernetes_run_in(k, pod, &words, &out->status, &not_spoken, err);
+    if (rc == 0 || !not_spoken)
+        return rc;
+    if (!kubectl)
+        return act_error_hint(err, "the server, or a proxy before it, does not take commands by WebSocket, as "
+                                   "Kubernetes 1.30 and later do; with kubectl in PATH, 'a ssh' uses that");
+    add_kubectl(k, kubectl, pod, &out->argv);
+    act_strv_copy(&out->argv, words.v, words.n);
+    return 0;
 }
 
 int kubernetes_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                     struct act_strv *out_argv, struct act_error *err)
+                     struct platform_shell *out, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
-    ACT_AUTOFREE char *kubectl = proc_find_in_path("kubectl");
     CODEC_AUTOJSON json_t *job = NULL, *pods = NULL;
-
-    if (!kubectl)
-        return act_error_set(
-            err, ACT_FAIL, "a shell in a pod goes through 'kubectl exec', and there is no kubectl in PATH; install it");
     int rc = find(k, id, &job, &pods, err);
+
     if (rc < 0)
         return rc;
     const json_t *pod = find_pod(pods, kubernetes_completions(job), node);
     rc = check_pod(pod, id, node, err);
-    if (rc < 0)
-        return rc;
-    add_kubectl(k, kubectl, kubernetes_name_of(pod), out_argv);
-    add_command(command, out_argv);
-    return 0;
+    return rc < 0 ? rc : run_in(k, kubernetes_name_of(pod), command, out, err);
 }

@@ -256,7 +256,7 @@ static void push_environment(const char *id, const struct run_spec *spec, struct
 }
 
 int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                struct act_strv *out_argv, struct act_error *err)
+                struct platform_shell *out, struct act_error *err)
 {
     const char *shell = getenv("SHELL");
     ACT_AUTOFREE char *name = machine_name(), *dir = local_run_dir(p, id);
@@ -267,12 +267,12 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
         return act_error_set(err, ACT_NOT_FOUND, "run '%s' has the node '%s' only, not '%s'", id, name, node);
     int rc = platform_spec(p, id, &spec, err);
     if (rc == 0) {
-        act_strv_push(out_argv, "env");
-        act_strv_pushf(out_argv, "--chdir=%s", code);
-        push_environment(id, &spec, out_argv);
-        act_strv_copy(out_argv, command->v, command->n);
+        act_strv_push(&out->argv, "env");
+        act_strv_pushf(&out->argv, "--chdir=%s", code);
+        push_environment(id, &spec, &out->argv);
+        act_strv_copy(&out->argv, command->v, command->n);
         if (command->n == 0)
-            act_strv_push(out_argv, shell && *shell ? shell : "/bin/sh");
+            act_strv_push(&out->argv, shell && *shell ? shell : "/bin/sh");
     }
     return rc;
 }

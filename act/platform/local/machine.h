@@ -19,7 +19,7 @@ char *local_run_dir(struct platform *p, const char *id);
 /* Members of struct platform_row. The jobs are this user's runs only: those of others cannot be seen. */
 int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                struct act_strv *out_argv, struct act_error *err);
+                struct platform_shell *out, struct act_error *err);
 int local_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 void local_examine(struct platform *p, struct platform_findings *findings);

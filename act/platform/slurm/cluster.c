@@ -263,13 +263,13 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
 }
 
 int slurm_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                struct act_strv *out_argv, struct act_error *err)
+                struct platform_shell *out, struct act_error *err)
 {
     ACT_AUTO(run_spec) spec = {0};
     int rc = slurm_spec(p, id, &spec, err);
 
     if (rc == 0)
-        rc = shell_of(slurm_of(p), &spec, node, command, out_argv, err);
+        rc = shell_of(slurm_of(p), &spec, node, command, &out->argv, err);
     return rc;
 }
 

@@ -82,7 +82,7 @@ void slurm_examine(struct platform *p, struct platform_findings *findings);
 
 int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
 int slurm_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
+                struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
 int slurm_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 /* The nodes of a job, from "scontrol show job -d". */
