@@ -259,7 +259,8 @@ static int take_running(void *arg, const json_t *pod, struct act_error *err)
 {
     struct found *f = arg;
     int64_t taken = taken_by(pod, resource_of(f->k));
-    int64_t since = kubernetes_time(json_object_get(pod, "status"), "startTime"), now = act_now_unix_s();
+    int64_t since = kubernetes_time(json_object_get(pod, "status"), "startTime");
+    int64_t now = act_now_unix_s() + kube_ahead_s(f->k->kube);
 
     (void)err;
     if (taken == 0 || strcmp(phase_of(pod), "Running") != 0)
