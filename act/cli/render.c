@@ -186,6 +186,12 @@ static bool has_names(const struct flow_runs *runs)
     return false;
 }
 
+/* Of an elastic run what it has now. */
+static int64_t size_of(const struct flow_run *run)
+{
+    return run->status.num_gpu > 0 ? run->status.num_gpu : run->row.num_gpu;
+}
+
 void cli_print_runs(const struct flow_runs *runs, bool with_reason)
 {
     static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
@@ -219,7 +225,7 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
         act_strv_push(&cells, run_state_name(run->status.state));
         act_strv_push(&cells, run->row.cluster);
         if (run->row.num_gpu > 0)
-            act_strv_pushf(&cells, "%lld", (long long)run->row.num_gpu);
+            act_strv_pushf(&cells, "%lld", (long long)size_of(run));
         else
             act_strv_push(&cells, "-");
         push_times(&cells, run, !with_reason);
@@ -276,7 +282,7 @@ static void print_param(const struct act_strv *argv)
 static void print_size(const struct flow_run *run)
 {
     int64_t processes = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);
-    ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)(run->row.num_gpu > 0 ? run->row.num_gpu : processes));
+    ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)(run->row.num_gpu > 0 ? size_of(run) : processes));
 
     if (run->row.num_gpu > 0 || processes > 0)
         print_field(run->row.num_gpu > 0 ? "gpus" : "processes", number);

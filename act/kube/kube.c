@@ -126,6 +126,11 @@ const struct act_strv *kube_plugin_env(const struct kube *kube)
     return &kube->config.exec.env;
 }
 
+int64_t kube_ahead_s(const struct kube *kube)
+{
+    return kube->ahead_s;
+}
+
 const struct act_strv *kube_named_files(const struct kube *kube)
 {
     return &kube->config.files;
@@ -208,6 +213,16 @@ static bool is_fine(const struct kube_call *call, const struct act_error *err)
     return call->status == 409 && call->exists_is_fine;
 }
 
+/* The time that an answer takes is no difference. */
+static void read_clock(struct kube_try *t)
+{
+    enum { FINE_S = 30 };
+    int64_t ahead = http_clock_ahead_s(&t->http.response_headers, act_now_unix_s());
+
+    if (t->http.status)
+        t->kube->ahead_s = ahead > -FINE_S && ahead < FINE_S ? 0 : ahead;
+}
+
 static int judge(struct kube_try *t)
 {
     struct kube_call *call = t->call;
@@ -215,6 +230,7 @@ static int judge(struct kube_try *t)
     CODEC_AUTOJSON json_t *json = NULL;
     int rc = body->len ? codec_json_parse(body->data, body->len, "response", &json, NULL) : 0;
 
+    read_clock(t);
     call->status = t->http.status;
     call->ambiguous = t->http.ambiguous;
     if (call->status < 200 || call->status > 299) {

@@ -71,6 +71,7 @@ struct kube {
     char *plugin;     /* for people */
     struct kube_login login;
     struct kube_try *waiting; /* for the plugin */
+    int64_t ahead_s;          /* as kube_ahead_s() */
 };
 
 /* One request and what it is for. */
@@ -110,7 +111,7 @@ void kube_command_end(struct kube_try *t, int rc);
 
 /* ---- plugin.c ---- */
 
-bool kube_plugin_is_fresh(const struct kube_login *login);
+bool kube_plugin_is_fresh(const struct kube *kube);
 /* Asks it, or waits with the others who did; then kube_have_login(). */
 void kube_plugin_ask(struct kube_try *t);
 

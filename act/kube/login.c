@@ -85,7 +85,7 @@ void kube_need_login(struct kube_try *t)
     struct act_error err = {0};
     int rc = 0;
 
-    if (source == KUBE_PLUGIN && !kube_plugin_is_fresh(&kube->login)) {
+    if (source == KUBE_PLUGIN && !kube_plugin_is_fresh(kube)) {
         kube_plugin_ask(t);
         return;
     }

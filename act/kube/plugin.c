@@ -263,9 +263,12 @@ static int prepare(struct question *q)
     return set_argv(q);
 }
 
-bool kube_plugin_is_fresh(const struct kube_login *login)
+/* The server judges by its own clock. */
+bool kube_plugin_is_fresh(const struct kube *kube)
 {
-    return login->ready && (login->ends_s == 0 || act_now_unix_s() + EARLY_S < login->ends_s);
+    const struct kube_login *login = &kube->login;
+
+    return login->ready && (login->ends_s == 0 || act_now_unix_s() + kube->ahead_s + EARLY_S < login->ends_s);
 }
 
 void kube_plugin_ask(struct kube_try *t)

@@ -18,6 +18,12 @@ static char *outbox(const struct node *node, const struct run_folder *folder)
     return act_sprintf("%s/" RUN_DIR_FOLDERS "/%s", node->dir, folder->name);
 }
 
+/* Each node has its own: those of nodes that share nothing come together in one place. New string. */
+static char *log_name(const struct node *node)
+{
+    return act_sprintf(FOLDER_LOG, node->name);
+}
+
 /* Asks act, which knows the store, to move one folder between the store and dir. */
 static int call_act(const struct node *node, const char *direction, const char *name, const char *dir,
                     struct act_error *err)
@@ -27,7 +33,8 @@ static int call_act(const struct node *node, const char *direction, const char *
 
     if (rc < 0)
         return rc;
-    int fd = node_open_log(node, FOLDER_LOG);
+    ACT_AUTOFREE char *name_of_log = log_name(node);
+    int fd = node_open_log(node, name_of_log);
     const char *const argv[] = {act, "transfer-folder", node->dir, direction, name, dir, NULL};
     pid_t pid = child_start(&(struct child){.argv = argv, .out_fd = fd});
     int start_errno = errno;
@@ -40,7 +47,7 @@ static int call_act(const struct node *node, const char *direction, const char *
 
     if (child_exit_status(status) == 0)
         return 0;
-    ACT_AUTOFREE char *log = node_path(node, FOLDER_LOG);
+    ACT_AUTOFREE char *log = node_path(node, name_of_log);
     char last[200];
     node_last_line(log, last, sizeof(last));
     return act_error_set(err, ACT_FAIL, "%s of '%s' failed: %s", direction, name, last[0] ? last : "it said nothing");

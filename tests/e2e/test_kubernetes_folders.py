@@ -68,6 +68,18 @@ def test_what_a_run_has_made_is_sent_however_it_ends(act, kubernetes, blobs):
     act.until_state(run, "Canceled")
 
 
+def test_who_may_not_get_secrets_sends_act_once_too(act, kubernetes, blobs):
+    use(kubernetes, output=folder("upload", "output"))
+    kubernetes.forbid({"verb": "get", "resource": "secrets"})
+    act.run(*K8S, "init")
+    act.finish("true", before=K8S)
+    made = client_secrets(kubernetes)
+    kubernetes.forget()
+    act.finish("true", before=K8S)
+    posts = [r for r in kubernetes.requests() if r["method"] == "POST" and "secrets" in r["url"]]
+    assert max(len(r["body"]) for r in posts) < 100_000 and client_secrets(kubernetes) == made
+
+
 # ---- logs
 
 
@@ -193,7 +205,7 @@ def test_folders_on_a_claim_are_mounted(act, kubernetes, scratch):
     kubernetes.forget()
     script = "cat data/in > output/out-$RANK; touch data/x 2>/dev/null || echo read-only"
     run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
-    asked = [r["path"] for r in kubernetes.requests() if "persistentvolumeclaims" in r["path"]]
+    asked = [r["url"] for r in kubernetes.requests() if "persistentvolumeclaims" in r["url"]]
     assert len(asked) == 1 and asked[0].endswith("/team"), asked
     act.run("wait", run)
     assert act.run("logs", run).out == "read-only\n"

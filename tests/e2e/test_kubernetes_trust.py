@@ -22,9 +22,9 @@ def kubeconfig(kubernetes, user=None, mark=None):
     return yaml.safe_dump(tree)
 
 
-def plant(kubernetes, run=STRANGE, **members):
+def plant(kubernetes, run=STRANGE, name=None, **members):
     """What a neighbour in the namespace can make: a Job and its Secret, with a run.json of their own."""
-    meta = {"name": run.replace("_", "-"), "labels": {"app.kubernetes.io/managed-by": "act"},
+    meta = {"name": name or run.replace("_", "-"), "labels": {"app.kubernetes.io/managed-by": "act"},
             "annotations": {"act/run": run}}
     spec = {"version": 1, "id": run, "experiment": "exp", "cluster": "k8s", "platform": "k8s",
             "project_root": "/nonexistent", "created": 1700000000, "command": ["true"], "package_store": "blob:a/c",
@@ -52,6 +52,17 @@ def test_the_record_of_a_run_does_not_say_where_it_is(act, kubernetes_api, scrat
     act.run("q")
     act.run("logs", STRANGE, status=None)
     assert not mark.exists()
+
+
+def test_a_job_that_only_passes_for_a_run_is_left_alone(act, kubernetes_api):
+    """Labels and annotation are a run's, the name is not."""
+    kubernetes_api.use(act)
+    plant(kubernetes_api, name="nightly-backup")
+    assert all(r["id"] != STRANGE for r in act.run(*K8S, "q", "--json").json["runs"])
+    for verb in ("abort", "logs", "nodes", "why"):
+        act.fail(*K8S, verb, STRANGE, status=None)
+    assert [job["metadata"]["name"] for job in kubernetes_api.objects("Job")] == ["nightly-backup"]
+    assert all(r["method"] == "GET" for r in kubernetes_api.requests())
 
 
 def test_the_record_of_a_run_does_not_say_which_platform_it_is_on(act, kubernetes_api, scratch):

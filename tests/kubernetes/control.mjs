@@ -16,6 +16,7 @@
 //   patch, delete   {kind, namespace, name, patch or options}   what somebody else does
 //   node      {name, do, ...}     lose (evict: whether its pods are asked to go), back, remove, cordon, uncordon,
 //                                 drain, add (with what world.mjs has of nodes)
+//   kueue     {namespace, name}   Kueue takes the quota of a Job away, for one of higher priority
 //   pod       {namespace, name, do, ...}   preempt, evict, oom, kill (signal), pid: of its first process
 //   log       {namespace, name, container, text or size, end}   adds to a pod's log
 //   written   {namespace, name, container}   everything that was ever written to a log, whatever was rotated
@@ -102,6 +103,9 @@ const ACTIONS = {
         const type = byKind(kind);
         store.delete(type, store.get(type, type.cluster ? undefined : namespace, name),
             { propagationPolicy: "Background", ...options });
+    },
+    kueue({ world: { store }, kueue }, { namespace = "default", name }) {
+        kueue.preempt(store.get(JOB, namespace, name));
     },
     node(double, { name, do: what, ...more }) {
         if (what === "add") {

@@ -1,6 +1,7 @@
 // Kueue, as far as a Job with a queue sees it: a Workload that says why it waits, and the Job that goes on when it is
 // admitted.
 import { JOB, byKind } from "./kinds.mjs";
+import { isTrue } from "./jobs.mjs";
 import { suffix } from "./world.mjs";
 
 const QUEUE = byKind("LocalQueue"), WORKLOAD = byKind("Workload");
@@ -31,14 +32,45 @@ export class Kueue {
                 blockOwnerDeletion: true }] },
         spec: { queueName, active: true, podSets: [{ name: "main", count: job.spec.parallelism }] }, status: {} });
         const isKnown = store.find(QUEUE, namespace, queueName);
+        if (isKnown && !settings.kueueAdmit && isTrue(workload, "Evicted")) {
+            return;
+        }
         if (!isKnown || !settings.kueueAdmit) {
             this.conditions(workload, [["QuotaReserved", "False", isKnown ? "Pending" : "Inadmissible", isKnown
                 ? settings.kueueMessage : `LocalQueue ${queueName} doesn't exist`]]);
             return;
         }
+        const { annotations = {} } = job.metadata, wanted = workload.spec.podSets[0].count;
+        const least = Number(annotations["kueue.x-k8s.io/job-min-parallelism"] ?? wanted);
+        const count = Math.min(wanted, settings.kueuePods);
+        if (count < least) {
+            this.conditions(workload, [["QuotaReserved", "False", "Pending", settings.kueueMessage]]);
+            return;
+        }
         this.conditions(workload, [["QuotaReserved", "True", "QuotaReserved", "Quota reserved in ClusterQueue cluster"],
             ["Admitted", "True", "Admitted", "The workload is admitted"]]);
-        store.change(JOB, job, ({ spec }) => { spec.suspend = false; });
+        store.change(JOB, job, ({ spec }) => {
+            spec.suspend = false;
+            spec.parallelism = count;
+            if (annotations["kueue.x-k8s.io/job-completions-equal-parallelism"] === "true") {
+                spec.completions = count;
+            }
+        });
+    }
+
+    /** A workload of higher priority takes the quota: the pods of the Job end, and it waits as at first. */
+    preempt(job) {
+        const message = "Preempted to accommodate a workload (UID: 1, JobUID: 2) due to prioritization in the ClusterQueue";
+        const workload = this.workloadOf(job), { count } = workload.spec.podSets[0];
+        this.conditions(workload, [["QuotaReserved", "False", "Pending", message],
+            ["Evicted", "True", "Preempted", message], ["Preempted", "True", "InClusterQueue", message]]);
+        this.world.store.change(JOB, job, ({ spec }) => {
+            spec.suspend = true;
+            spec.parallelism = count;
+            if (spec.completionMode === "Indexed") {
+                spec.completions = count;
+            }
+        });
     }
 
     workloadOf({ metadata: { namespace, uid } }) {

@@ -12,6 +12,7 @@ const DEFAULTS = {
     version: "1.34", // "1.20": drops what came later, without a word
     http2: true, // beside HTTP/1.1
     kueue: false, kueueAdmit: true, // whether Kueue is there; whether it admits what is queued
+    kueuePods: 1000, // as many pods of a Job are admitted, where the Job takes fewer than it wants
     kueueMessage: "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor "
         + "default-flavor, 4 more needed",
     contract: true, // bodies that the official client would not send are refused and kept as violations

@@ -194,6 +194,23 @@ TEST(an_elastic_run_ends_with_its_first_pod)
     assert_string_equal(kubernetes_annotation(job, KUBERNETES_MIN_NODES), "1");
 }
 
+TEST(an_elastic_run_takes_part_of_what_its_queue_could_give)
+{
+    struct kubernetes_run run = run_new();
+    static char queue[] = "team";
+
+    spec.min_nodes = 1;
+    spec.max_nodes = 2;
+    config.k8s.queue = queue;
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
+    config.k8s.queue = NULL;
+    spec.min_nodes = spec.max_nodes = 0;
+    assert_string_equal(kubernetes_annotation(job, "kueue.x-k8s.io/job-min-parallelism"), "1");
+    assert_string_equal(kubernetes_annotation(job, "kueue.x-k8s.io/job-completions-equal-parallelism"), "true");
+    assert_string_equal(kubernetes_label(job, KUBERNETES_QUEUE), "team");
+    assert_true(json_is_true(at(job, "spec/suspend")));
+}
+
 TEST(a_pod_has_the_agent_the_secret_and_room_to_work)
 {
     struct kubernetes_run run = run_new();
@@ -581,6 +598,38 @@ TEST(a_queue_says_why_a_run_waits)
     assert_string_equal(status.reason, "it waits in the queue 'team': insufficient quota");
     assert_true(kubernetes_wants_workload(job));
     assert_false(kubernetes_wants_events(job, &status));
+}
+
+TEST(a_queue_that_took_the_pods_away_says_so)
+{
+    CODEC_AUTOJSON json_t *job = json_of("{'metadata':{'name':'x','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
+                                         "'spec':{'suspend':true}}"),
+                          *workload = json_of("{'status':{'conditions':[{'type':'QuotaReserved','status':'False',"
+                                              "'message':'no room'},{'type':'Evicted','status':'True','reason':"
+                                              "'Preempted','message':'x'}]}}");
+    struct run_status status;
+
+    kubernetes_read_status(&(struct kubernetes_view){.job = job, .workload = workload}, &status);
+    assert_string_equal(status.reason,
+                        "it waits in the queue 'team' again, as Kueue took its pods away (Preempted); it "
+                        "begins anew: no room");
+    assert_int_equal(status.state, RUN_QUEUED);
+}
+
+TEST(times_are_those_of_this_machine_and_the_size_is_what_there_is)
+{
+    CODEC_AUTOJSON json_t *job = json_of("{'metadata':{'name':'x','annotations':{'act/min-nodes':'1',"
+                                         "'act/num-gpu-per-node':'4'}},'spec':{'completions':3}}"),
+                          *pods = json_of("[{'metadata':{'name':'x-0','labels':{'batch.kubernetes.io/"
+                                          "job-completion-index':'0'}},'status':{'phase':'Running',"
+                                          "'containerStatuses':[{'name':'main','state':{'running':{'startedAt':"
+                                          "'1970-01-01T00:20:00Z'}}}]}}]");
+    struct run_status status;
+
+    kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods, .ahead_s = 200}, &status);
+    assert_int_equal(status.state, RUN_RUNNING);
+    assert_int_equal(status.started_unix_s, 1000);
+    assert_int_equal(status.num_gpu, 4);
 }
 
 /* ---- what pods print ---- */

@@ -490,6 +490,9 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
             to->config.num_gpu = flow_slots_of(old);
         if (!said && platform_row(platform)->scale)
             repeat_range(&to->config, old);
+        else if (!said && run_spec_is_elastic(old))
+            act_note("the first run had %d to %d nodes; this one has a fixed size, as platform '%s' cannot change it",
+                     old->min_nodes, old->max_nodes, to->config.platform);
         return shape(&to->config, platform, spec, err);
     }
     spec->nodes = old->nodes;

@@ -14,8 +14,23 @@
 
 enum { PART = 1000000, ACT_MAX = 256 << 20, HASH_SHOWN = 12, PARTS_MAX = 99 };
 
-/* *out 0: they are not there, or this user may not look. */
-static int count_parts(struct kubernetes *k, const char *base, size_t *out, struct act_error *err)
+bool kubernetes_is_name_taken(struct kubernetes *k, const char *name)
+{
+    struct kube_call post = {
+        .method = "POST",
+        .path = kube_path(k->kube, "v1", "secrets", NULL, "dryRun=All"),
+        .body = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "Secret", "metadata", "name", name),
+        .what = "look whether a Secret is there",
+        .exists_is_fine = true};
+    struct act_error ignored;
+    bool taken = kube_do(k->kube, &post, &ignored) == 0 && post.status == 409;
+
+    kube_call_release(&post);
+    return taken;
+}
+
+/* *out 0: they are not there, or this user may not look; *taken: but they are. */
+static int count_parts(struct kubernetes *k, const char *base, size_t *out, bool *taken, struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_sprintf("%s-0", base);
     struct kube_call get = {.method = "GET",
@@ -31,8 +46,10 @@ static int count_parts(struct kubernetes *k, const char *base, size_t *out, stru
 
     if (text && (!act_int_from_text(text, &n) || n < 1 || n > PARTS_MAX))
         rc = act_error_set(err, ACT_FAIL, "the Secret '%s' is not one of ACT's: its " PARTS " is '%s'", name, text);
-    if (rc == -ACT_DENIED && get.status == 403)
+    if (rc == -ACT_DENIED && get.status == 403) {
         rc = 0;
+        *taken = kubernetes_is_name_taken(k, name);
+    }
     *out = (size_t)n;
     kube_call_release(&get);
     return rc;
@@ -78,6 +95,7 @@ static int take_apart(struct kubernetes *k, const char *file, bool make, struct 
 int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err)
 {
     ACT_AUTOFREE char *file = NULL;
+    bool taken = false;
     struct kube *kube;
     int rc = kubernetes_kube(k, &kube, err);
 
@@ -90,9 +108,9 @@ int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *er
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *base = act_sprintf("act-client-%.*s", HASH_SHOWN, k->client_sha256);
-    rc = count_parts(k, base, &k->client_parts, err);
+    rc = count_parts(k, base, &k->client_parts, &taken, err);
     if (rc < 0)
         return rc;
     k->client = act_strdup(base);
-    return k->client_parts ? 0 : take_apart(k, file, make, err);
+    return k->client_parts ? 0 : take_apart(k, file, make && !taken, err);
 }

@@ -260,7 +260,8 @@ static int take_running(void *arg, const json_t *pod, struct act_error *err)
 {
     struct found *f = arg;
     int64_t taken = taken_by(pod, resource_of(f->k));
-    int64_t since = kubernetes_time(json_object_get(pod, "status"), "startTime"), now = act_now_unix_s();
+    int64_t since = kubernetes_time(json_object_get(pod, "status"), "startTime");
+    int64_t now = act_now_unix_s() + kube_ahead_s(f->k->kube);
 
     (void)err;
     bool counts = taken > 0 || kubernetes_run_of(pod);

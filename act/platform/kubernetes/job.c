@@ -423,8 +423,23 @@ static void add_notes(const struct kubernetes_run *run, json_t *job)
         json_object_set_new(notes, KUBERNETES_TAGS, json_string(tags));
     if (run_spec_is_elastic(spec)) {
         ACT_AUTOFREE char *least = act_sprintf("%d", spec->min_nodes);
+        ACT_AUTOFREE char *each = act_sprintf("%d", spec->gpus_per_node);
         json_object_set_new(notes, KUBERNETES_MIN_NODES, json_string(least));
+        json_object_set_new(notes, KUBERNETES_PER_NODE, json_string(each));
     }
+}
+
+/* An elastic run begins with what its queue has room for: Kueue then changes both numbers of the Job. Source:
+ * kueue.sigs.k8s.io/docs/tasks/run/jobs/#partial-admission, .../docs/reference/labels-and-annotations/ */
+static void add_queue(const struct kubernetes_run *run, json_t *job)
+{
+    json_t *metadata = json_object_get(job, "metadata"), *notes = json_object_get(metadata, "annotations");
+
+    json_object_set_new(json_object_get(metadata, "labels"), KUBERNETES_QUEUE, json_string(run->config->k8s.queue));
+    if (!run_spec_is_elastic(run->spec) || run->spec->min_nodes == run->spec->max_nodes)
+        return;
+    json_object_set(notes, "kueue.x-k8s.io/job-min-parallelism", json_object_get(notes, KUBERNETES_MIN_NODES));
+    json_object_set_new(notes, "kueue.x-k8s.io/job-completions-equal-parallelism", json_string("true"));
 }
 
 static json_t *template_of(const struct kubernetes_run *run)
@@ -452,10 +467,9 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
         json_object_set_new(spec, "successPolicy", json_pack("{s:[{s:s}]}", "rules", "succeededIndexes", "0"));
     if (c->time && act_duration_from_text(c->time, &limit_s))
         json_object_set_new(spec, "activeDeadlineSeconds", json_integer(limit_s));
-    if (c->queue)
-        json_object_set_new(json_object_get(json_object_get(job, "metadata"), "labels"), KUBERNETES_QUEUE,
-                            json_string(c->queue));
     add_notes(run, job);
+    if (c->queue)
+        add_queue(run, job);
     json_object_set_new(job, "spec", spec);
     return job;
 }

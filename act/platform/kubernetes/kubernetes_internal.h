@@ -64,8 +64,9 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_USER      "act/user"
 #define KUBERNETES_CLUSTER   "act/cluster"
 #define KUBERNETES_NUM_GPU   "act/num-gpu"
-#define KUBERNETES_PROGRAM   "act/program"   /* the Secrets that all runs share: the beginning of its hash */
-#define KUBERNETES_MIN_NODES "act/min-nodes" /* only elastic runs have it */
+#define KUBERNETES_PROGRAM   "act/program"          /* the Secrets that all runs share: the beginning of its hash */
+#define KUBERNETES_MIN_NODES "act/min-nodes"        /* only elastic runs have it */
+#define KUBERNETES_PER_NODE  "act/num-gpu-per-node" /* likewise */
 #define KUBERNETES_QUEUE     "kueue.x-k8s.io/queue-name"
 #define KUBERNETES_MAIN      "main" /* the container */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
@@ -155,6 +156,9 @@ void *kubernetes_gzip(const void *data, size_t len, size_t *out_len);
 
 /* ---- client.c */
 
+/* Whether the namespace has a Secret of that name, for who may make Secrets and not get them: by what the server says of
+ * making it in a dry run. Source: kubernetes.io/docs/reference/using-api/api-concepts/#dry-run */
+bool kubernetes_is_name_taken(struct kubernetes *k, const char *name);
 /* Finds k->client and k->client_parts. make: the namespace has them afterwards. */
 int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err) ACT_NODISCARD;
 
@@ -193,6 +197,7 @@ struct kubernetes_view {
     const json_t *pods;     /* array; NULL: not asked for */
     const json_t *events;   /* array, of any objects of the namespace; NULL: not asked for */
     const json_t *workload; /* Kueue's */
+    int64_t ahead_s;        /* of the clock that the cluster's times are of: kube_ahead_s() */
 };
 void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out);
 /* Whether the pods of a Job add to what the Job itself says of its state. */

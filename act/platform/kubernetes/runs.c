@@ -108,7 +108,8 @@ static void read_one(const struct views *v, size_t i, struct run_status *out)
         &(struct kubernetes_view){.job = job,
                                   .pods = job ? json_object_get(v->pods, kubernetes_name_of(job)) : NULL,
                                   .events = v->events,
-                                  .workload = workload_of(v, job)},
+                                  .workload = workload_of(v, job),
+                                  .ahead_s = kube_ahead_s(v->k->kube)},
         out);
 }
 
@@ -250,20 +251,18 @@ static void add_run(const struct views *v, size_t i, const enum run_state *only,
     struct run_status status;
 
     read_one(v, i, &status);
+    int64_t created = kubernetes_time(json_object_get(job, "metadata"), "creationTimestamp");
     if ((only && status.state != *only) || (gpus && !act_int_from_text(gpus, &num_gpu)))
         return;
-    ACT_PUSH(
-        out->v, out->n,
-        (struct platform_run){.id = act_strdup(kubernetes_run_of(job)),
-                              .name = act_strdup(kubernetes_name_of(job)),
-                              .cluster = act_strdup(cluster ? cluster : ""),
-                              .title = act_strdup(kubernetes_annotation(job, KUBERNETES_TITLE)),
-                              .label = act_strdup(kubernetes_annotation(job, KUBERNETES_LABEL)),
-                              .tags = act_strdup(kubernetes_annotation(job, KUBERNETES_TAGS)),
-                              .created_unix_s = kubernetes_time(json_object_get(job, "metadata"), "creationTimestamp"),
-                              .num_gpu = (int)num_gpu,
-                              .status = status,
-                              .is_partial = status.state == RUN_QUEUED && !status.reason[0]});
+    ACT_PUSH(out->v, out->n,
+             (struct platform_run){.id = act_strdup(kubernetes_run_of(job)),
+                                   .name = act_strdup(kubernetes_name_of(job)),
+                                   .cluster = act_strdup(cluster ? cluster : ""),
+                                   .title = act_strdup(kubernetes_annotation(job, KUBERNETES_TITLE)),
+                                   .created_unix_s = created ? created - kube_ahead_s(v->k->kube) : 0,
+                                   .num_gpu = (int)num_gpu,
+                                   .status = status,
+                                   .is_partial = status.state == RUN_QUEUED && !status.reason[0]});
 }
 
 /* The Jobs of all runs. */

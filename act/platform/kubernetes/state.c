@@ -388,6 +388,12 @@ static void explain_failure(const struct kubernetes_view *view, const json_t *fa
     say(out, m ? m : &other, codec_json_str(failed, "message", ""));
 }
 
+/* A time of the cluster by this machine's clock, so that ages are right. */
+static int64_t here(const struct kubernetes_view *view, int64_t unix_s)
+{
+    return unix_s ? unix_s - view->ahead_s : 0;
+}
+
 static void read_end(const struct kubernetes_view *view, const json_t *complete, const json_t *failed,
                      struct run_status *out)
 {
@@ -405,9 +411,11 @@ static void read_end(const struct kubernetes_view *view, const json_t *complete,
     if (out->state == RUN_UNKNOWN)
         out->state = complete ? RUN_COMPLETED : RUN_FAILED;
     if (!out->started_unix_s)
-        out->started_unix_s = began_at(view->pods) ? began_at(view->pods) : kubernetes_time(status, "startTime");
+        out->started_unix_s =
+            here(view, began_at(view->pods) ? began_at(view->pods) : kubernetes_time(status, "startTime"));
     if (!out->ended_unix_s)
-        out->ended_unix_s = ended ? ended : kubernetes_time(complete ? complete : failed, "lastTransitionTime");
+        out->ended_unix_s =
+            here(view, ended ? ended : kubernetes_time(complete ? complete : failed, "lastTransitionTime"));
 }
 
 /* ---- before the end ---- */
@@ -499,11 +507,16 @@ static void explain_waiting(const json_t *pod, const json_t *events, struct run_
         explain_by_events(events, "Pod", kubernetes_name_of(pod), out);
 }
 
+/* Source: kueue.sigs.k8s.io/docs/concepts/workload/ (Evicted and its reasons; it is False once admitted again). */
 static void explain_suspension(const struct kubernetes_view *view, struct run_status *out)
 {
     const char *queue = kubernetes_label(view->job, KUBERNETES_QUEUE);
     const json_t *quota = condition_of(view->workload, "QuotaReserved");
-    ACT_AUTOFREE char *text = act_sprintf("it waits in the queue '%s'", queue ? queue : "");
+    const json_t *evicted = kubernetes_condition(view->workload, "Evicted");
+    ACT_AUTOFREE char *again = evicted ? act_sprintf(" again, as Kueue took its pods away (%s); it begins anew",
+                                                     codec_json_str(evicted, "reason", "Evicted"))
+                                       : act_strdup("");
+    ACT_AUTOFREE char *text = act_sprintf("it waits in the queue '%s'%s", queue ? queue : "", again);
     const struct meaning waits = {NULL, text, NULL};
     static const struct meaning half = {NULL, "its Job is suspended",
                                         "where 'a submit' was interrupted, the same command again completes it"};
@@ -546,6 +559,16 @@ static int least_of(const json_t *job, int n)
     return text && act_int_from_text(text, &least) && least > 0 && least < n ? (int)least : n;
 }
 
+/* What each pod of an elastic run has of GPUs, or of processes where there are none; 0: the run is not elastic. */
+static int per_node_of(const json_t *job)
+{
+    const char *text = kubernetes_annotation(job, KUBERNETES_PER_NODE);
+    enum { MOST = 10000 };
+    int64_t n;
+
+    return text && act_int_from_text(text, &n) && n > 0 && n <= MOST ? (int)n : 0;
+}
+
 static void read_course(const struct kubernetes_view *view, struct run_status *out)
 {
     const json_t *spec = json_object_get(view->job, "spec"), *waits;
@@ -562,7 +585,8 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     if (up >= least_of(view->job, n) || lost > 0)
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
-        out->started_unix_s = began_at(view->pods);
+        out->started_unix_s = here(view, began_at(view->pods));
+    out->num_gpu = up * per_node_of(view->job);
     if (waits)
         explain_waiting(waits, view->events, out);
     else if (up < n)

@@ -57,8 +57,10 @@ static int look_for_program(struct kubernetes *k, struct act_error *err)
     k->has_program = get.response != NULL;
     if (rc == 0 && get.response)
         rc = kubernetes_check_program(get.response, k->program_sha256, err);
-    if (rc == -ACT_DENIED && get.status == 403)
+    if (rc == -ACT_DENIED && get.status == 403) {
         rc = 0;
+        k->has_program = kubernetes_is_name_taken(k, name);
+    }
     if (rc == 0)
         k->program = act_strdup(name);
     kube_call_release(&get);
@@ -696,6 +698,12 @@ int kubernetes_scale(struct platform *p, const char *id, int nodes, struct act_e
     if (rc == 0 && !job)
         rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
                            kube_namespace(k->kube));
+    if (rc == 0 && kubernetes_label(job, KUBERNETES_QUEUE))
+        rc = act_error_set(err, ACT_USAGE,
+                           "it is in the queue '%s' of Kueue, which would end all its pods and queue it anew with the "
+                           "other size; it has what the queue had room for, and 'a -n MIN:MAX resubmit' changes the "
+                           "range",
+                           kubernetes_label(job, KUBERNETES_QUEUE));
     return rc < 0 ? rc : patch_size(k, job, nodes, err);
 }
 
