@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "codec/json.h"
 #include "engine/engine.h"
 #include "kube/kube_internal.h"

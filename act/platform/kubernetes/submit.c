@@ -719,6 +719,5 @@ int kubernetes_remove(struct platform *p, const char *id, struct act_error *err)
     kubernetes_read_status(&(struct kubernetes_view){.job = job}, &status);
     if (!run_state_is_final(status.state))
         return act_error_set(err, ACT_USAGE, "cannot remove '%s': it has not ended", id);
-    return delete_job(k, kubernetes_name_of(job), codec_json_str(json_object_get(job, "metadata"), "uid", ""),
-                      "Background", err);
+    return delete_object(k, job, uid_of(job), "Background", err);
 }
