@@ -214,8 +214,10 @@ def test_completion_never_runs_what_a_project_names(act):
     act.account("store", folder=str(act.store))
     act.write("aux_data/aml/$(touch PWNED).yaml", "platform: local\n")
     script = act.run("completion", "bash").out + """
-COMP_LINE="a d "; COMP_POINT=4; COMP_WORDS=(a d ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
-COMP_LINE="a -c "; COMP_POINT=5; COMP_WORDS=(a -c ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
+COMP_LINE="a d "; COMP_POINT=4; COMP_WORDS=(a d ""); COMP_CWORD=2
+_act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
+COMP_LINE="a -c "; COMP_POINT=5; COMP_WORDS=(a -c ""); COMP_CWORD=2
+_act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
 """
     done = subprocess.run(["bash", "-c", script], cwd=act.project,
                           env=act.env | {"PATH": f"{act.programs}:/usr/bin:/bin"},

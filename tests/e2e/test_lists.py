@@ -80,7 +80,8 @@ def test_what_does_not_exist(act, voc):
 
 def test_what_begins_so_is_suggested(act, voc):
     for words in (["ls"], ["du"], ["rm", "-y"], ["d"]):
-        act.fail(*words, "data/vo", status=3, match="'data/vo'.*names that begin like it: 'data/voc/', 'data/voc2012/'$")
+        act.fail(*words, "data/vo", status=3,
+                 match="'data/vo'.*names that begin like it: 'data/voc/', 'data/voc2012/'$")
     act.fail("ls", "data/voc/a", status=3, match="'data/voc/a.txt'$")
     assert "begins" not in act.fail("ls", "data/nothing", status=3)
     for i in range(4):
