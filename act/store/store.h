@@ -455,6 +455,7 @@ struct store_text {
     int fd;
     uint64_t size;          /* of what is in the file */
     int64_t changed_unix_s; /* 0: not known */
+    bool is_whole;          /* it grows no more, though others may */
 };
 struct store_texts {
     struct store_text *v;

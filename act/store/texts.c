@@ -44,7 +44,7 @@ static void fill_entry(const struct texts_store *s, const struct store_text *tex
     entry->key = act_strdup(text->key);
     entry->size = text->size;
     entry->last_modified_s = text->changed_unix_s;
-    entry->grows = s->options.grow;
+    entry->grows = s->options.grow && !text->is_whole;
 }
 
 static int list(struct texts_store *s, struct store_call *call, struct store_page *page)

@@ -88,6 +88,14 @@ static char *key_of(const struct logs *l, const struct kept *t)
     return t->attempt < l->attempt ? act_sprintf(RUN_DIR_ATTEMPTS "/%d/%s", t->attempt, plain) : act_strdup(plain);
 }
 
+static bool is_all_whole(const struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++)
+        if (!l->readers[i]->is_whole)
+            return false;
+    return true;
+}
+
 /* The texts as they are now: those of an attempt get other names when the next one begins. */
 static int publish(struct logs *l, struct act_error *err)
 {
@@ -103,6 +111,7 @@ static int publish(struct logs *l, struct act_error *err)
         if (text->size != t->size)
             text->changed_unix_s = act_now_unix_s();
         text->size = t->size;
+        text->is_whole = is_all_whole(l);
     }
     return l->rc < 0
                ? act_error_errno(err, -l->rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
