@@ -465,6 +465,7 @@ struct store_texts { /* {0} has none */
     FILE *file; /* NULL: nothing was added yet */
     uint64_t end;
     bool incomplete; /* something could not be gathered: the texts may grow yet, whatever became of the run */
+    bool is_whole;   /* they grow no more, though others may come */
 };
 /* A new text, which is empty. Its place in v. */
 size_t store_texts_new(struct store_texts *texts);

@@ -140,7 +140,7 @@ static void fill_entry(const struct texts_store *s, const struct store_text *tex
     entry->key = act_strdup(text->key);
     entry->size = text->size;
     entry->last_modified_s = text->changed_unix_s;
-    entry->grows = s->options.grow || s->options.texts->incomplete;
+    entry->grows = s->options.texts->incomplete || (s->options.grow && !s->options.texts->is_whole);
 }
 
 static int list(struct store *store, struct store_call *call, struct store_page *page)

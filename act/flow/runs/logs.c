@@ -399,6 +399,7 @@ struct follower {
     struct stream *v;
     size_t n;
     bool moved;   /* there was something new in this round */
+    bool grew;    /* logs did, at some time */
     bool aborted; /* the run, by heed_signal() */
     bool waits;   /* what the run waits for was said */
 };
@@ -589,6 +590,18 @@ static int follow_round(struct follower *f, struct act_error *err)
     return rc < 0 ? rc : drain_attempt(f, f->attempt, last, false, err);
 }
 
+/* When logs that grew grow no more, the run has ended, or is about to. */
+static void look_at_growth(struct follower *f, struct flow_watch *watch)
+{
+    bool grows = false;
+
+    for (size_t i = 0; i < f->logs.n && !grows; i++)
+        grows = f->logs.v[i].grows;
+    if (f->grew && !grows)
+        watch->due_ms = 0;
+    f->grew = f->grew || grows;
+}
+
 /* So that a sink that collects lines gives them out. */
 static int end_round(const struct follower *f, struct act_error *err)
 {
@@ -642,6 +655,7 @@ static int follow(struct follower *f, struct act_error *err)
         bool ended = run_state_is_final(f->run->status.state);
         if (rc == 0)
             rc = timed_round(f, &watch, err);
+        look_at_growth(f, &watch);
         if (rc == 0)
             rc = end_round(f, err);
         if (what->follow)

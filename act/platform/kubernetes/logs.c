@@ -131,6 +131,14 @@ static char *key_of(const struct logs *l, const struct kept *t)
     return t->attempt < l->attempt ? act_sprintf(RUN_DIR_ATTEMPTS "/%d/%s", t->attempt, plain) : act_strdup(plain);
 }
 
+static bool is_all_whole(const struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++)
+        if (!l->readers[i]->is_whole)
+            return false;
+    return true;
+}
+
 /* The texts as they are now: those of an attempt get other names when the next one begins. */
 static int publish(struct logs *l, struct act_error *err)
 {
@@ -140,6 +148,7 @@ static int publish(struct logs *l, struct act_error *err)
         free(l->texts.v[i].key);
         l->texts.v[i].key = key_of(l, &l->kept[i]);
     }
+    l->texts.is_whole = is_all_whole(l);
     return rc < 0 ? act_error_errno(err, -rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
                   : 0;
 }
