@@ -54,7 +54,7 @@ def test_it_begins_with_what_there_is(act, cluster):
     says(act, run, 1, 2)
     info = act.info(run)
     assert info["state"] == "Running" and info["reason"].startswith("2 of its 3 pods run"), info
-    assert re.search(r"^gpus +2$", act.run("q", run).out, re.M), "what it has now, not what it could have"
+    assert re.search(r"^processes +2$", act.run("q", run).out, re.M), "what it has now, not what it could have"
     finish(act, cluster, run)
 
 
