@@ -1,8 +1,8 @@
 /* volumes.c - the folders of a run, and what else its pods mount.
  *
  * A folder of Blob Storage is an inline volume of the driver blob.csi.azure.com, which reads the account's key or SAS
- * from a Secret of the run. A folder on a PersistentVolumeClaim is a subPath of that claim. A folder of a folder store is
- * one of k8s.volumes, mounted at the same path as here.
+ * from a Secret of the run. A folder on a PersistentVolumeClaim is a subPath of that claim. A folder of a folder store
+ * is one of k8s.volumes, mounted at the same path as here.
  *
  * Source: github.com/kubernetes-sigs/blob-csi-driver docs/driver-parameters.md (ephemeral inline volumes).
  */
