@@ -281,7 +281,8 @@ static void print_param(const struct act_strv *argv)
 /* In GPUs, or else in processes. */
 static void print_size(const struct flow_run *run)
 {
-    int64_t processes = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);
+    int64_t all = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);
+    int64_t processes = run->status.num_gpu > 0 ? run->status.num_gpu : all;
     ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)(run->row.num_gpu > 0 ? size_of(run) : processes));
 
     if (run->row.num_gpu > 0 || processes > 0)

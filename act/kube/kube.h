@@ -53,7 +53,7 @@ const char *kube_server(const struct kube *kube);
 const char *kube_plugin(const struct kube *kube);
 /* The variables that it gets besides those of this process, "NAME=value"; the values may be secret. */
 const struct act_strv *kube_plugin_env(const struct kube *kube);
-/* Seconds that the server's clock was ahead of this machine's at its last answer; 0: they agree within half a minute. */
+/* Seconds that the clock of the server was ahead of ours at its last answer; 0: they agree within half a minute. */
 int64_t kube_ahead_s(const struct kube *kube);
 /* The absolute paths of the files that its certificates, key and token are in. */
 const struct act_strv *kube_named_files(const struct kube *kube);

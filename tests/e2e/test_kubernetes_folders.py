@@ -103,6 +103,15 @@ def test_logs_outlive_the_pods(act, kubernetes, blobs):
     assert "words of rank 1" in act.run("why", run, status=None).out
 
 
+def test_each_pod_has_its_own_log_of_what_was_moved(act, kubernetes, blobs):
+    use(kubernetes, code=STORE, output=folder("upload", "output"))
+    run = act.submit("sh", "-c", "echo 1 > output/$RANK", before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run)
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    logs = [k for k in blobs.keys() if k.startswith(f"code/project/runs/{run}/") and "/folders" in k]
+    assert sorted(k.rsplit("/", 1)[1] for k in logs) == [f"folders_{name}-{i}.txt" for i in (0, 1)]
+
+
 def test_how_a_run_ended_is_known_without_its_job(act, kubernetes, blobs):
     use(kubernetes, code=STORE)
     run = act.submit("sh", "-c", "echo gone; exit 3", before=K8S)

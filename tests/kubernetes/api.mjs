@@ -6,8 +6,8 @@ import { findPlural, groupsOf, NAMESPACE, POD, resourcesOf } from "./kinds.mjs";
 import { list, selector, Watch } from "./list.mjs";
 import { checkChange, checkObject } from "./validate.mjs";
 import { applyPatch, asBody } from "./patch.mjs";
-import { badRequest, conflict, forbidden, invalid, noMethod, notFound, pageNotFound, Refusal, success, unsupported,
-    wrongValue }
+import { alreadyExists, badRequest, conflict, forbidden, invalid, noMethod, notFound, pageNotFound, Refusal, success,
+    unsupported, wrongValue }
     from "./status.mjs";
 import { asked } from "./table.mjs";
 import { suffix } from "./world.mjs";
@@ -230,6 +230,10 @@ export class Api {
         admit(this.world, type, object);
         if (!isDry) {
             return this.store.create(type, object);
+        }
+        const { namespace, name } = object.metadata;
+        if (this.store.find(type, namespace, name)) {
+            throw alreadyExists(type, name);
         }
         return { kind: type.kind, apiVersion: type.apiVersion, ...object, metadata: { uid: this.world.uid(),
             creationTimestamp: this.world.time(), ...object.metadata } };

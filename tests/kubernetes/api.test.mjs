@@ -82,6 +82,7 @@ test("Objects are made, read, changed and deleted", async () => {
     const stale = await bed.send("PUT", `${MAPS}/m`, { ...made, data: { a: "3" } });
     assert.deepEqual([stale.status, stale.body.reason], [409, "Conflict"]);
     assert.equal((await bed.post(`${MAPS}?dryRun=All`, map("dry"))).status, 201);
+    assert.equal((await bed.post(`${MAPS}?dryRun=All`, map("m"))).status, 409);
     assert.equal((await bed.get(`${MAPS}/dry`)).status, 404);
     const { metadata } = await bed.make(MAPS, { ...map(), metadata: { generateName: "act-" } });
     assert.match(metadata.name, /^act-[a-z0-9]{5}$/);

@@ -242,4 +242,26 @@ test("Kueue: a Job waits in its queue, which says why, and goes on", async () =>
     assert.match(await why("Pending"), /insufficient unused quota/);
     await bed.tell("settings", { kueueAdmit: true });
     await pods("j", 2);
+    await bed.tell("settings", { kueueAdmit: false });
+    await bed.tell("kueue", { name: "j" });
+    await pods("j", 0);
+    const { status: { conditions } } = (await bed.get(workloads)).body.items[0];
+    assert.deepEqual(conditions.map(({ type, status }) => [type, status]),
+        [["QuotaReserved", "False"], ["Evicted", "True"], ["Preempted", "True"]]);
+    await bed.tell("settings", { kueueAdmit: true });
+    await pods("j", 2);
+});
+
+test("Kueue: a Job that takes fewer pods is admitted in part", async () => {
+    await bed.tell("settings", { kueue: true, kueuePods: 1 });
+    await bed.tell("create", { kind: "LocalQueue", object: { metadata: { name: "q", namespace: "default" },
+        spec: { clusterQueue: "cluster" } } });
+    const labels = { "kueue.x-k8s.io/queue-name": "q" };
+    await bed.make(JOBS, { ...job("j", "", { suspend: true }), metadata: { name: "j", labels, annotations: {
+        "kueue.x-k8s.io/job-min-parallelism": "1", "kueue.x-k8s.io/job-completions-equal-parallelism": "true" } } });
+    const { spec } = await bed.until(`${JOBS}/j`, (found) => !found.spec.suspend);
+    assert.deepEqual([spec.parallelism, spec.completions], [1, 1]);
+    await bed.make(JOBS, { ...job("k", "", { suspend: true }), metadata: { name: "k", labels } });
+    await pods("j", 1);
+    assert.equal((await bed.get(`${JOBS}/k`)).body.spec.suspend, true);
 });

@@ -60,7 +60,8 @@ export class Kueue {
 
     /** A workload of higher priority takes the quota: the pods of the Job end, and it waits as at first. */
     preempt(job) {
-        const message = "Preempted to accommodate a workload (UID: 1, JobUID: 2) due to prioritization in the ClusterQueue";
+        const message = "Preempted to accommodate a workload (UID: 1, JobUID: 2) due to prioritization in the "
+            + "ClusterQueue";
         const workload = this.workloadOf(job), { count } = workload.spec.podSets[0];
         this.conditions(workload, [["QuotaReserved", "False", "Pending", message],
             ["Evicted", "True", "Preempted", message], ["Preempted", "True", "InClusterQueue", message]]);

@@ -156,8 +156,8 @@ void *kubernetes_gzip(const void *data, size_t len, size_t *out_len);
 
 /* ---- client.c */
 
-/* Whether the namespace has a Secret of that name, for who may make Secrets and not get them: by what the server says of
- * making it in a dry run. Source: kubernetes.io/docs/reference/using-api/api-concepts/#dry-run */
+/* Whether the namespace has a Secret of that name, for who may make Secrets and not get them: by what the server says
+ * of making it in a dry run. Source: kubernetes.io/docs/reference/using-api/api-concepts/#dry-run */
 bool kubernetes_is_name_taken(struct kubernetes *k, const char *name);
 /* Finds k->client and k->client_parts. make: the namespace has them afterwards. */
 int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err) ACT_NODISCARD;

@@ -1,8 +1,8 @@
 /* volumes.c - the folders of a run, and what else its pods mount.
  *
  * A folder of Blob Storage is an inline volume of the driver blob.csi.azure.com, which reads the account's key or SAS
- * from a Secret of the run. A folder on a PersistentVolumeClaim is a subPath of that claim. A folder of a folder store is
- * one of k8s.volumes, mounted at the same path as here.
+ * from a Secret of the run. A folder on a PersistentVolumeClaim is a subPath of that claim. A folder of a folder store
+ * is one of k8s.volumes, mounted at the same path as here.
  *
  * Source: github.com/kubernetes-sigs/blob-csi-driver docs/driver-parameters.md (ephemeral inline volumes).
  */
@@ -26,14 +26,19 @@ bool kubernetes_is_blob(const struct run_folder *folder)
     return !folder->link && act_starts_with(folder->store, "blob:");
 }
 
+static bool is_claim(const struct run_folder *folder)
+{
+    return act_starts_with(folder->store, RUN_CLAIM);
+}
+
 const char *kubernetes_claim_of(const struct run_folder *folder)
 {
-    return act_starts_with(folder->store, RUN_CLAIM) ? folder->store + strlen(RUN_CLAIM) : NULL;
+    return is_claim(folder) ? folder->store + strlen(RUN_CLAIM) : NULL;
 }
 
 bool kubernetes_is_mounted(const struct run_folder *folder)
 {
-    return kubernetes_claim_of(folder) ||
+    return is_claim(folder) ||
            (kubernetes_is_blob(folder) && (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT));
 }
 
@@ -146,7 +151,7 @@ static void add_folder(const struct kubernetes_run *run, size_t i, json_t *volum
 {
     const struct run_folder *f = &run->spec->folders[i];
 
-    if (kubernetes_claim_of(f))
+    if (is_claim(f))
         add_claim(run->spec, i, volumes, mounts);
     else if (kubernetes_is_mounted(f))
         add_blob(run, i, volumes, mounts);
@@ -198,7 +203,7 @@ static int check_folder(const struct config *config, const struct run_folder *f,
                              "folder '%s' is '%s', which the pods do not have; mount a volume there with k8s.volumes, "
                              "or put the folder into Blob Storage",
                              f->name, f->link);
-    if (!f->link && !kubernetes_is_blob(f) && !kubernetes_claim_of(f))
+    if (!f->link && !kubernetes_is_blob(f) && !is_claim(f))
         return act_error_set(err, ACT_CONFIG,
                              "folder '%s' is in '%s', which cannot be brought to pods: put it into Blob Storage",
                              f->name, f->store);
