@@ -16,7 +16,7 @@
 #include "flow/trust.h"
 #include "run/run.h"
 
-enum { CHUNK = 1 << 20, DEPTH_MAX = 8, FILES_MAX = 1 << 20, ATTEMPTS_MAX = 1000 };
+enum { CHUNK = 256 << 10, DEPTH_MAX = 8, FILES_MAX = 1 << 20, ATTEMPTS_MAX = 1000 };
 
 struct walk {
     const char *root, *folder;
