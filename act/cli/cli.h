@@ -388,6 +388,9 @@ int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs
 /* An error, with what to do, if the logs could not be kept here. */
 int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
 
+/* cmd_logs.c: -ACT_USAGE if the run has no rank of the number that was given. */
+int cli_check_rank(const struct cli_options *o, const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
+
 /* cmd_report.c: finds the runs that the words from first on name, each once, and fetches their logs. All or none. */
 int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
 

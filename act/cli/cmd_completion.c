@@ -195,11 +195,11 @@ static void offer_paths(struct cli *cli, const struct cli_command *command, cons
         offer_runs(cli, ":", typed);
 }
 
-/* The option before the verb that the word is, if its value is in the next word; or NULL. */
-static const struct cli_option *option_with_value(const char *word)
+/* The option of the verb (NULL: of those before it) that the word is, if its value is in the next word; or NULL. */
+static const struct cli_option *option_with_value(const struct cli_command *command, const char *word)
 {
     const char *value;
-    const struct cli_option *o = word[0] == '-' ? cli_find_option(NULL, word, &value) : NULL;
+    const struct cli_option *o = word[0] == '-' ? cli_find_option(command, word, &value) : NULL;
 
     return o && o->argument && !value ? o : NULL;
 }
@@ -214,7 +214,7 @@ static const struct cli_command *find_context(const struct act_strv *words, cons
 {
     *cluster = NULL;
     for (size_t i = 0; i + 1 < words->n; i++) {
-        const struct cli_option *o = option_with_value(words->v[i]);
+        const struct cli_option *o = option_with_value(NULL, words->v[i]);
         if (o && act_streq(o->long_name, "cluster"))
             *cluster = words->v[i + 1];
         if (o)
@@ -252,7 +252,7 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     const struct act_strv *w = &cli->words;
     const char *typed = w->n ? w->v[w->n - 1] : "", *cluster;
     const struct cli_command *command = find_context(w, &cluster);
-    const struct cli_option *before = w->n > 1 ? option_with_value(w->v[w->n - 2]) : NULL;
+    const struct cli_option *before = w->n > 1 ? option_with_value(command, w->v[w->n - 2]) : NULL;
 
     flow_trust_asks(NULL); /* completion must not ask */
     (void)err;
@@ -260,6 +260,8 @@ int cmd_complete(struct cli *cli, struct act_error *err)
         offer_clusters(typed);
     else if (takes(before, "YAML"))
         offer_keys(typed);
+    else if (takes(before, "FILE"))
+        return 0; /* the shell knows files */
     else if (typed[0] == '-')
         offer_options(command, typed);
     else if (!command || command->complete == CLI_VERBS)

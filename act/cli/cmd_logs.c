@@ -50,19 +50,24 @@ static int print_line(void *arg, int rank, const char *text, size_t len, struct 
     return cli_check_stdout(err);
 }
 
-static int check_options(const struct cli_options *o, const struct flow_run *run, struct act_error *err)
+int cli_check_rank(const struct cli_options *o, const struct flow_run *run, struct act_error *err)
 {
     int world = run->spec.nodes * run->spec.procs_per_node;
 
+    if (o->rank < world)
+        return 0;
+    return act_error_set(err, ACT_USAGE, "run '%s' has ranks 0 to %d, not %lld", run->row.id, world - 1,
+                         (long long)o->rank);
+}
+
+static int check_options(const struct cli_options *o, const struct flow_run *run, struct act_error *err)
+{
     if (o->all && (o->rank >= 0 || o->name))
         return act_error_set(err, ACT_USAGE, "--all is every rank's log: it does not go with --%s",
                              o->rank >= 0 ? "rank" : "name");
-    if (o->rank >= world)
-        return act_error_set(err, ACT_USAGE, "run '%s' has ranks 0 to %d, not %lld", run->row.id, world - 1,
-                             (long long)o->rank);
     if (o->attempt == 0 || o->attempt > INT32_MAX)
         return act_error_set(err, ACT_USAGE, "attempts are counted from 1, not %lld", (long long)o->attempt);
-    return 0;
+    return cli_check_rank(o, run, err);
 }
 
 static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)

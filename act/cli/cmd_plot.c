@@ -176,8 +176,6 @@ int cmd_plot(struct cli *cli, struct act_error *err)
 
     if (o->svg + o->csv + o->json > 1)
         return act_error_set(err, ACT_USAGE, "--svg, --csv and --json exclude each other");
-    if (o->rank > INT32_MAX)
-        return act_error_set(err, ACT_USAGE, "there is no rank %lld", (long long)o->rank);
     int rc = cli_find_with_logs(cli, 1, &runs, err);
     return rc < 0 ? rc : plot(cli, &runs, err);
 }

@@ -38,7 +38,9 @@ int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, str
 
     for (size_t i = 0; i < out->n && rc == 0; i++) {
         ACT_AUTO(flow_logs) logs = {0};
-        rc = cli_fetch_logs(cli, &out->v[i], &logs, err);
+        rc = cli_check_rank(&cli->options, &out->v[i], err);
+        if (rc == 0)
+            rc = cli_fetch_logs(cli, &out->v[i], &logs, err);
         if (rc == 0)
             rc = cli_check_kept(&out->v[i], &logs, err);
     }
@@ -88,8 +90,6 @@ int cmd_report(struct cli *cli, struct act_error *err)
     if (!cli->options.output && isatty(STDOUT_FILENO))
         return act_error_set(err, ACT_USAGE,
                              "a report is a page for a browser, not for a terminal: add -o run.html or > run.html");
-    if (cli->options.rank > INT32_MAX)
-        return act_error_set(err, ACT_USAGE, "there is no rank %lld", (long long)cli->options.rank);
     int rc = cli_find_with_logs(cli, 0, &runs, err);
     return rc < 0 ? rc : report(cli, &runs, err);
 }

@@ -28,7 +28,7 @@
 const struct cli_option cli_option_table[] = {
     {"-f", "file", STRING(job_file), "FILE", "what a Batch AI job file says, instead of a command", CLI_BEHIND},
     {"-f", "follow", FLAG(follow), NULL, "go on until the run ends", CLI_BEHIND},
-    {NULL, "rank", INT(rank), "N", "the log of this rank (default 0)", CLI_BEHIND},
+    {NULL, "rank", INT(rank), "N", "the log of this rank (default: 0, or the first with numbers)", CLI_BEHIND},
     {NULL, "all", FLAG(all), NULL,
      "logs: of all ranks, each line with its rank; config: all keys; abort: all that have not ended", CLI_BEHIND},
     {NULL, "attempt", INT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", CLI_BEHIND},

@@ -229,6 +229,18 @@ static const char *read_number(const char *s, double *out)
     return act_starts_with(s, "null") ? s + 4 : NULL;
 }
 
+/* Behind a number that nobody wants. */
+static const char *skip_number(const char *s)
+{
+    const char *begin = s;
+
+    if (*s == 'n')
+        return act_starts_with(s, "null") ? s + 4 : NULL;
+    while ((*s >= '0' && *s <= '9') || *s == '.' || *s == '-' || *s == '+' || *s == 'e' || *s == 'E')
+        s++;
+    return s > begin ? s : NULL;
+}
+
 static bool read_like_before(struct samples *s)
 {
     const char *at = s->line;
@@ -237,7 +249,7 @@ static bool read_like_before(struct samples *s)
         const struct piece *p = &s->pieces[i];
         if ((size_t)(s->line + s->len - at) < p->len || memcmp(at, s->pattern + p->from, p->len) != 0)
             return false;
-        at = read_number(at + p->len, &s->raw[p->raw]);
+        at = p->raw == RAW_NONE ? skip_number(at + p->len) : read_number(at + p->len, &s->raw[p->raw]);
         if (!at)
             return false;
     }

@@ -26,8 +26,8 @@ struct series {
 void series_add(struct series *s, double x, double y);
 /* Sorts by x. Of points with the same x the one that was added last stays. */
 void series_end(struct series *s);
-/* After series_end(): leaves at most n points (at least 2), chosen so that the curve looks the same: of each stretch the
- * one that makes the largest triangle with its neighbours (LTTB; Steinarsson, Downsampling Time Series for Visual
+/* After series_end(): leaves at most n points (at least 2), so that the curve looks the same: of each stretch the one
+ * that makes the largest triangle with its neighbours (LTTB; Steinarsson, Downsampling Time Series for Visual
  * Representation, 2013). The first and the last one stay. */
 void series_reduce(struct series *s, size_t n);
 void series_release(struct series *s);

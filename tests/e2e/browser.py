@@ -15,11 +15,11 @@ class Browser:
         commands, self.out = os.pipe()
         self.back, answers = os.pipe()
         self.process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "chromium", PROGRAM, "--headless=new", "--no-sandbox",
-             "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
+            ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "chromium", PROGRAM, "--headless=new",
+             "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
              f"--user-data-dir={self.folder}", "--remote-debugging-pipe"],
-            pass_fds=(commands, answers), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env={**os.environ, "HOME": self.folder})
+            pass_fds=(commands, answers), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env={**os.environ, "HOME": self.folder})
         os.close(commands)
         os.close(answers)
         self.count, self.held, self.session, self.events = 0, b"", None, []

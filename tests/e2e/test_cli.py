@@ -10,7 +10,8 @@ VERBS = {
     "init": ["initi"], "initc": ["initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
     "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "scale": [], "upload": ["u"],
     "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [], "summary": ["s"],
-    "blame": [], "doctor": [], "why": [], "parse": [], "plot": [], "report": [], "config": [], "completion": [], "help": [],
+    "blame": [], "doctor": [], "why": [], "parse": [], "plot": [], "report": [], "config": [],
+    "completion": [], "help": [],
 }
 ALL = [name for verb, aliases in VERBS.items() for name in (verb, *aliases)]
 

@@ -90,7 +90,8 @@ def browser():
 def test_report_of_a_run(act):
     act.write("main.py", "import sys\n" + "\n".join(f"print('step {s} loss {9 - s}')" for s in range(9))
               + "\nprint('torch.OutOfMemoryError: CUDA out of memory.'); sys.exit(3)")
-    run = act.finish("python3", "main.py", before=("-n", "1", "-p", "env: {COLOUR: green, MY_TOKEN: hush-hush}"), status=3)
+    run = act.finish("python3", "main.py", status=3,
+                     before=("-n", "1", "-p", "env: {COLOUR: green, MY_TOKEN: hush-hush}"))
     page = page_of(act, "report", run)
     for text in (run, "Failed", "python3 main.py", "out of memory on the GPU", "CUDA out of memory", "step 8 loss 1",
                  "user_logs/std_log_process_0.txt", "env.COLOUR", "green", act.info(run)["package"]):
@@ -129,8 +130,8 @@ def test_metrics_of_nodes_and_attempts(act, trained):
     plant(act, trained, {
         "attempts/1/metrics/n1.jsonl": report_data.metrics(1, 50, gpus=2),
         "attempts/1/user_logs/std_log_process_0.txt": "step 1 loss 77\n",
-        "attempts/1/status.json": {"version": 1, "state": "Failed", "started": begin, "ended": begin + 500, "attempt": 1,
-                                   "failed_rank": 0, "exit_status": 9, "reason": "node n1 <lost>"},
+        "attempts/1/status.json": {"version": 1, "state": "Failed", "started": begin, "ended": begin + 500,
+                                   "attempt": 1, "exit_status": 9, "reason": "node n1 <lost>"},
         "metrics/n1.jsonl": second + second[:200],  # cut in a line
         "metrics/n2.jsonl": backwards + '{"time": 1790000005, "cpu": {"busy": NaN}}\n{}\n'})
     page = page_of(act, "-no-wl", "report", trained)
@@ -262,6 +263,8 @@ def test_numbers_of_another_rank(act, two_ranks):
     assert len(act.run("plot", "loss", "--json", run).json["runs"][0]["points"]) == 3, "of the first that has any"
     act.fail("plot", "loss", "--rank", "0", run, status=3)
     act.run("plot", "loss", "--rank", "1", run)
+    assert "has ranks 0 to 1, not 2" in act.fail("plot", "loss", "--rank", "2", run, status=2)
+    act.fail("report", "--rank", "99999999999", run, status=2)
 
 
 def test_a_log_with_a_line_of_many_megabytes(act, trained):

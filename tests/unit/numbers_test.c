@@ -80,7 +80,7 @@ TEST(lines_of_many_programs)
         {"[2026-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.0001, 2], "
          "mom=[(0.9)]",
          "skipped=0@10 lr=0.0001@10"},
-        {" iteration       10/  100 | learning rate: 1.0E-04 | global batch size:     8 | lm loss: 1.05E+01 | grad norm: "
+        {" iteration       10/  100 | learning rate: 1.0E-04 | global batch size: 8 | lm loss: 1.05E+01 | grad norm: "
          "5.1 |",
          "learning_rate=0.0001@10 global_batch_size=8@10 loss=10.5@10 grad_norm=5.1@10"},
         {"epoch 001:    100 / 1000 loss=10.5, ppl=1448.15, num_updates=100", "loss=10.5@100 ppl=1448.15@100"},

@@ -16,42 +16,41 @@
 #include "flow/trust.h"
 #include "run/run.h"
 
-enum { CHUNK = 1 << 20, DEPTH_MAX = 8, FILES_MAX = 1 << 20 };
+enum { CHUNK = 256 << 10, DEPTH_MAX = 8, FILES_MAX = 1 << 20, ATTEMPTS_MAX = 1000 };
 
-static int list_folder(const char *root, const char *folder, const char *sub, int depth, struct store_page *out,
-                       struct act_error *err);
+struct walk {
+    const char *root, *folder;
+    struct store_page *out;
+};
+
+static int list_folder(const struct walk *w, const char *sub, int depth, struct act_error *err);
 
 /* A file or a folder of the folder that d reads. */
-static int list_entry(const char *root, const char *folder, const char *sub, DIR *d, const char *name, int depth,
-                      struct store_page *out, struct act_error *err)
+static int list_entry(const struct walk *w, const char *sub, DIR *d, const char *name, int depth, struct act_error *err)
 {
     ACT_AUTOFREE char *below = act_path_join(sub, name);
     struct stat st;
 
-    if (name[0] == '.' || fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0 || out->n == FILES_MAX)
+    if (name[0] == '.' || fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0 || w->out->n == FILES_MAX)
         return 0;
     if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
-        return list_folder(root, folder, below, depth + 1, out, err);
-    if (S_ISREG(st.st_mode)) {
-        struct store_entry *entry = store_page_add(out);
-        *entry = (struct store_entry){.key = below, .size = (uint64_t)st.st_size};
-        below = NULL;
-    }
+        return list_folder(w, below, depth + 1, err);
+    if (S_ISREG(st.st_mode))
+        *store_page_add(w->out) = (struct store_entry){.key = act_strdup(below), .size = (uint64_t)st.st_size};
     return 0;
 }
 
 /* What is not there has no files. */
-static int list_folder(const char *root, const char *folder, const char *sub, int depth, struct store_page *out,
-                       struct act_error *err)
+static int list_folder(const struct walk *w, const char *sub, int depth, struct act_error *err)
 {
-    ACT_AUTOFREE char *path = act_path_join(folder, *sub ? sub : ".");
-    int fd = act_open_below(root, path, O_RDONLY | O_DIRECTORY, err), rc = 0;
+    ACT_AUTOFREE char *path = act_path_join(w->folder, *sub ? sub : ".");
+    int fd = act_open_below(w->root, path, O_RDONLY | O_DIRECTORY, err), rc = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
     if (fd >= 0 && !d)
         close(fd);
     for (struct dirent *e; d && rc == 0 && (e = readdir(d));)
-        rc = list_entry(root, folder, sub, d, e->d_name, depth, out, err);
+        rc = list_entry(w, sub, d, e->d_name, depth, err);
     if (d)
         closedir(d);
     return fd == -ACT_DENIED ? fd : rc;
@@ -64,11 +63,10 @@ static int by_key(const void *a, const void *b)
 
 static int last_attempt(const struct store_page *files)
 {
-    enum { ATTEMPT_MAX = 1 << 24 };
     int last = 0, n;
 
     for (size_t i = 0; i < files->n; i++)
-        if (sscanf(files->v[i].key, RUN_DIR_ATTEMPTS "/%8d/", &n) == 1 && n > last && n < ATTEMPT_MAX)
+        if (sscanf(files->v[i].key, RUN_DIR_ATTEMPTS "/%8d/", &n) == 1 && n > last && n < ATTEMPTS_MAX)
             last = n;
     return last + 1;
 }
@@ -79,7 +77,7 @@ int flow_here_open(const struct flow_run *run, struct flow_here *out, struct act
     int rc = flow_trust_logs(run->row.project, err);
 
     if (rc == 0)
-        rc = list_folder(out->root, out->folder, "", 0, &out->files, err);
+        rc = list_folder(&(struct walk){out->root, out->folder, &out->files}, "", 0, err);
     if (out->files.n > 0)
         qsort(out->files.v, out->files.n, sizeof(*out->files.v), by_key);
     out->attempt = last_attempt(&out->files);
@@ -91,6 +89,16 @@ void flow_here_close(struct flow_here *here)
     store_page_release(&here->files);
     free(here->root);
     free(here->folder);
+}
+
+static int has_key(const void *name, const void *entry)
+{
+    return strcmp(name, ((const struct store_entry *)entry)->key);
+}
+
+const struct store_entry *flow_here_find(const struct flow_here *here, const char *name)
+{
+    return here->files.n ? bsearch(name, here->files.v, here->files.n, sizeof(*here->files.v), has_key) : NULL;
 }
 
 char *flow_here_prefix(const struct flow_here *here, int attempt)

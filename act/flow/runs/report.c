@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/report_internal.h"
@@ -89,19 +90,32 @@ int flow_read_numbers(const struct flow_run *run, int rank, struct numbers **out
 
 /* ---- attempts */
 
+static bool read_status(const struct flow_here *here, int attempt, struct run_status *out)
+{
+    ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_ATTEMPTS "/%d/" RUN_FILE_STATUS, attempt);
+    const struct store_entry *file = flow_here_find(here, name);
+    CODEC_AUTOJSON json_t *json = NULL;
+    ACT_AUTO(act_buf) text = {0};
+    struct act_error ignored;
+
+    if (!file || flow_here_tail(here, file, TAIL_BYTES, &text, &ignored) < 0 || text.len == 0 ||
+        codec_json_parse(text.data, text.len, name, &json, &ignored) < 0)
+        return false;
+    run_status_from_json(json, out);
+    return true;
+}
+
 static void list_attempts(const struct flow_here *here, struct flow_report *out)
 {
-    int last = here->attempt > out->run->status.attempt ? here->attempt : out->run->status.attempt;
+    const struct run_status *now = &out->run->status;
+    int last = here->attempt > now->attempt ? here->attempt : now->attempt;
 
-    for (int n = 1; n < last; n++) {
-        ACT_AUTOFREE char *path = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%d/" RUN_FILE_STATUS, here->folder, n);
+    for (int n = 1; n < here->attempt; n++) {
         struct flow_attempt attempt = {.number = n};
-        struct act_error ignored;
-        if (run_status_read(path, &attempt.status, &ignored) == 0)
+        if (read_status(here, n, &attempt.status))
             ACT_PUSH(out->attempts, out->n_attempts, attempt);
     }
-    ACT_PUSH(out->attempts, out->n_attempts,
-             (struct flow_attempt){.number = last > 0 ? last : 1, .status = out->run->status});
+    ACT_PUSH(out->attempts, out->n_attempts, (struct flow_attempt){.number = last, .status = *now});
 }
 
 /* ---- ends of logs */

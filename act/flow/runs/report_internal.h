@@ -15,6 +15,7 @@ int flow_here_open(const struct flow_run *run, struct flow_here *out, struct act
 void flow_here_close(struct flow_here *here);
 /* "attempts/<n>/", or "" for the last attempt. New string. */
 char *flow_here_prefix(const struct flow_here *here, int attempt);
+const struct store_entry *flow_here_find(const struct flow_here *here, const char *name); /* NULL: there is none */
 /* Reads a file in pieces. */
 int flow_here_read(const struct flow_here *here, const char *name,
                    void (*take)(void *arg, const char *text, size_t len), void *arg,
