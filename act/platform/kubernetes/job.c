@@ -509,7 +509,7 @@ json_t *kubernetes_secret(const struct kubernetes_run *run, const struct kuberne
     json_t *secret = secret_new(run, run->name, uid);
 
     put(secret, RUN_FILE_SPEC, content->spec, strlen(content->spec));
-    put(secret, "token", content->token, strlen(content->token));
+    put(secret, KUBERNETES_TOKEN, content->token, strlen(content->token));
     if (content->secrets)
         put(secret, RUN_FILE_SECRETS, content->secrets, strlen(content->secrets));
     if (content->stores)

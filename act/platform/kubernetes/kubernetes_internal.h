@@ -69,6 +69,7 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_PER_NODE  "act/num-gpu-per-node" /* likewise */
 #define KUBERNETES_QUEUE     "kueue.x-k8s.io/queue-name"
 #define KUBERNETES_MAIN      "main" /* the container */
+#define KUBERNETES_TOKEN     "token" /* of the ranks' link, in the run's Secret */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
 /* The Accept header that asks for an object's metadata alone. */
 #define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"

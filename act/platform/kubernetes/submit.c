@@ -274,7 +274,7 @@ struct submission {
     size_t package_len;
     char token[2 * TOKEN_BYTES + 1];
     char *uid;         /* of the Job */
-    bool is_suspended; /* the Job: no pod has seen the Secrets */
+    bool is_suspended; /* the Job, when it was first seen: nothing runs yet */
 };
 
 static void wipe(char *text, size_t len)
@@ -467,8 +467,50 @@ static int create_job(struct submission *s, json_t **out, struct act_error *err)
     return rc < 0 || *out ? rc : look_whose(s, job, true, out, err);
 }
 
-/* Takes the object. A Secret that is there may be what an earlier try made, or somebody else who saw the Job: as long as
- * no pod has it, it becomes ours. */
+/* The value of a Secret, which is what flow_run_stores() made, without what is signed anew each time. */
+static json_t *stores_of(const char *base64)
+{
+    size_t len = 0;
+    ACT_AUTOFREE char *text = (char *)act_base64_decode(base64, &len);
+    json_t *stores = NULL, *store;
+    const char *name;
+
+    if (!text || codec_json_parse(text, len, RUN_FILE_STORES, &stores, NULL) < 0)
+        return NULL;
+    json_object_foreach(json_object_get(stores, "folders"), name, store) json_object_del(store, "sas_token");
+    explicit_bzero(text, len);
+    return stores;
+}
+
+/* Whether both tries mean the same. The token of the ranks' link is whichever came first. */
+static bool is_same_value(const char *key, const char *ours, const char *theirs)
+{
+    if (strcmp(key, KUBERNETES_TOKEN) == 0)
+        return *theirs != '\0';
+    if (strcmp(key, RUN_FILE_STORES) != 0)
+        return strcmp(ours, theirs) == 0;
+    CODEC_AUTOJSON json_t *one = stores_of(ours), *other = stores_of(theirs);
+    return one && other && json_equal(one, other);
+}
+
+static bool is_same_secret(const json_t *ours, const json_t *theirs)
+{
+    const json_t *has = json_object_get(theirs, "data");
+    json_t *wanted = json_object_get(ours, "data"), *value;
+    const char *key;
+
+    if (json_object_size(has) != json_object_size(wanted))
+        return false;
+    json_object_foreach(wanted, key, value)
+    {
+        if (!is_same_value(key, json_string_value(value), codec_json_str(has, key, "")))
+            return false;
+    }
+    return true;
+}
+
+/* Takes the object. One that is there may be what another try of this submission made, or somebody else who saw the Job:
+ * a Secret must say what ours does, because it is what the pods run. */
 static int create_other(struct submission *s, json_t *object, void *arg, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *owned = object, *there = NULL, *made = NULL;
@@ -476,12 +518,15 @@ static int create_other(struct submission *s, json_t *object, void *arg, struct 
     int rc = post(s, owned, true, &made, err);
 
     (void)arg;
-    if (rc == 0 && !made)
-        rc = look_whose(s, owned, false, &there, err);
-    if (rc < 0 || made || !is_secret || !s->is_suspended)
+    if (rc < 0 || made)
         return rc;
-    rc = delete_object(s->k, owned, uid_of(there), "Background", err);
-    return rc < 0 ? rc : post(s, owned, false, &made, err);
+    rc = look_whose(s, owned, is_secret, &there, err);
+    if (rc < 0 || !is_secret || is_same_secret(owned, there))
+        return rc;
+    return act_error_set(err, ACT_FAIL,
+                         "the Secret '%s' is there already and says something else than this run's would; 'kubectl -n "
+                         "%s delete secret %s' if it is not needed, and submit again",
+                         kubernetes_name_of(owned), kube_namespace(s->k->kube), kubernetes_name_of(owned));
 }
 
 /* What the run needs, and the server dropped without a word. */
@@ -524,12 +569,13 @@ static int start_job(struct submission *s, const json_t *job, struct act_error *
     return rc;
 }
 
-/* Nothing is left of what was refused; of what may have been done, the next attempt makes the rest. */
+/* Nothing is left of what was refused; of what may have been done, the next attempt makes the rest. A Job that another
+ * try has started stays. */
 static void clean_up(struct submission *s, const json_t *job, int rc, bool *asked)
 {
     struct act_error ignored;
 
-    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !*s->uid)
+    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !*s->uid || !s->is_suspended)
         return;
     if (delete_object(s->k, job, s->uid, "Background", &ignored) == 0)
         *asked = false;
