@@ -268,7 +268,8 @@ def test_a_shell_goes_through_kubectl(act, kubernetes, tmp_path):
     (tools / "kubectl").chmod(0o755)
     said = act.run("ssh", run, "--", "hostname", env={"PATH": f"{tools}:{act.env['PATH']}"}).out.splitlines()
     pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]["metadata"]["name"]
-    assert said[said.index("exec"):][:4] == ["exec", "--stdin", f"pod/{pod}", "--container=main"] and said[-1] == "hostname"
+    assert said[said.index("exec"):][:4] == ["exec", "--stdin", f"pod/{pod}", "--container=main"]
+    assert said[-1] == "hostname"
     assert "--namespace=default" in said
     act.run("abort", run)
 
