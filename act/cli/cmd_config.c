@@ -218,10 +218,10 @@ int cmd_config(struct cli *cli, struct act_error *err)
 {
     char *const *words = cli->words.v;
     const struct verb *verb = find_verb(words[0]);
-    int rc = verb
-                 ? check_usage(cli, verb, err)
-                 : act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
 
+    if (!verb)
+        return act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
+    int rc = check_usage(cli, verb, err);
     if (rc < 0)
         return rc;
     if (strcmp(verb->name, "check") == 0)

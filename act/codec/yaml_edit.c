@@ -554,7 +554,7 @@ static int cut(struct edit *e, const struct node *root, struct yaml *wanted, str
 
     for (size_t depth = 0; depth < e->keys.n; depth++) {
         size_t at = map->type == YAML_MAPPING_START_EVENT ? find_key(map, e->keys.v[depth]) : map->n;
-        if (at == map->n)
+        if (at == map->n || !map->v)
             return refuse(e, "where an alias or '<<' gives it", err);
         if (depth == 0 || map->n > 2) {
             top = map;
