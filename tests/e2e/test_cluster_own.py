@@ -68,6 +68,9 @@ def test_files_of_the_project_win(act):
     act.run("cluster", "add", "here", "--kind", "local", "-p", "num_gpu: 3")
     done = act.run("cluster", "add", "here", "--kind", "local", "--project", "-p", "num_gpu: 5")
     assert "warning" not in done.err
+    assert stat.S_IMODE((act.project / "aux_data/aml/here.yaml").stat().st_mode) == 0o644
+    act.run("cluster", "add", "secret", "--kind", "local", "--project", "-p", "docker: {image: x, password: pw}")
+    assert stat.S_IMODE((act.project / "aux_data/aml/secret.yaml").stat().st_mode) == 0o600
     act.run("cluster", "add", "there", "--kind", "local", "--project")
     assert "'there' too, which comes before it" in act.run("cluster", "add", "there", "--kind", "local").err
     assert act.run("-c", "here", "config", "get", "num_gpu").out == "5\n"
