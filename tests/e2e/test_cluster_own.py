@@ -437,6 +437,7 @@ def test_config_set_of_the_users_settings(act):
     assert act.run("config", "get", "trusted_hosts").json == ["blob.example.org"]
     act.run("config", "unset", "trusted_hosts")
     act.fail("config", "get", "trusted_hosts", status=3, match="has no value")
+    act.fail("-c", "aml", "config", "set", "trusted_hosts", "[a]", status=2, match="no -c and no -p")
 
 
 def test_a_link_stays_a_link(act):
