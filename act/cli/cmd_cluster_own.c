@@ -227,8 +227,9 @@ static char *place_of_copy(const char *file)
 static int edit(const struct flow_draft *draft, const char *editor, struct act_error *err)
 {
     ACT_AUTOFREE char *copy = place_of_copy(draft->file), *text = NULL;
+    const char *before = draft->text ? draft->text : "";
     bool existed = false;
-    int rc = act_file_create(copy, draft->text, strlen(draft->text), 0600, &existed, err);
+    int rc = act_file_create(copy, before, strlen(before), 0600, &existed, err);
 
     if (rc < 0)
         return rc;
@@ -283,6 +284,6 @@ int cli_edit_cluster(struct cli *cli, const char *name, struct act_error *err)
     if (rc == 0 && (!editor || !*editor))
         return act_error_set(err, ACT_USAGE, "EDITOR is not set; 'EDITOR=nano a cluster edit', or edit '%s'", file);
     if (rc == 0)
-        rc = flow_draft_open(file, &draft, err);
+        rc = flow_draft_open(file, true, &draft, err);
     return rc < 0 ? rc : edit(&draft, editor, err);
 }

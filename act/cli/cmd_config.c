@@ -214,14 +214,26 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
+/* The user's own settings are for all clusters. */
+static int check_key(const struct cli *cli, const char *key, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+
+    if (config_home_of(key, NULL) != CONFIG_IN_SETTINGS || (!o->cluster && !o->params.n))
+        return 0;
+    return act_error_set(err, ACT_USAGE, "'%s' is a key of your own settings, and goes with no -c and no -p", key);
+}
+
 int cmd_config(struct cli *cli, struct act_error *err)
 {
     char *const *words = cli->words.v;
     const struct verb *verb = find_verb(words[0]);
-    int rc = verb
-                 ? check_usage(cli, verb, err)
-                 : act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
 
+    if (!verb)
+        return act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
+    int rc = check_usage(cli, verb, err);
+    if (rc == 0 && verb->words > 0)
+        rc = check_key(cli, words[1], err);
     if (rc < 0)
         return rc;
     if (strcmp(verb->name, "check") == 0)

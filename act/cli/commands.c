@@ -394,7 +394,7 @@ const struct cli_command cli_commands[] = {
     {.name = "cluster",
      .synopsis =
          "list | add | use | edit | rename | remove | show | create | resize | autoscale | delete | nodes | login "
-         "[NAME]",
+         "[NAME [NEW_NAME]]",
      .summary = "your clusters: add, list, choose; and those of a workspace, or node pools of Kubernetes on Azure",
      .examples = "a cluster add                             asks what it cannot find out, and looks what is there\n"
                  "a cluster add lab --kind slurm --login me@lab.example.org --partition gpu\n"

@@ -275,9 +275,11 @@ static int begin(struct edit *e, struct act_error *err)
     e->newline = line && line > e->text && line[-1] == '\r' ? "\r\n" : "\n";
     for (char *at = rest, *key; (key = strsep(&at, "."));)
         act_strv_push(&e->keys, key);
+    bool whole = e->keys.n > 0;
     for (size_t i = 0; i < e->keys.n; e->key = e->keys.v[i], i++)
-        if (!*e->keys.v[i])
-            return act_error_set(err, ACT_USAGE, "'%s' is no key: it is like 'num_gpu' or 'docker.image'", e->path);
+        whole = whole && *e->keys.v[i];
+    if (!whole)
+        return act_error_set(err, ACT_USAGE, "'%s' is no key: it is like 'num_gpu' or 'docker.image'", e->path);
     return 0;
 }
 
@@ -546,28 +548,42 @@ static void cut_member(struct edit *e, const struct node *map, size_t at)
     e->to = last ? map->v[at + 1].end : map->v[at + 2].start;
 }
 
-/* Cuts out the key, or the map above it that would be empty then; drops that from the tree. */
-static int cut(struct edit *e, const struct node *root, struct yaml *wanted, struct act_error *err)
+/* A member of a map, so many levels below the root. */
+struct member {
+    const struct node *map;
+    size_t at, depth;
+};
+
+/* The key, or the map above it that would be empty without it. Members are NULL if an alias or '<<' gives it. */
+static struct member find_removed(const struct edit *e, const struct node *root)
 {
-    const struct node *map = root, *top = root;
-    size_t top_at = 0, top_depth = 0;
+    struct member found = {0};
+    const struct node *map = root;
 
     for (size_t depth = 0; depth < e->keys.n; depth++) {
         size_t at = map->type == YAML_MAPPING_START_EVENT ? find_key(map, e->keys.v[depth]) : map->n;
         if (at == map->n)
-            return refuse(e, "where an alias or '<<' gives it", err);
-        if (depth == 0 || map->n > 2) {
-            top = map;
-            top_at = at;
-            top_depth = depth;
-        }
+            return (struct member){0};
+        if (depth == 0 || map->n > 2)
+            found = (struct member){.map = map, .at = at, .depth = depth};
         map = &map->v[at + 1];
     }
-    struct act_strv above = {.v = e->keys.v, .n = top_depth + 1};
-    drop(map_of(wanted, &above, false), e->keys.v[top_depth]);
-    if (!top->flow)
-        return cut_lines(e, &top->v[top_at], &top->v[top_at + 1], err);
-    cut_member(e, top, top_at);
+    return found;
+}
+
+/* Cuts it out of the text, and drops it from the tree. */
+static int cut(struct edit *e, const struct node *root, struct yaml *wanted, struct act_error *err)
+{
+    struct member found = find_removed(e, root);
+    struct act_strv above = {.v = e->keys.v, .n = found.depth + 1};
+
+    if (!found.map || !found.map->v)
+        return refuse(e, "where an alias or '<<' gives it", err);
+    const struct node *key = &found.map->v[found.at];
+    drop(map_of(wanted, &above, false), key->text);
+    if (!found.map->flow)
+        return cut_lines(e, key, key + 1, err);
+    cut_member(e, found.map, found.at);
     return 0;
 }
 

@@ -73,6 +73,7 @@ export const REQUESTS = [
     ["GET", `${AKS}/agentPools/gpu?${AKS_VERSION}`],
     ["PUT", `${AKS}/agentPools/gpu?${AKS_VERSION}`, POOL],
     ["DELETE", `${AKS}/agentPools/gpu?${AKS_VERSION}`],
+    ["GET", `${LOCATION.replace(/locations.*/, "workspaces")}?${VERSION}`],
     ["GET", `${BASE}?${VERSION}`],
     ["GET", `${BASE}/jobs?${VERSION}&tag=act&jobType=Command&listViewType=ActiveOnly&$skip=a%2Fb`],
     ["GET", `${BASE}/jobs/run_1?${VERSION}`],

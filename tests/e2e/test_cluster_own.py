@@ -68,6 +68,9 @@ def test_files_of_the_project_win(act):
     act.run("cluster", "add", "here", "--kind", "local", "-p", "num_gpu: 3")
     done = act.run("cluster", "add", "here", "--kind", "local", "--project", "-p", "num_gpu: 5")
     assert "warning" not in done.err
+    assert stat.S_IMODE((act.project / "aux_data/aml/here.yaml").stat().st_mode) == 0o644
+    act.run("cluster", "add", "secret", "--kind", "local", "--project", "-p", "docker: {image: x, password: pw}")
+    assert stat.S_IMODE((act.project / "aux_data/aml/secret.yaml").stat().st_mode) == 0o600
     act.run("cluster", "add", "there", "--kind", "local", "--project")
     assert "'there' too, which comes before it" in act.run("cluster", "add", "there", "--kind", "local").err
     assert act.run("-c", "here", "config", "get", "num_gpu").out == "5\n"
@@ -434,6 +437,7 @@ def test_config_set_of_the_users_settings(act):
     assert act.run("config", "get", "trusted_hosts").json == ["blob.example.org"]
     act.run("config", "unset", "trusted_hosts")
     act.fail("config", "get", "trusted_hosts", status=3, match="has no value")
+    act.fail("-c", "aml", "config", "set", "trusted_hosts", "[a]", status=2, match="no -c and no -p")
 
 
 def test_a_link_stays_a_link(act):

@@ -74,14 +74,14 @@ size_t flow_runs_on(struct flow *flow, const char *cluster)
 
 /* ---- a file at hand ---- */
 
-int flow_draft_open(const char *file, struct flow_draft *out, struct act_error *err)
+int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err)
 {
     char *real = realpath(file, NULL);
     struct stat st;
     size_t len = 0;
 
     *out = (struct flow_draft){.file = real ? real : act_strdup(file), .mode = 0600};
-    if (!real && errno == ENOENT)
+    if (!real && errno == ENOENT && !must_exist)
         return 0;
     if (!real || stat(real, &st) < 0)
         return act_error_errno(err, errno, "cannot read '%s'", file);
@@ -159,7 +159,7 @@ int flow_draft_save(const struct flow_draft *draft, const char *text, struct act
         int rc = act_mkdir_all(dir, 0700, err);
         return rc < 0 ? rc : write_new(draft, text, err);
     }
-    int rc = flow_draft_open(draft->file, &now, err);
+    int rc = flow_draft_open(draft->file, false, &now, err);
     if (rc == 0 && !act_streq(now.text, draft->text))
         rc = act_error_set(err, ACT_TEMPORARY, "'%s' was changed by somebody else meanwhile: nothing was saved",
                            draft->file);
@@ -194,7 +194,7 @@ static int set_in_settings(const struct flow_key *key, char **out_file, bool *ou
     ACT_AUTO(flow_draft) draft = {0};
     ACT_AUTOFREE char *file = config_user_file();
     char *text = NULL;
-    int rc = flow_draft_open(file, &draft, err);
+    int rc = flow_draft_open(file, false, &draft, err);
 
     if (rc == 0)
         rc = edited(draft.text ? draft.text : "", file, key, &text, err);
@@ -245,7 +245,7 @@ static int set_in_cluster(const struct config_request *request, const struct flo
     int rc = file_of(request, out_file, err);
 
     if (rc == 0)
-        rc = flow_draft_open(*out_file, &draft, err);
+        rc = flow_draft_open(*out_file, true, &draft, err);
     if (rc == 0)
         rc = edited(draft.text, *out_file, key, &text, err);
     if (rc == 0 && text)

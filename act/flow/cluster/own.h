@@ -40,7 +40,8 @@ struct flow_draft {
     char *text; /* what it holds; NULL: it is not there */
     mode_t mode;
 };
-int flow_draft_open(const char *file, struct flow_draft *out, struct act_error *err) ACT_NODISCARD;
+/* must_exist: one that is not there is -ACT_NOT_FOUND. */
+int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err) ACT_NODISCARD;
 void flow_draft_release(struct flow_draft *draft);
 /* What would be wrong with a cluster file of that text, and was not before. */
 int flow_draft_check(const struct flow_draft *draft, const char *text, struct act_strv *problems,

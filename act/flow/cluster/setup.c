@@ -6,7 +6,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/user.h"
+#include "codec/yaml.h"
 #include "config/config.h"
 #include "flow/cluster/own.h"
 #include "flow/cluster/setup_internal.h"
@@ -306,6 +306,16 @@ static int create(const char *file, const char *text, mode_t mode, mode_t dir_mo
     return rc == 0 && existed ? act_error_set(err, ACT_USAGE, "'%s' is there already: nothing was written", file) : rc;
 }
 
+/* One of the project is for others to read, unless -p put a secret into it. */
+static mode_t mode_of(const struct flow_setup *setup, const char *text)
+{
+    struct yaml *tree = NULL;
+    bool secret = yaml_parse(text, strlen(text), "", &tree, NULL) < 0 || config_find_secret(tree);
+
+    yaml_tree_free(tree);
+    return setup->in_project && !secret ? 0666 & ~act_umask() : 0600;
+}
+
 /* The container is made when nothing else can be wrong any more. */
 static int write_files(struct flow_setup *setup, const char *text, struct act_error *err)
 {
@@ -320,7 +330,7 @@ static int write_files(struct flow_setup *setup, const char *text, struct act_er
     if (rc == 0)
         rc = setup_make_container(setup, err);
     if (rc == 0)
-        rc = create(file, text, setup->in_project ? 0666 & ~act_umask() : 0600, dir_mode, err);
+        rc = create(file, text, mode_of(setup, text), dir_mode, err);
     if (rc < 0 && has_account)
         (void)!unlink(account_file);
     return rc;
