@@ -36,11 +36,11 @@ struct cli_options {
     bool help, version;
     bool follow, all, no_container, recursive;
     int64_t rank, tail, attempt; /* -1: not given */
-    char *name; /* of a run, or of a log */
+    char *name;                  /* of a run, or of a log */
     struct act_strv tags;
     char *notify;
     bool any, ignore_case;
-    int64_t older_s; /* 0: not given */
+    int64_t older_s;                     /* 0: not given */
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */

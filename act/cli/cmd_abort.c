@@ -79,8 +79,8 @@ static int confirm(const struct cli *cli, const struct flow_runs *runs, struct a
     if (cli->options.dry_run || cli->options.yes)
         return 0;
     say_which(runs);
-    ACT_AUTOFREE char *question = act_sprintf("Abort %s %zu run%s?", runs->n == 1 ? "this" : "these", runs->n,
-                                              runs->n == 1 ? "" : "s");
+    ACT_AUTOFREE char *question =
+        act_sprintf("Abort %s %zu run%s?", runs->n == 1 ? "this" : "these", runs->n, runs->n == 1 ? "" : "s");
     return cli_confirm(cli, question, err);
 }
 

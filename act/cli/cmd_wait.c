@@ -75,12 +75,10 @@ static int start_notify(const struct cli *cli, const struct flow_run *run, pid_t
 
     make_environment(run, &env);
     fflush(stdout);
-    return proc_start(&(struct proc_start){.argv = argv,
-                                           .env = env.v,
-                                           .in_fd = -1,
-                                           .out_fd = cli->options.json ? STDERR_FILENO : -1,
-                                           .err_fd = -1},
-                      out_pid, err);
+    return proc_start(
+        &(struct proc_start){
+            .argv = argv, .env = env.v, .in_fd = -1, .out_fd = cli->options.json ? STDERR_FILENO : -1, .err_fd = -1},
+        out_pid, err);
 }
 
 /* What becomes of the command is not what has become of the run. */
@@ -147,11 +145,8 @@ static int print_json(const struct cli *cli, const struct flow_runs *runs, struc
 int cmd_wait(struct cli *cli, struct act_error *err)
 {
     struct shown shown = {.cli = cli, .terminal = isatty(STDERR_FILENO) && !cli->options.quiet};
-    struct flow_waiting how = {.timeout_s = cli->options.timeout_s,
-                               .any = cli->options.any,
-                               .each = show,
-                               .ended = tell_ended,
-                               .arg = &shown};
+    struct flow_waiting how = {
+        .timeout_s = cli->options.timeout_s, .any = cli->options.any, .each = show, .ended = tell_ended, .arg = &shown};
     ACT_AUTO(flow_runs) runs = {0};
 
     if (cli->options.notify && !*cli->options.notify)

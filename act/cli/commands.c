@@ -22,7 +22,8 @@
 
 /* A command that prints a part of the table of runs. */
 #define RUN_TABLE                                                                                                      \
-    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster name tag max json", .of_runs = true
+    .details = "--json: version (1), total and runs, as of 'a q'.", .options = "cluster name tag max json",            \
+    .of_runs = true
 
 const struct cli_command cli_commands[] = {
     {.name = "init",
@@ -110,17 +111,18 @@ const struct cli_command cli_commands[] = {
                  "a q --tag sweep=7            those tagged so\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details = "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
-                "the one submitted last, @2 for the one before; with -c CLUSTER, of those on that cluster.\n"
-                "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
-                "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
-                "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
-                "azureml.settle_seconds) nothing was added to them.\n"
-                "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
-                "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
-                "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
-                "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
-                "with runs also logs and page of each.",
+     .details =
+         "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
+         "the one submitted last, @2 for the one before; with -c CLUSTER, of those on that cluster.\n"
+         "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
+         "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
+         "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
+         "azureml.settle_seconds) nothing was added to them.\n"
+         "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
+         "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
+         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
+         "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
+         "with runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -170,12 +172,13 @@ const struct cli_command cli_commands[] = {
                  "a wait @ @2 @3                until all three have ended\n"
                  "a wait --any @ @2             until one of them has\n"
                  "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
-     .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
-                "itself failed, or the time was up. Of several runs it is that of the first one named that did not\n"
-                "complete; with --any, that of the first one named that has ended.\n"
-                "The command of --notify runs here, once for each run that has ended, and also has\n"
-                "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
-                "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
+     .details =
+         "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
+         "itself failed, or the time was up. Of several runs it is that of the first one named that did not\n"
+         "complete; with --any, that of the first one named that has ended.\n"
+         "The command of --notify runs here, once for each run that has ended, and also has\n"
+         "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
+         "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
      .options = "cluster any timeout notify json",
      RUNS,
      .own_status = true,
@@ -204,14 +207,15 @@ const struct cli_command cli_commands[] = {
                  "a grep -i 'out of memory'       of the newest 30 runs\n"
                  "a grep --tag sweep=7 'acc=0\\.9' of the runs tagged so\n"
                  "a grep --json Error | jq -r '[.run, .rank] | @tsv' | sort -u\n",
-     .details = "RE is an extended regular expression of POSIX, as of 'grep -E'. Each line that matches is printed\n"
-                "behind RUN:LOG:LINE: of it (RUN:LOG is a path, for 'a cat'), [the rank], and its time: the one in it,\n"
-                "or in the last line before that has one, as it is written there; else < the time when the log was\n"
-                "last written to. The logs are read where the run is; where that is not possible, the copies in\n"
-                "assets/<run id>/ are. Without RUN, all runs that 'a q' lists of your ledger, 30 unless --max says\n"
-                "otherwise. Exit status: 0 there is a line, 1 there is none.\n"
-                "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
-                "time, log_changed and text; null: not known.",
+     .details =
+         "RE is an extended regular expression of POSIX, as of 'grep -E'. Each line that matches is printed\n"
+         "behind RUN:LOG:LINE: of it (RUN:LOG is a path, for 'a cat'), [the rank], and its time: the one in it,\n"
+         "or in the last line before that has one, as it is written there; else < the time when the log was\n"
+         "last written to. The logs are read where the run is; where that is not possible, the copies in\n"
+         "assets/<run id>/ are. Without RUN, all runs that 'a q' lists of your ledger, 30 unless --max says\n"
+         "otherwise. Exit status: 0 there is a line, 1 there is none.\n"
+         "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
+         "time, log_changed and text; null: not known.",
      .options = "cluster ignore-case name tag max json",
      .min_words = 1,
      .max_words = ANY,
@@ -223,11 +227,12 @@ const struct cli_command cli_commands[] = {
      .summary = "in what two runs differ: command, code, configuration, environment, nodes",
      .examples = "a diff @2 @                     what is new in the run submitted last\n"
                  "a diff --json 60ce2fc7 1f0a | jq -r '.differences[] | select(.part == \"code\").name'\n",
-     .details = "- is of the first run, + of the second. Code is compared by file: size, CRC-32 and mode of those that\n"
-                "differ; a package that is not on this machine is fetched. Of secrets only the names are known. The\n"
-                "exit status is 0 whether they differ or not.\n"
-                "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
-                "whole), from and to (null: that run does not have it).",
+     .details =
+         "- is of the first run, + of the second. Code is compared by file: size, CRC-32 and mode of those that\n"
+         "differ; a package that is not on this machine is fetched. Of secrets only the names are known. The\n"
+         "exit status is 0 whether they differ or not.\n"
+         "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
+         "whole), from and to (null: that run does not have it).",
      .options = "cluster json",
      .min_words = 2,
      .max_words = 2,
@@ -256,12 +261,13 @@ const struct cli_command cli_commands[] = {
                  "a abort --tag sweep=7          all that are tagged so and have not ended; asks\n"
                  "a -c eu abort --all -y         all on cluster eu, without a question\n"
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
-     .details = "--all, --name and --tag are about the runs that you submitted from this machine, in any project; those\n"
-                "of others, on a service that you share, have to be named. They count them and ask.\n"
-                "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
-                "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
-                "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
-                "--json: version (1) and runs, each with id, state and had_ended.",
+     .details =
+         "--all, --name and --tag are about the runs that you submitted from this machine, in any project; those\n"
+         "of others, on a service that you share, have to be named. They count them and ask.\n"
+         "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
+         "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
+         "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
+         "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster all name tag forget yes dry-run json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -698,6 +704,9 @@ static const struct {
     {"rerun retry restart", "'a resubmit RUN' runs it again"},
     {"remove delete del", "'a rm PATH' removes from the store"},
     {"sinfo top", "'a summary' tells what the cluster is doing"},
+    {"gc clean cleanup", "'a prune --older 30d' removes what ACT keeps of old runs"},
+    {"search", "'a grep RE' searches the logs of runs"},
+    {"compare", "'a diff RUN RUN' compares two runs"},
     {"clusters", "'a cluster list' lists the managed clusters of a workspace"},
     {"pack build package", "'a init' packs the code"},
     {"whoami", "'a login' tells who you are to Azure"},

@@ -187,8 +187,7 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
                                    cluster = {"CLUSTER", 'l', .rank = 3, .min = 8}, gpus = {"GPUS", 'r', .rank = 4},
                                    created = {"CREATED", 'l', .rank = 5};
     static const struct cli_column name = {"NAME", 'l', .rank = 1, .min = 8};
-    const struct cli_column plain[] = {
-        {"ELAPSED", 'r', .rank = 2}, {"COMMAND", 'l', .rank = 1, .min = 12}};
+    const struct cli_column plain[] = {{"ELAPSED", 'r', .rank = 2}, {"COMMAND", 'l', .rank = 1, .min = 12}};
     const struct cli_column reasons[] = {{"REASON", 'l', .rank = 1, .pad = 80, .below = true},
                                          {"COMMAND", 'l', .rank = 2, .min = 12}};
     const struct cli_column *last = with_reason ? reasons : plain;

@@ -52,7 +52,8 @@ static const char sql_add[] =
 static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(?3, status) WHERE id = ?1"
                                  " AND (state <> ?2 OR (?3 IS NOT NULL AND status IS NOT ?3))";
 
-#define SELECT_FIRST "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
+#define SELECT_FIRST                                                                                                   \
+    "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
 #define SELECT_RUNS  SELECT_FIRST "name, tags, found, "
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
 /* config.slurm of a run on the platform slurm: a name that is none must not become a path that is none. */
@@ -69,9 +70,8 @@ static const char sql_first[] = SELECT_FIRST "spec FROM runs";
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
 static const char sql_count_id[] = "SELECT count(*) FROM runs WHERE id = ?1";
-static const char sql_nth[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC
-                                          " FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST
-                                          " LIMIT 1 OFFSET ?2";
+static const char sql_nth[] = SELECT_RUNS
+    "spec, " SETTINGS_OF_SPEC " FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT 1 OFFSET ?2";
 static const char sql_find_exact[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE id = ?1";
 static const char sql_find_name[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE name = ?1" NEWEST_FIRST;
 static const char sql_find_piece[] =
@@ -87,8 +87,8 @@ struct ledger {
 
 void ledger_run_release(struct ledger_run *run)
 {
-    char *const strings[] = {run->id,     run->cluster, run->platform, run->experiment, run->project, run->spec,
-                             run->state,  run->status,  run->command,  run->settings,   run->name,    run->tags};
+    char *const strings[] = {run->id,    run->cluster, run->platform, run->experiment, run->project, run->spec,
+                             run->state, run->status,  run->command,  run->settings,   run->name,    run->tags};
 
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
         free(strings[i]);

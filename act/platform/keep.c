@@ -14,8 +14,9 @@ enum { KIB = 1024, LONG_S = 600 };
 
 /* The sum of what find(1) finds with these words, and how many: "KIB N". The owner is the user there. */
 #define SUM                                                                                                            \
-    "d=$1; shift; [ -d \"$d\" ] || { echo 0 0; exit 0; }\n"                                                           \
-    "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec du -sk {} + | awk '{s += $1; n++} END {print s + 0, n + 0}'\n"
+    "d=$1; shift; [ -d \"$d\" ] || { echo 0 0; exit 0; }\n"                                                            \
+    "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec du -sk {} +"                                   \
+    " | awk '{s += $1; n++} END {print s + 0, n + 0}'\n"
 /* The same, and then it is removed. */
 #define REMOVE SUM "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec rm -rf -- {} +\n"
 

@@ -393,8 +393,7 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range, get_command, get_starter, get_sha256, get_folders, get_env,
-        get_labels,
+        get_counts, get_range, get_command, get_starter, get_sha256, get_folders, get_env, get_labels,
     };
     int rc = get_version(json, err);
 

@@ -90,11 +90,10 @@ static void assert_ids(const struct ledger_runs *runs, const char *expected)
 
 TEST(a_run_comes_back_as_it_went_in)
 {
-    char values[][24] = {"exp_1_0a",    "c",       "local",     "exp",   "/p \xc3\xa9'\"",
-                         "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;", "my-name", "{\"k\":\"v\"}"};
-    struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],
-                             values[6], values[7], INT64_MAX, -1,        values[8], NULL,
-                             values[9], values[10], true};
+    char values[][24] = {"exp_1_0a", "c",         "local",  "exp",     "/p \xc3\xa9'\"", "{\"a\":[1]}",
+                         "Running",  "{\"x\":0}", "echo ;", "my-name", "{\"k\":\"v\"}"};
+    struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],  values[6], values[7],
+                             INT64_MAX, -1,        values[8], NULL,      values[9], values[10], true};
     ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
@@ -104,8 +103,8 @@ TEST(a_run_comes_back_as_it_went_in)
     assert_ok(ledger_find(ledger, "exp_1_0a", &runs, &err), err);
     assert_int_equal(runs.n, 1);
     const struct ledger_run *got = &runs.v[0];
-    const char *const texts[] = {got->id,   got->cluster, got->platform, got->experiment, got->project,
-                                 got->spec, got->state,   got->status,   got->command, got->name, got->tags};
+    const char *const texts[] = {got->id,    got->cluster, got->platform, got->experiment, got->project, got->spec,
+                                 got->state, got->status,  got->command,  got->name,       got->tags};
     for (size_t i = 0; i < COUNT(texts); i++)
         assert_string_equal(texts[i], values[i]);
     assert_true(got->created_unix_s == INT64_MAX);

@@ -21,7 +21,7 @@ struct question {
     int64_t last;        /* "@N": the N-th from the last one; 0: a piece */
     const char *cluster; /* of "@N"; NULL: of all */
     size_t n_known;      /* how many there are of which "@N" is none */
-    char *named; /* the id of the run whose name holds the piece */
+    char *named;         /* the id of the run whose name holds the piece */
     struct ledger_runs rows;
 };
 

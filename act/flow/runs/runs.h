@@ -49,15 +49,15 @@ struct flow_labels {
 };
 
 struct flow_table {
-    const char *cluster;  /* NULL: all */
-    const char *platform; /* NULL: all */
-    const char *state;    /* "Running", ...; NULL: all */
+    const char *cluster;       /* NULL: all */
+    const char *platform;      /* NULL: all */
+    const char *state;         /* "Running", ...; NULL: all */
     struct flow_labels labels; /* only runs of this name, with all these tags */
-    int64_t max;          /* 0: all */
-    bool own;             /* only those of the ledger that are surely the user's */
-    bool active;          /* only those that have not ended */
-    bool with_spec;       /* also fill in the specifications */
-    bool as_known;        /* do not ask the platforms */
+    int64_t max;               /* 0: all */
+    bool own;                  /* only those of the ledger that are surely the user's */
+    bool active;               /* only those that have not ended */
+    bool with_spec;            /* also fill in the specifications */
+    bool as_known;             /* do not ask the platforms */
 };
 /* Adds to the ledger the runs of the command line's or this project's cluster that it lacks, as after it was lost. A
  * service's own runs are not added: every table shows them anyway. */

@@ -316,8 +316,8 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
     if (!platform_find(config.platform)->is_here && (!table->platform || act_streq(table->platform, config.platform))) {
         int rc = flow_platform_of(flow, &row, &platform, &err);
         if (rc == 0)
-            rc = platform_recent(platform, table->state ? &state : NULL,
-                                 is_labelled(table) ? 0 : (size_t)table->max, &recent, &err);
+            rc = platform_recent(platform, table->state ? &state : NULL, is_labelled(table) ? 0 : (size_t)table->max,
+                                 &recent, &err);
         if (rc < 0)
             act_warn("only runs of this machine are shown: %s", act_error_text(&err));
         merge_recent(flow, rows, &recent, &config, out);
