@@ -226,7 +226,7 @@ const struct cli_command cli_commands[] = {
      .synopsis = "RUN RUN",
      .summary = "in what two runs differ: command, code, configuration, environment, nodes",
      .examples = "a diff @2 @                     what is new in the run submitted last\n"
-                 "a diff --json 60ce2fc7 1f0a | jq -r '.differences[] | select(.part == \"code\").name'\n",
+                 "a diff --json @2 @ | jq -r '.differences[].name'\n",
      .details =
          "- is of the first run, + of the second. Code is compared by file: size, CRC-32 and mode of those that\n"
          "differ; a package that is not on this machine is fetched. Of secrets only the names are known. The\n"
