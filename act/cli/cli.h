@@ -40,7 +40,7 @@ struct cli_options {
     struct act_strv tags;
     char *notify;
     bool any, ignore_case;
-    int64_t older_s; /* 0: not given */
+    int64_t older_s;                     /* 0: not given */
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */

@@ -126,7 +126,16 @@ static void offer_clusters(const char *typed)
         offer(names.v[i], typed);
 }
 
-/* after: what follows the id. */
+/* Whether no other run has its name, which then names no run. */
+static bool is_only(const struct flow_runs *runs, size_t at)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        if (i != at && act_streq(runs->v[i].row.name, runs->v[at].row.name))
+            return false;
+    return true;
+}
+
+/* after: what follows the id or name. */
 static void offer_runs(struct cli *cli, const char *after, const char *typed)
 {
     struct flow_table table = {.max = 50, .as_known = true}; /* completion must not wait for a cluster */
@@ -138,6 +147,11 @@ static void offer_runs(struct cli *cli, const char *after, const char *typed)
     for (size_t i = 0; i < runs.n; i++) {
         ACT_AUTOFREE char *candidate = act_sprintf("%s%s", runs.v[i].row.id, after);
         offer(candidate, typed);
+    }
+    for (size_t i = 0; i < runs.n; i++) {
+        ACT_AUTOFREE char *candidate = runs.v[i].row.name ? act_sprintf("%s%s", runs.v[i].row.name, after) : NULL;
+        if (candidate && is_only(&runs, i))
+            offer(candidate, typed);
     }
 }
 

@@ -21,9 +21,8 @@ static int print_json(const struct flow_run *from, const struct flow_run *to, co
         json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o}", "part", diff->v[i].part, "name",
                                               text_or_null(*diff->v[i].name ? diff->v[i].name : NULL), "from",
                                               text_or_null(diff->v[i].from), "to", text_or_null(diff->v[i].to)));
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "from", from->row.id, "to", to->row.id,
-                                    "differences", list),
-                          err);
+    return cli_print_json(
+        json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "from", from->row.id, "to", to->row.id, "differences", list), err);
 }
 
 static void put_side(const char *sign, const char *colour, const char *name, const char *text)

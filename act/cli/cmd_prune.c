@@ -44,8 +44,8 @@ static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
     json_t *runs = json_array();
 
     for (size_t i = 0; i < p->n; i++)
-        json_array_append_new(
-            runs, json_pack("{s:s,s:I}", "id", p->v[i].run.row.id, "bytes", (json_int_t)p->v[i].bytes));
+        json_array_append_new(runs,
+                              json_pack("{s:s,s:I}", "id", p->v[i].run.row.id, "bytes", (json_int_t)p->v[i].bytes));
     return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run, "removed",
                      dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs", runs, "packages", (json_int_t)p->n_packages,
                      "agents", (json_int_t)p->n_agents, "bytes", (json_int_t)p->bytes, "left", "active",

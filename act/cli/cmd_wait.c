@@ -51,20 +51,29 @@ static void clear(struct shown *shown)
 
 /* ---- --notify */
 
-/* The environment of this process without what the names of run stand for, and with that. */
+/* Whether one of the variables is set already. */
+static bool is_set_in(const struct act_strv *env, size_t n, const char *variable)
+{
+    size_t name = strcspn(variable, "=") + 1;
+
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(env->v[i], variable, name) == 0)
+            return true;
+    return false;
+}
+
+/* What the run is, and the rest of this process's environment. */
 static void make_environment(const struct flow_run *run, struct act_strv *env)
 {
-    static const char prefix[] = "ACT_RUN_";
-
-    for (char **e = environ; *e; e++)
-        if (!act_starts_with(*e, prefix))
-            act_strv_push(env, *e);
     act_strv_pushf(env, "ACT_RUN_ID=%s", run->row.id);
     act_strv_pushf(env, "ACT_RUN_STATE=%s", run_state_name(run->status.state));
     act_strv_pushf(env, "ACT_RUN_EXIT_STATUS=%d", flow_exit_status(&run->status));
     act_strv_pushf(env, "ACT_RUN_NAME=%s", run->row.name ? run->row.name : "");
     act_strv_pushf(env, "ACT_RUN_CLUSTER=%s", run->row.cluster);
     act_strv_pushf(env, "ACT_RUN_REASON=%s", run->status.reason);
+    for (size_t i = 0, own = env->n; environ[i]; i++)
+        if (!is_set_in(env, own, environ[i]))
+            act_strv_push(env, environ[i]);
 }
 
 /* With --json nothing else may be on stdout. */

@@ -207,14 +207,15 @@ const struct cli_command cli_commands[] = {
                  "a grep -i 'out of memory'       of the newest 30 runs\n"
                  "a grep --tag sweep=7 'acc=0\\.9' of the runs tagged so\n"
                  "a grep --json Error | jq -r '[.run, .rank] | @tsv' | sort -u\n",
-     .details = "RE is an extended regular expression of POSIX, as of 'grep -E'. Each line that matches is printed\n"
-                "behind RUN:LOG:LINE: of it (RUN:LOG is a path, for 'a cat'), [the rank], and its time: the one in it,\n"
-                "or in the last line before that has one, as it is written there; else < the time when the log was\n"
-                "last written to. The logs are read where the run is; where that is not possible, the copies in\n"
-                "assets/<run id>/ are. Without RUN, all runs that 'a q' lists of your ledger, 30 unless --max says\n"
-                "otherwise. Exit status: 0 there is a line, 1 there is none.\n"
-                "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
-                "time, log_changed and text; null: not known.",
+     .details =
+         "RE is an extended regular expression of POSIX, as of 'grep -E'. Each line that matches is printed\n"
+         "behind RUN:LOG:LINE: of it (RUN:LOG is a path, for 'a cat'), [the rank], and its time: the one in it,\n"
+         "or in the last line before that has one, as it is written there; else < the time when the log was\n"
+         "last written to. The logs are read where the run is; where that is not possible, the copies in\n"
+         "assets/<run id>/ are. Without RUN, all runs that 'a q' lists of your ledger, 30 unless --max says\n"
+         "otherwise. Exit status: 0 there is a line, 1 there is none.\n"
+         "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
+         "time, log_changed and text; null: not known.",
      .options = "cluster ignore-case name tag max json",
      .min_words = 1,
      .max_words = ANY,
@@ -225,12 +226,13 @@ const struct cli_command cli_commands[] = {
      .synopsis = "RUN RUN",
      .summary = "in what two runs differ: command, code, configuration, environment, nodes",
      .examples = "a diff @2 @                     what is new in the run submitted last\n"
-                 "a diff --json 60ce2fc7 1f0a | jq -r '.differences[] | select(.part == \"code\").name'\n",
-     .details = "- is of the first run, + of the second. Code is compared by file: size, CRC-32 and mode of those that\n"
-                "differ; a package that is not on this machine is fetched. Of secrets only the names are known. The\n"
-                "exit status is 0 whether they differ or not.\n"
-                "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
-                "whole), from and to (null: that run does not have it).",
+                 "a diff --json @2 @ | jq -r '.differences[].name'\n",
+     .details =
+         "- is of the first run, + of the second. Code is compared by file: size, CRC-32 and mode of those that\n"
+         "differ; a package that is not on this machine is fetched. Of secrets only the names are known. The\n"
+         "exit status is 0 whether they differ or not.\n"
+         "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
+         "whole), from and to (null: that run does not have it).",
      .options = "cluster json",
      .min_words = 2,
      .max_words = 2,
@@ -772,6 +774,9 @@ static const struct {
     {"rerun retry restart", "'a resubmit RUN' runs it again"},
     {"remove delete del", "'a rm PATH' removes from the store"},
     {"sinfo top", "'a summary' tells what the cluster is doing"},
+    {"gc clean cleanup", "'a prune --older 30d' removes what ACT keeps of old runs"},
+    {"search", "'a grep RE' searches the logs of runs"},
+    {"compare", "'a diff RUN RUN' compares two runs"},
     {"clusters", "'a cluster list' lists your clusters, or the managed clusters of a workspace"},
     {"pack build package", "'a init' packs the code"},
     {"whoami", "'a login' tells who you are to Azure"},

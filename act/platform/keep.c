@@ -14,8 +14,9 @@ enum { KIB = 1024, LONG_S = 600 };
 
 /* The sum of what find(1) finds with these words, and how many: "KIB N". The owner is the user there. */
 #define SUM                                                                                                            \
-    "d=$1; shift; [ -d \"$d\" ] || { echo 0 0; exit 0; }\n"                                                           \
-    "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec du -sk {} + | awk '{s += $1; n++} END {print s + 0, n + 0}'\n"
+    "d=$1; shift; [ -d \"$d\" ] || { echo 0 0; exit 0; }\n"                                                            \
+    "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec du -sk {} +"                                   \
+    " | awk '{s += $1; n++} END {print s + 0, n + 0}'\n"
 /* The same, and then it is removed. */
 #define REMOVE SUM "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec rm -rf -- {} +\n"
 
@@ -54,7 +55,7 @@ int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool 
     static const char exists[] = "[ -d \"$1/$2\" ] && echo 0 1 || echo 0 0";
     const char *const there[] = {"runs", id, NULL}, *const own[] = {"runs", "-name", id, NULL};
     struct platform_kept all = {0}, mine = {0};
-    struct site *site;
+    struct site *site = NULL;
     int rc = open_site(p, &site, err);
 
     if (rc == 0 && site && run_id_valid(id))
@@ -68,7 +69,7 @@ int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool 
 
 int platform_remove(struct platform *p, const char *id, struct act_error *err)
 {
-    struct site *site;
+    struct site *site = NULL;
     int rc = p->row->remove ? p->row->remove(p, id, err) : open_site(p, &site, err);
 
     if (rc < 0 || p->row->remove)
@@ -83,7 +84,7 @@ int platform_remove_package(struct platform *p, const char *sha256, bool dry_run
 {
     ACT_AUTOFREE char *name = act_sprintf("%s.zip", sha256);
     const char *const words[] = {"packages", "-type", "f", "-name", name, NULL};
-    struct site *site;
+    struct site *site = NULL;
     int rc = open_site(p, &site, err);
 
     *out = (struct platform_kept){0};
@@ -127,7 +128,7 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
 {
     ACT_AUTOFREE char *age = act_sprintf("+%lld", (long long)older_s / 60);
     ACT_AUTOFREE char *own = NULL;
-    struct site *site;
+    struct site *site = NULL;
     int rc = open_site(p, &site, err);
 
     *out = (struct platform_kept){0};
@@ -148,7 +149,7 @@ int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_er
         const char *folder;
         struct platform_kept *kept;
     } rows[] = {{"runs", &out->runs}, {"packages", &out->packages}, {"bin", &out->agents}};
-    struct site *site;
+    struct site *site = NULL;
     int rc = open_site(p, &site, err);
 
     *out = (struct platform_keeps){0};

@@ -577,3 +577,13 @@ def test_du_of_what_act_keeps(act):
     assert rows["package cache"]["n"] >= 1 and rows["ledger"]["bytes"] > 0
     assert "copies of logs" in act.run("du").out and str(rows["runs"]["bytes"]) in act.run("du", "--bytes").out
     act.fail("du", "-d", 1, status=2, match="--depth is about the folders of a path")
+
+
+def test_names_are_completed(act):
+    run = named(act, "base-one")
+    for _ in range(2):
+        named(act, "twice")
+    found = act.run("__complete", "logs", "").out.splitlines()
+    assert run in found and "base-one" in found and "twice" not in found
+    assert act.run("__complete", "wait", "bas").out == "base-one\n"
+    assert act.run("__complete", "ls", "bas").out == "base-one:\n"

@@ -873,8 +873,9 @@ def test_damaged_row_is_one_row(act):
     good, bad = act.finish("true", before=("-n", "1")), act.finish("true", before=("-n", "1"))
     with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as db:
         db.execute("update runs set spec = '{', status = 'x', created_unix_s = 'long ago' where id = ?", [bad])
-        db.execute("insert into runs select '', cluster, platform, experiment, project, state, 0, 0, '', '', '' from "
-                   "runs limit 1")
+        db.execute("insert into runs (id, cluster, platform, experiment, project, state, created_unix_s, num_gpu,"
+                   " command, found, spec) select '', cluster, platform, experiment, project, state, 0, 0, '', 0, ''"
+                   " from runs limit 1")
         db.commit()
     for words in (("q",), ("q", "--json")):
         result = act.run(*words)

@@ -140,6 +140,21 @@ TEST(adding_twice_changes_nothing)
     ledger_close(ledger);
 }
 
+TEST(what_is_removed_is_gone)
+{
+    const char *const ids[] = {"a", "nobody", "c"};
+    ACT_AUTO(ledger_runs) runs = {0};
+    struct ledger *ledger = open_ledger();
+
+    for (size_t i = 0; i < COUNT(ids); i++)
+        assert_ok(add(ledger, (const char *[]){"a", "b", "c"}[i], "one", "Failed", (int64_t)i, &err), err);
+    assert_ok(ledger_remove(ledger, ids, COUNT(ids), &err), err);
+    assert_ok(ledger_remove(ledger, NULL, 0, &err), err);
+    assert_ok(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err);
+    assert_ids(&runs, "b");
+    ledger_close(ledger);
+}
+
 TEST(updates_store_state_and_status)
 {
     const struct ledger_update first[] = {

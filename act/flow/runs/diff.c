@@ -151,15 +151,36 @@ static void compare_code(const struct flow_run *from, const struct flow_run *to,
 
 /* Of run.json what has a part of its own, or differs in any case. */
 static const char *const apart[] = {
-    "version",     "id",          "created",      "command",       "title",          "name",     "tags",
-    "resubmit_of", "package_key", "package_store", "package_bytes", "package_sha256", "env",      "nodes",
-    "min_nodes",   "max_nodes",   "cluster",      "platform",      "logs_path",      "logs_store", "processes_per_node",
-    "gpus_per_node", "on_processors", "started_per_node",
+    "version",
+    "id",
+    "created",
+    "command",
+    "title",
+    "name",
+    "tags",
+    "resubmit_of",
+    "package_key",
+    "package_store",
+    "package_bytes",
+    "package_sha256",
+    "env",
+    "nodes",
+    "min_nodes",
+    "max_nodes",
+    "cluster",
+    "platform",
+    "logs_path",
+    "logs_store",
+    "processes_per_node",
+    "gpus_per_node",
+    "on_processors",
+    "started_per_node",
 };
 
 static char *text_of(const json_t *value)
 {
-    return json_is_string(value) ? act_strdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    return json_is_string(value) ? act_strdup(json_string_value(value))
+                                 : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
 /* "a.b" and so on; of a list of things with names, those. */

@@ -149,7 +149,8 @@ static int attempt_of(const char *name, const struct flow_run *run)
 /* The rank of a log, whichever attempt it is of. */
 static int rank_of(const char *name)
 {
-    const char *slash = act_starts_with(name, RUN_DIR_ATTEMPTS "/") ? strchr(name + sizeof(RUN_DIR_ATTEMPTS), '/') : NULL;
+    const char *slash =
+        act_starts_with(name, RUN_DIR_ATTEMPTS "/") ? strchr(name + sizeof(RUN_DIR_ATTEMPTS), '/') : NULL;
 
     return run_log_rank(slash ? slash + 1 : name, NULL);
 }

@@ -97,8 +97,8 @@ static void add_place(struct platform *platform, const char *cluster, struct flo
     if (platform_keeps(platform, &there, &err) < 0)
         act_warn("cluster '%s' is not counted: %s", cluster, act_error_text(&err));
     else if (there.where) {
-        ACT_AUTOFREE char *where = platform_row(platform)->is_here ? act_strdup(there.where)
-                                                                   : act_sprintf("%s: %s", cluster, there.where);
+        ACT_AUTOFREE char *where =
+            platform_row(platform)->is_here ? act_strdup(there.where) : act_sprintf("%s: %s", cluster, there.where);
         add(out, "runs", act_sprintf("%s/runs", where), there.runs.bytes, there.runs.n);
         add(out, "packages", act_sprintf("%s/packages", where), there.packages.bytes, there.packages.n);
         add(out, "agents", act_sprintf("%s/bin", where), there.agents.bytes, there.agents.n);

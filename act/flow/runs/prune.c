@@ -119,8 +119,8 @@ static void ask_place(struct flow_prune *p, struct platform *platform, bool *sta
             ids[n++] = p->v[i].run.row.id;
     int rc = platform_status(platform, ids, n, now, &err);
     if (rc < 0)
-        act_warn("%zu run%s of cluster '%s' stay: %s", n, n == 1 ? "" : "s", platform_row(platform)->name,
-                 act_error_text(&err));
+        act_warn("%zu run%s on %s cannot be asked about, and stay: %s", n, n == 1 ? "" : "s",
+                 platform_row(platform)->name, act_error_text(&err));
     p->unreachable += rc < 0 ? n : 0;
     for (size_t i = 0; i < p->n; i++) {
         if (p->v[i].platform != platform)
