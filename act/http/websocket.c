@@ -19,6 +19,9 @@ enum {
     MASKED = 0x80, /* beside the length */
     LENGTH_16 = 126,
     LENGTH_64 = 127,
+    CONTROL = 8,         /* this bit of the opcode: a frame that is no part of a message */
+    CONTROL_MAX = 125,   /* bytes of such a frame */
+    RESERVED = 0x70,     /* for extensions, none of which was asked for */
     MASK = 4,
     KEY_BYTES = 16,
     HEAD_MAX = 64 << 10,
@@ -168,6 +171,7 @@ void http_websocket_send(struct http_websocket *ws, const void *data, size_t len
 
 static void take_message(struct http_websocket *ws, bool is_last, const char *data, size_t len)
 {
+    ws->in_parts = !is_last;
     if (is_last && ws->part.len == 0) {
         ws->message(ws, data, len);
         return;
@@ -181,19 +185,39 @@ static void take_message(struct http_websocket *ws, bool is_last, const char *da
     act_buf_release(&whole);
 }
 
-static void take_frame(struct http_websocket *ws, int first, const char *data, size_t len)
+/* What RFC 6455, 5.2 to 5.5, does not allow in a frame of that first byte and so many bytes of data; NULL: it is well.
+ * Without the bound a server could have any number of bytes sent back to it. */
+static const char *fault_of(const struct http_websocket *ws, int first, size_t len)
 {
     int opcode = first & 0xf;
 
-    if (opcode == PING) {
+    if (first & RESERVED)
+        return "a frame of an extension that was not asked for";
+    if (opcode & CONTROL)
+        return opcode > PONG                          ? "a frame of a kind that there is not"
+               : !(first & LAST) || len > CONTROL_MAX ? "a control frame in parts or too long"
+                                                      : NULL;
+    if (opcode > BINARY)
+        return "a frame of a kind that there is not";
+    if ((opcode == CONTINUATION) != ws->in_parts)
+        return "a part of a message out of its order";
+    return ws->part.len + len > MESSAGE_MAX ? "too long a message" : NULL;
+}
+
+static void take_frame(struct http_websocket *ws, int first, const char *data, size_t len)
+{
+    const char *fault = fault_of(ws, first, len);
+    int opcode = first & 0xf;
+
+    if (fault) {
+        refuse(ws, fault);
+    } else if (opcode == PING) {
         add_frame(ws, PONG, (const uint8_t *)data, len);
         send_later(ws);
     } else if (opcode == CLOSE) {
         end(ws, 0);
-    } else if (opcode <= BINARY && ws->part.len + len <= MESSAGE_MAX) {
-        take_message(ws, first & LAST, data, len);
     } else if (opcode != PONG) {
-        refuse(ws, "a frame of a kind that there is not, or too long a message");
+        take_message(ws, first & LAST, data, len);
     }
 }
 

@@ -21,6 +21,8 @@ static void give(const uint8_t *data, size_t size, size_t piece)
         FUZZ_CHECK(n == 0 || n == SIZE_MAX || (head <= n && n <= ws.in.len));
         if (n == SIZE_MAX)
             break;
+        if (n > 0 && fault_of(&ws, (uint8_t)ws.in.data[0], n - head))
+            break;
         if (n > 0 && (ws.in.data[0] & 0xf) <= BINARY)
             take_message(&ws, ws.in.data[0] & LAST, ws.in.data + head, n - head);
         memmove(ws.in.data, ws.in.data + n, ws.in.len - n);
