@@ -1,6 +1,8 @@
 """Many runs: the last ones by @, names and tags, several at once."""
+import contextlib
 import json
 import os
+import pty
 import shutil
 import sqlite3
 import time
@@ -477,6 +479,29 @@ def test_prune(act):
     again = act.run("resubmit", young).out.strip()
     act.run("wait", again)
     act.run("abort", running)
+
+
+def test_prune_looks_again_after_its_question(act):
+    old = act.finish("true", before=("-n", 1))
+    act.info(old)
+    age(act, old)
+    package, = act.home.rglob(f"packages/{act.info(old)['package']}.zip")
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(act.project)
+        os.execve(act.programs / "a", ["a", "prune", "--older", "30d"], {**act.env, "TERM": "xterm"})
+    text = b""
+    while b"for good?" not in text:
+        text += os.read(fd, 65536)
+    new = act.finish("true", before=("-n", 1))
+    assert act.info(new)["package"] == act.info(old)["package"]
+    os.write(fd, b"y\n")
+    with contextlib.suppress(OSError):
+        while os.read(fd, 65536):
+            pass
+    assert os.waitpid(pid, 0)[1] == 0
+    os.close(fd)
+    assert package.exists() and not (act.home / f"runs/{old}").exists()
 
 
 def test_prune_leaves_what_runs_and_what_is_another_projects(act, scratch):

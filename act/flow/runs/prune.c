@@ -275,13 +275,28 @@ static void remove_runs(struct flow_prune *p, struct gone *gone)
     }
 }
 
+/* The packages that go now: a run that was submitted since they were found may have one of them. */
+static int find_packages_again(struct flow *flow, struct flow_prune *p, struct act_error *err)
+{
+    size_t others = p->others;
+
+    act_strv_release(&p->packages);
+    p->packages = (struct act_strv){0};
+    int rc = find_packages(flow, p, err);
+    p->others = others;
+    return rc;
+}
+
+/* The user may have taken hours to say yes, so that all is asked about again. */
 int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err)
 {
+    ask_again(p);
     struct gone gone = {.ids = act_calloc(p->n + 1, sizeof(const char *))};
-
     p->bytes = p->n_packages = p->n_agents = 0;
     remove_runs(p, &gone);
     int rc = flow_with_ledger(flow, forget, &gone, err);
+    if (rc == 0 && gone.n == p->n)
+        rc = find_packages_again(flow, p, err);
     if (rc == 0 && gone.n == p->n)
         rc = sweep(p, false, err);
     if (rc == 0 && gone.n < p->n)
