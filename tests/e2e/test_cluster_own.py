@@ -1,4 +1,5 @@
 """Clusters of the user's own: making their files, choosing one, and changing them."""
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -426,6 +427,19 @@ def test_what_config_set_refuses(act):
     act.fail("config", "set", "-p", "num_gpu: 2", "num_gpu", "3", status=2, match="takes no --param")
     assert act.snapshot() == before
     act.fail("-c", "local", "config", "set", "num_gpu", "3", status=3, match="built in and has no file")
+
+
+def test_two_that_set_at_once_lose_nothing(act):
+    """One that comes too late says so; what was said to be set is in the file."""
+    file = act.project / "aux_data/aml/aml.yaml"
+    for _ in range(4):
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            results = list(pool.map(lambda i: act.run("config", "set", f"env.AT_ONCE_{i}", "x", status=None), range(8)))
+        text = file.read_text()
+        for i, result in enumerate(results):
+            assert result.status == 0 or "meanwhile" in result.err, result
+            assert result.status != 0 or f"AT_ONCE_{i}:" in text, (i, result, text)
+            act.run("config", "unset", f"env.AT_ONCE_{i}")
 
 
 def test_config_set_of_the_users_settings(act):

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,20 +151,34 @@ static int write_new(const struct flow_draft *draft, const char *text, struct ac
                               : rc;
 }
 
-int flow_draft_save(const struct flow_draft *draft, const char *text, struct act_error *err)
+static int write_unchanged(const struct flow_draft *draft, const char *text, struct act_error *err)
 {
     ACT_AUTO(flow_draft) now = {0};
-    ACT_AUTOFREE char *dir = act_path_dirname(draft->file);
-
-    if (!draft->text) {
-        int rc = act_mkdir_all(dir, 0700, err);
-        return rc < 0 ? rc : write_new(draft, text, err);
-    }
     int rc = flow_draft_open(draft->file, false, &now, err);
     if (rc == 0 && !act_streq(now.text, draft->text))
         rc = act_error_set(err, ACT_TEMPORARY, "'%s' was changed by somebody else meanwhile: nothing was saved",
                            draft->file);
     return rc < 0 ? rc : act_file_write(draft->file, text, strlen(text), draft->mode, err);
+}
+
+/* Between the look at the file and its replacement nobody else may do the same. The folder is locked, because the file
+ * becomes another one; where a file system cannot do that, the look alone must do. */
+int flow_draft_save(const struct flow_draft *draft, const char *text, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(draft->file);
+    int rc;
+
+    if (!draft->text) {
+        rc = act_mkdir_all(dir, 0700, err);
+        return rc < 0 ? rc : write_new(draft, text, err);
+    }
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
+        continue;
+    rc = write_unchanged(draft, text, err);
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 /* ---- keys ---- */
