@@ -79,9 +79,11 @@ static void add_label(struct act_buf *out, const struct draw_chart *chart, const
 {
     char text[DRAW_NUMBER_TEXT] = "";
 
-    for (int i = 0; i <= axes->steps && rows > 1; i++)
-        if ((int)lround((rows - 1) * (1 - (double)i / axes->steps)) == row)
-            draw_number(axes->y_low + (axes->y_high - axes->y_low) * i / axes->steps, chart->y_unit, text);
+    for (int i = 0; i <= axes->steps && rows > 1; i++) {
+        double part = (double)i / axes->steps;
+        if ((int)lround((rows - 1) * (1 - part)) == row)
+            draw_number(axes->y_low * (1 - part) + axes->y_high * part, chart->y_unit, text);
+    }
     act_buf_addf(out, "%*.*s %s", LABEL - 2, LABEL - 2, text, *text ? "|" : ":");
 }
 
