@@ -19,9 +19,9 @@ enum {
     MASKED = 0x80, /* beside the length */
     LENGTH_16 = 126,
     LENGTH_64 = 127,
-    CONTROL = 8,         /* this bit of the opcode: a frame that is no part of a message */
-    CONTROL_MAX = 125,   /* bytes of such a frame */
-    RESERVED = 0x70,     /* for extensions, none of which was asked for */
+    CONTROL = 8,       /* this bit of the opcode: a frame that is no part of a message */
+    CONTROL_MAX = 125, /* bytes of such a frame */
+    RESERVED = 0x70,   /* for extensions, none of which was asked for */
     MASK = 4,
     KEY_BYTES = 16,
     HEAD_MAX = 64 << 10,

@@ -40,7 +40,7 @@ struct http_websocket {
     char key[25];
     struct act_buf in, part, queued, sending; /* part: the message whose last frame has not come */
     size_t sent;                              /* of sending */
-    bool in_parts; /* a message has begun whose last frame has not come */
+    bool in_parts;                            /* a message has begun whose last frame has not come */
     bool waits_to_send;
 };
 void http_websocket_start(struct http *http, struct http_websocket *ws);
