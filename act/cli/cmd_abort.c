@@ -94,7 +94,7 @@ static int abort_all(struct cli *cli, const struct cli_each_run *each, const str
     int rc = flow_list_runs(&cli->flow, &table, &runs, err);
 
     if (rc == 0 && runs.n == 0)
-        act_note("there is no such run that has not ended");
+        act_note("nothing to cancel: no such run of yours is active");
     else if (rc == 0)
         rc = confirm(cli, &runs, err);
     return rc < 0 ? rc : cli_these_runs(cli, each, &runs, err);

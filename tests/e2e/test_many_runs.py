@@ -249,7 +249,7 @@ def test_abort_by_tag(act):
     assert act.run("abort", "-y", "--json", "--tag", "sweep=7").json["runs"][0]["id"] == a
     assert states(act, ended, a) == ["Completed", "Canceled"] and states(act, b)[0] != "Canceled"
     result = act.run("abort", "-y", "--tag", "sweep=7")
-    assert "no such run that has not ended" in result.err
+    assert "no such run of yours is active" in result.err
     act.run("abort", b)
 
 
