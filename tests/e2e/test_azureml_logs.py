@@ -227,8 +227,8 @@ def test_size_that_is_not_known_is_not_0(act, azureml):
     azureml.tell("log", id=run, name="user_logs/std_log.txt", text="fine\n")
     details = {"runId": run, "status": "Completed", "logFiles": {"user_logs/std_log.txt": "http://127.0.0.1:9/logs/x"}}
     azureml.faults({"match": "/details", "times": 9, "answer": {"status": 200, "json": details}})
-    message = act.fail("q", run, status=None, env={"ACT_MAX_RETRIES": "0"})
-    assert "127.0.0.1:9" in message or "look at" in message
+    failed = act.run("q", run, status=None, env={"ACT_MAX_RETRIES": "0"})
+    assert failed.status and ("127.0.0.1:9" in failed.err or "look at" in failed.err)
     azureml.faults()
     assert act.run("q", run).out.startswith("fine\n")
 
@@ -446,7 +446,8 @@ def test_disk_that_is_full(act, azureml_on_double, double):
     run = seed_long(azureml_on_double, 21 * MIB)
     limit = {"preexec_fn": lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
                                     resource.setrlimit(resource.RLIMIT_FSIZE, (9 * MIB, 9 * MIB)))}
-    assert "cannot write" in act.fail("q", run, status=None, match="std_log_process_0.txt", **limit)
+    failed = act.run("q", run, status=None, **limit)
+    assert failed.status and "cannot write" in failed.err and "std_log_process_0.txt" in failed.err
     assert 0 < beginnings(act, run, double)["std_log_process_0.txt"] <= 9 * MIB
     act.run("q", run)
     assert copies(act, run) == digests(double, azureml_on_double, run)

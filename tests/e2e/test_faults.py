@@ -321,10 +321,10 @@ def test_full_disk(act, azure, proxy, data, tiny_disk):
     act.cluster("aml", folders=())
     run = act.finish("true", before=("-n", "1"))
     filler = tiny_disk / "filler"
-    with open(filler, "wb") as f:
+    with open(filler, "wb", buffering=0) as f:
         try:
             while f.write(bytes(65536)):
-                f.flush()
+                pass
         except OSError:
             pass
     act.fail("submit", "true", status=None)

@@ -250,7 +250,7 @@ def test_what_only_sounds_secret_goes_in(act):
     act.write("n.yaml", "k8s: {pod: {spec: {containers: [{name: main, env: [{name: LEVEL, value: '3'}]}]}}}\n")
     names = {"k.yaml", "l.yaml", "m.json", "n.yaml"}
     names |= {"a.yaml", "b.yaml", "c.yaml", "d.py", "e.yaml", "f.yaml", "g.yaml", "h.py", "i.yaml", "j.json"}
-    assert names <= set(pack(act))
+    assert names - set(pack(act)) == set()
 
 
 def test_large_files_with_secrets_are_named(act):

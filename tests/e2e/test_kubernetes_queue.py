@@ -50,7 +50,7 @@ def test_a_run_waits_for_its_queue(act, queue):
 
 def test_a_queue_that_is_not_there_is_refused(act, queue):
     queue.tell("delete", kind="LocalQueue", name="team")
-    act.fail(*K8S, "submit", "true", status=7, match="there is no 'team' in the cluster of 'k8s', which 'k8s.queue'")
+    act.fail(*K8S, "submit", "true", status=7, match="there is no queue 'team' in the cluster of 'k8s'")
     assert queue.objects("Job") == []
 
 

@@ -208,6 +208,18 @@ static char *variable_of_option(const char *option, size_t len)
     return name;
 }
 
+/* "--token-cache" says where, not what. */
+static bool is_place(const char *option, size_t len)
+{
+    static const char *const ends[] = {"-cache", "-dir", "-file", "-path"};
+    ACT_AUTOFREE char *name = act_strndup(option, len);
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (act_ends_with(name, ends[i]))
+            return true;
+    return false;
+}
+
 /* "--client-secret", "x" or "--client-secret=x". */
 static bool is_secret_argument(const struct yaml *args, size_t i)
 {
@@ -216,7 +228,8 @@ static bool is_secret_argument(const struct yaml *args, size_t i)
     const struct yaml *next = i + 1 < args->n ? args->items[i + 1] : NULL;
     const char *value = text[n] ? text + n + 1 : is_filled_in(next) ? next->text : "";
 
-    if (!act_starts_with(text, "--") || !*value || strchr("<$", *value) || (!text[n] && *value == '-'))
+    if (!act_starts_with(text, "--") || is_place(text, n) || !*value || strchr("<$", *value) ||
+        (!text[n] && *value == '-'))
         return false;
     ACT_AUTOFREE char *name = variable_of_option(text, n);
     return act_env_gives_away(name, value);

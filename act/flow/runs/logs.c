@@ -630,6 +630,14 @@ static int heed_signal(struct follower *f, struct act_error *err)
     return flow_abort(f->flow, f->run, &ignored, err);
 }
 
+static bool has_seen_any(const struct follower *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (f->v[i].seen)
+            return true;
+    return false;
+}
+
 /* Once: while a run is queued there is nothing else to see of it. */
 static void say_what_it_waits_for(struct follower *f, int64_t begun_ms)
 {
@@ -637,7 +645,7 @@ static void say_what_it_waits_for(struct follower *f, int64_t begun_ms)
     const struct run_status *s = &f->run->status;
     bool is_new = !*s->reason && act_now_monotonic_ms() - begun_ms < PATIENCE_MS;
 
-    if (f->waits || !f->what->follow || s->state != RUN_QUEUED || is_new)
+    if (f->waits || !f->what->follow || s->state != RUN_QUEUED || is_new || has_seen_any(f))
         return;
     f->waits = true;
     act_note("run '%s' is queued%s%s", f->run->row.id, *s->reason ? ": " : "", s->reason);

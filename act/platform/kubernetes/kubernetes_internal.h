@@ -68,7 +68,7 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_MIN_NODES "act/min-nodes"        /* only elastic runs have it */
 #define KUBERNETES_PER_NODE  "act/num-gpu-per-node" /* likewise */
 #define KUBERNETES_QUEUE     "kueue.x-k8s.io/queue-name"
-#define KUBERNETES_MAIN      "main" /* the container */
+#define KUBERNETES_MAIN      "main"  /* the container */
 #define KUBERNETES_TOKEN     "token" /* of the ranks' link, in the run's Secret */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
 /* The Accept header that asks for an object's metadata alone. */

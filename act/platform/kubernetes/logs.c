@@ -61,7 +61,7 @@ struct logs {
     size_t n_kept;
     json_t *places; /* of kept, by what they are of */
     struct store_texts texts;
-    int attempt; /* the last one */
+    int attempt;    /* the last one */
     size_t awaited; /* streams */
     bool idle;      /* none is awaited */
     int rc;         /* of the first text that could not be kept */

@@ -273,8 +273,8 @@ struct submission {
     const char *stores; /* the caller's */
     size_t package_len;
     char token[2 * TOKEN_BYTES + 1];
-    char *uid;         /* of the Job */
-    bool is_suspended; /* the Job, when it was first seen: nothing runs yet */
+    char *uid;     /* of the Job */
+    bool may_undo; /* the Job was made by this try, or nothing runs of it yet */
 };
 
 static void wipe(char *text, size_t len)
@@ -463,8 +463,15 @@ static int create_job(struct submission *s, json_t **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *job = kubernetes_job(&s->run, true);
     int rc = post(s, job, true, out, err);
+    bool made = *out != NULL;
 
-    return rc < 0 || *out ? rc : look_whose(s, job, true, out, err);
+    if (rc == 0 && !made)
+        rc = look_whose(s, job, true, out, err);
+    if (rc < 0)
+        return rc;
+    s->uid = act_strdup(uid_of(*out));
+    s->may_undo = made || json_is_true(json_object_get(json_object_get(*out, "spec"), "suspend"));
+    return 0;
 }
 
 /* The value of a Secret, which is what flow_run_stores() made, without what is signed anew each time. */
@@ -575,7 +582,7 @@ static void clean_up(struct submission *s, const json_t *job, int rc, bool *aske
 {
     struct act_error ignored;
 
-    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !*s->uid || !s->is_suspended)
+    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !*s->uid || !s->may_undo)
         return;
     if (delete_object(s->k, job, s->uid, "Background", &ignored) == 0)
         *asked = false;
@@ -591,8 +598,6 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
         *asked = rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
         return rc;
     }
-    s->uid = act_strdup(uid_of(job));
-    s->is_suspended = json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
     rc = check_kept(s->run.spec, job, err);
     if (rc == 0)
         rc = each_object(s, create_other, NULL, err);
