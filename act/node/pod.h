@@ -26,8 +26,8 @@
  *                    {"type": "leaving"}               this pod was told to end
  *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back; it is a node of the attempt
  *
- * hello has the last "attempt" that a pod knows: so the count goes on when the first pod is a new one. Where all pods are
- * new, it goes on behind the logs that others have sent.
+ * hello has the last "attempt" that a pod knows: so the count goes on when the first pod is a new one. Where all pods
+ * are new, it goes on after the logs that others have sent.
  *
  * The group of an elastic run is what is there: once the least number of pods is, and no more have come for a while, or
  * all are, an attempt begins with them. Node i of the attempt is pod number i of those that are there, and run.json in

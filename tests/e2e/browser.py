@@ -16,8 +16,8 @@ class Browser:
         self.back, answers = os.pipe()
         self.process = subprocess.Popen(
             ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "chromium", PROGRAM, "--headless=new",
-             "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
-             f"--user-data-dir={self.folder}", "--remote-debugging-pipe"],
+             "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+             "--no-first-run", f"--user-data-dir={self.folder}", "--remote-debugging-pipe"],
             pass_fds=(commands, answers), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, env={**os.environ, "HOME": self.folder})
         os.close(commands)

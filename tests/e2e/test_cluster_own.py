@@ -88,7 +88,8 @@ def test_what_add_refuses(bare):
     act.fail("cluster", "add", "--kind", "local", status=2, match="the name, 'a cluster add NAME', is missing")
     act.fail("cluster", "add", "x", "--kind", "clurm", status=2, match="no kind 'clurm'; did you mean 'slurm'")
     act.fail("cluster", "add", "x", "--kind", "slurm", status=2, match="--login is missing")
-    act.fail("cluster", "add", "x", "--kind", "local", "--login", "me@host", status=2, match="--login is not for .*local")
+    act.fail("cluster", "add", "x", "--kind", "local", "--login", "me@host", status=2,
+             match="--login is not for .*local")
     act.fail("cluster", "add", "x", "--kind", "local", "--image", "x", status=2, match="--image is not for")
     for name in ("../x", "a/b", ".hidden", "-x", "a b", "x.yaml", "é", "", "x" * 65):
         words = ["--kind", "local", "--", name] if name.startswith("-") else [name, "--kind", "local"]

@@ -144,7 +144,8 @@ def test_a_server_that_is_too_old(act, kubernetes, run, tmp_path):
     (tmp_path / "kubectl").chmod(0o755)
     said = act.run("ssh", run, "--", "hostname", env={"PATH": f"{tmp_path}:{act.env['PATH']}"}).out.splitlines()
     pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]["metadata"]["name"]
-    assert said[said.index("exec"):][:4] == ["exec", "--stdin", f"pod/{pod}", "--container=main"] and said[-1] == "hostname"
+    assert said[said.index("exec"):][:4] == ["exec", "--stdin", f"pod/{pod}", "--container=main"]
+    assert said[-1] == "hostname"
 
 
 def test_a_client_certificate(act, kubernetes, run):

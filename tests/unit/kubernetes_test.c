@@ -515,8 +515,8 @@ static const struct {
     {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':125")) "]", NULL, RUN_FAILED,
      "pod 'p0' could not start the agent: the image needs gzip and sha256sum; 'a logs' shows its last words", 125},
     {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':124")) "]", NULL, RUN_FAILED,
-     "pod 'p0' found another program than the submitted one in a Secret 'act-program-...' or 'act-client-...', which its "
-     "log names: delete that",
+     "pod 'p0' found another program than the submitted one in a Secret 'act-program-...' or 'act-client-...', which "
+     "its log names: delete that",
      124},
     {JOB(FAILED("BackoffLimitExceeded")), NULL, NULL, RUN_FAILED,
      "too many of its pods failed: m; 'a logs' shows their last words", 1},

@@ -516,8 +516,8 @@ static bool is_same_secret(const json_t *ours, const json_t *theirs)
     return true;
 }
 
-/* Takes the object. One that is there may be what another try of this submission made, or somebody else who saw the Job:
- * a Secret must say what ours does, because it is what the pods run. */
+/* Takes the object. One that is there may be what another try of this submission made, or somebody else who saw the
+ * Job: a Secret must say what ours does, because it is what the pods run. */
 static int create_other(struct submission *s, json_t *object, void *arg, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *owned = object, *there = NULL, *made = NULL;
