@@ -216,8 +216,8 @@ static int list_managed(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-/* Whether the default cluster has clusters of a service to list; it is open then. A configuration that cannot be read has
- * none, and the list of files says what is wrong with it. */
+/* Whether the default cluster has clusters of a service to list; it is open then. A configuration that cannot be read
+ * has none, and the list of files says what is wrong with it. */
 static bool open_managed(struct cli *cli)
 {
     struct flow flow = {0};

@@ -189,14 +189,14 @@ static void put_file_format(FILE *out, const struct cli_command *command)
     (void)command;
     put_title(out, "act.yaml", 5, "what a project of ACT and its clusters are");
     fputs(".SH DESCRIPTION\n", out);
-    put_prose(
-        out,
-        "aux_data/aml/CLUSTER.yaml in the project describes the cluster that 'a -c CLUSTER' means, else\n"
-        "~/.config/act/clusters/CLUSTER.yaml, which 'a cluster add' writes. Where none is named, it is that of\n"
-        "ACT_CLUSTER, aml.yaml of the project, or default_cluster of the user.\nEach key can be overridden by 'a -p YAML', and a simple one of the top\n"
-        "level by the environment variable ACT_KEY.\n"
-        "A member of a member is written here with a dot between them; a star stands for any name.\n"
-        "'a config show' says what holds, and from where.\n");
+    put_prose(out,
+              "aux_data/aml/CLUSTER.yaml in the project describes the cluster that 'a -c CLUSTER' means, else\n"
+              "~/.config/act/clusters/CLUSTER.yaml, which 'a cluster add' writes. Where none is named, it is that of\n"
+              "ACT_CLUSTER, aml.yaml of the project, or default_cluster of the user.\n"
+              "Each key can be overridden by 'a -p YAML', and a simple one of the top\n"
+              "level by the environment variable ACT_KEY.\n"
+              "A member of a member is written here with a dot between them; a star stands for any name.\n"
+              "'a config show' says what holds, and from where.\n");
     fputs(".SH CLUSTER FILE\n", out);
     config_each_key(CONFIG_CLUSTER_FILE, put_key, out);
     fputs(".SH ACCOUNT FILE\nWhat azure_blob_config_file names.\n", out);

@@ -290,8 +290,8 @@ struct config_listing {
 /* Those of the project, then the user's, then the built-in one, each sorted by name. Reads no cluster file. */
 void config_list(const char *start_dir, struct config_listing *out);
 void config_listing_release(struct config_listing *listing);
-/* The kubeconfigs that the cluster files of the project and the user's name, whichever cluster is chosen. Absolute paths, appended
- * unless already in out; what cannot be read names none. */
+/* The kubeconfigs that the cluster files of the project and the user's name, whichever cluster is chosen. Absolute
+ * paths, appended unless already in out; what cannot be read names none. */
 void config_kubeconfigs(const struct config *config, struct act_strv *out);
 
 /* Where the user's own clusters are, and the file of one. New strings. */

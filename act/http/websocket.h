@@ -1,8 +1,8 @@
 /* websocket.h - messages both ways on one connection, by WebSocket (RFC 6455), as a client.
  *
- * The connection is libcurl's (CURLOPT_CONNECT_ONLY), with its TLS, proxies and names; the protocol is spoken here. That
- * of libcurl itself is an option which few builds of it have, and its functions, an experiment up to 8.11, make the
- * socket a blocking one.
+ * The connection is libcurl's (CURLOPT_CONNECT_ONLY), with its TLS, proxies and names; the protocol is spoken here.
+ * That of libcurl itself is an option which few builds of it have, and its functions, an experiment up to 8.11, make
+ * the socket a blocking one.
  *
  * All runs on the loop of http. Source: RFC 6455 sections 4 and 5.
  */
@@ -17,8 +17,8 @@
 
 /* The caller keeps it until done was called; release it then. {0} but for what is set. */
 struct http_websocket {
-    /* in: its url (http or https), headers, tls, direct and what. Out: its rc, error, status, response_headers and, when
-     * the server refused the protocol, body_text. */
+    /* in: its url (http or https), headers, tls, direct and what. Out: its rc, error, status, response_headers and,
+     * when the server refused the protocol, body_text. */
     struct http_call *call;
     const char *protocols; /* "v2, v1": what to speak on it, the best first; not copied */
     /* The server agreed; protocol says on what. */

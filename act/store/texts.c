@@ -1,5 +1,6 @@
 /* texts.c - the store of texts that their owner gathers, one by one or all at once, into one file: a descriptor for
- * each would be too many. What is added to a text is kept until there is enough of it, so that a text is in few stretches.
+ * each would be too many. What is added to a text is kept until there is enough of it, so that a text is in few
+ * stretches.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -39,8 +39,8 @@ int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, stru
 /* Stores the tree below root, the compiled package of source, as a separate package and as code_path. */
 int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source, struct flow_init *io,
                        struct act_error *err) ACT_NODISCARD;
-/* logins.c: the kubeconfigs of the project's clusters and of KUBECONFIG that are in the project, and the files with keys
- * and tokens that these name, as package_options.kept_out. */
+/* logins.c: the kubeconfigs of the project's clusters and of KUBECONFIG that are in the project, and the files with
+ * keys and tokens that these name, as package_options.kept_out. */
 void flow_keep_out_logins(const struct config *config, struct act_strv *out);
 /* guard.c: why a file is left out of a package, as package_options.judge; and tells the user which credentials were
  * left out or included, one line each. */
