@@ -3,6 +3,8 @@ import re
 
 import pytest
 
+from gated import finish, job_of, says, submit
+
 K8S = ("-c", "k8s")
 
 
@@ -16,32 +18,11 @@ def cluster(kubernetes, tmp_path):
     return kubernetes
 
 
-def submit(act, cluster, size):
-    script = f"echo $RANK of $WORLD_SIZE; until [ -e {cluster.gate} ]; do sleep 0.05; done; echo end"
-    return act.submit("sh", "-c", script, before=("-c", "k8s", "-n", size))
-
-
-def job_of(cluster):
-    return cluster.objects("Job")[0]
-
-
 def pod(cluster, index):
     """The newest pod of an index."""
     found = [p for p in cluster.pods_of(job_of(cluster)["metadata"]["name"])
              if p["spec"]["hostname"].endswith(f"-{index}") and "deletionTimestamp" not in p["metadata"]]
     return max(found, key=lambda p: p["metadata"]["creationTimestamp"])["metadata"]["name"]
-
-
-def says(act, run, rank, world):
-    """Until the last attempt has this rank of so many."""
-    act.until(lambda: act.run("logs", "--rank", str(rank), run, status=None).out == f"{rank} of {world}\n",
-              f"rank {rank} of {world}")
-
-
-def finish(act, cluster, run):
-    cluster.gate.touch()
-    act.run("wait", run)
-    assert act.info(run)["state"] == "Completed"
 
 
 def test_it_begins_with_what_there_is(act, cluster):

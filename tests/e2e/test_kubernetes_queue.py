@@ -1,6 +1,8 @@
 """Runs in a queue of Kueue, on the double: they wait, are admitted in part, and lose what they had."""
 import pytest
 
+from gated import finish, job_of, says, submit
+
 K8S = ("-c", "k8s")
 
 
@@ -15,26 +17,6 @@ def queue(kubernetes, tmp_path):
                             "volumes": [{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}]})
     kubernetes.gate = tmp_path / "gate"
     return kubernetes
-
-
-def submit(act, queue, size):
-    script = f"echo $RANK of $WORLD_SIZE; until [ -e {queue.gate} ]; do sleep 0.05; done; echo end"
-    return act.submit("sh", "-c", script, before=("-c", "k8s", "-n", size))
-
-
-def says(act, run, rank, world):
-    act.until(lambda: act.run("logs", "--rank", str(rank), run, status=None).out == f"{rank} of {world}\n",
-              f"rank {rank} of {world}")
-
-
-def finish(act, queue, run):
-    queue.gate.touch()
-    act.run("wait", run)
-    assert act.info(run)["state"] == "Completed"
-
-
-def job_of(queue):
-    return queue.objects("Job")[0]
 
 
 def test_a_run_waits_for_its_queue(act, queue):
