@@ -290,7 +290,7 @@ const struct cli_command cli_commands[] = {
      .run = cmd_plot},
     {.name = "abort",
      .aliases = "a",
-     .synopsis = "RUN... | --all | --tag KEY=VALUE",
+     .synopsis = "RUN... | --all | --name NAME | --tag KEY=VALUE",
      .summary = "cancel runs",
      .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n"
                  "a abort --tag sweep=7          all that are tagged so and have not ended; asks\n"
@@ -636,6 +636,7 @@ const struct cli_command cli_commands[] = {
                  "a config show --all       keys without a value too\n"
                  "a -c eu -p 'num_gpu: 8' config show --json\n"
                  "a -c eu config check\n"
+                 "a config get              which keys there are\n"
                  "a config get docker.image\n"
                  "a -c eu config set slurm.time 12:00:00\n"
                  "a config set env.NCCL_DEBUG INFO\n"
@@ -648,7 +649,7 @@ const struct cli_command cli_commands[] = {
          "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
          "--json: version (1), cluster, file, project_root and values,\n"
          "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
-         "get version, key, value, origin; of set and unset version, key, file, changed, dry_run.",
+         "get version, key, value, origin, or without KEY version and keys; of set and unset version, key, file, changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
      .min_words = 1,
      .max_words = 3,

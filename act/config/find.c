@@ -174,7 +174,8 @@ static int no_cluster(const char *cluster, const struct config_place *place, str
                   "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'", cluster, cluster,
                   place->current_dir, users);
     if (strcmp(place->origin, "-c") != 0)
-        act_error_hint(err, "%s names it", place->origin);
+        act_error_hint(err, "%s names it%s", place->origin,
+                       *place->origin == '/' ? ", and 'a cluster use NAME' another" : "");
     return hint_clusters(cluster, place->current_dir, err);
 }
 

@@ -25,7 +25,9 @@ int flow_find_own(const struct config_listing *listing, const char *name, bool w
 /* Makes it the user's default ("local": the built-in one). *out_instead: the cluster file of this project that comes
  * before it, or NULL (new string). */
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err) ACT_NODISCARD;
-/* The default of the user goes along. */
+/* Whether the settings of the user name the cluster. */
+bool flow_is_default(const char *name);
+/* The default of the user goes along; of one that is removed there is none any more. */
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run,
                     struct act_error *err) ACT_NODISCARD;
 int flow_remove_own(const struct config_named *named, struct act_error *err) ACT_NODISCARD;
