@@ -216,6 +216,8 @@ char *cli_path_of(const char *word, const struct transfer_path *what, const char
 /* Likewise of rel, relative to what: below "data/voc" and "a" that is "data/voc/a", below "RUN:" it is "RUN:a". */
 char *cli_path_below(const char *word, const struct transfer_path *what, const char *rel);
 /* with_reason: adds a column that says why each waits or failed. */
+/* Says on stderr that the list is empty, and what it was asked for: "no run is named 'x'". */
+void cli_note_no_runs(const struct flow_table *table);
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* An untrusted name, for a line of text: control characters become '?'. New string. */
@@ -242,7 +244,9 @@ struct cli_column {
     bool below;       /* if it does not fit beside more important ones, it is printed on lines below each row */
 };
 
-/* The width of stdout's terminal in columns; 0: it is not a terminal, or the width is not known. */
+/* The width of the terminal that it is, in columns; 0: it is not a terminal, or the width is not known. */
+int cli_width_of(int fd);
+/* That of stdout. */
 int cli_width(void);
 /* widths: the widths that n columns need (not 0), replaced by those that fit in room terminal columns (0: no limit),
  * with two blanks in between. 0: left out. */

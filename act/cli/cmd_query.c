@@ -39,9 +39,8 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     else
         cli_print_runs(&runs,
                        act_streq(state, run_state_name(RUN_QUEUED)) || act_streq(state, run_state_name(RUN_FAILED)));
-    bool all = !state && !cli->options.cluster && !cli->options.name && !cli->options.tags.n;
-    if (runs.total == 0 && all && !cli->options.json)
-        act_note("no runs yet; 'a submit COMMAND' starts one");
+    if (runs.total == 0 && !state && !cli->options.json)
+        cli_note_no_runs(&table);
     if (runs.n < runs.total)
         act_note("%zu of %zu runs; --max 0 shows all", runs.n, runs.total);
     return rc;

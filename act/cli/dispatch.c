@@ -182,6 +182,20 @@ static void hint_at_include(const struct cli *cli)
     }
 }
 
+/* What a command takes may be a long list; on a terminal no word of it is broken. */
+static void print_error(const struct act_error *err)
+{
+    static const char PREFIX[] = "act: ";
+    const char *text = act_error_text(err);
+    int at = sizeof(PREFIX) - 1, width = err->code == ACT_USAGE ? cli_width_of(STDERR_FILENO) : 0;
+
+    fputs(PREFIX, stderr);
+    if (width > 2 * at)
+        cli_wrap(stderr, text, strlen(text), at, at, width);
+    else
+        fprintf(stderr, "%s\n", text);
+}
+
 int cli_main(int argc, char **argv)
 {
     struct cli cli = {0};
@@ -198,7 +212,7 @@ int cli_main(int argc, char **argv)
         act_hint_at_own_dirs(&err);
         if (rc == -ACT_NOT_FOUND && cli.command)
             hint_at_include(&cli);
-        fprintf(stderr, "act: %s\n", act_error_text(&err));
+        print_error(&err);
         if (cli.command && cli.command->own_status)
             status = ACT_WRAPPER;
     }

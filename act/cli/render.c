@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/terminal.h"
 #include "base/units.h"
@@ -190,6 +191,30 @@ static bool has_names(const struct flow_runs *runs)
 static int64_t size_of(const struct flow_run *run)
 {
     return run->status.num_gpu > 0 ? run->status.num_gpu : run->row.num_gpu;
+}
+
+static void add_tags(json_t *tags, struct act_buf *out)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tags, key, value)
+        act_buf_addf(out, "%s%s=%s", out->len ? ", " : "", key, json_string_value(value));
+}
+
+void cli_note_no_runs(const struct flow_table *table)
+{
+    const char *name = table->labels.name;
+    ACT_AUTO(act_buf) tags = {0};
+    ACT_AUTOFREE char *where = table->cluster ? act_sprintf(" on cluster '%s'", table->cluster) : act_strdup("");
+
+    add_tags(table->labels.tags, &tags);
+    if (name && tags.len)
+        act_note("no run%s is named '%s' and tagged '%s'", where, name, tags.data);
+    else if (name || tags.len)
+        act_note("no run%s is %s '%s'", where, name ? "named" : "tagged", name ? name : tags.data);
+    else
+        act_note("no runs%s yet; 'a submit COMMAND' starts one", where);
 }
 
 void cli_print_runs(const struct flow_runs *runs, bool with_reason)

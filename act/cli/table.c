@@ -11,11 +11,16 @@ enum { GAP = 2 }; /* between columns */
 
 static const char ELLIPSIS[] = "...";
 
-int cli_width(void)
+int cli_width_of(int fd)
 {
     struct winsize w;
 
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+int cli_width(void)
+{
+    return cli_width_of(STDOUT_FILENO);
 }
 
 /* ---- how wide each column is */

@@ -204,6 +204,13 @@ def test_wait_for_any(act):
     result = act.run("wait", "--any", long, short, status=3)
     assert short in result.err and long not in result.err
     assert [r["id"] for r in act.run("wait", "--any", "--json", long, short, status=3).json["runs"]] == [short]
+    later = act.finish("true", before=("-n", 1))
+    age(act, short)
+    for words in ((later, long, short), (short, later)):
+        result = act.run("wait", "--any", *words, status=3)
+        assert short in result.err and later not in result.err, "that of the first one"
+        found = act.run("wait", "--any", "--json", *words, status=3).json["runs"]
+        assert [r["id"] for r in found] == [short]
     act.fail("wait", "--timeout", "1s", long, short, status=125, match="1 of 2 runs has ended")
     act.fail("wait", "--any", "--timeout", "1s", long, status=125, match="is still")
     process = act.start("wait", long)
@@ -268,7 +275,7 @@ def test_abort_all(act):
 
 
 def test_abort_of_nothing_in_particular(act):
-    act.fail("abort", status=2, match=r"'a abort' needs more: a abort RUN\.\.\. \| --all")
+    act.fail("abort", status=2, match=r"'a abort' needs more: a abort RUN\.\.\. .* --name NAME .*'a abort --help'")
     act.fail("abort", "--all", "one", status=2, match="'one' cannot be named as well")
     act.fail("abort", "--all", "--forget", status=2, match="--forget is for runs that are named")
     act.fail("abort", "--tag", "alone", status=2, match="'alone' is no tag")
@@ -352,6 +359,18 @@ def test_grep_of_attempts(act):
     assert found == [f"{run}:attempts/1/{LOG.format(0)}:1", f"{run}:{LOG.format(0)}:1"]
     rows = [json.loads(line) for line in act.run("grep", "--json", "attempt here", run).out.splitlines()]
     assert [(row["rank"], row["log"].startswith("attempts/1/")) for row in rows] == [(0, True), (0, False)]
+
+
+def test_nothing_of_that_name(act):
+    assert "no runs yet; 'a submit COMMAND' starts one" in act.run("grep", "x", status=1).err
+    act.finish("true", before=("-n", 1))
+    for verb, status in ((("q",), 0), (("grep", "."), 1)):
+        for words, said in ((("--name", "nosuch"), "no run is named 'nosuch'\n"),
+                            (("--tag", "a=b", "--tag", "c=d"), "no run is tagged 'a=b, c=d'\n"),
+                            (("--name", "n", "--tag", "a=b"), "no run is named 'n' and tagged 'a=b'\n")):
+            assert act.run(*verb, *words, status=status).err == said
+    assert act.run("-c", "local", "q", "--name", "n").err == "no run on cluster 'local' is named 'n'\n"
+    assert act.run("q", "--json", "--name", "nosuch").err == ""
 
 
 def test_wrong_greps(act):

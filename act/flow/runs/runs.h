@@ -75,10 +75,11 @@ int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err) AC
 /* Likewise for several, but first finds the runs that the pieces identify: if one is none, nothing is waited for. */
 struct flow_waiting {
     int64_t timeout_s; /* then -ACT_TIMEOUT; 0: no limit */
-    bool any;          /* only until one of them has ended */
+    bool any;          /* only until one of them has ended, which is the first of *out then */
     /* Called when they are found, and after each check that finds some not ended; may be NULL. */
     void (*each)(void *arg, const struct flow_runs *runs, size_t n_ended);
-    void (*ended)(void *arg, const struct flow_run *run); /* once for each that has ended; may be NULL */
+    void (*ended)(void *arg,
+                  const struct flow_run *run); /* once for each that has ended, any: for the first; may be NULL */
     void *arg;
 };
 /* Release *out in every case. */
