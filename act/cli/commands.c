@@ -328,14 +328,17 @@ const struct cli_command cli_commands[] = {
      .examples = "a prune --older 30d --dry-run   what would go\n"
                  "a prune --older 30d             counts it, and asks\n"
                  "a -c eu prune --older 12h -y    only runs on cluster eu\n",
-     .details = "Of the runs that you submitted from this project and that ended longer ago: their folders where they\n"
-                "ran (on Kubernetes their Jobs), with the logs there, and their rows in the table of runs; their\n"
-                "packages there and in the cache here, unless another run has them; agents of other versions where\n"
-                "every run has ended. Nothing that is another user's or another project's, or has not ended, is\n"
-                "touched; what is left for such a reason is said. Jobs of Azure Machine Learning stay, and so do\n"
-                "packages in the store of the code and the copies of logs in assets/.\n"
-                "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, bytes and left\n"
-                "(active, others, service, unreachable).",
+     .details =
+         "Of the runs that you submitted from this project and that ended longer ago: their folders where they\n"
+         "ran (on Kubernetes and Azure Machine Learning their jobs), with the logs there; the copies of logs in\n"
+         "assets/, and those that their nodes sent to the store of the code; their rows in the table of runs.\n"
+         "Packages where they ran, in the cache and in the built-in store here, if no run that stays has them\n"
+         "and these runs had them, or they are that old; agents of other versions where every run has ended.\n"
+         "Nothing that is another user's, or has not ended, is touched, no other project's run, and no package\n"
+         "that the run of somebody else may need; what is left for such a reason is said. Packages stay in a\n"
+         "store of the code that others may use. What an interrupted one left, the next one finds.\n"
+         "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, copies and sent\n"
+         "(runs with logs here and in the store), bytes and left (active, others, service, unreachable).",
      .options = "cluster param older dry-run yes json",
      .run = cmd_prune},
     {.name = "resubmit",

@@ -359,8 +359,22 @@ struct platform_kept {
     uint64_t bytes;
     size_t n;
 };
-/* A package that was brought there and is this user's. Runs have it under a name of their own, and none loses it.
- * dry_run: only measured. */
+/* The packages of this user there that no folder of a run there refers to, whose ever it is, but for the runs of going.
+ * is_old: they came there so long ago. */
+struct platform_package {
+    char *sha256;
+    uint64_t bytes;
+    bool is_old;
+};
+struct platform_packages {
+    struct platform_package *v;
+    size_t n;
+    bool unknown; /* a folder of a run cannot be read, so that any may be needed: there are none */
+};
+int platform_unused_packages(struct platform *p, int64_t older_s, const struct act_strv *going,
+                             struct platform_packages *out, struct act_error *err) ACT_NODISCARD;
+void platform_packages_release(struct platform_packages *packages);
+/* Removes a package that was brought there and is this user's. dry_run: it is only measured. */
 int platform_remove_package(struct platform *p, const char *sha256, bool dry_run, struct platform_kept *out,
                             struct act_error *err) ACT_NODISCARD;
 /* The agents of other versions that this user brought there and that are older; none while a run there, whose ever it

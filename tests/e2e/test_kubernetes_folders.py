@@ -144,6 +144,17 @@ def test_the_logs_of_a_pod_that_was_replaced_are_kept(act, kubernetes, blobs):
     assert act.run("logs", run).out == "attempt 2\n" and act.info(run)["attempt"] == 2
 
 
+def test_logs_that_were_sent_are_pruned(act, kubernetes, blobs):
+    runs = [act.run(*K8S, "submit", "true").out.strip() for _ in range(2)]
+    act.run("wait", *runs)
+    age(act, runs[0])
+    sent = lambda run: [k for k in blobs.keys() if k.startswith(f"code/project/runs/{run}/")]
+    assert sent(runs[0]) and sent(runs[1])
+    result = act.run(*K8S, "prune", "--older", "30d", "-y")
+    assert "1 run (1 with logs in the store)" in result.err
+    assert not sent(runs[0]) and sent(runs[1])
+
+
 def test_logs_are_sent_while_the_run_goes_on(act, kubernetes, blobs):
     use(kubernetes, code=STORE)
     run = act.submit("sh", "-c", "echo begun; sleep 1000", before=K8S)
