@@ -6,6 +6,7 @@ import os
 import pytest
 
 import kubernetes_double
+from test_many_runs import age
 
 K8S = ("-c", "k8s")
 STORE = "aux_data/configs/store.yaml"
@@ -145,12 +146,13 @@ def test_the_logs_of_a_pod_that_was_replaced_are_kept(act, kubernetes, blobs):
 
 
 def test_logs_that_were_sent_are_pruned(act, kubernetes, blobs):
-    runs = [act.run(*K8S, "submit", "true").out.strip() for _ in range(2)]
+    use(kubernetes, code=STORE)
+    runs = [act.submit("true", before=("-c", "k8s", "-n", "1")) for _ in range(2)]
     act.run("wait", *runs)
     age(act, runs[0])
     sent = lambda run: [k for k in blobs.keys() if k.startswith(f"code/project/runs/{run}/")]
     assert sent(runs[0]) and sent(runs[1])
-    result = act.run(*K8S, "prune", "--older", "30d", "-y")
+    result = act.run("-c", "k8s", "prune", "--older", "30d", "-y")
     assert "1 run (1 with logs in the store)" in result.err
     assert not sent(runs[0]) and sent(runs[1])
 
