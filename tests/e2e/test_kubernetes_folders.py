@@ -154,7 +154,7 @@ def test_logs_that_were_sent_are_pruned(act, kubernetes, blobs):
     assert sent(runs[0]) and sent(runs[1])
     result = act.run("-c", "k8s", "prune", "--older", "30d", "-y")
     assert "1 run (1 with logs in the store)" in result.err
-    assert not sent(runs[0]) and sent(runs[1])
+    assert not sent(runs[0]) and sent(runs[1]), result
 
 
 def test_logs_are_sent_while_the_run_goes_on(act, kubernetes, blobs):
