@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,9 +53,12 @@ static int write_file(const char *path, const struct act_buf *page, struct act_e
 {
     struct stat st;
 
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+    bool exists = stat(path, &st) == 0;
+    if (exists && !S_ISREG(st.st_mode))
         return act_error_set(err, ACT_USAGE, "cannot write '%s': it is no regular file; '> %s' may do", path, path);
-    return act_file_write(path, page->data, page->len, 0666 & ~act_umask(), err);
+    ACT_AUTOFREE char *real = exists ? realpath(path, NULL) : NULL; /* a link stays one */
+    return act_file_write(real ? real : path, page->data, page->len, exists ? st.st_mode & 0777 : 0666 & ~act_umask(),
+                          err);
 }
 
 static int write_page(const struct cli *cli, const struct act_buf *page, struct act_error *err)

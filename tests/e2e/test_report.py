@@ -191,6 +191,15 @@ def test_into_a_file(act, trained):
     act.run("report", "-o", "run.html", trained)
     assert Page(target.read_text()).text.count(trained) > 1
     target.write_text("kept")
+    page = act.project / "run.html"
+    for mode in (0o600, 0o664):
+        page.chmod(mode)
+        act.run("report", "-o", "run.html", trained)
+        assert page.stat().st_mode & 0o777 == mode, "that of the file that it replaces"
+    (act.project / "link.html").symlink_to("run.html")
+    page.write_text("old")
+    act.run("report", "-o", "link.html", trained)
+    assert (act.project / "link.html").is_symlink() and page.read_text().startswith("<!DOCTYPE html>")
     act.fail("report", "-o", "run.html", trained, "no-such-run", status=3)
     assert target.read_text() == "kept"
     (act.project / "closed").write_text("")
