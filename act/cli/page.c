@@ -1,6 +1,7 @@
 #include "cli/page.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 
@@ -503,19 +504,48 @@ static void add_file(struct act_buf *out, const char *name, uint64_t size)
     act_buf_addf(out, "</td><td class=\"n\">%s</td></tr>\n", text);
 }
 
+/* A table of files that can be folded; its summary is escaped nowhere. */
+static void ACT_PRINTF(3, 4) begin_files(struct act_buf *out, bool is_open, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    ACT_AUTOFREE char *summary = act_vsprintf(fmt, ap);
+    va_end(ap);
+    act_buf_addf(out,
+                 "<details%s><summary>%s</summary>\n<table><thead><tr><th scope=\"col\">name</th>"
+                 "<th scope=\"col\">size</th></tr></thead><tbody>\n",
+                 is_open ? " open" : "", summary);
+}
+
+static const char FILES_END[] = "</tbody></table></details>\n";
+
+static void add_outputs(struct act_buf *out, const struct flow_report *r)
+{
+    char size[ACT_UNIT_TEXT];
+
+    if (r->n_outputs == 0)
+        return;
+    act_size_to_text(r->output_bytes, size);
+    begin_files(out, r->n_outputs <= 20, "%zu file%s in its folders, written while it ran, %s%s", r->n_all_outputs,
+                r->n_all_outputs == 1 ? "" : "s", size, r->n_outputs < r->n_all_outputs ? "; the biggest:" : "");
+    for (size_t i = 0; i < r->n_outputs; i++)
+        add_file(out, r->outputs[i].name, r->outputs[i].size);
+    act_buf_adds(out, FILES_END);
+}
+
 static void add_files(struct act_buf *out, const struct flow_report *r)
 {
     const struct run_spec *spec = &r->run->spec;
 
-    act_buf_addf(out,
-                 "<h2>Artefacts</h2>\n<details%s><summary>%zu logs and other files</summary>\n<table><thead><tr>"
-                 "<th scope=\"col\">name</th><th scope=\"col\">size</th></tr></thead><tbody>\n",
-                 r->n_files <= 20 ? " open" : "", r->n_files);
+    act_buf_adds(out, "<h2>Artefacts</h2>\n");
+    add_outputs(out, r);
+    begin_files(out, r->n_files <= 20, "%zu logs and other files", r->n_files);
     if (spec->package_key)
         add_file(out, spec->package_key, spec->package_bytes > 0 ? (uint64_t)spec->package_bytes : 0);
     for (size_t i = 0; i < r->n_files; i++)
         add_file(out, r->files[i].name, r->files[i].size);
-    act_buf_adds(out, "</tbody></table></details>\n");
+    act_buf_adds(out, FILES_END);
 }
 
 /* ---- the page */

@@ -218,6 +218,7 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     if (rc == 0) {
         list_attempts(&here, out);
         list_files(&here, out);
+        flow_list_outputs(flow, out);
         list_settings(flow, compared, out);
         ask_why(flow, out);
     }
@@ -256,6 +257,9 @@ void flow_report_release(struct flow_report *report)
     free(report->nodes);
     free(report->tails);
     free(report->files);
+    for (size_t i = 0; i < report->n_outputs; i++)
+        free(report->outputs[i].name);
+    free(report->outputs);
     free(report->attempts);
     free(report->compared);
     numbers_free(report->numbers);
