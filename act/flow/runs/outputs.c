@@ -68,10 +68,10 @@ static int look_into(struct flow *project, const struct run_folder *f, struct se
     if (config_is_share(folder) || act_starts_with(f->store, RUN_CLAIM)) /* which only the nodes reach */
         return 0;
     int rc = flow_store(project, folder, &store, err);
-    if (rc == 0) {
-        struct transfer_path what = {.store = store, .path = f->path, .is_folder = true};
-        rc = transfer_list(flow_engine(project), &what, TRANSFER_TREE, look, s, err);
-    }
+    if (rc < 0)
+        return rc;
+    struct transfer_path what = {.store = store, .path = f->path, .is_folder = true};
+    rc = transfer_list(flow_engine(project), &what, TRANSFER_TREE, look, s, err);
     store_free(store);
     return rc == -ACT_NOT_FOUND ? 0 : rc;
 }
