@@ -145,6 +145,20 @@ def test_the_logs_of_a_pod_that_was_replaced_are_kept(act, kubernetes, blobs):
     assert act.run("logs", run).out == "attempt 2\n" and act.info(run)["attempt"] == 2
 
 
+def test_a_report(act, kubernetes, blobs):
+    """Its curves, why it failed, and what it wrote; after its pods are gone, too."""
+    use(kubernetes, code=STORE, output=folder("upload", "output"))
+    run = act.submit("sh", "-c", "seq -f 'step %g loss 2' 9; head -c 3000 /dev/zero > output/model.pt; exit 3",
+                     before=("-c", "k8s", "-n", "1"))
+    act.run("wait", run, status=3)
+    for when in ("before", "after"):
+        if when == "after":
+            gone(act, kubernetes, run)
+        page = act.run("report", run).out
+        assert "<figcaption>loss</figcaption>" in page and "<h2>Why</h2>" in page and "<h2>Nodes</h2>" in page
+        assert "1 file in its folders, written while it ran, 2.9 KiB" in page and "output/model.pt" in page, when
+
+
 def test_logs_that_were_sent_are_pruned(act, kubernetes, blobs):
     use(kubernetes, code=STORE)
     runs = [act.submit("true", before=("-c", "k8s", "-n", "1")) for _ in range(2)]
