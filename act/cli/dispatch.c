@@ -150,12 +150,15 @@ int cli_outcome_end(struct cli_outcome *o, struct act_error *err)
     return rc;
 }
 
-/* Output that could not be written is a failure too, as when redirected to a full disk. */
-static int close_stdout(int status)
+static const char NO_OUTPUT[] = "cannot write the output";
+
+/* Output that could not be written is a failure too, as when redirected to a full disk. err: what was said. */
+static int close_stdout(int status, const struct act_error *err)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    fprintf(stderr, "act: cannot write the output: %s\n", strerror(errno));
+    if (!act_starts_with(act_error_text(err), NO_OUTPUT))
+        fprintf(stderr, "act: %s: %s\n", NO_OUTPUT, strerror(errno));
     return status ? status : ACT_FAIL;
 }
 
@@ -217,5 +220,5 @@ int cli_main(int argc, char **argv)
             status = ACT_WRAPPER;
     }
     cli_release(&cli);
-    return close_stdout(status);
+    return close_stdout(status, &err);
 }

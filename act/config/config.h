@@ -289,6 +289,8 @@ struct config_listing {
 };
 /* Those of the project, then the user's, then the built-in one, each sorted by name. Reads no cluster file. */
 void config_list(const char *start_dir, struct config_listing *out);
+/* The same without saying which one is the default. */
+void config_list_all(const char *start_dir, struct config_listing *out);
 void config_listing_release(struct config_listing *listing);
 /* The kubeconfigs that the cluster files of the project and the user's name, whichever cluster is chosen. Absolute
  * paths, appended unless already in out; what cannot be read names none. */

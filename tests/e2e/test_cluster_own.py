@@ -520,6 +520,25 @@ def test_a_link_stays_a_link(act):
     assert link.is_symlink() and real.read_text() == "platform: local\nnum_gpu: 3\n"
 
 
+def test_a_read_only_file_is_left_alone(bare):
+    bare.run("cluster", "add", "one", "--kind", "local")
+    before = mine(bare, "one").read_bytes()
+    mine(bare, "one").chmod(0o400)
+    bare.fail("config", "set", "num_gpu", "3", status=4, match="is read-only; 'chmod u.w ")
+    editor = edits(bare, "touch /nowhere; exit 9")
+    bare.fail("cluster", "edit", "one", env=editor, status=4, match="is read-only")
+    assert mine(bare, "one").read_bytes() == before
+
+
+def test_a_link_that_leads_nowhere(bare):
+    (bare.project / "aux_data/aml").mkdir(parents=True, exist_ok=True)
+    link = bare.project / "aux_data/aml/far.yaml"
+    for target in ("nowhere", "far.yaml"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        bare.fail("-c", "far", "config", "show", status=3, match=f"'{link}' is a link that leads nowhere")
+
+
 def test_completion(bare):
     bare.run("cluster", "add", "lab1", "--kind", "local")
     assert bare.run("__complete", "cluster", "use", "la").out.split() == ["lab1"]

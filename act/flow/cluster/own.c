@@ -89,6 +89,8 @@ int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, s
     if (!real || stat(real, &st) < 0)
         return act_error_errno(err, errno, "cannot read '%s'", file);
     out->mode = st.st_mode & 0777;
+    if (!(st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) || access(real, W_OK) < 0) /* root may write anything */
+        return act_error_set(err, ACT_DENIED, "'%s' is read-only; 'chmod u+w %s' lets it be changed", real, real);
     int rc = act_file_read_regular(out->file, MAX_FILE, &out->text, &len, err);
     if (rc == 0 && strlen(out->text) != len)
         rc = act_error_set(err, ACT_CONFIG, "'%s' is not a text", file);

@@ -42,7 +42,7 @@ struct flow_draft {
     char *text; /* what it holds; NULL: it is not there */
     mode_t mode;
 };
-/* must_exist: one that is not there is -ACT_NOT_FOUND. */
+/* To be changed: one that is read-only is -ACT_DENIED. must_exist: one that is not there is -ACT_NOT_FOUND. */
 int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err) ACT_NODISCARD;
 void flow_draft_release(struct flow_draft *draft);
 /* What would be wrong with a cluster file of that text, and was not before. */
