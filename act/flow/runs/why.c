@@ -3,7 +3,7 @@
  * Every text that may tell something is scanned with the rules (diagnose/verdict.c). The logs of other ranks are read
  * only if the rank that failed first says nothing, or merely that it lost its peer.
  */
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -34,6 +34,7 @@ struct asking {
     bool has_record;          /* the agent wrote down why */
     struct flow_why *out;
     struct diagnose_verdict verdict;
+    char *class, *class_line; /* as the agent has judged it; NULL: it has not */
 };
 
 /* ---- reading */
@@ -127,6 +128,12 @@ static int find_failed_rank(struct asking *a, struct act_error *err)
     return 0;
 }
 
+static void take_class(struct asking *a, const json_t *record)
+{
+    a->class = codec_json_bytes_get(json_object_get(record, "class"));
+    a->class_line = codec_json_bytes_get(json_object_get(record, "class_line"));
+}
+
 /* The status of the attempt, and what the agent wrote down besides. A record of another attempt does not count. */
 static int read_record(struct asking *a, struct act_error *err)
 {
@@ -144,8 +151,10 @@ static int read_record(struct asking *a, struct act_error *err)
     if (rc == 0)
         rc = read_json(a, RUN_FILE_FAILURE, &record, err);
     a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
-    if (a->has_record)
+    if (a->has_record) {
         take_record(out, record);
+        take_class(a, record);
+    }
     bool failed = a->status.state == RUN_FAILED || *a->prefix;
     if (rc == 0 && !a->has_record && !out->node && failed && !platform_row(a->from.platform)->keeps_record)
         rc = find_failed_rank(a, err);
@@ -374,9 +383,24 @@ static char *fill_in(const char *advice, const struct flow_run *run, const struc
     return act_buf_steal(&out);
 }
 
+/* What the agent decided by is what is shown, whatever was written into the logs since. */
+static void follow_agent(struct asking *a)
+{
+    const struct diagnose_rule *rule = a->class ? diagnose_find(a->out->rules, a->class) : NULL;
+
+    if (!rule || rule == a->verdict.rule)
+        return;
+    diagnose_verdict_release(&a->verdict);
+    a->verdict = (struct diagnose_verdict){.rule = rule, .line = act_strdup(a->class_line), .rank = -1};
+}
+
 static void take_verdict(struct asking *a)
 {
     const struct diagnose_verdict *v = &a->verdict;
+
+    follow_agent(a);
+    free(a->class);
+    free(a->class_line);
 
     a->out->rule = v->rule;
     a->out->cause_rank = v->rank;
@@ -432,12 +456,27 @@ static int failed_attempt(const struct run_status *status)
     return run_state_is_final(status->state) || status->attempt < 2 ? 0 : status->attempt - 1;
 }
 
+/* Some platforms count only the attempts that they begin: the last one whose logs were put away; 0: none. */
+static int last_put_away(const struct store_page *logs)
+{
+    static const char folder[] = RUN_DIR_ATTEMPTS "/";
+    int last = 0;
+
+    for (size_t i = 0; i < logs->n; i++) {
+        int n = act_starts_with(logs->v[i].key, folder) ? atoi(logs->v[i].key + strlen(folder)) : 0;
+        last = n > last ? n : last;
+    }
+    return last;
+}
+
 static int ask_why(struct asking *a, struct act_error *err)
 {
     const struct run_status *status = &a->run->status;
-    ACT_AUTOFREE char *earlier = act_sprintf(RUN_DIR_ATTEMPTS "/%d/", a->out->attempt);
     int rc = flow_log_source_list(&a->from, &a->logs, err);
 
+    if (rc == 0 && status->state == RUN_RUNNING && a->out->attempt == 0)
+        a->out->attempt = last_put_away(&a->logs);
+    ACT_AUTOFREE char *earlier = act_sprintf(RUN_DIR_ATTEMPTS "/%d/", a->out->attempt);
     if (rc == 0 && status->state == RUN_RUNNING)
         rc = ask_all_ranks(a, 0, err);
     if (status->state == RUN_FAILED)

@@ -341,12 +341,27 @@ static json_t *texts_of(json_t *map)
     return out;
 }
 
+/* By its name, which the label of the host name need not be. Each requirement takes one value. Source:
+ * kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#NodeSelectorTerm */
+static json_t *affinity_of(const struct act_strv *avoid)
+{
+    json_t *fields = json_array();
+
+    for (size_t i = 0; i < avoid->n; i++)
+        json_array_append_new(fields, json_pack("{s:s, s:s, s:[s]}", "key", "metadata.name", "operator", "NotIn",
+                                                "values", avoid->v[i]));
+    return json_pack("{s:{s:{s:[{s:o}]}}}", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+                     "nodeSelectorTerms", "matchFields", fields);
+}
+
 static void add_scheduling(const struct kubernetes_run *run, json_t *pod)
 {
     const struct config_k8s *c = &run->config->k8s;
 
     if (c->node_selector)
         json_object_set_new(pod, "nodeSelector", texts_of(c->node_selector));
+    if (run->spec->avoid.n)
+        json_object_set_new(pod, "affinity", affinity_of(&run->spec->avoid));
     if (c->tolerations)
         json_object_set_new(pod, "tolerations", json_deep_copy(c->tolerations));
     if (c->priority_class)
