@@ -315,10 +315,6 @@ void cli_print_run(const struct flow_run *run, const char *page)
     print_field("reason", s->reason);
     print_attempt(s);
     print_field("retry", s->retry);
-    if (s->attempt > 1) {
-        snprintf(number, sizeof(number), "%d", s->attempt);
-        print_field("attempt", number);
-    }
     print_field("id", run->row.id);
     print_field("name", run->row.name);
     print_tags(&run->row);

@@ -97,7 +97,6 @@ static void try_here(struct supervisor *s, int next)
     struct act_error err;
 
     retry_history_read(&s->node, &history);
-    attempt_save_status(s);
     ranks_close(s);
     attempt_end(s);
     if (attempt_put_away(&s->node, s->status.attempt, &s->status, &err) < 0)
