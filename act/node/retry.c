@@ -157,11 +157,12 @@ void retry_classify(const struct node *node, const struct retry_facts *facts, st
     if (facts->class_of_elsewhere) {
         take_rule(diagnose_find(rules, facts->class_of_elsewhere), facts->reason, out);
     } else {
-        ACT_AUTO(diagnose_verdict) v = {.rules = rules,
-                                        .exit_status = facts->exit_status,
-                                        .signal = facts->signal,
-                                        .quality = DIAGNOSE_NOTHING,
-                                        .rank = -1};
+        ACT_AUTO(diagnose_verdict)
+        v = {.rules = rules,
+             .exit_status = facts->exit_status,
+             .signal = facts->signal,
+             .quality = DIAGNOSE_NOTHING,
+             .rank = -1};
         ask_logs(node, facts, &v);
         take_rule(v.rule, v.line ? v.line : "", out);
     }
@@ -324,8 +325,8 @@ static void say(const struct retry_facts *facts, const struct retry_class *class
         [RETRY_USED_UP] = "not tried again, as all its attempts are used up",
         [RETRY_FUTILE] = "not tried again, as it failed three times in a row with the same words, each at once"};
     ACT_AUTOFREE char *where = *facts->node ? act_sprintf(" on %s", facts->node) : act_strdup("");
-    ACT_AUTOFREE char *what = *class->id ? act_sprintf("%s (%s)", class->title, class->id)
-                                         : act_strdup("a failure that no rule explains");
+    ACT_AUTOFREE char *what =
+        *class->id ? act_sprintf("%s (%s)", class->title, class->id) : act_strdup("a failure that no rule explains");
 
     if (verdict == RETRY_AGAIN)
         snprintf(status->retry, sizeof(status->retry), "attempt %d failed%s: %.120s", facts->attempt, where, what);

@@ -14,11 +14,11 @@ struct retry_facts {
     int attempt;
     int rank; /* that failed first; -1: not one rank's failure */
     int exit_status, signal;
-    const char *reason;            /* in the words of the agent */
-    const struct act_strv *lines;  /* the last ones of that rank, for one whose log is elsewhere */
-    int64_t slurm_from;            /* where the attempt's part of Slurm's output begins */
-    int64_t seconds;               /* it ran so long */
-    const char *node;              /* that failed; "": not known */
+    const char *reason;             /* in the words of the agent */
+    const struct act_strv *lines;   /* the last ones of that rank, for one whose log is elsewhere */
+    int64_t slurm_from;             /* where the attempt's part of Slurm's output begins */
+    int64_t seconds;                /* it ran so long */
+    const char *node;               /* that failed; "": not known */
     const char *class_of_elsewhere; /* known without the logs: "hang"; NULL: they say it */
 };
 

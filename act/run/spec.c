@@ -180,9 +180,9 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
     if (spec->retry_times)
-        json_object_set_new(json, "retry",
-                            json_pack("{s:i, s:o}", "times", spec->retry_times, "on",
-                                      codec_json_strv_new(&spec->retry_on)));
+        json_object_set_new(
+            json, "retry",
+            json_pack("{s:i, s:o}", "times", spec->retry_times, "on", codec_json_strv_new(&spec->retry_on)));
     if (spec->avoid.n)
         json_object_set_new(json, "avoid_nodes", codec_json_strv_new(&spec->avoid));
     if (json_object_size(spec->tags))
@@ -429,8 +429,7 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range,   get_command, get_starter, get_retry,
-        get_sha256, get_folders, get_env,     get_labels,
+        get_counts, get_range, get_command, get_starter, get_retry, get_sha256, get_folders, get_env, get_labels,
     };
     int rc = get_version(json, err);
 

@@ -51,9 +51,8 @@ static void bad_from_json(const json_t *list, struct run_status *out)
 
 json_t *run_status_to_json(const struct run_status *status)
 {
-    return json_pack("{s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}",
-                     "version", 1, "state",
-                     run_state_name(status->state), "started", (json_int_t)status->started_unix_s, "ended",
+    return json_pack("{s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "version", 1,
+                     "state", run_state_name(status->state), "started", (json_int_t)status->started_unix_s, "ended",
                      (json_int_t)status->ended_unix_s, "exit_status", status->exit_status, "failed_rank",
                      status->failed_rank, "attempt", status->attempt, "heartbeat", (json_int_t)status->heartbeat_unix_s,
                      "reason", reason_json(status->reason), "unsubmitted", status->unsubmitted ? json_true() : NULL,

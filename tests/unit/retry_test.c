@@ -110,7 +110,8 @@ TEST(whether_another_attempt_follows)
         struct node node = node_of(rows[i].times, "xid");
         struct retry_history history = {.n = rows[i].before};
         for (int n = 0; n < rows[i].before; n++)
-            history.v[n] = (struct retry_try){.attempt = n + 1, .seconds = rows[i].seconds, .class = "xid", .words = "a"};
+            history.v[n] =
+                (struct retry_try){.attempt = n + 1, .seconds = rows[i].seconds, .class = "xid", .words = "a"};
         struct retry_try failed = {.attempt = rows[i].before + 1, .seconds = 1};
         snprintf(failed.class, sizeof(failed.class), "%s", rows[i].class);
         snprintf(failed.words, sizeof(failed.words), "%s", rows[i].words);
