@@ -33,6 +33,7 @@ static void take_facts(const struct supervisor *s, struct retry_facts *out)
                                 .node = r       ? r->node
                                         : alone ? s->node.name
                                                 : "",
+                                .hosts = &s->job.hosts,
                                 .class_of_elsewhere = s->end_class};
     if (s->status.started_unix_s)
         out->seconds = s->status.ended_unix_s - s->status.started_unix_s;
