@@ -37,6 +37,7 @@ static const struct text_row spec_texts[] = {
     {"scratch", offsetof(struct run_spec, scratch), false},
     {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
     {"name", offsetof(struct run_spec, name), false},
+    {"own_rules", offsetof(struct run_spec, own_rules), false},
 };
 
 static const struct text_row folder_texts[] = {
@@ -88,6 +89,8 @@ void run_spec_release(struct run_spec *spec)
     free(spec->folders);
     free(spec->env);
     act_strv_release(&spec->argv);
+    act_strv_release(&spec->retry_on);
+    act_strv_release(&spec->avoid);
     json_decref(spec->config);
     json_decref(spec->tags);
     *spec = (struct run_spec){0};
@@ -176,6 +179,12 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "env", env_to_json(spec));
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
+    if (spec->retry_times)
+        json_object_set_new(
+            json, "retry",
+            json_pack("{s:i, s:o}", "times", spec->retry_times, "on", codec_json_strv_new(&spec->retry_on)));
+    if (spec->avoid.n)
+        json_object_set_new(json, "avoid_nodes", codec_json_strv_new(&spec->avoid));
     if (json_object_size(spec->tags))
         json_object_set(json, "tags", spec->tags);
     if (spec->own_image)
@@ -276,6 +285,23 @@ static int get_starter(const json_t *json, struct run_spec *spec, struct act_err
     if (get_int(json, "started_per_node", 1, PER_NODE_MAX, &started, err) < 0)
         return -ACT_FAIL;
     spec->started_per_node = (int)started;
+    return 0;
+}
+
+static int get_retry(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *retry = json_object_get(json, "retry"), *avoid = json_object_get(json, "avoid_nodes");
+    int64_t times;
+
+    if (avoid && !codec_json_strv_get(avoid, &spec->avoid))
+        return malformed(err, "avoid_nodes", "a list of texts");
+    if (!retry)
+        return 0;
+    if (get_int(retry, "times", 1, RUN_RETRY_MOST, &times, err) < 0)
+        return -ACT_FAIL;
+    spec->retry_times = (int)times;
+    if (!codec_json_strv_get(json_object_get(retry, "on"), &spec->retry_on))
+        return malformed(err, "on", "a list of texts");
     return 0;
 }
 
@@ -403,7 +429,7 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range, get_command, get_starter, get_sha256, get_folders, get_env, get_labels,
+        get_counts, get_range, get_command, get_starter, get_retry, get_sha256, get_folders, get_env, get_labels,
     };
     int rc = get_version(json, err);
 
