@@ -40,6 +40,7 @@ struct cli_options {
     struct act_strv tags;
     char *notify;
     bool any, ignore_case;
+    int64_t hang_s;                      /* 0: not given */
     int64_t older_s;                     /* 0: not given */
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
@@ -156,8 +157,8 @@ void cli_release(struct cli *cli);
 /* The configuration request made by the options; out points into itself and into cli. */
 struct cli_request {
     struct config_request config;
-    struct config_override overrides[4];
-    char num_gpu[24], range[48];
+    struct config_override overrides[5];
+    char num_gpu[24], range[48], hang[24];
 };
 void cli_request(const struct cli *cli, struct cli_request *out);
 /* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: the working directory), with the

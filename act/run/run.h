@@ -75,6 +75,8 @@ struct run_spec {
     size_t n_env;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
+    int hang_s;               /* it hangs if no rank writes and no GPU works for so long; 0: nobody looks */
+    bool hang_any_gpus;       /* whatever the GPUs do */
     char *launcher;           /* what starts the ranks: "mpirun" (also when NULL), "srun" or, in pods, "direct" */
     char *mpi;                /* srun's --mpi; may be NULL */
     char *container;          /* "apptainer", "pyxis", "docker" or "podman"; may be NULL */
@@ -88,6 +90,8 @@ struct run_spec {
     bool foreign;             /* another tool's job, or a repeat of one: only its service knows all of it */
     json_t *config;           /* the resolved configuration without secrets; may be NULL */
 };
+
+enum { RUN_HANG_MOST_S = 30 * 86400 };
 
 void run_spec_release(struct run_spec *spec);
 /* The value of an environment variable of the run, the last of several; NULL: it has none. */
@@ -165,6 +169,7 @@ struct run_status {
     bool unsubmitted;                     /* it failed before its platform got it, so the platform does not know it */
     bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
     bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */
+    char class[48];   /* why it failed: the id of a rule of diagnose.h, where the agent knows it; may be empty */
 };
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);
@@ -216,11 +221,13 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_JOB "job.json"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
  * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that
- * rank]} */
+ * rank], and where the agent knows it "class": the id of a rule of diagnose.h} */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
  * "exit_status", "signal"} */
 #define RUN_FILE_RANKS "system_logs/ranks.jsonl"
+/* What the processes of a node's ranks were doing when the run hung (node/stacks.h); %s: the node. */
+#define RUN_FILE_STACKS RUN_DIR_SYSTEM "/stacks_%s.txt"
 char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new string */
 /* The rank whose log has this name, in the words of all platforms, those of Azure Machine Learning's runtimes included
  * ("user_logs/std_log_process_03.txt", "azureml-logs/70_driver_log_3.txt"); -1: it is no rank's log. out_choice (may be
