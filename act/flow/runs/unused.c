@@ -8,6 +8,7 @@
 struct use {
     const struct config *config;
     const struct platform_row *platform; /* where it runs */
+    bool here;                           /* in the foreground */
     bool in_image;                       /* docker.image is used, by whatever platform */
 };
 
@@ -26,6 +27,11 @@ static bool wants_no_custom_image(const struct use *u)
     return u->config->docker.image && u->in_image && !u->config->use_custom_docker;
 }
 
+static bool is_watched_by_user(const struct use *u)
+{
+    return u->config->hang && u->here;
+}
+
 static const struct {
     bool (*applies)(const struct use *use);
     const char *text;
@@ -33,13 +39,16 @@ static const struct {
     {is_elastic_elsewhere, "elastic_num_gpu is not used: only runs of the platforms itp and k8s change their size"},
     {has_idle_image, "docker.image is not used: the platform local runs commands directly; 'a local' runs one in the "
                      "image"},
+    {is_watched_by_user, "hang is not used: a run of 'a local' is in the foreground, Ctrl-C ends it"},
     {wants_no_custom_image, "'use_custom_docker: false' is not used: the run is in the image of docker.image"},
 };
 
 void flow_mention_unused(const struct config *config, bool here, bool in_image)
 {
-    const struct use use = {
-        .config = config, .platform = here ? platform_here() : platform_find(config->platform), .in_image = in_image};
+    const struct use use = {.config = config,
+                            .platform = here ? platform_here() : platform_find(config->platform),
+                            .here = here,
+                            .in_image = in_image};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].applies(&use))

@@ -255,6 +255,7 @@ static int read_record(struct asking *a, struct act_error *err)
     out->reason = act_strdup(a->status.reason);
     if (rc == 0)
         rc = read_json(a, RUN_FILE_FAILURE, &record, err);
+    snprintf(out->class, sizeof(out->class), "%s", codec_json_str(record, "class", a->status.class));
     a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
     if (a->has_record)
         take_record(out, record);
@@ -492,6 +493,20 @@ static char *fill_in(const char *advice, const struct flow_run *run, const struc
     return act_buf_steal(&out);
 }
 
+/* What the agent knows counts more than what texts say. */
+static void take_class(struct flow_why *out)
+{
+    for (size_t i = 0; out->class[0] && i < diagnose_count(out->rules); i++) {
+        const struct diagnose_rule *rule = diagnose_rule(out->rules, i);
+        if (strcmp(rule->id, out->class) != 0)
+            continue;
+        out->rule = rule;
+        out->cause_rank = -1;
+        act_str_replace(&out->log, NULL);
+        act_str_replace(&out->line, out->reason);
+    }
+}
+
 static int ask_all_ranks(struct asking *a, int64_t ended_unix_s, struct act_error *err)
 {
     return flow_find_rank_lines(&a->from, a->run, &a->logs, a->prefix, ended_unix_s, &a->out->said, err);
@@ -513,8 +528,9 @@ static int explain(struct asking *a, struct act_error *err)
     }
     if (rc == 0)
         rc = ask_metrics(a, err);
-    if (rc == 0 && a->quality > ENDING)
+    if (rc == 0 && a->quality > ENDING && !a->out->class[0])
         rc = ask_other_ranks(a, err);
+    take_class(a->out);
     if (rc == 0 && a->out->rule && a->out->rule->compare && a->run->status.state != RUN_RUNNING)
         rc = ask_all_ranks(a, a->out->failed_unix_s, err);
     return rc;
