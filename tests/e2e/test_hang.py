@@ -1,12 +1,11 @@
 """Runs that hang: --hang ends them, with the stacks of their processes."""
 import json
 import re
+import time
 
 import pytest
 
 import pods
-from pod_fixtures import pod_bed  # noqa: F401  (a fixture)
-from slurm_fixtures import in_lab, slurm  # noqa: F401
 
 SILENT = "echo begins; sleep 600"
 COMPUTES = "import time; end = time.monotonic() + {}; n = 0\nwhile time.monotonic() < end: n += 1"
@@ -111,7 +110,7 @@ def test_py_spy(act):
 
 
 @pytest.mark.parametrize("script, said", [("echo Permission denied >&2; exit 1", "Permission denied"),
-                                          ("exec sleep 600", "time")])
+                                          ("exec sleep 600", "took too long")])
 def test_py_spy_that_does_not_help(act, script, said):
     program(act, "py-spy", f"#!/bin/sh\n{script}\n")
     run = hang(act, "python3", "-c", "import time; time.sleep(600)", status=143)
@@ -189,10 +188,29 @@ def test_on_two_nodes_of_slurm(lab):
 
 def test_a_suspended_job_does_not_age(lab):
     run = lab.shell("echo begins; for i in 1 2 3 4 5 6; do sleep 1; echo $i; done", before=("-p", "hang: 4s"))
-    lab.act.until(lambda: lab.rank_text(run), "the run writes")
+    lab.until_text(run, "1")
     job = lab.bed.job(run)
-    lab.bed.call("scontrol", "suspend", job)
-    lab.act.until(lambda: lab.bed.show(job)["JobState"] == "SUSPENDED", "it is suspended")
-    pods.time.sleep(0)
-    lab.bed.call("scontrol", "resume", job)
+    lab.bed.run("scontrol", "suspend", job)
+    log = lab.run_dir(run) / "user_logs/std_log_process_0.txt"
+    lab.act.until(lambda: time.time() - log.stat().st_mtime > 9, "it was silent for longer than a hang takes")
+    assert lab.bed.show(job)["JobState"] == "SUSPENDED"
+    lab.bed.run("scontrol", "resume", job)
     lab.wait(run, "Completed", status=0)
+
+
+@pytest.mark.parametrize("launcher", [None, "direct"])
+def test_in_pods(act, pod_bed, launcher):
+    run = pods.Job(pod_bed, act, 0, ("sh", "-c", "echo rank $RANK; sleep 600"), 2, 2, launcher=launcher,
+                   hang={"silent_s": 3, "gpus": "idle"})
+    try:
+        message = run.run(143)
+        assert (message["state"], message["class"], message["attempt"]) == ("Failed", "hang", 1)
+        said = re.search(r"; rank (\d) on (\S+) is silent longest, in .*; stacks: system_logs/agent_(\d).txt$",
+                         message["reason"])
+        assert said and int(said[3]) == int(said[1]) // 2, message["reason"]
+        for rank in range(4):
+            assert run.log(rank) == f"rank {rank}\n"
+            words = run.pods[rank // 2].words()
+            assert any(line.startswith(f"act: stacks: ==== rank {rank} on ") for line in words), words
+    finally:
+        run.close()
