@@ -259,9 +259,9 @@ static int open_file(const struct node *node)
 struct start {
     const struct node *node;
     _Atomic(enum gpu_use) *use; /* as of metrics_start() */
-    int fd;           /* of the rank's log */
-    int64_t every_ms; /* between two lines there */
-    int ready[2];     /* a pipe: closed when the child hears signals */
+    int fd;                     /* of the rank's log */
+    int64_t every_ms;           /* between two lines there */
+    int ready[2];               /* a pipe: closed when the child hears signals */
 };
 
 static int run_sampler(void *arg)

@@ -84,8 +84,8 @@ void pod_output_begin(struct pod_output *o, const struct node *node, int first_r
     o->n = n + 1;
     for (int i = 0; i < n; i++) {
         ACT_AUTOFREE char *name = run_rank_log(first_rank + i);
-        o->logs[i] = (struct pod_log){
-            .path = node_path(node, name), .fd = -1, .framer = {.rank = first_rank + i, .marked = -1}};
+        o->logs[i] =
+            (struct pod_log){.path = node_path(node, name), .fd = -1, .framer = {.rank = first_rank + i, .marked = -1}};
     }
     o->logs[n] = (struct pod_log){.path = node_path(node, stacks), .fd = -1, .framer = {.rank = -1, .marked = -1}};
     if (attempt > 1)

@@ -98,8 +98,8 @@ static void report(struct pulse *p, struct rank *r, int64_t step_ms)
 
 static void answer(struct pulse *p, struct rank *r)
 {
-    CODEC_AUTOJSON json_t *message =
-        json_pack("{s:s, s:s}", "type", "stacks", "where", p->shared && p->shared->stacks_taken ? p->shared->where : "");
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:s}", "type", "stacks", "where",
+                                               p->shared && p->shared->stacks_taken ? p->shared->where : "");
 
     p->taker = 0;
     p->tell(r, message);

@@ -25,8 +25,8 @@ struct pulse {
     off_t log_bytes;
     uint64_t ticks; /* of the rank's processes, at the last step */
     struct pulse_shared *shared;
-    pid_t taker;              /* takes stacks; 0: nobody does */
-    int64_t taker_killed_ms;  /* monotonic: when it is */
+    pid_t taker;             /* takes stacks; 0: nobody does */
+    int64_t taker_killed_ms; /* monotonic: when it is */
     void (*tell)(struct rank *r, const json_t *message);
 };
 

@@ -164,9 +164,13 @@ static void say_goodbye(struct rank *r)
 
 int node_rank(int argc, char **argv)
 {
-    struct supervised all = {
-        .rank = {.log_fd = -1, .out_fd = -1, .grace_ms = -1, .report = send_record, .gone = end_with_supervisor, .tick = step_pulse},
-        .link.fd = -1};
+    struct supervised all = {.rank = {.log_fd = -1,
+                                      .out_fd = -1,
+                                      .grace_ms = -1,
+                                      .report = send_record,
+                                      .gone = end_with_supervisor,
+                                      .tick = step_pulse},
+                             .link.fd = -1};
     struct rank *r = &all.rank;
     struct act_error err;
     int exit_status = 128 + SIGTERM;

@@ -1,6 +1,8 @@
 """Runs that hang: --hang ends them, with the stacks of their processes."""
 import json
+import os
 import re
+import subprocess
 import time
 
 import pytest
@@ -140,6 +142,18 @@ def test_what_somebody_holds_does_not_hang(act):
     assert act.state(run) == "Completed"
 
 
+def test_as_an_ordinary_user(act):
+    if os.geteuid() != 0:
+        pytest.skip("the other tests are of one already")
+    act.prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    if subprocess.run([*act.prefix, act.programs / "a", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("another user cannot execute the programs where they are")
+    subprocess.run(["chown", "-R", "65534:65534", act.scratch], check=True)
+    run = hang(act, "sleep", "600", status=143)
+    check_hang(act, run, where=r".*sleep.*")
+    assert re.search(r"^  thread \d+ \(sleep\): state S", stacks(act, run), re.M)
+
+
 # ---- how it is asked for
 
 
@@ -214,3 +228,21 @@ def test_in_pods(act, pod_bed, launcher):
             assert any(line.startswith(f"act: stacks: ==== rank {rank} on ") for line in words), words
     finally:
         run.close()
+
+
+def test_on_kubernetes(act, kubernetes):
+    kubernetes.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct"})
+    run = act.submit("--hang", "3s", "sh", "-c", SILENT, before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run, status=143)
+    assert check_hang(act, run)[5].startswith("system_logs/agent_")
+
+
+def test_not_on_azureml(act, azureml):
+    words = "cannot be watched for hangs .*on platform 'aml' the service starts the ranks"
+    act.fail("submit", "--hang", "20m", "true", match=words, status=2)
+    act.fail("-p", "hang: 20m", "submit", "--dry-run", "true", match=words, status=2)
+    act.cluster("here", folders=(), extra={"hang": "20m"})
+    run = act.submit("true", before=("-c", "here"))
+    act.run("wait", run)
+    result = act.run("-rt", "aml", "resubmit", run)
+    assert "this one is not, as nobody can on platform 'aml'" in result.err
