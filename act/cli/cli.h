@@ -38,6 +38,9 @@ struct cli_options {
     int64_t rank, tail, attempt; /* -1: not given */
     char *name;                  /* of a run, or of a log */
     struct act_strv tags;
+    int64_t retry;  /* -1: not given */
+    char *retry_on; /* classes, separated by commas */
+    bool use_bad_nodes, bad;
     char *notify;
     bool any, ignore_case;
     int64_t hang_s;                      /* 0: not given */
@@ -157,10 +160,12 @@ void cli_release(struct cli *cli);
 /* The configuration request made by the options; out points into itself and into cli. */
 struct cli_request {
     struct config_request config;
-    struct config_override overrides[5];
-    char num_gpu[24], range[48], hang[24];
+    struct config_override overrides[7];
+    char num_gpu[24], range[48], hang[24], retry[24], retry_on[1024];
 };
 void cli_request(const struct cli *cli, struct cli_request *out);
+/* "2", or "2 of 4" of a run that is tried again. New string. */
+char *cli_attempt(const struct run_status *status, int attempt);
 /* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: the working directory), with the
  * overrides from the options; cli_open(): cli->flow, on the cluster of -c. */
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,

@@ -190,12 +190,16 @@ static void put_diagnosis(const struct flow_run *run, const struct flow_why *why
     }
     for (size_t i = 0; i < why->notes.n; i++)
         put_field("also", why->notes.v[i]);
+    if (why->attempt > 0 && *run->status.retry)
+        put_field("retry", run->status.retry);
 }
 
 static void put_failure(const struct flow_run *run, const struct flow_why *why)
 {
-    if (run->status.attempt > 1)
-        printf("attempt %d: ", why->attempt);
+    ACT_AUTOFREE char *attempt = cli_attempt(&run->status, why->attempt);
+
+    if (run->status.attempt > 1 || run->status.attempts > 1)
+        printf("attempt %s: ", attempt);
     put_how_it_ended(why);
     for (size_t i = 0; i < why->lines.n; i++) {
         fputs("  ", stdout);

@@ -64,6 +64,7 @@ const struct cli_command cli_commands[] = {
                  "a -n 2 submit -- hostname         everything behind -- is the command\n"
                  "a submit --dry-run nvidia-smi     print the run's specification, start nothing\n"
                  "id=$(a submit ./job.sh) && a wait $id\n"
+                 "a submit --retry 3 --retry-on nccl_timeout,node_failure python train.py\n"
                  "a submit --name base --tag lr=0.1 python train.py   'a q --tag lr=0.1' finds it again\n"
                  "a submit --hang 20m python train.py   ended if it is silent and idle for 20 minutes\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
@@ -76,6 +77,9 @@ const struct cli_command cli_commands[] = {
                 "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
                 "--name is what you call the run, wherever a run is named; several may have the same name, and then\n"
                 "'a q --name NAME' lists them. Names and keys of tags are letters, digits, '.', '_' and '-'.\n"
+                "--retry 3 tries a run that has failed again, at most so often, after a pause: it needs this machine\n"
+                "no more. After which failures says --retry-on; by default those of nodes, GPUs, networks and storage,\n"
+                "and not those of the command. Nodes that failed lately are left out, unless --use-bad-nodes is given.\n"
                 "With --hang (key hang) the run ends as failed, of class hang, if for so long no rank has written a\n"
                 "line and all GPUs were idle, or no process computed where there are none; what every process was\n"
                 "doing then is in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' does not ask the GPUs, which are\n"
@@ -83,7 +87,8 @@ const struct cli_command cli_commands[] = {
                 "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
                 "name (null: none), tags;\n"
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
-     .options = "cluster num-gpu param single compile-args file last-package name tag hang dry-run yes json",
+     .options = "cluster num-gpu param single compile-args file last-package name tag hang retry retry-on use-bad-nodes dry-run "
+                "yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -125,7 +130,7 @@ const struct cli_command cli_commands[] = {
          "azureml.settle_seconds) nothing was added to them.\n"
          "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
          "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
-         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
+         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, attempts (at most; null: it is not tried again), retry, package,\n"
          "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
          "with runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
@@ -354,17 +359,25 @@ const struct cli_command cli_commands[] = {
                 "aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args name tag hang yes dry-run json",
+     .options = "cluster resubmit-to num-gpu param single compile-args name tag hang retry retry-on use-bad-nodes yes "
+                "dry-run json",
      RUNS,
      .run = cmd_resubmit},
     {.name = "nodes",
-     .synopsis = "RUN",
-     .summary = "the nodes of a run",
-     .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n",
-     .details = "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
-                "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known.",
-     .options = "cluster json",
-     A_RUN,
+     .synopsis = "RUN | --bad [--forget NODE...]",
+     .summary = "the nodes of a run, or those that failed lately",
+     .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n"
+                 "a nodes --bad                  which were to blame for failures in the last week\n"
+                 "a -c eu nodes --bad --forget n7    it has been repaired\n",
+     .details = "A node that was to blame for the failure of a run (an error of its GPU, its network, or its own end) is\n"
+                "remembered for a week; later submits to that cluster leave it out where they can.\n"
+                "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
+                "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known. With --bad: version (1)\n"
+                "and nodes, each with node, cluster, class, run, time (Unix seconds).",
+     .options = "cluster bad forget json",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
      .run = cmd_nodes},
     {.name = "ssh",
      .synopsis = "RUN|ADDRESS [NODE] [-- COMMAND [ARGUMENT...]]",

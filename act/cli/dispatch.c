@@ -26,6 +26,19 @@ static int check_transfers(const struct cli_options *o, struct act_error *err)
                          (long long)o->transfers);
 }
 
+/* A list in YAML; what is in it is looked at where the classes are known. */
+static void write_list(const char *names, char *out, size_t size)
+{
+    size_t len = (size_t)snprintf(out, size, "['");
+
+    for (; *names && len + sizeof("', '']") < size; names++) {
+        const char piece[] = {*names, '\0'};
+        const char *text = *names == ',' ? "', '" : *names == '\'' ? "''" : piece;
+        len += (size_t)snprintf(out + len, size - len, "%s", text);
+    }
+    snprintf(out + len, size - len, "']");
+}
+
 void cli_request(const struct cli *cli, struct cli_request *out)
 {
     const struct cli_options *o = &cli->options;
@@ -40,6 +53,11 @@ void cli_request(const struct cli *cli, struct cli_request *out)
     snprintf(out->hang, sizeof(out->hang), "%llds", (long long)o->hang_s);
     push_override(out->overrides, &r->n_overrides, "num_gpu", sized ? out->num_gpu : NULL, "-n");
     push_override(out->overrides, &r->n_overrides, "elastic_num_gpu", elastic ? out->range : NULL, "-n");
+    snprintf(out->retry, sizeof(out->retry), "%lld", (long long)o->retry);
+    push_override(out->overrides, &r->n_overrides, "retry.times", o->retry >= 0 ? out->retry : NULL, "--retry");
+    if (o->retry_on)
+        write_list(o->retry_on, out->retry_on, sizeof(out->retry_on));
+    push_override(out->overrides, &r->n_overrides, "retry.on", o->retry_on ? out->retry_on : NULL, "--retry-on");
     push_override(out->overrides, &r->n_overrides, "multi_process", o->single ? "false" : NULL, "-single");
     push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");
     push_override(out->overrides, &r->n_overrides, "hang", o->hang_s ? out->hang : NULL, "--hang");
@@ -60,6 +78,7 @@ int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, s
         rc = (cli->command->looks_only ? flow_open_to_look : flow_open)(&request.config, flow, err);
     if (rc == 0)
         flow->services = &cli->services;
+    flow->use_bad_nodes = o->use_bad_nodes;
     return rc;
 }
 

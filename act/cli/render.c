@@ -127,6 +127,8 @@ json_t *cli_run_json(const struct flow_run *run)
     json_object_set_new(j, "exit_status", has_status ? json_integer(s->exit_status) : json_null());
     json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
     set_text(j, "reason", s->reason);
+    json_object_set_new(j, "attempts", s->attempts ? json_integer(s->attempts) : json_null());
+    set_text(j, "retry", s->retry);
     json_object_set_new(j, "attempt", json_integer(s->attempt));
     set_text(j, "package", run->spec.package_sha256);
     set_text(j, "package_key", run->spec.package_key);
@@ -236,6 +238,11 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
     cli_print_table(columns, n, &cells);
 }
 
+char *cli_attempt(const struct run_status *status, int attempt)
+{
+    return status->attempts ? act_sprintf("%d of %d", attempt, status->attempts) : act_sprintf("%d", attempt);
+}
+
 static void print_field(const char *name, const char *value)
 {
     if (!value || !*value)
@@ -289,6 +296,14 @@ static void print_size(const struct flow_run *run)
         print_field(run->row.num_gpu > 0 ? "gpus" : "processes", number);
 }
 
+static void print_attempt(const struct run_status *s)
+{
+    ACT_AUTOFREE char *text = cli_attempt(s, s->attempt);
+
+    if (s->attempt > 1 || s->attempts > 1)
+        print_field("attempt", text);
+}
+
 void cli_print_run(const struct flow_run *run, const char *page)
 {
     const struct run_status *s = &run->status;
@@ -298,10 +313,8 @@ void cli_print_run(const struct flow_run *run, const char *page)
     cli_print_coloured(stdout, cli_state_colour(s->state), "%s", run_state_name(s->state));
     putchar('\n');
     print_field("reason", s->reason);
-    if (s->attempt > 1) {
-        snprintf(number, sizeof(number), "%d", s->attempt);
-        print_field("attempt", number);
-    }
+    print_attempt(s);
+    print_field("retry", s->retry);
     print_field("id", run->row.id);
     print_field("name", run->row.name);
     print_tags(&run->row);

@@ -416,6 +416,7 @@ static void read_tree(struct config *c, struct config_findings *f)
     config_read_keys(config_cluster_keys, "slurm.", yaml_get(tree, "slurm"), c, f);
     config_read_keys(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), c, f);
     config_read_keys(config_cluster_keys, "k8s.", yaml_get(tree, "k8s"), c, f);
+    config_read_keys(config_cluster_keys, "retry.", yaml_get(tree, "retry"), c, f);
     config_read_keys(config_cluster_keys, "aks.", yaml_get(tree, "aks"), c, f);
     find_kubeconfig(c);
     config_warn_all_unknown(tree, f);

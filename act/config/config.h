@@ -109,6 +109,12 @@ struct config_aks {
     json_t *node_labels; /* an object */
 };
 
+/* After which failures a run is tried again, and how often. */
+struct config_retry {
+    int64_t times;      /* -1: not given */
+    struct act_strv on; /* empty: not given */
+};
+
 struct config {
     char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
     char *file;         /* absolute path of the cluster file; NULL for the built-in */
@@ -130,6 +136,7 @@ struct config {
     int64_t gpu_per_node;           /* -1: not given (the platform knows) */
     int64_t num_gpu;                /* -1: not given (the platform knows) */
     int64_t process_count_per_node; /* -1: not given */
+    struct config_retry retry;
     struct act_strv elastic_num_gpu;
     bool aks_compute_global_dispatch;
     bool use_custom_docker; /* false has no effect */

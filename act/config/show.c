@@ -119,6 +119,7 @@ json_t *config_resolved(const struct config *config)
     json_object_set_new(all, "slurm", members_json(config, config_cluster_keys, "slurm.", config));
     json_object_set_new(all, "azureml", members_json(config, config_cluster_keys, "azureml.", config));
     json_object_set_new(all, "k8s", members_json(config, config_cluster_keys, "k8s.", config));
+    json_object_set_new(all, "retry", members_json(config, config_cluster_keys, "retry.", config));
     json_object_set_new(all, "aks", members_json(config, config_cluster_keys, "aks.", config));
     for (size_t i = 0; (folder = row_at(config, i)); i++) {
         ACT_AUTOFREE char *key = row_key(config, folder);

@@ -217,6 +217,7 @@ void hang_end_run(struct supervisor *s)
     make_reason(s, &as_ended);
     node_say("%s", s->hang.reason);
     snprintf(s->status.class, sizeof(s->status.class), HANG_CLASS);
+    s->end_class = HANG_CLASS;
     as_ended.exit_status = 128 + SIGTERM;
     as_ended.lines = (struct act_strv){0};
     ranks_last_lines(s, as_ended.rank, &as_ended.lines);

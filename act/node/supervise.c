@@ -1,6 +1,7 @@
 /* supervise.c - act-node supervise: one for each run.
  *
  *   ours alone -> slots taken -> Running -> ranks -> all gone -> folders sent -> Completed, Failed or Canceled
+ *                      ^---------- tried again (again.c) <-'
  *
  * On "local" the lock on supervisor.lock is taken by the client before this process exists and held until it ends, so a
  * non-final status with a free lock means: lost. In a Slurm job (--slurm) this is the batch step; the job's id in the
@@ -295,6 +296,7 @@ static void supervise(struct supervisor *s)
         attempt_save_failure(s, NULL, act_error_text(&err));
     }
     slots_release(&s->slots);
+    again_consider(s);
     node_say("%s%s%s", run_state_name(s->status.state), s->status.reason[0] ? ": " : "", s->status.reason);
     attempt_save_status(s);
     attempt_end(s);

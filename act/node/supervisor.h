@@ -6,6 +6,7 @@
  *   judge.c       what the end of the ranks means
  *   hang.c        whether the run hangs
  *   attempt.c     what is recorded: status, failure, what earlier attempts left
+ *   again.c       another attempt after one that failed; retry.h decides
  *   launcher.c    how the ranks are started
  *   job.c         what Slurm reports about the job that this is
  */
@@ -87,6 +88,9 @@ struct supervisor {
     bool main_killed; /* by us */
     pid_t send_pid;   /* the process that sends folders */
     bool aborted;     /* by the user */
+    /* The id of a rule of diagnose.h: the class of the failure, if whoever ended the attempt knows it without the logs.
+     * Not owned; NULL: the logs say it. */
+    const char *end_class;
 };
 
 /* ---- start.c ---- */
@@ -144,5 +148,12 @@ void attempt_note(const struct supervisor *s, const char *event, const struct re
 void attempt_save_failure(const struct supervisor *s, const struct record *record, const char *reason);
 /* Releases the reserve. */
 void attempt_end(const struct supervisor *s);
+
+/* ---- again.c ---- */
+
+/* Call it when the final status is known and nothing of the attempt is left. If another attempt follows it either does
+ * not return, as this process begins it, or the status says what has been arranged. */
+void again_consider(struct supervisor *s);
+
 
 #endif

@@ -199,6 +199,10 @@ struct platform_row {
     bool deletion_ends;
     /* Its runs can change their size. */
     bool is_elastic;
+    /* The agent of a run can begin another attempt after one that failed (run_spec.retry_times). */
+    bool tries_again;
+    /* ... and on other nodes. */
+    bool tries_elsewhere;
     /* Its nodes log in to an image's registry with docker.*; else with their own settings. */
     bool logs_in_to_registry;
 
@@ -258,6 +262,9 @@ struct platform_row {
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
+    /* The names of all nodes that a run of spec could be placed on today, busy ones included. NULL: it cannot keep a run
+     * off a node (run_spec.avoid). */
+    int (*usable_nodes)(struct platform *p, const struct run_spec *spec, struct act_strv *out, struct act_error *err);
     /* Changes the number of nodes of an elastic run that has not ended, within its range; returns when the platform has
      * accepted it. NULL: the runs there have fixed sizes. */
     int (*scale)(struct platform *p, const char *id, int nodes, struct act_error *err);

@@ -89,6 +89,11 @@ struct run_spec {
     bool own_image;           /* image is of its job file, not of the cluster file */
     bool foreign;             /* another tool's job, or a repeat of one: only its service knows all of it */
     json_t *config;           /* the resolved configuration without secrets; may be NULL */
+    /* Tried again after a failure, at most so often, if its class (the id of a rule of diagnose.h) is one of these. */
+    int retry_times;
+    struct act_strv retry_on;
+    char *own_rules;       /* the project's own rules, for that; may be NULL */
+    struct act_strv avoid; /* nodes it must not be placed on, as they have failed lately */
 };
 
 enum { RUN_HANG_MOST_S = 30 * 86400 };
@@ -156,6 +161,13 @@ struct run_shape {
 int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct run_shape *out,
                  struct act_error *err) ACT_NODISCARD;
 
+/* A node that is to blame for a failure. */
+struct run_bad_node {
+    char node[64], class[48]; /* class: the id of a rule of diagnose.h */
+    int64_t unix_s;
+};
+enum { RUN_BAD_NODES = 4, RUN_RETRY_MOST = 100 };
+
 /* The state of a run, as far as it is known. */
 struct run_status {
     enum run_state state;
@@ -170,7 +182,13 @@ struct run_status {
     bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
     bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */
     char class[48];   /* why it failed: the id of a rule of diagnose.h, where the agent knows it; may be empty */
+    int attempts;     /* at most, if every one fails; 0: it is not tried again */
+    char retry[320];  /* one line: why the last attempt failed, or why there is no other; may be empty */
+    struct run_bad_node bad[RUN_BAD_NODES]; /* the latest ones */
+    int n_bad;
 };
+/* Adds a node, in the place of the oldest if there are many; one that is there already, or has a longer name: no. */
+void run_status_add_bad(struct run_status *status, const struct run_bad_node *bad);
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);
 
@@ -221,13 +239,17 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_JOB "job.json"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
  * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that
- * rank], and where the agent knows it "class": the id of a rule of diagnose.h} */
+ * rank], "class": the id of a rule of diagnose.h, where the agent knows it, or it was classified for a retry, and then
+ * "class_line": what says so} */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
  * "exit_status", "signal"} */
 #define RUN_FILE_RANKS "system_logs/ranks.jsonl"
 /* What the processes of a node's ranks were doing when the run hung (node/stacks.h); %s: the node. */
 #define RUN_FILE_STACKS RUN_DIR_SYSTEM "/stacks_%s.txt"
+/* The attempts after which the run was tried again: {"version": 1, "tries": [{"attempt", "class", "node", "words",
+ * "seconds"}]} */
+#define RUN_FILE_RETRY "retry.json"
 char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new string */
 /* The rank whose log has this name, in the words of all platforms, those of Azure Machine Learning's runtimes included
  * ("user_logs/std_log_process_03.txt", "azureml-logs/70_driver_log_3.txt"); -1: it is no rank's log. out_choice (may be

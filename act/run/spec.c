@@ -37,6 +37,7 @@ static const struct text_row spec_texts[] = {
     {"scratch", offsetof(struct run_spec, scratch), false},
     {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
     {"name", offsetof(struct run_spec, name), false},
+    {"own_rules", offsetof(struct run_spec, own_rules), false},
 };
 
 static const struct text_row folder_texts[] = {
@@ -88,6 +89,8 @@ void run_spec_release(struct run_spec *spec)
     free(spec->folders);
     free(spec->env);
     act_strv_release(&spec->argv);
+    act_strv_release(&spec->retry_on);
+    act_strv_release(&spec->avoid);
     json_decref(spec->config);
     json_decref(spec->tags);
     *spec = (struct run_spec){0};
@@ -183,6 +186,12 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
     if (spec->hang_s)
         json_object_set_new(json, "hang", hang_to_json(spec));
+    if (spec->retry_times)
+        json_object_set_new(json, "retry",
+                            json_pack("{s:i, s:o}", "times", spec->retry_times, "on",
+                                      codec_json_strv_new(&spec->retry_on)));
+    if (spec->avoid.n)
+        json_object_set_new(json, "avoid_nodes", codec_json_strv_new(&spec->avoid));
     if (json_object_size(spec->tags))
         json_object_set(json, "tags", spec->tags);
     if (spec->own_image)
@@ -299,6 +308,23 @@ static int get_hang(const json_t *json, struct run_spec *spec, struct act_error 
     spec->hang_s = (int)silent;
     spec->hang_any_gpus = strcmp(gpus, "any") == 0;
     return spec->hang_any_gpus || strcmp(gpus, "idle") == 0 ? 0 : malformed(err, "gpus", "idle or any");
+}
+
+static int get_retry(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *retry = json_object_get(json, "retry"), *avoid = json_object_get(json, "avoid_nodes");
+    int64_t times;
+
+    if (avoid && !codec_json_strv_get(avoid, &spec->avoid))
+        return malformed(err, "avoid_nodes", "a list of texts");
+    if (!retry)
+        return 0;
+    if (get_int(retry, "times", 1, RUN_RETRY_MOST, &times, err) < 0)
+        return -ACT_FAIL;
+    spec->retry_times = (int)times;
+    if (!codec_json_strv_get(json_object_get(retry, "on"), &spec->retry_on))
+        return malformed(err, "on", "a list of texts");
+    return 0;
 }
 
 static int get_sha256(const json_t *json, struct run_spec *spec, struct act_error *err)
@@ -425,7 +451,8 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range, get_command, get_starter, get_hang, get_sha256, get_folders, get_env, get_labels,
+        get_counts, get_range,  get_command, get_starter, get_retry,
+        get_hang,   get_sha256, get_folders, get_env,     get_labels,
     };
     int rc = get_version(json, err);
 

@@ -154,6 +154,24 @@ def test_as_an_ordinary_user(act):
     assert re.search(r"^  thread \d+ \(sleep\): state S", stacks(act, run), re.M)
 
 
+ONCE = "test -e {0} && exit 0; touch {0}; sleep 600"
+
+
+def test_is_tried_again(act):
+    act.env["ACT_RETRY_PAUSE"] = "0"
+    run = act.submit("--hang", "3s", "--retry", "1", "--retry-on", "hang", "sh", "-c",
+                     ONCE.format(act.scratch / "hung"), before=("-n", "1"))
+    act.run("wait", run)
+    info = act.info(run)
+    assert (info["state"], info["attempt"]) == ("Completed", 2)
+    assert "attempt 1 failed" in info["retry"] and "hang" in info["retry"]
+    earlier = act.run_dir(run) / "attempts/1"
+    assert json.loads((earlier / "status.json").read_text())["class"] == "hang"
+    assert json.loads((earlier / "system_logs/failure.json").read_text())["class"] == "hang"
+    assert [path.name for path in earlier.glob("system_logs/stacks_*")]
+    assert "class" not in json.loads((act.run_dir(run) / "status.json").read_text())
+
+
 # ---- how it is asked for
 
 
@@ -226,6 +244,17 @@ def test_in_pods(act, pod_bed, launcher):
             assert run.log(rank) == f"rank {rank}\n"
             words = run.pods[rank // 2].words()
             assert any(line.startswith(f"act: stacks: ==== rank {rank} on ") for line in words), words
+    finally:
+        run.close()
+
+
+def test_is_tried_again_in_the_same_pods(act, pod_bed):
+    run = pods.Job(pod_bed, act, 1, ("sh", "-c", "test $ACT_ATTEMPT = 1 && sleep 600; echo done"), 2, 1,
+                   hang={"silent_s": 3, "gpus": "idle"}, retry={"times": 1, "on": ["hang"]})
+    try:
+        message = run.run()
+        assert (message["state"], message["attempt"]) == ("Completed", 2) and "class" not in message
+        assert run.log(1, attempt=2) == "done\n"
     finally:
         run.close()
 

@@ -397,6 +397,8 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
         rc = flow_form_starter(platform, &io->spec, err);
     if (rc == 0 && !with->own_folders) /* else the user sees it hang */
         rc = flow_take_hang(&flow->config, platform_row(platform), &io->spec, err);
+    if (rc == 0 && !with->own_folders)
+        rc = flow_set_retry(&flow->config, platform_row(platform), &io->spec, err);
     describe_by_platform(&flow->config, platform, job, &io->spec);
     if (rc == 0 && with->own_folders)
         describe_own_folders(&flow->config, &io->spec);
@@ -404,6 +406,8 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
         rc = choose_folders(flow, &io->spec, err);
     if (rc == 0)
         rc = platform_check(platform, &io->spec, err);
+    if (rc == 0 && !with->own_folders)
+        rc = flow_avoid_bad_nodes(flow, platform, &io->spec, err);
     if (rc == 0)
         rc = pin_package(flow, platform, io, with->own_folders, &with->package, err);
     if (rc == 0)
@@ -551,6 +555,8 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     if (rc == 0 && !old->foreign)
         rc = flow_form_starter(platform, spec, err);
     if (rc == 0)
+        rc = flow_repeat_retry(&to->config, platform_row(platform), old, spec, err);
+    if (rc == 0)
         rc = choose_folders(to, spec, err);
     if (rc == 0)
         repeat_volumes(&to->config, platform, old, spec);
@@ -645,6 +651,8 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
         rc = flow_check_shared_temp(platform, spec, err);
     if (rc == 0 && !spec->foreign)
         rc = platform_check(platform, spec, err);
+    if (rc == 0)
+        rc = flow_avoid_bad_nodes(to, platform, spec, err);
     if (rc == 0)
         rc = repeat_package(home, &old->spec, &package, err);
     if (rc == 0)

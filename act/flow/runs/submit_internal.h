@@ -15,6 +15,7 @@
 #include "run/run.h"
 
 struct platform;
+struct platform_row;
 
 /* What a request becomes on its way to a specification. */
 struct flow_describing {
@@ -86,6 +87,15 @@ struct flow_again {
 /* True if the same submission was begun before and its outcome is unknown: then spec gets the id of that one. */
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
+/* What the run is tried again after, from the configuration; a repeated run keeps what the first one had. What cannot
+ * be: -ACT_USAGE or -ACT_CONFIG, by where it was said. */
+int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
+                   struct act_error *err) ACT_NODISCARD;
+int flow_repeat_retry(const struct config *c, const struct platform_row *row, const struct run_spec *old,
+                      struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* Keeps the run off nodes that failed lately, if it fits without them, and says so. */
+int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct run_spec *spec,
+                         struct act_error *err) ACT_NODISCARD;
 /* Records a finished specification in the ledger, then hands it to the platform, so that no run goes unrecorded. */
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
                    struct act_error *err) ACT_NODISCARD;

@@ -265,6 +265,8 @@ int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_err
 int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                       struct act_error *err);
 struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ended);
+int kubernetes_usable_nodes(struct platform *p, const struct run_spec *spec, struct act_strv *out,
+                            struct act_error *err) ACT_NODISCARD;
 int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int kubernetes_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                      struct platform_shell *out, struct act_error *err);

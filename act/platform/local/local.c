@@ -550,6 +550,7 @@ const struct platform_row platform_local = {
     .name = "local",
     .is_here = true,
     .keeps_record = true,
+    .tries_again = true,
     .nodes_share_folder = true,
     .place = local_place,
     .recall = local_recall,

@@ -370,6 +370,8 @@ static int slurm_site_of(struct platform *p, struct site **out, struct act_error
 const struct platform_row platform_slurm = {
     .name = "slurm",
     .keeps_record = true,
+    .tries_again = true,
+    .tries_elsewhere = true,
     .nodes_share_folder = true,
     .place = slurm_place,
     .recall = slurm_recall,
@@ -382,6 +384,7 @@ const struct platform_row platform_slurm = {
     .limits = slurm_limits,
     .check = slurm_check,
     .own_folders = slurm_own_folders,
+    .usable_nodes = slurm_usable_nodes,
     .submit = slurm_submit,
     .status = slurm_status,
     .abort = slurm_abort,

@@ -101,6 +101,26 @@ static void push_option(struct act_strv *out, const char *option, const char *va
         act_strv_pushf(out, "%s=%s", option, value);
 }
 
+/* Nodes not to use: the user's, and those that have failed lately. */
+static void push_excluded(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
+{
+    ACT_AUTO(act_buf) list = {0};
+
+    if (s->config.exclude)
+        act_buf_adds(&list, s->config.exclude);
+    for (size_t i = 0; i < spec->avoid.n; i++)
+        act_buf_addf(&list, "%s%s", list.len ? "," : "", spec->avoid.v[i]);
+    push_option(out, "--exclude", list.data);
+}
+
+/* Slurm itself begins a job again only after these. */
+static bool is_requeued(const struct slurm *s, const struct run_spec *spec)
+{
+    return s->preemption_allowed ||
+           (spec->retry_times && (act_strv_has(&spec->retry_on, "node_failure") ||
+                                  act_strv_has(&spec->retry_on, "preempted")));
+}
+
 static void push_gpus(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
 {
     if (spec->gpus_per_node <= 0 || !slurm_has_gpus(s))
@@ -138,7 +158,7 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
     act_strv_push(out, "--open-mode=append");
     if (c->warn_seconds > 0)
         act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
-    act_strv_push(out, s->preemption_allowed ? "--requeue" : "--no-requeue");
+    act_strv_push(out, is_requeued(s, spec) ? "--requeue" : "--no-requeue");
     act_strv_pushf(out, "--chdir=%s", run_dir);
     push_option(out, "--partition", c->partition);
     push_option(out, "--account", c->account);
@@ -146,7 +166,7 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
     push_option(out, "--time", c->time);
     push_option(out, "--constraint", c->constraint);
     push_option(out, "--reservation", c->reservation);
-    push_option(out, "--exclude", c->exclude);
+    push_excluded(s, spec, out);
     push_option(out, "--nodelist", c->nodelist);
     act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
     act_strv_push(out, "/dev/stdin");
