@@ -187,9 +187,9 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     if (spec->hang_s)
         json_object_set_new(json, "hang", hang_to_json(spec));
     if (spec->retry_times)
-        json_object_set_new(json, "retry",
-                            json_pack("{s:i, s:o}", "times", spec->retry_times, "on",
-                                      codec_json_strv_new(&spec->retry_on)));
+        json_object_set_new(
+            json, "retry",
+            json_pack("{s:i, s:o}", "times", spec->retry_times, "on", codec_json_strv_new(&spec->retry_on)));
     if (spec->avoid.n)
         json_object_set_new(json, "avoid_nodes", codec_json_strv_new(&spec->avoid));
     if (json_object_size(spec->tags))
