@@ -87,8 +87,8 @@ const struct cli_command cli_commands[] = {
                 "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
                 "name (null: none), tags;\n"
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
-     .options = "cluster num-gpu param single compile-args file last-package name tag hang retry retry-on use-bad-nodes dry-run "
-                "yes json",
+     .options = "cluster num-gpu param single compile-args file last-package name tag hang retry retry-on "
+                "use-bad-nodes dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -359,8 +359,8 @@ const struct cli_command cli_commands[] = {
                 "aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args name tag hang retry retry-on use-bad-nodes yes "
-                "dry-run json",
+     .options = "cluster resubmit-to num-gpu param single compile-args name tag hang retry retry-on "
+                "use-bad-nodes yes dry-run json",
      RUNS,
      .run = cmd_resubmit},
     {.name = "nodes",
