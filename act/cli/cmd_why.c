@@ -78,13 +78,14 @@ static int print_why_json(const struct flow_run *run, const struct flow_why *why
 {
     const struct run_status *s = &run->status;
 
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id,
-                                    "state", run_state_name(s->state), "reason", text_or_null(s->reason), "attempt",
-                                    s->attempt, "heartbeat", time_or_null(s->heartbeat_unix_s), "last_line",
-                                    text_or_null(last_line_of_rank_0(&why->said)), "ranks", said_json(&why->said),
-                                    "failure", failure_json(why), "diagnosis", diagnosis_json(why), "notes",
-                                    codec_json_strv_new(&why->notes)),
-                          err);
+    return cli_print_json(
+        json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id, "state",
+                  run_state_name(s->state), "reason", text_or_null(s->reason), "attempt", s->attempt, "attempts",
+                  s->attempts ? json_integer(s->attempts) : json_null(), "retry", text_or_null(s->retry), "heartbeat",
+                  time_or_null(s->heartbeat_unix_s), "last_line", text_or_null(last_line_of_rank_0(&why->said)),
+                  "ranks", said_json(&why->said), "failure", failure_json(why), "diagnosis", diagnosis_json(why),
+                  "notes", codec_json_strv_new(&why->notes)),
+        err);
 }
 
 /* ---- for people */

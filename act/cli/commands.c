@@ -77,9 +77,10 @@ const struct cli_command cli_commands[] = {
                 "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
                 "--name is what you call the run, wherever a run is named; several may have the same name, and then\n"
                 "'a q --name NAME' lists them. Names and keys of tags are letters, digits, '.', '_' and '-'.\n"
-                "--retry 3 tries a run that has failed again, at most so often, after a pause: it needs this machine\n"
-                "no more. After which failures says --retry-on; by default those of nodes, GPUs, networks and storage,\n"
-                "and not those of the command. Nodes that failed lately are left out, unless --use-bad-nodes is given.\n"
+                "--retry 3 tries a run that has failed again, at most so often, after a pause, also when this machine\n"
+                "is off. --retry-on says after which failures; by default those of nodes, GPUs, networks and\n"
+                "storage, and not those of the command. Nodes that failed lately are left out, unless\n"
+                "--use-bad-nodes is given.\n"
                 "With --hang (key hang) the run ends as failed, of class hang, if for so long no rank has written a\n"
                 "line and all GPUs were idle, or no process computed where there are none; what every process was\n"
                 "doing then is in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' does not ask the GPUs, which are\n"
@@ -130,8 +131,9 @@ const struct cli_command cli_commands[] = {
          "azureml.settle_seconds) nothing was added to them.\n"
          "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
          "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
-         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, attempts (at most; null: it is not tried again), retry, package,\n"
-         "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
+         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, attempts (at most;\n"
+         "null: it is not tried again), retry (why it was, or was not), package, package_key,\n"
+         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
          "with runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
      .max_words = ANY,
@@ -198,15 +200,16 @@ const struct cli_command cli_commands[] = {
      .summary = "which rank failed first, what it said, what that means, what to do",
      .examples = "a why 60ce2fc7\n"
                  "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
-     .details = "Reads the agent's records and the ends of the logs; fetches nothing. Says why a run waits, or what\n"
-                "it is doing. Your own rules, in the form of the program's, can go into aux_data/diagnosis.yaml. Exit\n"
-                "status 0: the question was answered.\n"
-                "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
-                "hung: ranks that are where few others are first. At a service the time is the log's.\n"
-                "--json: version (1), run, state, reason, attempt, heartbeat, last_line (of rank 0), ranks\n"
-                "(rank, line, silent_s, longer: than that), failure (attempt, rank, node, exit_status, signal,\n"
-                "reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no,\n"
-                "yes, other_node, after_change) and notes; null: not known.",
+     .details =
+         "Reads the agent's records and the ends of the logs; fetches nothing. Says why a run waits, or what\n"
+         "it is doing. Your own rules, in the form of the program's, can go into aux_data/diagnosis.yaml. Exit\n"
+         "status 0: the question was answered.\n"
+         "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
+         "hung: ranks that are where few others are first. At a service the time is the log's.\n"
+         "--json: version (1), run, state, reason, attempt, attempts, retry, heartbeat,\n"
+         "last_line (of rank 0), ranks (rank, line, silent_s, longer: than that), failure (attempt, rank,\n"
+         "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no,\n"
+         "yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
      A_RUN,
      .run = cmd_why},
@@ -369,11 +372,12 @@ const struct cli_command cli_commands[] = {
      .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n"
                  "a nodes --bad                  which were to blame for failures in the last week\n"
                  "a -c eu nodes --bad --forget n7    it has been repaired\n",
-     .details = "A node that was to blame for the failure of a run (an error of its GPU, its network, or its own end) is\n"
-                "remembered for a week; later submits to that cluster leave it out where they can.\n"
-                "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
-                "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known. With --bad: version (1)\n"
-                "and nodes, each with node, cluster, class, run, time (Unix seconds).",
+     .details =
+         "A node that was to blame for the failure of a run (an error of its GPU, its network, or its own end) is\n"
+         "remembered for a week; later submits to that cluster leave it out where they can.\n"
+         "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
+         "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known. With --bad: version (1)\n"
+         "and nodes, each with node, cluster, class, run, time (Unix seconds).",
      .options = "cluster bad forget json",
      .max_words = ANY,
      .complete = CLI_RUNS,

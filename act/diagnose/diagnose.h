@@ -104,14 +104,14 @@ void diagnose_scan_end(struct diagnose_scan *scan, struct diagnose_hits *out);
 
 /* How good an explanation is by the place it was found in; the first is the best. */
 enum diagnose_quality {
-    DIAGNOSE_NEAR,            /* near the end of the failed rank's log, or in the words of the agent, Slurm or mpirun */
-    DIAGNOSE_UNEXPLAINED,     /* an exception near the end of that log */
-    DIAGNOSE_ENDING,          /* how the rank ended: a signal, an exit status */
-    DIAGNOSE_OTHERS_NEAR,     /* likewise of other ranks */
+    DIAGNOSE_NEAR,        /* near the end of the failed rank's log, or in the words of the agent, Slurm or mpirun */
+    DIAGNOSE_UNEXPLAINED, /* an exception near the end of that log */
+    DIAGNOSE_ENDING,      /* how the rank ended: a signal, an exit status */
+    DIAGNOSE_OTHERS_NEAR, /* likewise of other ranks */
     DIAGNOSE_OTHERS_UNEXPLAINED,
-    DIAGNOSE_FAR,             /* earlier in the failed rank's log */
-    DIAGNOSE_FOLLOWS,         /* what follows from another failure */
-    DIAGNOSE_AFTERMATH,       /* the abort of a rank that had said what it could not go on after */
+    DIAGNOSE_FAR,       /* earlier in the failed rank's log */
+    DIAGNOSE_FOLLOWS,   /* what follows from another failure */
+    DIAGNOSE_AFTERMATH, /* the abort of a rank that had said what it could not go on after */
     DIAGNOSE_OTHERS_FOLLOW,
     DIAGNOSE_NOTHING
 };

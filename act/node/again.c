@@ -1,5 +1,5 @@
-/* again.c - another attempt after one that failed. On this machine this process begins it, and in a Slurm job Slurm does,
- * on other nodes where there are enough; in pods the first one reads what is decided here. */
+/* again.c - another attempt after one that failed. On this machine this process begins it, and in a Slurm job Slurm
+ * does, on other nodes where there are enough; in pods the first one reads what is decided here. */
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -19,8 +19,8 @@ static bool may_be_tried_again(const struct supervisor *s)
 
 static void take_facts(const struct supervisor *s, struct retry_facts *out)
 {
-    const struct record *r = s->first_failed >= 0 && s->status.failed_rank >= 0 ? &s->ranks[s->first_failed].record
-                                                                                : NULL;
+    const struct record *r =
+        s->first_failed >= 0 && s->status.failed_rank >= 0 ? &s->ranks[s->first_failed].record : NULL;
     bool alone = s->node.spec.nodes == 1;
 
     *out = (struct retry_facts){.attempt = s->status.attempt,
@@ -30,7 +30,10 @@ static void take_facts(const struct supervisor *s, struct retry_facts *out)
                                 .reason = s->status.reason,
                                 .lines = r ? &r->lines : NULL,
                                 .slurm_from = s->job.output_from,
-                                .node = r ? r->node : alone ? s->node.name : "",
+                                .node = r       ? r->node
+                                        : alone ? s->node.name
+                                                : "",
+                                .hosts = &s->job.hosts,
                                 .class_of_elsewhere = s->end_class};
     if (s->status.started_unix_s)
         out->seconds = s->status.ended_unix_s - s->status.started_unix_s;
@@ -164,8 +167,8 @@ static void try_in_slurm(struct supervisor *s, int next)
 
 void again_consider(struct supervisor *s)
 {
-    static void (*const tries[])(struct supervisor *, int) = {
-        [IN_SLOTS] = try_here, [IN_SLURM] = try_in_slurm, [IN_PODS] = NULL};
+    static void (*const tries[])(struct supervisor *,
+                                 int) = {[IN_SLOTS] = try_here, [IN_SLURM] = try_in_slurm, [IN_PODS] = NULL};
     struct retry_facts facts;
 
     if (!may_be_tried_again(s))

@@ -134,7 +134,34 @@ static void copy_text(char *out, size_t size, const char *text)
     snprintf(out, size, "%.*s", (int)size - 1, line);
 }
 
-static void take_rule(const struct diagnose_rule *rule, const char *line, struct retry_class *out)
+static bool is_of_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '-' || c == '_';
+}
+
+static bool names(const char *line, const char *host)
+{
+    size_t len = strlen(host);
+
+    for (const char *at = line; len > 0 && (at = strstr(at, host)); at += len)
+        if ((at == line || !is_of_name(at[-1])) && !is_of_name(at[len]))
+            return true;
+    return false;
+}
+
+/* An error of the network may name the node at the other end, which is the one to blame. */
+static void find_peer(const struct retry_facts *facts, const char *line, struct retry_class *out)
+{
+    for (size_t i = 0; facts->hosts && i < facts->hosts->n; i++)
+        if (strcmp(facts->hosts->v[i], facts->node) != 0 && names(line, facts->hosts->v[i])) {
+            copy_text(out->peer, sizeof(out->peer), facts->hosts->v[i]);
+            out->blames_node = true;
+            return;
+        }
+}
+
+static void take_rule(const struct retry_facts *facts, const struct diagnose_rule *rule, const char *line,
+                      struct retry_class *out)
 {
     if (!rule)
         return;
@@ -142,6 +169,8 @@ static void take_rule(const struct diagnose_rule *rule, const char *line, struct
     copy_text(out->title, sizeof(out->title), rule->title);
     copy_text(out->line, sizeof(out->line), line);
     out->blames_node = rule->bad_node;
+    if (rule->retry == DIAGNOSE_RETRY_OTHER_NODE)
+        find_peer(facts, line, out);
 }
 
 void retry_classify(const struct node *node, const struct retry_facts *facts, struct retry_class *out)
@@ -155,15 +184,16 @@ void retry_classify(const struct node *node, const struct retry_facts *facts, st
         return;
     }
     if (facts->class_of_elsewhere) {
-        take_rule(diagnose_find(rules, facts->class_of_elsewhere), facts->reason, out);
+        take_rule(facts, diagnose_find(rules, facts->class_of_elsewhere), facts->reason, out);
     } else {
-        ACT_AUTO(diagnose_verdict) v = {.rules = rules,
-                                        .exit_status = facts->exit_status,
-                                        .signal = facts->signal,
-                                        .quality = DIAGNOSE_NOTHING,
-                                        .rank = -1};
+        ACT_AUTO(diagnose_verdict)
+        v = {.rules = rules,
+             .exit_status = facts->exit_status,
+             .signal = facts->signal,
+             .quality = DIAGNOSE_NOTHING,
+             .rank = -1};
         ask_logs(node, facts, &v);
-        take_rule(v.rule, v.line ? v.line : "", out);
+        take_rule(facts, v.rule, v.line ? v.line : "", out);
     }
     diagnose_free(rules);
 }
@@ -324,8 +354,8 @@ static void say(const struct retry_facts *facts, const struct retry_class *class
         [RETRY_USED_UP] = "not tried again, as all its attempts are used up",
         [RETRY_FUTILE] = "not tried again, as it failed three times in a row with the same words, each at once"};
     ACT_AUTOFREE char *where = *facts->node ? act_sprintf(" on %s", facts->node) : act_strdup("");
-    ACT_AUTOFREE char *what = *class->id ? act_sprintf("%s (%s)", class->title, class->id)
-                                         : act_strdup("a failure that no rule explains");
+    ACT_AUTOFREE char *what =
+        *class->id ? act_sprintf("%s (%s)", class->title, class->id) : act_strdup("a failure that no rule explains");
 
     if (verdict == RETRY_AGAIN)
         snprintf(status->retry, sizeof(status->retry), "attempt %d failed%s: %.120s", facts->attempt, where, what);
@@ -333,13 +363,13 @@ static void say(const struct retry_facts *facts, const struct retry_class *class
         snprintf(status->retry, sizeof(status->retry), "%.120s: %s", what, whys[verdict]);
 }
 
-static void note_bad_node(const struct retry_facts *facts, const struct retry_class *class, struct run_status *status)
+static void note_bad_node(const char *node, const struct retry_class *class, struct run_status *status)
 {
     struct run_bad_node bad = {.unix_s = act_now_unix_s()};
 
-    if (!class->blames_node || !*facts->node || strlen(facts->node) >= sizeof(bad.node))
+    if (!class->blames_node || !*node || strlen(node) >= sizeof(bad.node))
         return;
-    copy_text(bad.node, sizeof(bad.node), facts->node);
+    copy_text(bad.node, sizeof(bad.node), node);
     copy_text(bad.class, sizeof(bad.class), class->id);
     run_status_add_bad(status, &bad);
 }
@@ -369,9 +399,10 @@ int retry_consider(const struct node *node, const struct retry_facts *facts, str
 
     retry_history_read(node, &history);
     retry_classify(node, facts, &class);
-    note_bad_node(facts, &class, status);
+    const char *culprit = *class.peer ? class.peer : facts->node;
+    note_bad_node(culprit, &class, status);
     copy_text(failed.class, sizeof(failed.class), class.id);
-    copy_text(failed.node, sizeof(failed.node), facts->node);
+    copy_text(failed.node, sizeof(failed.node), culprit);
     copy_text(failed.words, sizeof(failed.words), *class.line ? class.line : facts->reason);
     retry_same_words(failed.words);
     enum retry_verdict verdict = retry_decide(&node->spec, &history, &failed);

@@ -14,11 +14,12 @@ struct retry_facts {
     int attempt;
     int rank; /* that failed first; -1: not one rank's failure */
     int exit_status, signal;
-    const char *reason;            /* in the words of the agent */
-    const struct act_strv *lines;  /* the last ones of that rank, for one whose log is elsewhere */
-    int64_t slurm_from;            /* where the attempt's part of Slurm's output begins */
-    int64_t seconds;               /* it ran so long */
-    const char *node;              /* that failed; "": not known */
+    const char *reason;             /* in the words of the agent */
+    const struct act_strv *lines;   /* the last ones of that rank, for one whose log is elsewhere */
+    int64_t slurm_from;             /* where the attempt's part of Slurm's output begins */
+    int64_t seconds;                /* it ran so long */
+    const char *node;               /* that failed; "": not known */
+    const struct act_strv *hosts;   /* the nodes of the run, by the names that errors have for them; may be NULL */
     const char *class_of_elsewhere; /* known without the logs: "hang"; NULL: they say it */
 };
 
@@ -26,7 +27,8 @@ struct retry_facts {
 struct retry_class {
     char id[sizeof(((struct run_bad_node *)0)->class)]; /* of a rule; "": none fits */
     char title[80];
-    char line[200]; /* what says so */
+    char line[200];                                      /* what says so */
+    char peer[sizeof(((struct run_bad_node *)0)->node)]; /* the node of the run that the line names; "": none */
     bool blames_node;
 };
 void retry_classify(const struct node *node, const struct retry_facts *facts, struct retry_class *out);

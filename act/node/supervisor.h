@@ -155,5 +155,4 @@ void attempt_end(const struct supervisor *s);
  * not return, as this process begins it, or the status says what has been arranged. */
 void again_consider(struct supervisor *s);
 
-
 #endif

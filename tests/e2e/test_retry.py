@@ -76,6 +76,14 @@ def test_same_words_at_once_are_not_tried_for_ever(quick):
     assert "three times in a row" in quick.run("why", run).out
 
 
+def test_logs_follow_into_the_next_attempt(quick):
+    quick.env["ACT_RETRY_PAUSE"] = "1"
+    run = quick.submit("--retry", "2", *fails(TIMEOUT), before=("-c", "local", "-n", "1"))
+    followed = quick.run("logs", "-f", run)
+    assert "attempt 1\n" in followed.out or "attempt 2\n" in followed.out
+    assert followed.out.endswith("attempt 2\n"), followed
+
+
 def test_aborted_between_tries(quick):
     quick.env["ACT_RETRY_PAUSE"] = "200"
     run = quick.submit("--retry", "2", *fails(TIMEOUT), before=("-c", "local", "-n", "1"))
@@ -167,8 +175,7 @@ def test_a_node_to_blame_is_remembered_and_forgotten(quick):
 
 def test_slurm_goes_to_another_node(lab):
     lab.act.env["ACT_RETRY_PAUSE"] = "0"
-    run = lab.shell("echo attempt $ACT_ATTEMPT on $SLURMD_NODENAME; [ $ACT_ATTEMPT -gt 1 ] && exit 0; "
-                    f"echo '{ECC}'; exit 3", n=2, before=(), **{})
+    run = lab.shell(f"echo attempt 1 on $SLURMD_NODENAME; echo '{ECC}'; exit 3", n=2)
     lab.wait(run, "Failed")
     first = lab.rank_text(run).split()[3]
     assert [n["node"] for n in lab.act.run("nodes", "--bad", "--json").json["nodes"]] == [first]
@@ -191,8 +198,8 @@ def test_slurm_goes_to_another_node(lab):
     assert lab.bed.show(lab.bed.job(again))["Restarts"] == "1"
 
 
-def test_slurm_killed_between_tries(lab):
-    """The job waits in the queue: its agent is gone, and nothing is there twice."""
+def test_slurm_waits_in_the_queue(lab):
+    """The agent of the failed attempt is gone by then, and nothing is there twice."""
     lab.act.env["ACT_RETRY_PAUSE"] = "300"
     run = lab.act.run("-c", "lab", "-n", "2", "submit", "--retry", "2", *fails(TIMEOUT)).out.strip()
     lab.act.until(lambda: lab.act.info(run)["state"] == "Queued" and lab.act.info(run)["attempt"] == 2, "it is queued")
@@ -201,6 +208,18 @@ def test_slurm_killed_between_tries(lab):
     lab.bed.run("scontrol", "update", f"jobid={lab.bed.job(run)}", "starttime=now")
     info = lab.wait(run, "Completed", status=0)
     assert info["attempt"] == 2 and len(lab.record(run, "retry.json")["tries"]) == 1
+
+
+def test_slurm_agent_killed_before_it_requeues(lab):
+    """Its job ends with it: no other attempt begins, and none is counted."""
+    run = lab.shell(f"echo up; sleep 300; echo '{TIMEOUT}'", n=2, before=("-p", "retry: 2"))
+    lab.until_text(run, "up")
+    for pid, words in lab.bed.step_processes(str(lab.run_dir(run))).items():
+        if "supervise" in words:
+            os.kill(pid, signal.SIGKILL)
+    info = lab.wait(run, "Failed")
+    assert info["attempt"] == 1 and not (lab.run_dir(run) / "retry.json").exists()
+    assert lab.bed.show(lab.bed.job(run))["Restarts"] == "0"
 
 
 def test_kubernetes_tries_in_the_same_pods(quick, kubernetes):

@@ -290,10 +290,9 @@ TEST(a_run_is_kept_off_nodes_whatever_else_it_asks_for)
                                 "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
     config.k8s.pod = patch;
     CODEC_AUTOJSON json_t *patched = kubernetes_job(&run, false);
-    assert_json(at(patched, where),
-                "[{'matchExpressions':[{'key':'a','operator':'Exists'}],"
-                "'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
-                "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
+    assert_json(at(patched, where), "[{'matchExpressions':[{'key':'a','operator':'Exists'}],"
+                                    "'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
+                                    "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
     act_strv_release(&spec.avoid);
     config.k8s.pod = NULL;
 }

@@ -78,6 +78,31 @@ TEST(a_rank_on_another_machine_is_known_by_its_last_lines)
     assert_string_equal(class.id, "nccl_timeout");
 }
 
+TEST(an_error_of_the_network_blames_the_other_end)
+{
+    static const struct {
+        const char *line, *node;
+    } rows[] = {
+        {"ncclRemoteError: remote process exited, peer n2<33>", "n2"},
+        {"ncclRemoteError: remote process exited, peer n22", ""},
+        {"ncclRemoteError: n1 lost a connection", ""},
+        {"Watchdog caught collective operation timeout on n2", ""}, /* whoever is slow */
+    };
+    struct node node = node_of(0, NULL);
+    ACT_AUTO(act_strv) hosts = {0};
+
+    act_strv_push(&hosts, "n1");
+    act_strv_push(&hosts, "n2");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = "", .node = "n1", .hosts = &hosts};
+        struct run_status status = {.state = RUN_FAILED};
+        forget_all();
+        write_log("user_logs/std_log_process_0.txt", rows[i].line);
+        assert_int_equal(retry_consider(&node, &facts, &status), 0);
+        assert_string_equal(status.n_bad ? status.bad[0].node : "", rows[i].node);
+    }
+}
+
 TEST(the_class_may_be_known_without_the_logs)
 {
     struct node node = node_of(1, "hang");
@@ -110,7 +135,8 @@ TEST(whether_another_attempt_follows)
         struct node node = node_of(rows[i].times, "xid");
         struct retry_history history = {.n = rows[i].before};
         for (int n = 0; n < rows[i].before; n++)
-            history.v[n] = (struct retry_try){.attempt = n + 1, .seconds = rows[i].seconds, .class = "xid", .words = "a"};
+            history.v[n] =
+                (struct retry_try){.attempt = n + 1, .seconds = rows[i].seconds, .class = "xid", .words = "a"};
         struct retry_try failed = {.attempt = rows[i].before + 1, .seconds = 1};
         snprintf(failed.class, sizeof(failed.class), "%s", rows[i].class);
         snprintf(failed.words, sizeof(failed.words), "%s", rows[i].words);

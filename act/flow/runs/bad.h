@@ -10,7 +10,8 @@ struct flow_run;
 
 /* Of a cluster (NULL: of all), newest first, each node once. First asks the platforms about runs that have not ended,
  * as far as is known. */
-int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *out, struct act_error *err) ACT_NODISCARD;
+int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *out,
+                   struct act_error *err) ACT_NODISCARD;
 /* A node of a cluster (NULL: of all) is good again. There is no such node: -ACT_NOT_FOUND. */
 int flow_forget_bad_node(struct flow *flow, const char *cluster, const char *node, struct act_error *err) ACT_NODISCARD;
 /* Remembers the nodes that the status of a run blames. */

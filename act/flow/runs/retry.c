@@ -93,8 +93,9 @@ static int check_retry(const struct config *c, const struct platform_row *row, s
     enum act_code code = config_is_said(c, "retry.times") || config_is_said(c, "retry.on") ? ACT_USAGE : ACT_CONFIG;
 
     if (c->retry.times < 0)
-        return act_error_set(err, code, "retry.on says after what the run is tried again, and nothing says how often: "
-                                        "add --retry N, or retry.times");
+        return act_error_set(err, code,
+                             "retry.on says after what the run is tried again, and nothing says how often: "
+                             "add --retry N, or retry.times");
     if (c->retry.times > RUN_RETRY_MOST)
         return act_error_set(err, code, "retry.times is %lld: it can be at most %d", (long long)c->retry.times,
                              RUN_RETRY_MOST);
@@ -107,8 +108,7 @@ static int check_retry(const struct config *c, const struct platform_row *row, s
     return 0;
 }
 
-int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
-                   struct act_error *err)
+int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTOFREE char *own = act_path_join(c->project_root, "aux_data/diagnosis.yaml");
     struct diagnose *rules = NULL;

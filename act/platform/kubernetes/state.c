@@ -437,8 +437,7 @@ static void read_end(const struct kubernetes_view *view, const json_t *complete,
     if (told && (words.state == RUN_COMPLETED) == (complete != NULL)) {
         *out = words;
         name_bad_nodes(view, out);
-    }
-    else if (failed)
+    } else if (failed)
         explain_failure(view, failed, out);
     if (kubernetes_completions(view->job) == 1 && out->attempt <= replaced(view->pods, 1))
         out->attempt = replaced(view->pods, 1) + 1; /* nobody told the pod of those before it */

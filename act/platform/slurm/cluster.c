@@ -541,8 +541,8 @@ static int expand(struct slurm *s, const char *list, struct act_strv *out, struc
 
 int slurm_usable_nodes(struct platform *p, const struct run_spec *spec, struct act_strv *out, struct act_error *err)
 {
-    static const char *const argv[] = {"sinfo",    "--noheader",          "--Node",   "--states",
-                                       "idle,alloc,mix,comp", "--format", "%N %P", NULL};
+    static const char *const argv[] = {"sinfo",    "--noheader", "--Node", "--states", "idle,alloc,mix,comp",
+                                       "--format", "%N %P",      NULL};
     struct slurm *s = slurm_of(p);
     ACT_AUTO(act_strv) excluded = {0}, all = {0};
     ACT_AUTOFREE char *text = NULL;

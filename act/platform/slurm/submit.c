@@ -116,9 +116,8 @@ static void push_excluded(const struct slurm *s, const struct run_spec *spec, st
 /* Slurm itself begins a job again only after these. */
 static bool is_requeued(const struct slurm *s, const struct run_spec *spec)
 {
-    return s->preemption_allowed ||
-           (spec->retry_times && (act_strv_has(&spec->retry_on, "node_failure") ||
-                                  act_strv_has(&spec->retry_on, "preempted")));
+    return s->preemption_allowed || (spec->retry_times && (act_strv_has(&spec->retry_on, "node_failure") ||
+                                                           act_strv_has(&spec->retry_on, "preempted")));
 }
 
 static void push_gpus(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
