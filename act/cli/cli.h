@@ -43,6 +43,7 @@ struct cli_options {
     bool use_bad_nodes, bad;
     char *notify;
     bool any, ignore_case;
+    int64_t hang_s;                      /* 0: not given */
     int64_t older_s;                     /* 0: not given */
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
@@ -159,8 +160,8 @@ void cli_release(struct cli *cli);
 /* The configuration request made by the options; out points into itself and into cli. */
 struct cli_request {
     struct config_request config;
-    struct config_override overrides[6];
-    char num_gpu[24], range[48], retry[24], retry_on[1024];
+    struct config_override overrides[7];
+    char num_gpu[24], range[48], hang[24], retry[24], retry_on[1024];
 };
 void cli_request(const struct cli *cli, struct cli_request *out);
 /* "2", or "2 of 4" of a run that is tried again. New string. */

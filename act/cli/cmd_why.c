@@ -131,7 +131,7 @@ static const char *without_rank(const char *reason, int rank)
 
 static void put_how_it_ended(const struct flow_why *why)
 {
-    if (why->rank < 0) {
+    if (why->rank < 0 || why->class[0]) { /* which rank failed is not all there is to say */
         put_text(why->reason && *why->reason ? why->reason : "the run failed, and nobody wrote down why");
         return;
     }

@@ -66,6 +66,7 @@ const struct cli_command cli_commands[] = {
                  "id=$(a submit ./job.sh) && a wait $id\n"
                  "a submit --retry 3 --retry-on nccl_timeout,node_failure python train.py\n"
                  "a submit --name base --tag lr=0.1 python train.py   'a q --tag lr=0.1' finds it again\n"
+                 "a submit --hang 20m python train.py   ended if it is silent and idle for 20 minutes\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
      .details = "The first word that is not an option begins the command; its words reach every process exactly as\n"
@@ -80,11 +81,15 @@ const struct cli_command cli_commands[] = {
                 "is off. --retry-on says after which failures; by default those of nodes, GPUs, networks and\n"
                 "storage, and not those of the command. Nodes that failed lately are left out, unless\n"
                 "--use-bad-nodes is given.\n"
+                "With --hang (key hang) the run ends as failed, of class hang, if for so long no rank has written a\n"
+                "line and all GPUs were idle, or no process computed where there are none; what every process was\n"
+                "doing then is in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' does not ask the GPUs, which are\n"
+                "busy while kernels of NCCL wait. Not on Azure Machine Learning.\n"
                 "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
                 "name (null: none), tags;\n"
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
-     .options = "cluster num-gpu param single compile-args file last-package name tag retry retry-on use-bad-nodes "
-                "dry-run yes json",
+     .options = "cluster num-gpu param single compile-args file last-package name tag hang retry retry-on "
+                "use-bad-nodes dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -360,8 +365,8 @@ const struct cli_command cli_commands[] = {
                 "aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args name tag retry retry-on use-bad-nodes yes "
-                "dry-run json",
+     .options = "cluster resubmit-to num-gpu param single compile-args name tag hang retry retry-on "
+                "use-bad-nodes yes dry-run json",
      RUNS,
      .run = cmd_resubmit},
     {.name = "nodes",

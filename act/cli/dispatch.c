@@ -50,6 +50,7 @@ void cli_request(const struct cli *cli, struct cli_request *out)
 
     snprintf(out->num_gpu, sizeof(out->num_gpu), "%lld", (long long)o->num_gpu.most);
     snprintf(out->range, sizeof(out->range), "[%lld, %lld]", (long long)o->num_gpu.least, (long long)o->num_gpu.most);
+    snprintf(out->hang, sizeof(out->hang), "%llds", (long long)o->hang_s);
     push_override(out->overrides, &r->n_overrides, "num_gpu", sized ? out->num_gpu : NULL, "-n");
     push_override(out->overrides, &r->n_overrides, "elastic_num_gpu", elastic ? out->range : NULL, "-n");
     snprintf(out->retry, sizeof(out->retry), "%lld", (long long)o->retry);
@@ -59,6 +60,7 @@ void cli_request(const struct cli *cli, struct cli_request *out)
     push_override(out->overrides, &r->n_overrides, "retry.on", o->retry_on ? out->retry_on : NULL, "--retry-on");
     push_override(out->overrides, &r->n_overrides, "multi_process", o->single ? "false" : NULL, "-single");
     push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");
+    push_override(out->overrides, &r->n_overrides, "hang", o->hang_s ? out->hang : NULL, "--hang");
 }
 
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow, struct act_error *err)

@@ -49,6 +49,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "rebuild", FLAG(rebuild), NULL, "first take the runs of the cluster that the ledger lacks", CLI_BEHIND},
     {NULL, "refresh", FLAG(refresh), NULL, "fetch the logs again from their beginnings", CLI_BEHIND},
     {NULL, "timeout", DURATION(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d", CLI_BEHIND},
+    {NULL, "hang", DURATION(hang_s), "TIME",
+     "end the run if no rank writes and no GPU works for so long: 20m; its stacks are kept", CLI_BEHIND},
     {NULL, "older", DURATION(older_s), "TIME", "what ended longer ago than this: 12h, 30d", CLI_BEHIND},
     {"-i", "ignore-case", FLAG(ignore_case), NULL, "capital letters are the same as small ones", CLI_BEHIND},
     {NULL, "any", FLAG(any), NULL, "only until one of them has ended", CLI_BEHIND},

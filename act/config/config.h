@@ -145,9 +145,13 @@ struct config {
     struct act_strv zip_options;
     bool gitignore;     /* the .gitignore files count for the package */
     char *compile_args; /* may be NULL */
+    char *hang;         /* a duration as text, or NULL */
+    char *hang_gpus;    /* "idle" or "any" */
 
     struct config_values *values; /* every value with its origin, for "config show"; opaque */
 };
+
+#define CONFIG_HANG_FORM "'hang' must be a time such as 90s, 20m or 2h, not '%s'"
 
 struct config_override {
     const char *key;   /* "num_gpu", "docker.image" */

@@ -190,6 +190,11 @@ const struct config_key config_cluster_keys[] = {
      .help = "keep the node for a look when the run fails"},
     {"sleep_if_succeed", CONFIG_BOOL, CLUSTER(sleep_if_succeed), "false",
      .help = "keep the node for a look when the run succeeds"},
+    {"hang", CONFIG_TEXT, CLUSTER(hang),
+     .help = "a run hangs, and is ended, if for so long no rank writes a line and all GPUs are idle: 20m; by default "
+             "nobody looks"},
+    {"hang_gpus", CONFIG_CHOICE, CLUSTER(hang_gpus), "idle", .choices = "idle|any",
+     .help = "any: a run hangs also while GPUs work, as kernels of NCCL do that wait for another rank"},
     {"_base_", CONFIG_ANY, CONFIG_NOWHERE,
      .help = "another file, relative to this one, whose keys this one completes"},
     {"cluster", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy: the name of the file says it"},

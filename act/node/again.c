@@ -45,6 +45,7 @@ static void wait_for_next(struct supervisor *s, int next, int64_t pause_s)
     s->status.failed_rank = -1;
     s->status.exit_status = 0;
     s->status.ended_unix_s = 0;
+    s->status.class[0] = '\0';
     char reason[120];
     snprintf(reason, sizeof(reason), "attempt %d of %d begins in %lld s", next, s->status.attempts, (long long)pause_s);
     attempt_set_reason(s, reason);

@@ -185,6 +185,7 @@ static void set_status(struct pod *pod, enum run_state state, int exit_status, c
 
     status->state = state;
     status->exit_status = exit_status;
+    status->class[0] = '\0';
     status->ended_unix_s = run_state_is_final(state) ? act_now_unix_s() : 0;
     snprintf(status->reason, sizeof(status->reason), "%.*s", (int)sizeof(status->reason) - 1, reason);
 }

@@ -159,8 +159,11 @@ static int64_t next_timeout_ms(const struct supervisor *s)
 /* An alarm fires once and must be set again to repeat. */
 static void act_in_time(struct supervisor *s)
 {
-    static void (*const acts[N_ALARMS])(struct supervisor *) = {
-        [ALARM_PHASE] = end_phase, [ALARM_LAUNCHER] = kill_launcher, [ALARM_SEND] = start_sending, [ALARM_BEAT] = beat};
+    static void (*const acts[N_ALARMS])(struct supervisor *) = {[ALARM_PHASE] = end_phase,
+                                                                [ALARM_LAUNCHER] = kill_launcher,
+                                                                [ALARM_SEND] = start_sending,
+                                                                [ALARM_STACKS] = hang_end_run,
+                                                                [ALARM_BEAT] = beat};
     int64_t now = act_now_monotonic_ms();
 
     for (int i = 0; i < N_ALARMS; i++)

@@ -4,6 +4,7 @@
  *   start.c       until the ranks run
  *   ranks.c       what is known about the ranks
  *   judge.c       what the end of the ranks means
+ *   hang.c        whether the run hangs
  *   attempt.c     what is recorded: status, failure, what earlier attempts left
  *   again.c       another attempt after one that failed; retry.h decides
  *   launcher.c    how the ranks are started
@@ -14,6 +15,7 @@
 
 #include "node/cgroup.h"
 #include "node/child.h"
+#include "node/hang.h"
 #include "node/job.h"
 #include "node/link.h"
 #include "node/node.h"
@@ -58,6 +60,7 @@ enum alarm {
     ALARM_PHASE,    /* the phase of the ranks is over */
     ALARM_LAUNCHER, /* it is killed */
     ALARM_SEND,     /* the run's folders are sent */
+    ALARM_STACKS,   /* the agents have had the time to take stacks of a run that hangs */
     ALARM_BEAT,     /* status.json says that we live */
     N_ALARMS
 };
@@ -75,6 +78,7 @@ struct supervisor {
     struct link_server *link;
     struct rank_state *ranks; /* of all ranks */
     int first_failed;         /* rank; -1: none */
+    struct hang hang;
 
     enum ranks_phase phase;
     int64_t alarms_ms[N_ALARMS]; /* monotonic; 0: not set */
@@ -104,6 +108,9 @@ void ranks_close(struct supervisor *s);
 void ranks_stop(struct supervisor *s, int64_t grace_ms);
 /* Sends a signal to those processes of the commands that catch it. */
 void ranks_signal(struct supervisor *s, int sig);
+
+/* Appends the last lines of a rank's log, if they are here. */
+void ranks_last_lines(const struct supervisor *s, int rank, struct act_strv *out);
 
 /* ---- judge.c ---- */
 

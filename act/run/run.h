@@ -75,6 +75,8 @@ struct run_spec {
     size_t n_env;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
+    int hang_s;               /* it hangs if no rank writes and no GPU works for so long; 0: nobody looks */
+    bool hang_any_gpus;       /* whatever the GPUs do */
     char *launcher;           /* what starts the ranks: "mpirun" (also when NULL), "srun" or, in pods, "direct" */
     char *mpi;                /* srun's --mpi; may be NULL */
     char *container;          /* "apptainer", "pyxis", "docker" or "podman"; may be NULL */
@@ -93,6 +95,8 @@ struct run_spec {
     char *own_rules;       /* the project's own rules, for that; may be NULL */
     struct act_strv avoid; /* nodes it must not be placed on, as they have failed lately */
 };
+
+enum { RUN_HANG_MOST_S = 30 * 86400 };
 
 void run_spec_release(struct run_spec *spec);
 /* The value of an environment variable of the run, the last of several; NULL: it has none. */
@@ -177,6 +181,7 @@ struct run_status {
     bool unsubmitted;                     /* it failed before its platform got it, so the platform does not know it */
     bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
     bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */
+    char class[48];   /* why it failed: the id of a rule of diagnose.h, where the agent knows it; may be empty */
     int attempts;     /* at most, if every one fails; 0: it is not tried again */
     char retry[320];  /* one line: why the last attempt failed, or why there is no other; may be empty */
     struct run_bad_node bad[RUN_BAD_NODES]; /* the latest ones */
@@ -234,11 +239,14 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_JOB "job.json"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
  * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that
- * rank]}; where it was classified for a retry also "class" (the id of a rule) and "class_line" (what says so) */
+ * rank], "class": the id of a rule of diagnose.h, where the agent knows it, or it was classified for a retry, and then
+ * "class_line": what says so} */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
  * "exit_status", "signal"} */
 #define RUN_FILE_RANKS "system_logs/ranks.jsonl"
+/* What the processes of a node's ranks were doing when the run hung (node/stacks.h); %s: the node. */
+#define RUN_FILE_STACKS RUN_DIR_SYSTEM "/stacks_%s.txt"
 /* The attempts after which the run was tried again: {"version": 1, "tries": [{"attempt", "class", "node", "words",
  * "seconds"}]} */
 #define RUN_FILE_RETRY "retry.json"

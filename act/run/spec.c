@@ -154,6 +154,11 @@ static json_t *env_to_json(const struct run_spec *spec)
     return array;
 }
 
+static json_t *hang_to_json(const struct run_spec *spec)
+{
+    return json_pack("{s:i, s:s}", "silent_s", spec->hang_s, "gpus", spec->hang_any_gpus ? "any" : "idle");
+}
+
 json_t *run_spec_to_json(const struct run_spec *spec)
 {
     json_t *json = json_object();
@@ -179,6 +184,8 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "env", env_to_json(spec));
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
+    if (spec->hang_s)
+        json_object_set_new(json, "hang", hang_to_json(spec));
     if (spec->retry_times)
         json_object_set_new(
             json, "retry",
@@ -286,6 +293,21 @@ static int get_starter(const json_t *json, struct run_spec *spec, struct act_err
         return -ACT_FAIL;
     spec->started_per_node = (int)started;
     return 0;
+}
+
+static int get_hang(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *hang = json_object_get(json, "hang");
+    const char *gpus = codec_json_str(hang, "gpus", "");
+    int64_t silent;
+
+    if (!hang)
+        return 0;
+    if (get_int(hang, "silent_s", 1, RUN_HANG_MOST_S, &silent, err) < 0)
+        return -ACT_FAIL;
+    spec->hang_s = (int)silent;
+    spec->hang_any_gpus = strcmp(gpus, "any") == 0;
+    return spec->hang_any_gpus || strcmp(gpus, "idle") == 0 ? 0 : malformed(err, "gpus", "idle or any");
 }
 
 static int get_retry(const json_t *json, struct run_spec *spec, struct act_error *err)
@@ -429,7 +451,8 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range, get_command, get_starter, get_retry, get_sha256, get_folders, get_env, get_labels,
+        get_counts, get_range,  get_command, get_starter, get_retry,
+        get_hang,   get_sha256, get_folders, get_env,     get_labels,
     };
     int rc = get_version(json, err);
 

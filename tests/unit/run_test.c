@@ -206,6 +206,8 @@ TEST(test_spec_round_trip)
     ACT_AUTO(run_spec) spec = full_spec(), back = {0};
     spec.min_nodes = 1;
     spec.max_nodes = spec.nodes + 1;
+    spec.hang_s = 1200;
+    spec.hang_any_gpus = true;
     spec.retry_times = 3;
     spec.own_rules = act_strdup("version: 1");
     act_strv_push(&spec.retry_on, "xid");
@@ -235,6 +237,7 @@ TEST(test_spec_round_trip)
     assert_string_equal(back.compile_args, "");
     assert_null(back.folders[1].link);
     assert_int_equal(back.folders[1].mode, RUN_FOLDER_UPLOAD);
+    assert_true(back.hang_s == 1200 && back.hang_any_gpus);
     assert_true(back.sleep_if_fail);
     assert_false(back.sleep_if_succeed);
 }
@@ -261,6 +264,8 @@ TEST(test_spec_refused)
         {"{\"max_nodes\": 60000}", "'min_nodes'"},
         {"{\"max_nodes\": 60000, \"min_nodes\": 60001}", "'min_nodes'"},
         {"{\"max_nodes\": 0, \"min_nodes\": 1}", "'max_nodes'"},
+        {"{\"hang\": {\"silent_s\": 0, \"gpus\": \"idle\"}}", "'silent_s'"},
+        {"{\"hang\": {\"silent_s\": 9, \"gpus\": \"busy\"}}", "'gpus'"},
         {"{\"gpus_per_node\": -1}", "'gpus_per_node'"},
         {"{\"on_processors\": 1}", "'on_processors'"},
         {"{\"package_sha256\": \"abc\"}", "'package_sha256'"},

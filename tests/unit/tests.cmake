@@ -43,6 +43,7 @@ act_test(proc_test unit/proc_test.c proc)
 act_test(unzip_test unit/unzip_test.c proc INSIDE node)
 act_test(metrics_test unit/metrics_test.c codec proc INSIDE node)
 act_test(node_test unit/node_test.c INSIDE node)
+act_test(hang_test unit/hang_test.c codec INSIDE node)
 target_link_options(node_test PRIVATE -Wl,--wrap=flock) # a file system without locks
 act_test(retry_test unit/retry_test.c INSIDE node)
 act_test(link_test unit/link_test.c codec INSIDE node)

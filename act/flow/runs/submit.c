@@ -395,6 +395,8 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
         rc = flow_check_shared_temp(platform, &io->spec, err);
     if (rc == 0)
         rc = flow_form_starter(platform, &io->spec, err);
+    if (rc == 0 && !with->own_folders) /* else the user sees it hang */
+        rc = flow_take_hang(&flow->config, platform_row(platform), &io->spec, err);
     if (rc == 0 && !with->own_folders)
         rc = flow_set_retry(&flow->config, platform_row(platform), &io->spec, err);
     describe_by_platform(&flow->config, platform, job, &io->spec);
@@ -548,6 +550,8 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
     spec->title = act_strdup(old->title);
     int rc = repeat_shape(to, old, moved, platform, spec, err);
+    if (rc == 0)
+        rc = flow_repeat_hang(&to->config, platform_row(platform), old, spec, err);
     if (rc == 0 && !old->foreign)
         rc = flow_form_starter(platform, spec, err);
     if (rc == 0)

@@ -38,6 +38,13 @@ int flow_take_range(const struct config *c, struct platform *platform, struct fl
 /* Completes the shape of the largest size; per_node: what a whole node has. */
 int flow_set_range(const struct flow_range *range, int per_node, struct run_spec *spec,
                    struct act_error *err) ACT_NODISCARD;
+/* Whether and how the run is watched for hangs, from the configuration, and for a repeated run from the first one. A
+ * platform where no agent sees all ranks: -ACT_USAGE. */
+struct platform_row;
+int flow_take_hang(const struct config *c, const struct platform_row *row, struct run_spec *spec,
+                   struct act_error *err) ACT_NODISCARD;
+int flow_repeat_hang(const struct config *c, const struct platform_row *row, const struct run_spec *old,
+                     struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 /* Whether a run would be refused because of the configuration; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Call it when the run's command and size are known: if the command is a starter (run/starter.h), it is started once

@@ -27,6 +27,11 @@ static bool wants_no_custom_image(const struct use *u)
     return u->config->docker.image && u->in_image && !u->config->use_custom_docker;
 }
 
+static bool is_watched_by_user(const struct use *u)
+{
+    return u->config->hang && u->here;
+}
+
 static bool wants_retry_here(const struct use *u)
 {
     return u->config->retry.times > 0 && u->here;
@@ -39,6 +44,7 @@ static const struct {
     {is_elastic_elsewhere, "elastic_num_gpu is not used: only runs of the platforms itp and k8s change their size"},
     {has_idle_image, "docker.image is not used: the platform local runs commands directly; 'a local' runs one in the "
                      "image"},
+    {is_watched_by_user, "hang is not used: a run of 'a local' is in the foreground, Ctrl-C ends it"},
     {wants_retry_here, "retry is not used: 'a local' runs the command once"},
     {wants_no_custom_image, "'use_custom_docker: false' is not used: the run is in the image of docker.image"},
 };

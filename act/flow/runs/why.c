@@ -150,10 +150,15 @@ static int read_record(struct asking *a, struct act_error *err)
     out->reason = act_strdup(a->status.reason);
     if (rc == 0)
         rc = read_json(a, RUN_FILE_FAILURE, &record, err);
+    memcpy(out->class, a->status.class, sizeof(out->class));
     a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
     if (a->has_record) {
         take_record(out, record);
         take_class(a, record);
+    }
+    if (!a->class && *out->class) {
+        a->class = act_strdup(out->class);
+        a->class_line = act_strdup(out->reason);
     }
     bool failed = a->status.state == RUN_FAILED || *a->prefix;
     if (rc == 0 && !a->has_record && !out->node && failed && !platform_row(a->from.platform)->keeps_record)
