@@ -458,6 +458,7 @@ int cmd_rm(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_submit(struct cli *cli, struct act_error *err);
 int cmd_summary(struct cli *cli, struct act_error *err);
+int cmd_mount_folder(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);

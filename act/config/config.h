@@ -137,6 +137,7 @@ struct config {
     struct act_strv env; /* "NAME=value" */
     struct act_strv zip_options;
     bool gitignore;     /* the .gitignore files count for the package */
+    char *mount;        /* what mounts folders on a node: "blobfuse2", "rclone"; NULL: what it has */
     char *compile_args; /* may be NULL */
 
     struct config_values *values; /* every value with its origin, for "config show"; opaque */

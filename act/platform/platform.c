@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "platform/platform_internal.h"
+#include "proc/mounts.h"
 
 static int refuse_to_open(const struct config *config, struct platform **out, struct act_error *err)
 {
@@ -202,7 +203,7 @@ int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_erro
     return p->row->jobs ? p->row->jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
 }
 
-int platform_check_mounts(const struct run_spec *spec, const char *where, struct act_error *err)
+int platform_check_shares(const struct run_spec *spec, const char *where, struct act_error *err)
 {
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
@@ -211,12 +212,24 @@ int platform_check_mounts(const struct run_spec *spec, const char *where, struct
                                  "folder '%s' is in a share of Azure Files (%s), which cannot be brought to %s: "
                                  "only jobs of Azure Machine Learning reach it; put it into Blob Storage",
                                  f->name, f->store, where);
-        if (!f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT))
-            return act_error_set(err, ACT_CONFIG,
-                                 "folder '%s' cannot be mounted on %s: it is in a blob store; set "
-                                 "'mode: download' (brought before the command starts) or 'mode: upload' "
-                                 "(sent when it ends)",
-                                 f->name, where);
+    }
+    return 0;
+}
+
+int platform_check_mounts_here(const struct run_spec *spec, struct act_error *err)
+{
+    enum mounts_tool tool;
+
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        const struct run_folder *f = &spec->folders[i];
+        if (f->link || (f->mode != RUN_FOLDER_RW_MOUNT && f->mode != RUN_FOLDER_RO_MOUNT))
+            continue;
+        if (mounts_find_tool(spec->mount, &tool, NULL, err) < 0) {
+            (void)act_error_prefix(err, "folder '%s' cannot be mounted on this machine", f->name);
+            return act_error_hint(err,
+                                  "install blobfuse2, or rclone and fuse3; or set 'mode: download' (brought before the "
+                                  "command starts) or 'mode: upload' (sent when it ends)");
+        }
     }
     return 0;
 }

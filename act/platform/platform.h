@@ -186,6 +186,8 @@ struct platform_row {
     bool nodes_fetch;
     /* The nodes of a run share the run's folder. */
     bool nodes_share_folder;
+    /* The agent mounts folders of Blob Storage there (act-node, node/mount.h); else the platform does. */
+    bool agent_mounts;
     /* Its nodes share no folder, and go with what they have printed: they send their logs to the store of the code, if
      * that is Blob Storage (run_spec.logs_path). */
     bool nodes_send_logs;

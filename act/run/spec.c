@@ -35,6 +35,7 @@ static const struct text_row spec_texts[] = {
     {"timeout", offsetof(struct run_spec, timeout), false},
     {"shm_size", offsetof(struct run_spec, shm_size), false},
     {"scratch", offsetof(struct run_spec, scratch), false},
+    {"mount", offsetof(struct run_spec, mount), false},
     {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
     {"name", offsetof(struct run_spec, name), false},
 };

@@ -168,6 +168,7 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     spec->platform = act_strdup(c->platform);
     spec->project_root = act_strdup(c->project_root);
     spec->compile_args = act_strdup(c->compile_args);
+    spec->mount = act_strdup(c->mount);
     spec->sleep_if_fail = c->sleep_if_fail;
     spec->sleep_if_succeed = c->sleep_if_succeed;
     spec->config = config_resolved(c);

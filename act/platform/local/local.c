@@ -115,7 +115,9 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
     if (spec->gpus_per_node > l->machine.slots)
         return act_error_set(err, ACT_NO_CAPACITY, "the run needs %d %s, and this machine has %d; use at most -n %d",
                              spec->gpus_per_node, slot_word(l), l->machine.slots, l->machine.slots);
-    int rc = platform_check_mounts(spec, "this machine", err);
+    int rc = platform_check_shares(spec, "this machine", err);
+    if (rc == 0)
+        rc = platform_check_mounts_here(spec, err);
     return rc < 0 ? rc : check_mpirun(spec, err);
 }
 
@@ -551,6 +553,7 @@ const struct platform_row platform_local = {
     .is_here = true,
     .keeps_record = true,
     .nodes_share_folder = true,
+    .agent_mounts = true,
     .place = local_place,
     .recall = local_recall,
     .sees_project = local_sees_project,

@@ -371,6 +371,7 @@ const struct platform_row platform_slurm = {
     .name = "slurm",
     .keeps_record = true,
     .nodes_share_folder = true,
+    .agent_mounts = true,
     .place = slurm_place,
     .recall = slurm_recall,
     .sees_project = slurm_sees_project,

@@ -92,7 +92,7 @@ int slurm_check(struct platform *p, const struct run_spec *spec, struct act_erro
     int rc = check_container(s, err);
     if (rc == 0)
         rc = check_options(s, err);
-    return rc < 0 ? rc : platform_check_mounts(spec, "the nodes of a Slurm cluster", err);
+    return rc < 0 ? rc : platform_check_shares(spec, "the nodes of a Slurm cluster", err);
 }
 
 static void push_option(struct act_strv *out, const char *option, const char *value)
