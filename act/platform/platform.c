@@ -219,17 +219,17 @@ int platform_check_shares(const struct run_spec *spec, const char *where, struct
 int platform_check_mounts_here(const struct run_spec *spec, struct act_error *err)
 {
     enum mounts_tool tool;
+    struct act_error why;
 
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
-        if (f->link || (f->mode != RUN_FOLDER_RW_MOUNT && f->mode != RUN_FOLDER_RO_MOUNT))
-            continue;
-        if (mounts_find_tool(spec->mount, &tool, NULL, err) < 0) {
-            (void)act_error_prefix(err, "folder '%s' cannot be mounted on this machine", f->name);
-            return act_error_hint(err,
-                                  "install blobfuse2, or rclone and fuse3; or set 'mode: download' (brought before the "
-                                  "command starts) or 'mode: upload' (sent when it ends)");
-        }
+        bool is_mounted = !f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT);
+        if (is_mounted && mounts_find_tool(spec->mount, &tool, NULL, &why) < 0)
+            return act_error_set(err, ACT_CONFIG,
+                                 "folder '%s' cannot be mounted on this machine: %s; install blobfuse2, or rclone and "
+                                 "fuse3; or set 'mode: download' (brought before the command starts) or 'mode: upload' "
+                                 "(sent when it ends)",
+                                 f->name, act_error_text(&why));
     }
     return 0;
 }

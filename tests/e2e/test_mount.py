@@ -49,3 +49,142 @@ def test_the_default_mode_reads_and_writes_the_container(act, mounts):
     assert act.lines(run) == ["result"]
     assert mounts.get("output/deep/b.txt") == b"result\n" and mounts.get("output/a.txt") == b"from the store"
     assert not points(act) and not list((act.scratch / "tmp").glob("act-*/*"))
+
+
+def test_read_only(act, mounts):
+    use(act, data="ro_mount")
+    mounts.put("data/a.txt", b"original")
+    act.finish("sh", "-c", "cat data/a.txt && ! echo new >data/a.txt && ! rm data/a.txt && ! touch data/b.txt")
+    assert mounts.keys() == {"data/a.txt": 8, "code/project.zip": mounts.keys()["code/project.zip"]} or \
+        mounts.get("data/a.txt") == b"original"
+    assert "data/b.txt" not in mounts.keys()
+
+
+def test_all_ranks_of_a_node_share_one_mount(act, mounts, two_ranks):
+    run = begin(act, 'echo rank $RANK >output/$RANK.txt', "-n", 2)
+    assert len(points(act)) == 2, "data and output"
+    go(act, run)
+    assert mounts.get("output/0.txt") == b"rank 0\n" and mounts.get("output/1.txt") == b"rank 1\n"
+
+
+def test_changes_and_removals_reach_the_store(act, mounts):
+    mounts.put("output/old.txt", b"old")
+    mounts.put("output/gone.txt", b"gone")
+    act.finish("sh", "-c", "echo more >>output/old.txt; rm output/gone.txt; mv output/old.txt output/new.txt")
+    assert mounts.get("output/new.txt") == b"oldmore\n"
+    assert not {"output/old.txt", "output/gone.txt"} & mounts.keys().keys()
+
+
+def test_what_a_failed_run_wrote_is_sent(act, mounts):
+    act.finish("sh", "-c", "echo partial >output/a.txt; exit 3", status=3)
+    assert mounts.get("output/a.txt") == b"partial\n"
+
+
+# ---- a run that waits until it may go on
+
+
+def begin(act, command, *options, then="true"):
+    """A run that does this, says so, and then waits for go()."""
+    gate, ranks = act.scratch / "gate", options[-1] if options else 1
+    run = act.submit(*options, "sh", "-c", f"{command}; touch {act.scratch}/begun.$RANK; until test -e {gate}; do "
+                     f"sleep 0.05; done; {then}")
+    act.until(lambda: len(list(act.scratch.glob("begun.*"))) == ranks, "its command to begin")
+    return run
+
+
+def go(act, run, status=0):
+    (act.scratch / "gate").touch()
+    act.run("wait", run, status=status)
+
+
+def process(act, *words):
+    """The one process whose command line begins with, or has, these words."""
+    found = [pid for pid, line in act.processes().items() if all(w in b" ".join(line) for w in words)]
+    return found
+
+
+def keepers(act):
+    return [pid for pid in act.processes()
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "act-mount"]
+
+
+def test_no_secret_is_seen(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    words = b" ".join(b" ".join(line) for line in act.processes().values())
+    assert b"rclone" in words and b"sig=" not in words
+    key = mounts.service.key.encode()
+    for path in [p for p in act.scratch.rglob("*") if p.is_file() and "aux_data" not in str(p)]:
+        content = path.read_bytes()
+        assert key not in content and b"sig=" not in content, path
+    assert "sig=" not in act.log(run).decode()
+    go(act, run)
+
+
+def test_abort_sends_and_unmounts(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    act.run("abort", run)
+    act.until_state(run, "Canceled")
+    assert mounts.get("output/a.txt") == b"a\n" and not points(act)
+
+
+def test_the_tool_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    tools = process(act, b"rclone mount")
+    assert len(tools) == 2
+    for pid in tools:
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: len(process(act, b"rclone mount")) == 2 and not set(tools) & act.processes().keys()
+              and len(points(act)) == 2, "new ones")
+    go(act, run)
+    assert mounts.get("output/a.txt") == b"a\n"
+
+
+def test_the_keeper_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    for pid in keepers(act):
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: not process(act, b"rclone mount"), "rclone to end with it")
+    go(act, run, status=(1, 125))
+    assert "was killed" in act.info(run)["reason"]
+    assert not points(act)
+
+
+def test_the_rank_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    for pid in process(act, b"act-node", b"rank"):
+        os.kill(pid, signal.SIGKILL)
+    act.run("wait", run, status=None)
+    assert mounts.get("output/a.txt") == b"a\n" and not points(act)
+
+
+def test_the_supervisor_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    for pid in process(act, b"act-node", b"supervise"):
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: not points(act), "everything to be unmounted")
+    assert mounts.get("output/a.txt") == b"a\n"
+    assert act.state(run) == "Failed"
+
+
+def test_everything_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    for pid in act.processes():
+        os.kill(pid, signal.SIGKILL)
+    assert len(points(act)) == 2, "stale"
+    assert act.state(run) == "Failed"
+    assert not points(act)
+
+
+def test_the_container_vanishes(act, mounts):
+    run = begin(act, "echo a >output/a.txt", then="echo late >output/late.txt")
+    act.until(lambda: "output/a.txt" in mounts.keys(), "what is closed to be sent")
+    mounts.service.request("DELETE", mounts.container, {"restype": "container"})
+    go(act, run, status=125)
+    reason = act.info(run)["reason"]
+    assert "1 file written to it is not in the store" in reason and "ContainerNotFound" in reason
+    assert not points(act)
+    kept, = (act.scratch / "tmp").rglob("late.txt")
+    assert "vfs/" in str(kept) and kept.read_text() == "late\n"
+    mounts.service.create(mounts.container)
+    act.finish("true")
+    assert kept.exists(), "no other run removes it"

@@ -151,6 +151,17 @@ static char *find_line(const struct tool *t, off_t from, const char *words)
     return found;
 }
 
+/* What the service said, which is a line of its own, else the last error. New string. */
+static char *find_reason(const struct tool *t, off_t from)
+{
+    static const char *const marks[] = {"ServiceCode=", "ERROR CODE: ", "ERROR"};
+    char *line = NULL;
+
+    for (size_t i = 0; !line && i < sizeof(marks) / sizeof(marks[0]); i++)
+        line = find_line(t, from, marks[i]);
+    return line ? line : act_sprintf("'%s' did not say why", mounts_tool_name(t->plan->tool));
+}
+
 static off_t log_size(const struct tool *t)
 {
     struct stat st;
@@ -270,10 +281,10 @@ static int check_sent(const struct tool *t, off_t from, struct act_error *err)
 
     if (n == 0)
         return 0;
-    ACT_AUTOFREE char *line = find_line(t, from, "ERROR");
-    return act_error_set(
-        err, ACT_FAIL, "%zu file%s written to it %s not in the store but in '%s/cache' on this node: %s", n,
-        n == 1 ? "" : "s", n == 1 ? "is" : "are", t->plan->dir, line ? line : "the tool did not say why");
+    ACT_AUTOFREE char *why = find_reason(t, from);
+    return act_error_set(err, ACT_FAIL,
+                         "%zu file%s written to it %s not in the store but in '%s/cache' on this node: %s", n,
+                         n == 1 ? "" : "s", n == 1 ? "is" : "are", t->plan->dir, why);
 }
 
 static int finish(struct tool *t, struct act_error *err)
