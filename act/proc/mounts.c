@@ -73,7 +73,16 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-void mounts_below(const char *dir, struct act_strv *out)
+/* The kernel names mount points without symbolic links; one whose server is gone cannot be resolved itself. */
+static char *resolve(const char *path)
+{
+    ACT_AUTOFREE char *parent = act_path_dirname(path);
+    ACT_AUTOFREE char *real = realpath(parent, NULL);
+
+    return real && strcmp(path, "/") != 0 ? act_path_join(real, act_path_basename(path)) : act_strdup(path);
+}
+
+static void find_below(const char *dir, struct act_strv *out)
 {
     FILE *file = fopen("/proc/self/mountinfo", "re");
     ACT_AUTO(act_strv) found = {0};
@@ -95,12 +104,20 @@ void mounts_below(const char *dir, struct act_strv *out)
         act_strv_push(out, found.v[i - 1]);
 }
 
+void mounts_below(const char *dir, struct act_strv *out)
+{
+    ACT_AUTOFREE char *real = resolve(dir);
+
+    find_below(real, out);
+}
+
 bool mounts_is_one(const char *path)
 {
+    ACT_AUTOFREE char *real = resolve(path);
     ACT_AUTO(act_strv) points = {0};
 
-    mounts_below(path, &points);
-    return act_strv_has(&points, path);
+    find_below(real, &points);
+    return act_strv_has(&points, real);
 }
 
 /* ---- the end ---- */

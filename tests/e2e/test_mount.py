@@ -188,3 +188,66 @@ def test_the_container_vanishes(act, mounts):
     mounts.service.create(mounts.container)
     act.finish("true")
     assert kept.exists(), "no other run removes it"
+
+
+# ---- a mount
+
+
+def mount(act, path, *words):
+    """`a mount` of a path, once it is there."""
+    at = act.scratch / "at"
+    at.mkdir(exist_ok=True)
+    tool = act.start("mount", *words, path, at)
+    act.until(lambda: points(act) or tool.poll() is not None, "it to be mounted")
+    assert tool.poll() is None, tool.communicate()
+    return at, tool
+
+
+def end(tool, status=0):
+    tool.send_signal(signal.SIGINT)
+    _, err = tool.communicate(timeout=60)
+    assert tool.returncode == status, err
+    return err.decode()
+
+
+def test_people_mount_a_path(act, mounts):
+    mounts.put("data/sub/a.txt", b"from the store")
+    at, tool = mount(act, "data/sub")
+    assert (at / "a.txt").read_bytes() == b"from the store"
+    (at / "b.txt").write_text("new")
+    assert "Ctrl-C" in end(tool)
+    assert mounts.get("data/sub/b.txt") == b"new" and not points(act)
+    assert not list((act.home / "cache/mounts").glob("*"))
+
+
+def test_people_mount_read_only(act, mounts):
+    mounts.put("data/a.txt", b"original")
+    at, tool = mount(act, "data", "--read-only")
+    with pytest.raises(OSError):
+        (at / "a.txt").write_text("changed")
+    end(tool)
+    assert mounts.get("data/a.txt") == b"original"
+
+
+def test_what_cannot_be_a_mount_point(act, mounts):
+    at, tool = mount(act, "data")
+    act.fail("mount", "data", at, status=2, match="something is mounted at")
+    end(tool)
+    act.fail("mount", "data", act.project, status=2, match="not empty")
+    act.fail("mount", "data", act.scratch / "none", status=3, match="No such file")
+    act.fail("mount", "nodata", at, status=2, match="nodata")
+
+
+def test_nothing_that_mounts(act, mounts):
+    (act.scratch / "at").mkdir()
+    act.without("fusermount3", "fusermount")
+    act.fail("mount", "data", act.scratch / "at", status=3, match="'fusermount3' is not in PATH")
+    act.fail("submit", "true", status=7, match="'fusermount3' is not in PATH")
+
+
+def test_a_container_that_is_not_there(act, mounts):
+    (act.scratch / "at").mkdir()
+    mounts.service.request("DELETE", mounts.container, {"restype": "container"})
+    act.fail("mount", "data", act.scratch / "at", status=None, match="container")
+    assert list((act.scratch / "at").iterdir()) == []
+    mounts.service.create(mounts.container)

@@ -67,6 +67,8 @@ int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, e
                      struct flow_blob *out, struct act_error *err) ACT_NODISCARD;
 int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store **out,
                    struct act_error *err) ACT_NODISCARD;
+/* Whether it can be listed: what mounts it would mount what is not there, and fail at each access. */
+int flow_blob_check(struct flow *flow, const struct flow_blob *blob, struct act_error *err) ACT_NODISCARD;
 /* The run's folder of this name; NULL: none. */
 const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name);
 

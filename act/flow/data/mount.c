@@ -1,4 +1,4 @@
-/* mount.c - a mapped folder as a folder of this machine: of a run, on its node, and for people. */
+/* mount.c - a mapped folder of a run as a folder of its node. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,7 @@
 #include "flow/data/mount.h"
 #include "flow/flow_internal.h"
 
-/* The tool would mount what is not there, and fail at each access. */
-static int check_access(struct flow *flow, const struct flow_blob *blob, struct act_error *err)
+int flow_blob_check(struct flow *flow, const struct flow_blob *blob, struct act_error *err)
 {
     struct store *store = NULL;
     ACT_AUTO(store_call) call = {.op = STORE_LIST, .key = blob->path, .list = {.delimiter = true, .max = 1}};
@@ -142,7 +141,7 @@ static int find_folder(struct run_mount *m, bool *out_read_only, struct act_erro
     *out_read_only = f->mode == RUN_FOLDER_RO_MOUNT;
     rc = flow_blob_of_run(&flow, m->run_dir, m->name, f->mode, &m->blob, err);
     if (rc == 0)
-        rc = check_access(&flow, &m->blob, err);
+        rc = flow_blob_check(&flow, &m->blob, err);
     flow_close(&flow);
     return rc;
 }

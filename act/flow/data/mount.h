@@ -1,6 +1,8 @@
 /* mount.h - for the files of flow/data only: a container of Blob Storage as a folder of this machine.
  *
  *   mount_tool.c   what blobfuse2 and rclone are told; pure
+ *   mount.c        a folder of a run, on its node
+ *   mount_here.c   a mapped path, for people
  *   mount_keep.c   the keeper: one process for each mount, which starts the tool, sees what was written into the store,
  *                  and unmounts
  *
