@@ -95,6 +95,15 @@ static int check_store(const struct node *node, const struct run_folder *folder,
                            place, node->name);
 }
 
+/* Nothing is made where the nodes are said to have it: it would be another place. */
+static int link_place(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
+{
+    if (access(folder->link, R_OK | X_OK) == 0)
+        return make_link(folder->link, at, err);
+    return act_error_errno(err, errno, "'%s', which 'mode: path' says is there, cannot be read on node '%s'",
+                           folder->link, node->name);
+}
+
 static int link_folder(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
     int rc = check_store(node, folder, err);
@@ -143,6 +152,8 @@ static int prepare_one(const struct node *node, const struct run_folder *folder,
 
     if (rc < 0)
         return rc;
+    if (folder->mode == RUN_FOLDER_PATH)
+        return link_place(node, folder, at, err);
     if (folder->link)
         return link_folder(node, folder, at, err);
     switch (folder->mode) {

@@ -240,6 +240,12 @@ void platform_examine(struct platform *p, struct platform_findings *findings)
         p->row->examine(p, findings);
 }
 
+void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings)
+{
+    if (p->row->examine_mounts)
+        p->row->examine_mounts(p, wanted, findings);
+}
+
 /* ---- what they return ---- */
 
 void platform_findings_add(struct platform_findings *findings, bool ok, const char *what, const char *fmt, ...)

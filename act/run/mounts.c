@@ -6,13 +6,15 @@
 #include "codec/json.h"
 #include "run/run.h"
 
-/* What rclone writes down of each file in its cache (vfs/vfscache/item.go, Info). */
+/* What rclone writes down of each file in its cache (vfs/vfscache/item.go, Info). One that cannot be read is being
+ * written at the moment, as its file is written to. */
 static bool is_unsent(const char *path)
 {
     enum { INFO_MAX = 1 << 20 };
     CODEC_AUTOJSON json_t *info = NULL;
+    int rc = codec_json_read(path, INFO_MAX, &info, NULL);
 
-    return codec_json_read(path, INFO_MAX, &info, NULL) == 0 && json_is_true(json_object_get(info, "Dirty"));
+    return rc < 0 ? rc != -ACT_NOT_FOUND : json_is_true(json_object_get(info, "Dirty"));
 }
 
 /* Counts the files below a folder that counts() says; a folder that is not there has none. */

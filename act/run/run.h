@@ -25,8 +25,14 @@ static inline bool run_state_is_final(enum run_state s)
 }
 
 /* How a mapped folder gets to the node. */
-enum run_folder_mode { RUN_FOLDER_RW_MOUNT, RUN_FOLDER_RO_MOUNT, RUN_FOLDER_DOWNLOAD, RUN_FOLDER_UPLOAD };
-const char *run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", "ro_mount", "download", "upload" */
+enum run_folder_mode {
+    RUN_FOLDER_RW_MOUNT,
+    RUN_FOLDER_RO_MOUNT,
+    RUN_FOLDER_DOWNLOAD,
+    RUN_FOLDER_UPLOAD,
+    RUN_FOLDER_PATH, /* the nodes have it already: link */
+};
+const char *run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", ... */
 bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out);
 
 #define RUN_SHARE "file:" /* prefix of the store of a folder in an Azure Files share */

@@ -306,7 +306,9 @@ static int get_folder(const json_t *json, struct run_folder *folder, struct act_
     if (folder->link && folder->link[0] != '/')
         return malformed(err, "link", "an absolute path");
     if (!run_folder_mode_from_name(codec_json_str(json, "mode", ""), &folder->mode))
-        return malformed(err, "mode", "rw_mount, ro_mount, download or upload");
+        return malformed(err, "mode", "rw_mount, ro_mount, download, upload or path");
+    if (folder->mode == RUN_FOLDER_PATH && !folder->link)
+        return malformed(err, "link", "an absolute path");
     return 0;
 }
 

@@ -235,7 +235,7 @@ def test_what_cannot_be_a_mount_point(act, mounts):
     end(tool)
     act.fail("mount", "data", act.project, status=2, match="not empty")
     act.fail("mount", "data", act.scratch / "none", status=3, match="No such file")
-    act.fail("mount", "nodata", at, status=2, match="nodata")
+    act.fail("mount", "nodata", at, status=3, match="nodata")
 
 
 def test_nothing_that_mounts(act, mounts):
@@ -251,3 +251,9 @@ def test_a_container_that_is_not_there(act, mounts):
     act.fail("mount", "data", act.scratch / "at", status=None, match="container")
     assert list((act.scratch / "at").iterdir()) == []
     mounts.service.create(mounts.container)
+
+
+def test_doctor_says_what_mounts(act, mounts):
+    assert "by '/usr/bin/rclone'" in act.run("doctor", status=None).out
+    act.without("rclone", "blobfuse2")
+    assert "neither 'blobfuse2' nor 'rclone'" in act.run("doctor", status=1).out

@@ -55,3 +55,7 @@ def test_a_node_without_the_tool_says_so(lab, mounted):
     lab.configure(mount="blobfuse2", azure_blob_config_file="aux_data/configs/store.yaml")
     run = lab.submit("true")
     assert "'blobfuse2', which 'mount' names, is not in PATH" in lab.wait(run, "Failed")["reason"]
+
+
+def test_doctor_looks_at_a_node(lab, mounted):
+    assert "by 'rclone' on a node" in lab.act.run("-c", "lab", "doctor", status=None).out

@@ -55,7 +55,8 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
         int rc = describe_folder(flow, &c->folders[i], &spec->folders[i], err);
         if (rc < 0)
             return rc;
-        if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT)
+        if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT &&
+            spec->folders[i].mode != RUN_FOLDER_PATH)
             act_warn("'mode: %s' of the folder '%s' has no effect: its store is a folder, which runs read and write "
                      "themselves",
                      c->folders[i].mode, c->folders[i].name);

@@ -572,5 +572,6 @@ const struct platform_row platform_local = {
     .summary = local_summary,
     .jobs = local_jobs,
     .examine = local_examine,
+    .examine_mounts = local_examine_mounts,
     .close = local_close,
 };

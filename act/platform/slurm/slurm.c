@@ -395,5 +395,6 @@ const struct platform_row platform_slurm = {
     .summary = slurm_summary,
     .jobs = slurm_jobs,
     .examine = slurm_examine,
+    .examine_mounts = slurm_examine_mounts,
     .close = slurm_close,
 };

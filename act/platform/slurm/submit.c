@@ -123,6 +123,19 @@ static void push_output(const char *run_dir, struct act_strv *out)
     act_strv_take(out, act_buf_steal(&b));
 }
 
+void slurm_push_places(const struct slurm *s, struct act_strv *out)
+{
+    const struct config_slurm *c = &s->config;
+
+    push_option(out, "--partition", c->partition);
+    push_option(out, "--account", c->account);
+    push_option(out, "--qos", c->qos);
+    push_option(out, "--constraint", c->constraint);
+    push_option(out, "--reservation", c->reservation);
+    push_option(out, "--exclude", c->exclude);
+    push_option(out, "--nodelist", c->nodelist);
+}
+
 void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out)
 {
     const struct config_slurm *c = &s->config;
@@ -140,14 +153,8 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
         act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
     act_strv_push(out, s->preemption_allowed ? "--requeue" : "--no-requeue");
     act_strv_pushf(out, "--chdir=%s", run_dir);
-    push_option(out, "--partition", c->partition);
-    push_option(out, "--account", c->account);
-    push_option(out, "--qos", c->qos);
     push_option(out, "--time", c->time);
-    push_option(out, "--constraint", c->constraint);
-    push_option(out, "--reservation", c->reservation);
-    push_option(out, "--exclude", c->exclude);
-    push_option(out, "--nodelist", c->nodelist);
+    slurm_push_places(s, out);
     act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
     act_strv_push(out, "/dev/stdin");
 }
