@@ -568,10 +568,11 @@ const struct cli_command cli_commands[] = {
      .summary = "show a path of the cluster's store as a folder, until Ctrl-C",
      .examples = "a mount data /mnt/data              look at it, change it\n"
                  "a mount --read-only data/voc voc    only look at it\n",
-     .details = "DIR is an empty folder. blobfuse2 or, where it is not installed, rclone mounts the container ('mount'\n"
-                "in the cluster file chooses), with a signature for it alone. Ctrl-C waits until all that was written\n"
-                "is in the store, and unmounts; a second one does not wait. What could not be sent stays in the\n"
-                "cache, and the message says where.",
+     .details =
+         "DIR is an empty folder. blobfuse2 or, where it is not installed, rclone mounts the container ('mount'\n"
+         "in the cluster file chooses), with a signature for it alone. Ctrl-C waits until all that was written\n"
+         "is in the store, and unmounts; a second one does not wait. What could not be sent stays in the\n"
+         "cache, and the message says where.",
      .options = "cluster param read-only",
      .min_words = 2,
      .max_words = 2,

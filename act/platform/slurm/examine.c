@@ -199,7 +199,8 @@ static void judge_mounts(const char *text, const char *wanted, struct platform_f
             tool = name;
     }
     if (!tool)
-        platform_findings_add(findings, false, what, "a node has no '%s'", wanted ? wanted : "blobfuse2' and no 'rclone");
+        platform_findings_add(findings, false, what, "a node has no '%s'",
+                              wanted ? wanted : "blobfuse2' and no 'rclone");
     else if (!has_line(text, "fusermount3") || !has_line(text, "/dev/fuse"))
         platform_findings_add(findings, false, what, "a node has '%s', but %s", tool,
                               has_line(text, "fusermount3") ? "its '/dev/fuse' cannot be used" : "no 'fusermount3'");
