@@ -59,8 +59,8 @@ static int for_mounts(const char *node_dir, int (*visit)(const char *dir, const 
     return sum;
 }
 
-/* The keeper holds the lock as long as it lives. Returns a descriptor of it when it is free; -1: it is not, or there has
- * never been a keeper. */
+/* The keeper holds the lock as long as it lives. Returns a descriptor of it when it is free; -1: it is not, or there
+ * has never been a keeper. */
 static int try_lock(const char *dir)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);

@@ -297,8 +297,8 @@ struct platform_row {
     int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);
     /* Checks that everything runs need is there; a failed check is a finding too. May be NULL. */
     void (*examine)(struct platform *p, struct platform_findings *findings);
-    /* With agent_mounts: which of the tools that mount folders its nodes have; wanted: the only one that may be used, or
-     * NULL. May be NULL. */
+    /* With agent_mounts: which of the tools that mount folders its nodes have; wanted: the only one that may be used,
+     * or NULL. May be NULL. */
     void (*examine_mounts)(struct platform *p, const char *wanted, struct platform_findings *findings);
     /* Operations on the clusters that it can create, change and delete: see clusters.h. NULL: it has none. */
     const struct platform_clusters_ops *clusters;

@@ -132,12 +132,12 @@ static int find_folder(struct run_mount *m, bool *out_read_only, struct act_erro
     ACT_AUTOFREE char *spec = act_path_join(m->run_dir, RUN_FILE_SPEC);
     struct flow flow = {0};
     int rc = run_spec_read(spec, &m->spec, err);
-    const struct run_folder *f = rc < 0 ? NULL : flow_find_folder(&m->spec, m->name);
 
-    if (rc == 0 && !f)
-        rc = act_error_set(err, ACT_NOT_FOUND, "'%s' is not a mapped folder of the run", m->name);
     if (rc < 0)
         return rc;
+    const struct run_folder *f = flow_find_folder(&m->spec, m->name);
+    if (!f)
+        return act_error_set(err, ACT_NOT_FOUND, "'%s' is not a mapped folder of the run", m->name);
     *out_read_only = f->mode == RUN_FOLDER_RO_MOUNT;
     rc = flow_blob_of_run(&flow, m->run_dir, m->name, f->mode, &m->blob, err);
     if (rc == 0)
