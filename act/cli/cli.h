@@ -32,7 +32,7 @@ struct cli_options {
     bool single;
     bool no_logs, no_details, no_full_logs;
     int64_t max; /* -1: not given */
-    bool dry_run, json, yes, quiet, refresh, rebuild;
+    bool dry_run, json, yes, quiet, refresh, rebuild, read_only;
     bool help, version;
     bool follow, all, no_container, recursive;
     int64_t rank, tail, attempt; /* -1: not given */
@@ -468,6 +468,8 @@ int cmd_rm(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_submit(struct cli *cli, struct act_error *err);
 int cmd_summary(struct cli *cli, struct act_error *err);
+int cmd_mount(struct cli *cli, struct act_error *err);
+int cmd_mount_folder(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);

@@ -588,6 +588,21 @@ const struct cli_command cli_commands[] = {
      .max_words = ANY,
      .complete = CLI_PATHS,
      .run = cmd_du},
+    {.name = "mount",
+     .synopsis = "[--read-only] PATH DIR",
+     .summary = "show a path of the cluster's store as a folder, until Ctrl-C",
+     .examples = "a mount data /mnt/data              look at it, change it\n"
+                 "a mount --read-only data/voc voc    only look at it\n",
+     .details =
+         "DIR is an empty folder. blobfuse2 or, where it is not installed, rclone mounts the container ('mount'\n"
+         "in the cluster file chooses), with a signature for it alone. Ctrl-C waits until all that was written\n"
+         "is in the store, and unmounts; a second one does not wait. What could not be sent stays in the\n"
+         "cache, and the message says where.",
+     .options = "cluster param read-only",
+     .min_words = 2,
+     .max_words = 2,
+     .complete = CLI_PATHS,
+     .run = cmd_mount},
     {.name = "cat",
      .synopsis = "PATH|RUN:PATH...",
      .summary = "print files of the cluster's store, or logs of a run",
@@ -742,6 +757,15 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .hidden = true,
      .run = cmd_transfer_folder},
+    {.name = "mount-folder",
+     .synopsis = "RUN_FOLDER FOLDER NODE_FOLDER",
+     .summary = "mount a mapped folder of a run on a node of it (called by the agent)",
+     .examples = "a mount-folder /path/to/run data /tmp/act-1000/run/0\n",
+     .min_words = 3,
+     .max_words = 3,
+     .bare = true,
+     .hidden = true,
+     .run = cmd_mount_folder},
     {.name = "__complete",
      .synopsis = "WORD...",
      .summary = "what may follow (called by the completion scripts)",

@@ -115,6 +115,7 @@ const struct cli_option cli_option_table[] = {
     {"--follow", "follow-links", FLAG(follow_links), NULL,
      "take what links out of the folder lead to, as files and folders", CLI_BEHIND},
     {NULL, "md5", FLAG(md5), NULL, "store the MD5 of files over 256 MiB too, for other tools", CLI_BEHIND},
+    {NULL, "read-only", FLAG(read_only), NULL, "nothing can be changed by it", CLI_BEHIND},
     {NULL, "deep", FLAG(deep), NULL, "read all bytes, trust no stored checksum", CLI_BEHIND},
     {NULL, "transfers", INT(transfers), "N", "at most N requests at once, 1 to 500", CLI_BEHIND},
     {NULL, "bwlimit", SIZE(bwlimit), "RATE", "at most this many bytes a second: 500k, 10M", CLI_BEHIND},

@@ -42,6 +42,7 @@ static struct yaml *tree_in_memory(const struct config_account *a, const char *f
     } rows[] = {{"account_name", a->account_name},
                 {"account_key", a->account_key},
                 {"container_name", a->container_name},
+                {"folder", a->folder},
                 {"endpoint", a->endpoint}};
     struct yaml *tree = yaml_new_map(file);
 

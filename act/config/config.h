@@ -41,9 +41,16 @@ struct config_folder {
     char *datastore_name;       /* may be NULL */
     int64_t blob_cache_timeout; /* -1: not given */
     bool submit_with_url;
-    char *mode;                     /* rw_mount, ro_mount, download, upload */
-    struct config_account *account; /* what account_file, a job file, says of it; NULL: account_file is one */
+    char *mode;                     /* rw_mount, ro_mount, download, upload, path */
+    struct config_account *account; /* what account_file says of it, a job file, or of mode path the folder; NULL:
+                                       account_file is one */
 };
+
+/* Whether the nodes have it already, as the absolute path account_file; path is "". */
+static inline bool config_is_place(const struct config_folder *folder)
+{
+    return act_streq(folder->mode, "path");
+}
 
 /* Whether the row is a share of Azure Files: no container, and nothing that ACT itself can read or write. */
 static inline bool config_is_share(const struct config_folder *folder)
@@ -144,6 +151,7 @@ struct config {
     struct act_strv env; /* "NAME=value" */
     struct act_strv zip_options;
     bool gitignore;     /* the .gitignore files count for the package */
+    char *mount;        /* what mounts folders on a node: "blobfuse2", "rclone"; NULL: what it has */
     char *compile_args; /* may be NULL */
     char *hang;         /* a duration as text, or NULL */
     char *hang_gpus;    /* "idle" or "any" */

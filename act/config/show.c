@@ -87,7 +87,10 @@ static json_t *row_json(const struct config *config, const struct config_folder 
 {
     json_t *row = members_json(config, config_cluster_keys, ROW, folder);
 
-    if (folder->account_file)
+    if (config_is_place(folder)) {
+        json_object_set_new(row, "path", text_or_null(folder->account_file, false));
+        json_object_set_new(row, "azure_blob_config_file", json_null());
+    } else if (folder->account_file)
         json_object_set_new(row, "azure_blob_config_file",
                             text_or_null(config_display(folder->account_file, config->project_root), false));
     return row;

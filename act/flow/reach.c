@@ -283,10 +283,21 @@ static void add_claim(const struct config *config, const struct config_folder *f
             act_sprintf("'%s' is '%s' on the claim '%s' of the cluster", folder->name, folder->path, folder->claim));
 }
 
+/* On the nodes, and here where this machine sees it, too. */
+static void add_place(const struct config *config, const struct config_folder *folder, struct act_strv *items)
+{
+    ACT_AUTOFREE char *key = act_sprintf("config_param.%s_folder.path", folder->name);
+
+    if (!config_is_own(config, key))
+        add(items, act_sprintf("'%s' is '%s', here and on the nodes", folder->name, folder->account_file));
+}
+
 static void add_account(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTO(config_account) a = {0};
 
+    if (config_is_place(folder))
+        return add_place(config, folder, items);
     if (folder->claim)
         add_claim(config, folder, items);
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))

@@ -255,6 +255,14 @@ int rank_work(struct rank *r)
 
 void rank_end(struct rank *r)
 {
+    struct act_error err;
+
     child_end_all(&r->watch, LEFTOVER_GRACE_MS);
-    place_close(&r->node, &r->place);
+    if (place_close(&r->node, &r->place, &err) == 0)
+        return;
+    bool failed = r->record.exit_status != 0;
+    if (failed)
+        node_say("%s", act_error_text(&err));
+    else
+        rank_fail(r, ACT_WRAPPER, act_error_text(&err));
 }

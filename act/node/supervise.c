@@ -25,6 +25,7 @@
 #include "node/env.h"
 #include "node/folder.h"
 #include "node/launcher.h"
+#include "node/place.h"
 #include "node/supervisor.h"
 
 enum {
@@ -264,10 +265,13 @@ static bool send_folders(struct supervisor *s)
 
 static void run_supervisor(struct supervisor *s)
 {
+    struct act_error err;
+
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
     if (is_sender(s))
         set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
     wait_for_ranks(s);
+    int mounts = place_end_mounts(&s->node, &err);
     child_end_all(&s->watch, s->aborted ? 0 : LEFTOVER_GRACE_MS);
     if (!cgroup_end(&s->cgroup))
         node_say("some processes of the run could not be killed");
@@ -279,6 +283,10 @@ static void run_supervisor(struct supervisor *s)
         container_remove_all(&s->node);
     if (!sent && s->status.state == RUN_COMPLETED)
         attempt_finish(s, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
+    if (mounts < 0)
+        node_say("%s", act_error_text(&err));
+    if (mounts < 0 && s->status.state == RUN_COMPLETED)
+        attempt_finish(s, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
 }
 
 static void supervise(struct supervisor *s)

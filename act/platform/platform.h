@@ -186,6 +186,8 @@ struct platform_row {
     bool nodes_fetch;
     /* The nodes of a run share the run's folder. */
     bool nodes_share_folder;
+    /* The agent mounts folders of Blob Storage there (act-node, node/mount.h); else the platform does. */
+    bool agent_mounts;
     /* Its nodes share no folder, and go with what they have printed: they send their logs to the store of the code, if
      * that is Blob Storage (run_spec.logs_path). */
     bool nodes_send_logs;
@@ -302,6 +304,9 @@ struct platform_row {
     int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);
     /* Checks that everything runs need is there; a failed check is a finding too. May be NULL. */
     void (*examine)(struct platform *p, struct platform_findings *findings);
+    /* With agent_mounts: which of the tools that mount folders its nodes have; wanted: the only one that may be used,
+     * or NULL. May be NULL. */
+    void (*examine_mounts)(struct platform *p, const char *wanted, struct platform_findings *findings);
     /* Operations on the clusters that it can create, change and delete: see clusters.h. NULL: it has none. */
     const struct platform_clusters_ops *clusters;
     void (*close)(struct platform *p);
@@ -352,6 +357,7 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */
+void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
 
 /* ---- keep.c: what ACT has put on a platform, and removing it */
 

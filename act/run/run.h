@@ -25,8 +25,14 @@ static inline bool run_state_is_final(enum run_state s)
 }
 
 /* How a mapped folder gets to the node. */
-enum run_folder_mode { RUN_FOLDER_RW_MOUNT, RUN_FOLDER_RO_MOUNT, RUN_FOLDER_DOWNLOAD, RUN_FOLDER_UPLOAD };
-const char *run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", "ro_mount", "download", "upload" */
+enum run_folder_mode {
+    RUN_FOLDER_RW_MOUNT,
+    RUN_FOLDER_RO_MOUNT,
+    RUN_FOLDER_DOWNLOAD,
+    RUN_FOLDER_UPLOAD,
+    RUN_FOLDER_PATH, /* the nodes have it already: link */
+};
+const char *run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", ... */
 bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out);
 
 #define RUN_SHARE "file:" /* prefix of the store of a folder in an Azure Files share */
@@ -83,6 +89,7 @@ struct run_spec {
     char *image;              /* the image it runs in, by container or by the service; may be NULL */
     char *timeout, *shm_size; /* limits from its job file, for a service: "PT5H", "16g"; may be NULL */
     char *scratch;            /* a folder on each node's disk, for the code; may be NULL */
+    char *mount;              /* what mounts folders: "blobfuse2", "rclone"; or "copy"; NULL: what the node has */
     char *resubmit_of;        /* the id of the run this one repeats; may be NULL */
     char *name;               /* what its user calls it, not unique; may be NULL */
     json_t *tags;             /* an object of texts; NULL: none */
@@ -135,6 +142,15 @@ int run_spec_read(const char *path, struct run_spec *out, struct act_error *err)
 /* The folders with a datastore, in the form of run.json; and the way back, for a specification without folders. */
 json_t *run_volumes_to_json(const struct run_spec *spec);
 int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+
+/* ---- mounts.c */
+
+/* How many files written to a mounted folder are, as rclone keeps count in the cache of the mount (its folder is dir),
+ * not in the store. */
+size_t run_mount_unsent(const char *dir);
+/* Whether something that is nowhere else is left in the folder of a mount: unsent files, or what was written to the
+ * mount point while nothing was mounted there. */
+bool run_mount_holds(const char *dir);
 
 /* ---- labels.c: what users call their runs */
 
@@ -237,6 +253,12 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_ATTEMPTS  "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
 /* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
+/* mounts/<name>/ in a node's private folder: a mounted folder, see flow/data/mount.h; and the process that keeps it. */
+#define RUN_DIR_MOUNTS      "mounts"
+#define RUN_DIR_MOUNT_POINT "at"
+#define RUN_FILE_MOUNT_LOCK "lock"
+#define RUN_FILE_MOUNT_END  "end.json" /* {"version": 1, "error": TEXT if there was one} */
+#define RUN_MOUNT_KEEPER    "act-mount"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
  * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that
  * rank], "class": the id of a rule of diagnose.h, where the agent knows it, or it was classified for a retry, and then

@@ -35,6 +35,7 @@ static const struct text_row spec_texts[] = {
     {"timeout", offsetof(struct run_spec, timeout), false},
     {"shm_size", offsetof(struct run_spec, shm_size), false},
     {"scratch", offsetof(struct run_spec, scratch), false},
+    {"mount", offsetof(struct run_spec, mount), false},
     {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
     {"name", offsetof(struct run_spec, name), false},
     {"own_rules", offsetof(struct run_spec, own_rules), false},
@@ -353,7 +354,9 @@ static int get_folder(const json_t *json, struct run_folder *folder, struct act_
     if (folder->link && folder->link[0] != '/')
         return malformed(err, "link", "an absolute path");
     if (!run_folder_mode_from_name(codec_json_str(json, "mode", ""), &folder->mode))
-        return malformed(err, "mode", "rw_mount, ro_mount, download or upload");
+        return malformed(err, "mode", "rw_mount, ro_mount, download, upload or path");
+    if (folder->mode == RUN_FOLDER_PATH && !folder->link)
+        return malformed(err, "link", "an absolute path");
     return 0;
 }
 

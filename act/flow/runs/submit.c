@@ -55,7 +55,8 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
         int rc = describe_folder(flow, &c->folders[i], &spec->folders[i], err);
         if (rc < 0)
             return rc;
-        if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT)
+        if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT &&
+            spec->folders[i].mode != RUN_FOLDER_PATH)
             act_warn("'mode: %s' of the folder '%s' has no effect: its store is a folder, which runs read and write "
                      "themselves",
                      c->folders[i].mode, c->folders[i].name);
@@ -168,6 +169,7 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     spec->platform = act_strdup(c->platform);
     spec->project_root = act_strdup(c->project_root);
     spec->compile_args = act_strdup(c->compile_args);
+    spec->mount = act_strdup(c->mount);
     spec->sleep_if_fail = c->sleep_if_fail;
     spec->sleep_if_succeed = c->sleep_if_succeed;
     spec->config = config_resolved(c);

@@ -373,6 +373,7 @@ const struct platform_row platform_slurm = {
     .tries_again = true,
     .tries_elsewhere = true,
     .nodes_share_folder = true,
+    .agent_mounts = true,
     .place = slurm_place,
     .recall = slurm_recall,
     .sees_project = slurm_sees_project,
@@ -397,5 +398,6 @@ const struct platform_row platform_slurm = {
     .summary = slurm_summary,
     .jobs = slurm_jobs,
     .examine = slurm_examine,
+    .examine_mounts = slurm_examine_mounts,
     .close = slurm_close,
 };

@@ -76,6 +76,9 @@ int64_t slurm_job_number(const char *text, bool *out_is_array);
 
 /* ---- examine.c */
 
+void slurm_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
+/* The options that say which nodes, and on whose account. */
+void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out);
 void slurm_examine(struct platform *p, struct platform_findings *findings);
 
 /* ---- cluster.c */

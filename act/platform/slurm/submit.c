@@ -92,7 +92,7 @@ int slurm_check(struct platform *p, const struct run_spec *spec, struct act_erro
     int rc = check_container(s, err);
     if (rc == 0)
         rc = check_options(s, err);
-    return rc < 0 ? rc : platform_check_mounts(spec, "the nodes of a Slurm cluster", err);
+    return rc < 0 ? rc : platform_check_shares(spec, "the nodes of a Slurm cluster", err);
 }
 
 static void push_option(struct act_strv *out, const char *option, const char *value)
@@ -108,7 +108,7 @@ static void push_excluded(const struct slurm *s, const struct run_spec *spec, st
 
     if (s->config.exclude)
         act_buf_adds(&list, s->config.exclude);
-    for (size_t i = 0; i < spec->avoid.n; i++)
+    for (size_t i = 0; spec && i < spec->avoid.n; i++)
         act_buf_addf(&list, "%s%s", list.len ? "," : "", spec->avoid.v[i]);
     push_option(out, "--exclude", list.data);
 }
@@ -142,6 +142,19 @@ static void push_output(const char *run_dir, struct act_strv *out)
     act_strv_take(out, act_buf_steal(&b));
 }
 
+void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
+{
+    const struct config_slurm *c = &s->config;
+
+    push_option(out, "--partition", c->partition);
+    push_option(out, "--account", c->account);
+    push_option(out, "--qos", c->qos);
+    push_option(out, "--constraint", c->constraint);
+    push_option(out, "--reservation", c->reservation);
+    push_excluded(s, spec, out);
+    push_option(out, "--nodelist", c->nodelist);
+}
+
 void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out)
 {
     const struct config_slurm *c = &s->config;
@@ -159,14 +172,8 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
         act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
     act_strv_push(out, is_requeued(s, spec) ? "--requeue" : "--no-requeue");
     act_strv_pushf(out, "--chdir=%s", run_dir);
-    push_option(out, "--partition", c->partition);
-    push_option(out, "--account", c->account);
-    push_option(out, "--qos", c->qos);
     push_option(out, "--time", c->time);
-    push_option(out, "--constraint", c->constraint);
-    push_option(out, "--reservation", c->reservation);
-    push_excluded(s, spec, out);
-    push_option(out, "--nodelist", c->nodelist);
+    slurm_push_places(s, spec, out);
     act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
     act_strv_push(out, "/dev/stdin");
 }
