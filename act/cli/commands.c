@@ -110,6 +110,7 @@ const struct cli_command cli_commands[] = {
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a q --tag sweep=7            those tagged so\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
+                 "a q --watch                  the table, redrawn in place; 'a top' shows more\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
      .details =
          "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
@@ -123,7 +124,7 @@ const struct cli_command cli_commands[] = {
          "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
          "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
          "with runs also logs and page of each.",
-     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
+     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max watch interval json",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .of_runs = true,
@@ -147,6 +148,28 @@ const struct cli_command cli_commands[] = {
      .examples = "a qf\na qf --max 5\n",
      RUN_TABLE,
      .run = cmd_query_failed},
+    {.name = "top",
+     .synopsis = "[-n TIME]",
+     .summary = "all runs and clusters at a glance, live",
+     .examples = "a top\n"
+                 "a top -n 10s                 ask every ten seconds\n"
+                 "a top --tag sweep=7          only runs that are tagged so\n"
+                 "a top --once | cat           one frame, for a file or a pipe\n",
+     .details =
+         "Clusters with what is idle and how many wait, of all that have a run that has not ended, and of the one\n"
+         "that a submit would use. Runs with state, how long they run, wait or have been over, how busy their GPUs\n"
+         "are (cpu: their processors), how full the memory of those is, the last values of the numbers that rank 0\n"
+         "prints again and again, and its last line and how old that is. When all ranks are silent for five minutes,\n"
+         "also which one the others seem to wait for.\n"
+         "Keys: up and down choose a run, l shows its log, w why it failed or waits, a aborts it (asks), s sorts,\n"
+         "/ filters, r asks now, h helps, q quits.\n"
+         "Each cluster is asked for all runs at once, and less often than --interval says if it takes long to\n"
+         "answer; only the logs of runs on the screen are read. A cluster that cannot be asked shows why. Nothing\n"
+         "is asked on the terminal: where a login needs a password, or a project is not trusted, that is the error.\n"
+         "If the output is no terminal, one frame is printed, as with --once.",
+     .options = "cluster name tag max interval once",
+     .of_runs = true,
+     .run = cmd_top},
     {.name = "logs",
      .synopsis = "[-f] [--rank N | --all] [-n N] [--attempt N] RUN",
      .summary = "print a rank's log, or follow it until the run ends",
