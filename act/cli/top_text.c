@@ -21,6 +21,7 @@ enum {
     BAR = 5,
     SPARK = 8,
     LONG_SPARK = 24,
+    COLUMNS = 9,
 };
 
 const char *top_sort_name(enum top_sort sort)
@@ -219,7 +220,7 @@ static void push_cluster(struct act_strv *cells, const struct flow_board_cluster
     push_share(cells, c->has_summary, t->gpus_idle, t->gpus);
     cli_push_count(cells, c->has_summary ? t->jobs_queued : -1);
     act_strv_pushf(cells, "%zu+%zu", c->running, c->queued);
-    act_strv_push(cells, c->error ? c->error : !c->asked ? "..." : c->has_summary && !c->summary.has_gpus ? "CPUs" : "");
+    act_strv_push(cells, c->error ? c->error : !c->asked ? "..." : c->has_summary && !c->summary.has_gpus ? "CPUs" : "-");
 }
 
 static void add_clusters(const struct flow_board_view *view, const struct top_look *look, size_t most,
@@ -227,7 +228,7 @@ static void add_clusters(const struct flow_board_view *view, const struct top_lo
 {
     static const struct cli_column columns[] = {
         {"CLUSTER", 'l', .rank = 0, .min = 8},    {"IDLE NODES", 'r', .rank = 2}, {"IDLE GPUS", 'r', .rank = 3},
-        {"QUEUE", 'r', .rank = 4},                {"YOURS", 'r', .rank = 5},      {"", 'l', .rank = 1, .min = 8},
+        {"QUEUE", 'r', .rank = 4},                {"YOURS", 'r', .rank = 5},      {"NOTE", 'l', .rank = 1, .min = 8},
     };
     enum { N = sizeof(columns) / sizeof(columns[0]) };
     size_t n = view->n_clusters <= most ? view->n_clusters : most - 1;
@@ -364,14 +365,37 @@ static void push_run(struct act_strv *cells, const struct flow_board_run *run, b
     push_said(cells, run, look);
 }
 
+/* Leaves out the columns that nothing is known for, so that there is room for others. Returns how many are left. */
+static size_t drop_empty(struct cli_column *columns, size_t n, struct act_strv *cells)
+{
+    ACT_AUTO(act_strv) kept = {0};
+    size_t left = 0;
+    bool has[COLUMNS];
+
+    for (size_t i = 0; i < n; i++) {
+        has[i] = columns[i].rank == 0;
+        for (size_t k = i; k < cells->n && !has[i]; k += n)
+            has[i] = strcmp(cells->v[k], "-") != 0;
+        if (has[i])
+            columns[left++] = columns[i];
+    }
+    for (size_t k = 0; k < cells->n; k++)
+        if (has[k % n])
+            act_strv_push(&kept, cells->v[k]);
+    act_strv_release(cells);
+    *cells = kept;
+    kept = (struct act_strv){0};
+    return left;
+}
+
 static void runs_text(const struct flow_board_run *const *runs, size_t n, const struct top_look *look,
                       struct act_buf *out)
 {
-    static const struct cli_column columns[] = {
+    struct cli_column columns[COLUMNS] = {
         {"RUN", 'l', .rank = 0},
         {"STATE", 'l', .rank = 0, .is_state = true},
         {"AGE", 'r', .rank = 1},
-        {"CLUSTER", 'l', .rank = 6, .min = 6},
+        {"CLUSTER", 'l', .rank = 6, .min = 7},
         {"GPU", 'l', .rank = 2, .min = 10},
         {"MEM", 'r', .rank = 4},
         {"NUMBERS", 'l', .rank = 3, .min = 9},
@@ -382,7 +406,8 @@ static void runs_text(const struct flow_board_run *const *runs, size_t n, const 
 
     for (size_t i = 0; i < n; i++)
         push_run(&cells, runs[i], act_streq(runs[i]->run.row.id, look->chosen), look);
-    cli_table_text(columns, sizeof(columns) / sizeof(columns[0]), &cells, look->columns, look->coloured, out);
+    size_t left = look->columns > 0 ? drop_empty(columns, COLUMNS, &cells) : COLUMNS;
+    cli_table_text(columns, left, &cells, look->columns, look->coloured, out);
 }
 
 /* The line that keys are for, without colours of its own. */

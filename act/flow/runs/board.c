@@ -200,6 +200,11 @@ struct board_entry *board_find(struct flow_board *board, const char *id)
     return found ? *found : NULL;
 }
 
+bool board_follows(const struct flow_board *board, const struct board_entry *entry)
+{
+    return entry->shown.run.status.state == RUN_RUNNING && (entry->followed || !board->chosen);
+}
+
 /* Another process may have seen the end of a run; else what its platform said just now is newer than the ledger. */
 static void keep_newer(struct board_entry *entry, const struct flow_run *listed)
 {
@@ -223,18 +228,6 @@ static void free_unlisted(struct board_entry *const *old, size_t n, const struct
     for (size_t i = 0; i < n; i++)
         if (!bsearch(old[i]->shown.run.row.id, board->by_id, board->view.n, sizeof(*board->by_id), compare_id))
             free_entry(old[i]);
-}
-
-/* Until somebody says which runs are to be seen. */
-static void follow_newest(struct flow_board *board)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < board->view.n; i++) {
-        struct board_entry *entry = (struct board_entry *)board->view.runs[i];
-        entry->followed = entry->shown.run.status.state == RUN_RUNNING && n < FLOW_BOARD_FOLLOWED;
-        n += entry->followed;
-    }
 }
 
 /* Takes over the runs. With the lock held. */
@@ -261,8 +254,6 @@ static void merge(struct flow_board *board, struct flow_runs *listed, const size
     qsort(now, listed->n, sizeof(*now), by_id);
     free_unlisted(old, n_old, board);
     free(old);
-    if (!board->chosen)
-        follow_newest(board);
 }
 
 static void count_runs(struct flow_board_view *view)

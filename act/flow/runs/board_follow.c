@@ -199,42 +199,47 @@ static int look_at_log(struct board_follow *f, const struct store_page *logs, st
 
 /* ---- what the nodes use */
 
-struct use {
-    double busy, memory;
-    size_t n_busy, n_memory;
+struct mean {
+    double sum;
+    size_t n;
 };
 
-static void add_last(struct samples *s, int what, double *sum, size_t *n)
+/* Of all nodes. What counts are the GPUs, if there are any. */
+struct use {
+    struct mean gpu_busy, gpu_memory, cpu_busy, memory;
+};
+
+static void add_last(struct samples *s, int what, struct mean *mean)
 {
     const struct series *curve = samples_curve(s, what);
 
     if (curve->count == 0)
         return;
-    *sum += curve->last.y;
-    (*n)++;
+    mean->sum += curve->last.y;
+    mean->n++;
 }
 
-static void add_use(struct board_follow *f, struct samples *s, struct use *use)
+static void add_use(struct samples *s, struct use *use)
 {
-    int gpus = samples_gpus(s);
+    for (int i = 0; i < samples_gpus(s); i++) {
+        add_last(s, SAMPLES_GPU_BUSY + i, &use->gpu_busy);
+        add_last(s, SAMPLES_GPU_MEMORY + i, &use->gpu_memory);
+    }
+    add_last(s, SAMPLES_CPU_BUSY, &use->cpu_busy);
+    add_last(s, SAMPLES_MEMORY, &use->memory);
+}
 
-    f->has_gpus = gpus > 0;
-    for (int i = 0; i < gpus; i++) {
-        add_last(s, SAMPLES_GPU_BUSY + i, &use->busy, &use->n_busy);
-        add_last(s, SAMPLES_GPU_MEMORY + i, &use->memory, &use->n_memory);
-    }
-    if (gpus == 0) {
-        add_last(s, SAMPLES_CPU_BUSY, &use->busy, &use->n_busy);
-        add_last(s, SAMPLES_MEMORY, &use->memory, &use->n_memory);
-    }
+static void take_mean(const struct mean *mean, double *out)
+{
+    if (mean->n > 0)
+        *out = mean->sum / (double)mean->n;
 }
 
 static void take_use(struct board_follow *f, const struct use *use)
 {
-    if (use->n_busy > 0)
-        f->busy = use->busy / (double)use->n_busy;
-    if (use->n_memory > 0)
-        f->memory = use->memory / (double)use->n_memory;
+    f->has_gpus = f->has_gpus || use->gpu_busy.n + use->gpu_memory.n > 0;
+    take_mean(f->has_gpus ? &use->gpu_busy : &use->cpu_busy, &f->busy);
+    take_mean(f->has_gpus ? &use->gpu_memory : &use->memory, &f->memory);
 }
 
 static void take_metrics_line(struct board_follow *f, const struct act_buf *text)
@@ -253,13 +258,13 @@ static void take_metrics_line(struct board_follow *f, const struct act_buf *text
     ACT_AUTOFREE char *node = NULL;
     struct samples *s = samples_new();
     if (samples_take_text(s, line, &node)) {
-        add_use(f, s, &use);
+        add_use(s, &use);
         take_use(f, &use);
     }
     samples_free(s);
 }
 
-static int read_samples(struct board_follow *f, const struct store_entry *file, struct use *use, struct act_error *err)
+static int read_samples(const struct board_follow *f, const struct store_entry *file, struct use *use, struct act_error *err)
 {
     ACT_AUTO(act_buf) text = {0};
     int rc = flow_log_tail(&f->source, file, METRICS_END, &text, err);
@@ -269,7 +274,7 @@ static int read_samples(struct board_follow *f, const struct store_entry *file, 
     struct samples *s = samples_new();
     samples_feed(s, text.data, text.len);
     samples_end(s);
-    add_use(f, s, use);
+    add_use(s, use);
     samples_free(s);
     return 0;
 }
@@ -288,7 +293,7 @@ static int look_at_nodes(struct board_follow *f, const struct store_page *logs, 
         rc = read_samples(f, &logs->v[i], &use, err);
         nodes++;
     }
-    if (use.n_busy + use.n_memory > 0)
+    if (use.memory.n + use.gpu_memory.n > 0)
         f->metrics_ms = now_ms + METRICS_MS;
     take_use(f, &use);
     return rc;

@@ -41,6 +41,8 @@ struct flow_board {
 
 /* Of a run, whose id is given; NULL: not in the view. With the lock held. */
 struct board_entry *board_find(struct flow_board *board, const char *id);
+/* Whether its logs are to be read. With the lock held. */
+bool board_follows(const struct flow_board *board, const struct board_entry *entry);
 /* Tells whoever shows the view. Without the lock. */
 void board_changed(struct flow_board *board);
 /* Waits, with the lock held, until due_ms or until cond is signalled. */

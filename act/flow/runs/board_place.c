@@ -145,7 +145,7 @@ static void list_followed(struct asker *a, struct act_strv *ids)
     pthread_mutex_lock(&a->board->lock);
     for (size_t i = 0; i < a->board->view.n; i++) {
         const struct board_entry *entry = a->board->by_id[i];
-        if (entry->followed && is_of(a, entry) && entry->shown.run.status.state == RUN_RUNNING)
+        if (is_of(a, entry) && board_follows(a->board, entry))
             act_strv_push(ids, entry->shown.run.row.id);
     }
     pthread_mutex_unlock(&a->board->lock);
@@ -156,7 +156,7 @@ static bool status_of(struct asker *a, const char *id, struct run_status *out)
 {
     pthread_mutex_lock(&a->board->lock);
     struct board_entry *entry = board_find(a->board, id);
-    bool wanted = entry && entry->followed && !a->board->stop;
+    bool wanted = entry && board_follows(a->board, entry) && !a->board->stop;
     if (wanted)
         *out = entry->shown.run.status;
     pthread_mutex_unlock(&a->board->lock);
