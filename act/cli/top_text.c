@@ -515,7 +515,7 @@ static const char *no_runs(const struct flow_board_view *view, const struct top_
 static void add_body(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,
                      struct act_strv *out_seen)
 {
-    size_t n, room = (size_t)look->rows - 1;
+    size_t n, room = look->rows > 1 ? (size_t)look->rows - 1 : 1; /* on a single row, instead of it */
     ACT_AUTOFREE const struct flow_board_run **runs = top_order(view, look, &n);
     size_t chosen = find_chosen(runs, n, look->chosen);
     bool with_chosen = look->rows >= CHOSEN_ROWS && n > 0;
@@ -548,12 +548,14 @@ static void add_bottom(const struct top_look *look, struct act_strv *lines)
 void top_lines(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,
                struct act_strv *out_seen)
 {
+    bool has_bottom = look->rows > 1 || (look->rows == 1 && look->bottom);
+
     if (look->help)
         add_help(look, lines);
-    else if (look->rows != 1 || !look->bottom)
+    else
         add_body(view, look, lines, out_seen);
-    while (look->rows > 0 && lines->n > (size_t)look->rows - 1)
+    while (look->rows > 0 && lines->n > (size_t)look->rows - has_bottom)
         free(lines->v[--lines->n]);
-    if (look->rows > 0)
+    if (has_bottom)
         add_bottom(look, lines);
 }

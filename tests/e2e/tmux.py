@@ -1,4 +1,5 @@
 """A terminal that a test looks at and types on: tmux, with a server of its own."""
+import pathlib
 import re
 import shutil
 import subprocess
@@ -14,9 +15,11 @@ class Tmux:
 
     def __init__(self, act, *words, columns=80, rows=24, shell=False, env=None):
         self.act, self.socket = act, f"act-{uuid.uuid4().hex[:8]}"
-        self.env = {**act.env, "TMUX_TMPDIR": str(act.scratch), "PS1": "prompt> ", **(env or {})}
+        self.env = {**act.env, "TMUX_TMPDIR": str(act.scratch), "ACT_TEST_TERMINAL": self.socket,
+                    **(env or {})}
         self.modes = act.scratch / self.socket
-        command = f"stty -g > {self.modes}.0; a {' '.join(words)}; echo status $?; stty -g > {self.modes}.1; exec cat"
+        # Ctrl-C is for the program, not for this shell
+        command = f"trap : INT; stty -g > {self.modes}.0; a {' '.join(words)}; echo status $?; stty -g > {self.modes}.1; exec cat"
         self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(act.project),
                   "bash --norc --noprofile -i" if shell else f"sh -c '{command}'")
 
@@ -64,6 +67,18 @@ class Tmux:
     def mode(self, n):
         return (self.act.scratch / f"{self.socket}.{n}").read_text()
 
+    def processes(self):
+        """Everything that was started on this terminal."""
+        marker, found = f"ACT_TEST_TERMINAL={self.socket}".encode(), []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and marker in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(entry.name)
+            except OSError:
+                continue
+        return found
+
     def close(self):
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], env=self.env, check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.act.until(lambda: not self.processes(), "the terminal is gone")
