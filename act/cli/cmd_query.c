@@ -46,10 +46,10 @@ static void draw_table(void *arg, const struct flow_board_view *view, struct act
     while (lines->n < room)
         act_strv_push(lines, "");
     cli_add_line(&bottom,
-                 view->error      ? view->error
-                 : w->live.said   ? w->live.said
-                 : !view->listed  ? "..."
-                                  : "q quits",
+                 view->error     ? view->error
+                 : w->live.said  ? w->live.said
+                 : !view->listed ? "..."
+                                 : "q quits",
                  screen->columns);
     if (screen->rows > 1)
         act_strv_take(lines, act_buf_steal(&bottom));
@@ -184,8 +184,10 @@ int cmd_query(struct cli *cli, struct act_error *err)
     if (cli->words.n > 0 && cli->options.rebuild)
         return act_error_set(err, ACT_USAGE, "--rebuild is about all runs; a run that is named is looked for anyway");
     if (cli->words.n > 0 && cli->options.watch)
-        return act_error_set(err, ACT_USAGE, "--watch is about the table of runs, and '%s' is one run; 'a logs -f %s' "
-                             "follows its log", cli->words.v[0], cli->words.v[0]);
+        return act_error_set(err, ACT_USAGE,
+                             "--watch is about the table of runs, and '%s' is one run; 'a logs -f %s' "
+                             "follows its log",
+                             cli->words.v[0], cli->words.v[0]);
     if (cli->options.interval_s > 0 && !cli->options.watch)
         return act_error_set(err, ACT_USAGE, "--interval is how often --watch redraws the table");
     int rc = cli->options.rebuild ? flow_rebuild(&cli->flow, err) : 0;

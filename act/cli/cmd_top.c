@@ -271,7 +271,7 @@ static int print_once(struct top *top, struct act_error *err)
     for (size_t i = 0; i < lines.n; i++)
         act_buf_addf(&text, "%s\n", lines.v[i]);
     cli_put_table(&text);
-    flow_board_free(top->live.board);
+    live_end_board(&top->live, rc < 0 ? -rc : 0);
     return rc;
 }
 
@@ -303,10 +303,9 @@ int cmd_top(struct cli *cli, struct act_error *err)
     struct flow_board_options *options = &top.live.options;
     int rc = check_options(o, once, err);
 
-    *options = (struct flow_board_options){
-        .table = {.cluster = o->cluster, .max = o->max >= 0 ? o->max : DEFAULT_MAX},
-        .cluster = o->cluster,
-        .interval_ms = (o->interval_s > 0 ? o->interval_s : LIVE_INTERVAL_S) * 1000};
+    *options = (struct flow_board_options){.table = {.cluster = o->cluster, .max = o->max >= 0 ? o->max : DEFAULT_MAX},
+                                           .cluster = o->cluster,
+                                           .interval_ms = (o->interval_s > 0 ? o->interval_s : LIVE_INTERVAL_S) * 1000};
     if (rc == 0)
         rc = cli_labels(cli, &options->table.labels, err);
     if (rc == 0)

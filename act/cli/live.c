@@ -122,9 +122,17 @@ static int open_live(struct live *live, struct cli *cli, struct act_error *err)
     return 0;
 }
 
+/* What is still under way must not meet the end of what it uses. */
+void live_end_board(struct live *live, int status)
+{
+    if (flow_board_free(live->board))
+        return;
+    fflush(stdout);
+    _exit(status);
+}
+
 static void close_live(struct live *live)
 {
-    flow_board_free(live->board); /* it says no more then, even if a thread of it goes on */
     engine_forget(live->engine, live);
     engine_unwatch(live->engine, live->wake);
     close(live->wake);
@@ -139,8 +147,8 @@ int live_run(struct live *live, struct cli *cli, const char *what, struct act_er
         rc = open_live(live, cli, err);
     if (rc < 0)
         return rc;
-    live->screen = (struct screen){
-        .engine = live->engine, .key = on_key, .redraw = on_redraw, .end = on_end, .arg = live};
+    live->screen =
+        (struct screen){.engine = live->engine, .key = on_key, .redraw = on_redraw, .end = on_end, .arg = live};
     rc = screen_open(&live->screen, err);
     if (rc == 0) {
         live->board = flow_board_new(&live->options);
@@ -149,6 +157,8 @@ int live_run(struct live *live, struct cli *cli, const char *what, struct act_er
         engine_run(live->engine, &live->over);
     }
     screen_close(&live->screen);
+    if (rc == 0)
+        live_end_board(live, live->signal ? 128 + live->signal : 0);
     close_live(live);
     return rc < 0 ? rc : live->signal ? 128 + live->signal : 0;
 }

@@ -36,5 +36,7 @@ void live_quit(struct live *live);
 void live_redraw(struct live *live);
 /* Waits until every cluster was asked once, without a screen: for one frame. */
 void live_settle(struct live *live, struct cli *cli);
+/* Frees the board; if that has to wait for a place that does not answer, ends the program with this status. */
+void live_end_board(struct live *live, int status);
 
 #endif

@@ -131,10 +131,10 @@ static const struct {
     const char *bytes;
     int key;
 } sequences[] = {
-    {"\033[A", SCREEN_UP},        {"\033OA", SCREEN_UP},           {"\033[B", SCREEN_DOWN},  {"\033OB", SCREEN_DOWN},
-    {"\033[5~", SCREEN_PAGE_UP},  {"\033[6~", SCREEN_PAGE_DOWN},   {"\033[H", SCREEN_HOME},  {"\033[1~", SCREEN_HOME},
-    {"\033OH", SCREEN_HOME},      {"\033[F", SCREEN_END},          {"\033[4~", SCREEN_END},  {"\033OF", SCREEN_END},
-    {"\r", SCREEN_ENTER},         {"\n", SCREEN_ENTER},            {"\177", SCREEN_BACKSPACE}, {"\b", SCREEN_BACKSPACE},
+    {"\033[A", SCREEN_UP},       {"\033OA", SCREEN_UP},         {"\033[B", SCREEN_DOWN},    {"\033OB", SCREEN_DOWN},
+    {"\033[5~", SCREEN_PAGE_UP}, {"\033[6~", SCREEN_PAGE_DOWN}, {"\033[H", SCREEN_HOME},    {"\033[1~", SCREEN_HOME},
+    {"\033OH", SCREEN_HOME},     {"\033[F", SCREEN_END},        {"\033[4~", SCREEN_END},    {"\033OF", SCREEN_END},
+    {"\r", SCREEN_ENTER},        {"\n", SCREEN_ENTER},          {"\177", SCREEN_BACKSPACE}, {"\b", SCREEN_BACKSPACE},
 };
 
 /* The length of a control sequence: ESC [ or ESC O, parameters, one final character. */

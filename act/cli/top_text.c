@@ -14,10 +14,10 @@
 #include "draw/draw.h"
 
 enum {
-    CLUSTER_ROWS = 8,   /* rows of a screen that show clusters at all */
-    CHOSEN_ROWS = 16,   /* and more about the chosen run */
+    CLUSTER_ROWS = 8, /* rows of a screen that show clusters at all */
+    CHOSEN_ROWS = 16, /* and more about the chosen run */
     CHOSEN_LINES = 5,
-    SILENT_S = 60,      /* then it is said for how long */
+    SILENT_S = 60, /* then it is said for how long */
     BAR = 5,
     SPARK = 8,
     LONG_SPARK = 24,
@@ -220,15 +220,22 @@ static void push_cluster(struct act_strv *cells, const struct flow_board_cluster
     push_share(cells, c->has_summary, t->gpus_idle, t->gpus);
     cli_push_count(cells, c->has_summary ? t->jobs_queued : -1);
     act_strv_pushf(cells, "%zu+%zu", c->running, c->queued);
-    act_strv_push(cells, c->error ? c->error : !c->asked ? "..." : c->has_summary && !c->summary.has_gpus ? "CPUs" : "-");
+    act_strv_push(cells, c->error                                 ? c->error
+                         : !c->asked                              ? "..."
+                         : c->has_summary && !c->summary.has_gpus ? "CPUs"
+                                                                  : "-");
 }
 
 static void add_clusters(const struct flow_board_view *view, const struct top_look *look, size_t most,
                          struct act_strv *lines)
 {
     static const struct cli_column columns[] = {
-        {"CLUSTER", 'l', .rank = 0, .min = 8},    {"IDLE NODES", 'r', .rank = 2}, {"IDLE GPUS", 'r', .rank = 3},
-        {"QUEUE", 'r', .rank = 4},                {"YOURS", 'r', .rank = 5},      {"NOTE", 'l', .rank = 1, .min = 8},
+        {"CLUSTER", 'l', .rank = 0, .min = 8},
+        {"IDLE NODES", 'r', .rank = 2},
+        {"IDLE GPUS", 'r', .rank = 3},
+        {"QUEUE", 'r', .rank = 4},
+        {"YOURS", 'r', .rank = 5},
+        {"NOTE", 'l', .rank = 1, .min = 8},
     };
     enum { N = sizeof(columns) / sizeof(columns[0]) };
     size_t n = view->n_clusters <= most ? view->n_clusters : most - 1;
@@ -505,10 +512,10 @@ static void add_help(const struct top_look *look, struct act_strv *lines)
 
 static const char *no_runs(const struct flow_board_view *view, const struct top_look *look)
 {
-    return view->error    ? view->error
+    return view->error     ? view->error
            : !view->listed ? "..."
-           : look->filter ? "no run has these words; Esc shows all"
-                          : "no runs yet; 'a submit COMMAND' starts one";
+           : look->filter  ? "no run has these words; Esc shows all"
+                           : "no runs yet; 'a submit COMMAND' starts one";
 }
 
 /* Above the last line. */

@@ -153,7 +153,8 @@ void draw_text(const struct draw_chart *chart, const struct draw_text *how, stru
 
 void draw_spark(const struct series *series, size_t columns, bool plain, struct act_buf *out)
 {
-    static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
+    static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
+                                         "\u2585", "\u2586", "\u2587", "\u2588"};
     static const char *const marks[] = {"_", ".", "-", "~", "=", "+", "*", "#"};
     enum { LEVELS = sizeof(blocks) / sizeof(blocks[0]) };
     struct series s = {.v = act_calloc(series->n + 1, sizeof(*s.v)), .n = series->n};

@@ -2,27 +2,21 @@
 programs are scripts that print what was written down, so that what is measured is ACT. Each run has a log that has
 numbers, and samples of a node with eight GPUs."""
 import collections
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import re
-import signal
 import sqlite3
 import struct
-import subprocess
-import sys
 import termios
 import threading
 import time
-import fcntl
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "e2e")]
-import report_data  # noqa: E402
-from act_tool import Act  # noqa: E402
+import report_data
+from act_tool import Act
 
-CLUSTERS, RUNS = 10, 1000
-MIB = 1 << 20
 CREATED = int(time.time()) - 3600
 SEPARATOR = "\x1f"
 
@@ -46,7 +40,7 @@ def put(path, text, mode=0o644):
 class World:
     """The clusters, the ledger and the folders of the runs."""
 
-    def __init__(self, programs, scratch, runs=RUNS, clusters=CLUSTERS):
+    def __init__(self, programs, scratch, runs, clusters):
         scratch.mkdir(parents=True)
         self.scratch, self.n_runs, self.n_clusters = scratch, runs, clusters
         self.act = Act(programs, scratch)
@@ -178,16 +172,3 @@ def measure(world, seconds):
         speaker.join()
         top.close()
     return result
-
-
-def main():
-    programs, seconds = pathlib.Path(sys.argv[1]), float(sys.argv[2])
-    scratch = pathlib.Path(subprocess.run(["mktemp", "-d"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip())
-    world = World(programs, scratch / "glance")
-    print(measure(world, seconds))
-    signal.alarm(0)
-    subprocess.run(["rm", "-rf", scratch], check=True)
-
-
-if __name__ == "__main__":
-    main()

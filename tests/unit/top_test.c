@@ -35,7 +35,8 @@ static struct flow_board_run run_of(const char *id, enum run_state state, const 
 
 static void set_up(struct fixture *f)
 {
-    static char line[] = "step 4 loss 0.5", reason[] = "exit status 3", tags[] = "{\"sweep\":\"7\"}", error[] = "no route";
+    static char line[] = "step 4 loss 0.5", reason[] = "exit status 3", tags[] = "{\"sweep\":\"7\"}",
+                error[] = "no route";
     static char lab[] = "lab", away[] = "away";
 
     *f = (struct fixture){
@@ -137,8 +138,7 @@ TEST(every_size_is_filled_and_no_line_is_too_wide)
             for (size_t i = 0; i < lines.n; i++) {
                 const char *line = lines.v[i];
                 bool inverse = act_starts_with(line, "\033[7m");
-                ACT_AUTOFREE char *bare =
-                    inverse ? act_strndup(line + 4, strlen(line) - 8) : act_strdup(line);
+                ACT_AUTOFREE char *bare = inverse ? act_strndup(line + 4, strlen(line) - 8) : act_strdup(line);
                 assert_null(strchr(bare, '\033'));
                 assert_true(act_utf8_valid(bare, strlen(bare)));
                 assert_true(act_columns(bare) <= columns);
@@ -153,8 +153,8 @@ TEST(runs_pass_a_filter_of_words)
         const char *filter;
         const char *ids; /* the first letters of what is left, in order */
     } rows[] = {
-        {NULL, "cbad"}, {"lab", "cad"}, {"LAB failed", "a"}, {"d.py", "d"}, {"sweep=7", "c"}, {"sweep=8", ""},
-        {"b", "cbad"},  {"bbbb", "b"},  {"   ", "cbad"},     {"zzz", ""},
+        {NULL, "cbad"},  {"lab", "cad"}, {"LAB failed", "a"}, {"d.py", "d"},   {"sweep=7", "c"},
+        {"sweep=8", ""}, {"b", "cbad"},  {"bbbb", "b"},       {"   ", "cbad"}, {"zzz", ""},
     };
     struct fixture f;
 

@@ -2,6 +2,7 @@
  * them. */
 #include "flow/runs/board.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -307,9 +308,9 @@ static void add_own_cluster(struct lister *l)
 
     if (config_load(&request, &config, &err) < 0)
         return; /* there is none; 'a config check' reports a broken one */
-    place_of(l->board, &l->known,
-             &(struct ledger_run){
-                 .platform = config.platform, .cluster = config.cluster, .project = config.project_root});
+    place_of(
+        l->board, &l->known,
+        &(struct ledger_run){.platform = config.platform, .cluster = config.cluster, .project = config.project_root});
 }
 
 /* Of ended runs the cluster is not asked, and need not be known any more. */
@@ -386,6 +387,7 @@ struct flow_board *flow_board_new(const struct flow_board_options *options)
 {
     struct flow_board *board = act_calloc(1, sizeof(*board));
 
+    mallopt(M_ARENA_MAX, 1); /* a heap for each of many threads, which mostly wait, would be mostly empty */
     site_never_ask();
     flow_trust_asks(NULL);
     board->options = *options;
@@ -483,16 +485,16 @@ static void free_place(struct board_place *place)
     free(place);
 }
 
-void flow_board_free(struct flow_board *board)
+bool flow_board_free(struct flow_board *board)
 {
     if (!board)
-        return;
+        return true;
     pthread_mutex_lock(&board->lock);
     stop_threads(board);
     bool ended = have_ended(board);
     pthread_mutex_unlock(&board->lock);
     if (!ended)
-        return;
+        return false;
     pthread_join(board->lister, NULL);
     for (size_t i = 0; i < board->n_places; i++)
         free_place(board->places[i]);
@@ -507,4 +509,5 @@ void flow_board_free(struct flow_board *board)
     pthread_cond_destroy(&board->wake);
     pthread_mutex_destroy(&board->lock);
     free(board);
+    return true;
 }

@@ -51,7 +51,7 @@ struct flow_board_cluster {
     char *error;                     /* why it cannot be asked; NULL: it answers */
     struct platform_summary summary; /* if has_summary */
     bool has_summary;
-    bool asked; /* it has answered, or failed to, at least once */
+    bool asked;             /* it has answered, or failed to, at least once */
     size_t running, queued; /* runs of this user */
 };
 
@@ -61,9 +61,9 @@ struct flow_board_view {
     size_t total; /* how many there are, even beyond the maximum */
     struct flow_board_cluster **clusters;
     size_t n_clusters;
-    char *error; /* why the runs cannot be listed; NULL: they can */
-    char *said;  /* what became of the last request; NULL: nothing yet */
-    bool listed; /* the runs were listed at least once */
+    char *error;  /* why the runs cannot be listed; NULL: they can */
+    char *said;   /* what became of the last request; NULL: nothing yet */
+    bool listed;  /* the runs were listed at least once */
     bool settled; /* and every cluster was asked */
 };
 
@@ -80,8 +80,9 @@ struct flow_board_options {
 struct flow_board;
 /* From now on no thread of this process asks the user anything: what would have to be asked is an error. */
 struct flow_board *flow_board_new(const struct flow_board_options *options);
-/* What is under way with a place that does not answer is left to itself, until the process ends. */
-void flow_board_free(struct flow_board *board);
+/* NULL is fine. False: a thread still waits for a place that does not answer, and goes on with what is its own: this
+ * process is to end by _exit(). */
+bool flow_board_free(struct flow_board *board) ACT_NODISCARD;
 /* The view, until flow_board_unlock(), which must come soon. */
 const struct flow_board_view *flow_board_lock(struct flow_board *board);
 void flow_board_unlock(struct flow_board *board);

@@ -16,16 +16,16 @@
 #include "run/run.h"
 
 enum {
-    END = 64 << 10,       /* of a log that is new to us */
-    MOST = 256 << 10,     /* that is read of what a log has grown by; if that was more, its end */
-    LINE = 16 << 10,      /* of a line that has no end yet */
-    POINTS_MOST = 1024,   /* of a curve in memory, */
-    POINTS_LEFT = 256,    /* and how many stand for them then */
-    METRICS_MS = 10000,   /* how often nodes write samples */
-    METRICS_NODES = 8,    /* of which samples are read */
+    END = 64 << 10,     /* of a log that is new to us */
+    MOST = 256 << 10,   /* that is read of what a log has grown by; if that was more, its end */
+    LINE = 16 << 10,    /* of a line that has no end yet */
+    POINTS_MOST = 1024, /* of a curve in memory, */
+    POINTS_LEFT = 256,  /* and how many stand for them then */
+    METRICS_MS = 10000, /* how often nodes write samples */
+    METRICS_NODES = 8,  /* of which samples are read */
     METRICS_END = 8 << 10,
-    SILENT_S = 300,       /* then it is found out who holds up whom, */
-    SILENT_MS = 60000,    /* so often */
+    SILENT_S = 300,    /* then it is found out who holds up whom, */
+    SILENT_MS = 60000, /* so often */
     SHOWN_LINE = 4 << 10,
 };
 
@@ -34,9 +34,9 @@ struct board_follow {
     struct flow_log_source source;
     struct numbers *numbers;
     int attempt;
-    char *log;             /* its name */
-    uint64_t offset;       /* what was read of it */
-    struct act_buf begun;  /* its last line, if that has no end yet */
+    char *log;            /* its name */
+    uint64_t offset;      /* what was read of it */
+    struct act_buf begun; /* its last line, if that has no end yet */
     char *line;
     int64_t spoke_unix_s;
     int64_t metrics_ms, silent_ms; /* when to look again */
@@ -264,7 +264,8 @@ static void take_metrics_line(struct board_follow *f, const struct act_buf *text
     samples_free(s);
 }
 
-static int read_samples(const struct board_follow *f, const struct store_entry *file, struct use *use, struct act_error *err)
+static int read_samples(const struct board_follow *f, const struct store_entry *file, struct use *use,
+                        struct act_error *err)
 {
     ACT_AUTO(act_buf) text = {0};
     int rc = flow_log_tail(&f->source, file, METRICS_END, &text, err);

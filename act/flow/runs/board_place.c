@@ -13,7 +13,7 @@
 
 enum {
     LOAD_MS = 10000, /* between questions for the load of a cluster */
-    PARTS = 4,       /* a round takes at most one of so many parts of the time, so that a busy scheduler is left alone, */
+    PARTS = 4, /* a round takes at most one of so many parts of the time, so that a busy scheduler is left alone, */
     PATIENCE_MS = 60000, /* but it is never put off for longer */
     LOGS_MS = 5000,      /* between looks at logs that are requests to a service */
 };
