@@ -285,7 +285,7 @@ def test_stops_and_goes_on(terminal, speaker):
     screen.until(rf">{speaker.id}")
     assert screen.show("alternate_on") == "1"
     screen.type("q")
-    screen.until(r"prompt> \n*$")
+    screen.until(r"^prompt>\s*\Z")
     screen.type("stty -g > after; cmp before after && echo all the same", "Enter")
     screen.until("^all the same")
 

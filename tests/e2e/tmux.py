@@ -48,13 +48,13 @@ class Tmux:
     def until(self, pattern, timeout=60):
         """Waits until the screen matches; returns the match."""
         try:
-            self.act.until(lambda: re.search(pattern, self.text()), f"{pattern!r} is on the screen", timeout)
+            self.act.until(lambda: re.search(pattern, self.text(), re.M), f"{pattern!r} is on the screen", timeout)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.text()}") from None
-        return re.search(pattern, self.text())
+        return re.search(pattern, self.text(), re.M)
 
     def until_not(self, pattern):
-        self.act.until(lambda: not re.search(pattern, self.text()), f"{pattern!r} is not on the screen")
+        self.act.until(lambda: not re.search(pattern, self.text(), re.M), f"{pattern!r} is not on the screen")
 
     def ends(self, status=0):
         """The program has ended, and the terminal is what it was before."""

@@ -52,9 +52,13 @@ struct board_follow *board_follow_new(struct flow *flow, const char *id)
 
     f->held_up_by = -1;
     f->busy = f->memory = -1;
-    if (flow_find_unasked(flow, id, &f->run, &ignored) < 0 || flow_load_spec(&f->run, &ignored) < 0) {
+    if (flow_find_unasked(flow, id, &f->run, &ignored) < 0) {
         board_follow_free(f);
         return NULL;
+    }
+    if (flow_load_spec(&f->run, &ignored) < 0) { /* of a damaged row how many ranks there are is not known */
+        run_spec_release(&f->run.spec);
+        f->run.spec = (struct run_spec){0};
     }
     return f;
 }
