@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 
 import pytest
@@ -175,6 +176,28 @@ def test_cluster_that_fails(act, terminal, speaker):
     screen.ends()
     frame = act.run("-c", "away", "top", "--once").out
     assert "No route to host" in frame
+
+
+def test_cluster_that_hangs(act, terminal, speaker):
+    """It holds up nobody, and not the end."""
+    away = act.scratch / "away"
+    away.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    away.chmod(0o755)
+    act.env["ACT_SSH"] = str(away)
+    there = act.finish("true", before=("-n", "1"))
+    act.cluster("away", extra={"platform": "slurm", "gpu_per_node": 1,
+                               "slurm": {"login": "me@away", "root": str(act.scratch / "there")}})
+    with sqlite3.connect(act.home / "ledger.db") as ledger:
+        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = 'Running', status = NULL "
+                       "WHERE id = ?", (there,))
+    speaker.say("step 1 loss 2.5\nstep 2 loss 2.25\n")
+    screen = terminal("top", columns=120)
+    screen.until(r"away +- .*\.\.\.")
+    screen.until(rf"{speaker.id} +Running .*loss 2\.25")
+    screen.type("/", speaker.id, "Enter")
+    screen.until_not(there[-8:])
+    screen.type("q")
+    screen.ends()
 
 
 # ---- keys

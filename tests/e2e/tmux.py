@@ -19,7 +19,8 @@ class Tmux:
                     **(env or {})}
         self.modes = act.scratch / self.socket
         # Ctrl-C is for the program, not for this shell
-        command = f"trap : INT; stty -g > {self.modes}.0; a {' '.join(words)}; echo status $?; stty -g > {self.modes}.1; exec cat"
+        command = (f"trap : INT; stty -g > {self.modes}.0; a {' '.join(words)}; echo status $?; "
+                   f"stty -g > {self.modes}.1; exec cat")
         self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(act.project),
                   "bash --norc --noprofile -i" if shell else f"sh -c '{command}'")
 

@@ -1,4 +1,4 @@
-/* board.h - all runs and their clusters at a glance, kept fresh: what 'a top' shows, and whoever else watches many runs.
+/* board.h - all runs and their clusters at a glance, kept fresh: what 'a top' shows.
  *
  * Each place (clusters that know the same runs) is asked by a thread of its own, which has everything of its own: a
  * flow, a loop, connections. So one that does not answer holds up nobody. All that threads share is the view, under
