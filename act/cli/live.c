@@ -11,7 +11,8 @@
 #include "engine/engine.h"
 
 enum {
-    SOON_MS = 80,    /* news that come at once are one frame */
+    NEWS_MS = 400, /* between frames that news make: many places are asked, at any time */
+    LOOK_MS = 50,
     TICK_MS = 1000,  /* ages grow */
     SAID_MS = 10000, /* how long a warning is shown */
 };
@@ -48,11 +49,12 @@ static void draw(struct live *live)
     live->draw(live->arg, flow_board_lock(live->board), &lines);
     flow_board_unlock(live->board);
     screen_draw(&live->screen, &lines);
+    live->drawn_ms = act_now_monotonic_ms();
     if (live->drawn)
         live->drawn(live->arg);
 }
 
-static void draw_soon(void *arg)
+static void draw_news(void *arg)
 {
     struct live *live = arg;
 
@@ -60,12 +62,13 @@ static void draw_soon(void *arg)
     draw(live);
 }
 
-void live_redraw(struct live *live)
+static void draw_later(struct live *live)
 {
     if (live->due)
         return;
     live->due = true;
-    engine_timer(live->engine, SOON_MS, draw_soon, live);
+    int64_t rest_ms = live->drawn_ms + NEWS_MS - act_now_monotonic_ms();
+    engine_timer(live->engine, rest_ms > LOOK_MS ? rest_ms : LOOK_MS, draw_news, live);
 }
 
 static void take_news(void *arg)
@@ -74,14 +77,14 @@ static void take_news(void *arg)
     uint64_t ignored;
 
     if (read(live->wake, &ignored, sizeof(ignored)) > 0)
-        live_redraw(live);
+        draw_later(live);
 }
 
 static void tick(void *arg)
 {
     struct live *live = arg;
 
-    live_redraw(live);
+    draw_later(live);
     engine_timer(live->engine, TICK_MS, tick, live);
 }
 
@@ -90,7 +93,7 @@ static void on_key(void *arg, int key)
     struct live *live = arg;
 
     live->key(live->arg, key);
-    live_redraw(live);
+    draw(live);
 }
 
 static void on_redraw(void *arg)
@@ -152,6 +155,7 @@ int live_run(struct live *live, struct cli *cli, const char *what, struct act_er
     rc = screen_open(&live->screen, err);
     if (rc == 0) {
         live->board = flow_board_new(&live->options);
+        flow_board_follow(live->board, NULL, 0); /* until it is known what is on the screen */
         draw(live);
         tick(live);
         engine_run(live->engine, &live->over);
@@ -170,7 +174,7 @@ static void check_settled(void *arg)
     live->over = flow_board_lock(live->board)->settled;
     flow_board_unlock(live->board);
     if (!live->over)
-        engine_timer(live->engine, SOON_MS, check_settled, live);
+        engine_timer(live->engine, LOOK_MS, check_settled, live);
 }
 
 void live_settle(struct live *live, struct cli *cli)

@@ -26,14 +26,12 @@ struct live {
     bool over;
     int signal; /* that ended it; 0: none */
     char *said; /* the last warning; NULL: none */
-    int64_t said_ms;
+    int64_t said_ms, drawn_ms;
 };
 
 /* Until live_quit() or a signal: 0, or the exit status. what: as of screen_check(). */
 int live_run(struct live *live, struct cli *cli, const char *what, struct act_error *err) ACT_NODISCARD;
 void live_quit(struct live *live);
-/* A frame soon. */
-void live_redraw(struct live *live);
 /* Waits until every cluster was asked once, without a screen: for one frame. */
 void live_settle(struct live *live, struct cli *cli);
 /* Frees the board; if that has to wait for a place that does not answer, ends the program with this status. */

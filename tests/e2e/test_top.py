@@ -6,6 +6,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+import time
 
 import pytest
 
@@ -162,6 +163,19 @@ def test_log_of_gigabytes(terminal, speaker):
     screen.ends()
 
 
+def test_rank_that_is_waited_for(act, two_ranks, terminal):
+    run = act.submit("sh", "-c", '[ $RANK = 1 ] && echo loading || echo waiting; exec sleep 1000', before=("-n", "2"))
+    logs = [act.run_dir(run) / f"user_logs/std_log_process_{rank}.txt" for rank in (0, 1)]
+    act.until(lambda: all(log.exists() and log.read_text() for log in logs), "both have said something")
+    for rank, log in enumerate(logs):
+        os.utime(log, (time.time() - 600 - rank * 60,) * 2)
+    screen = terminal("top", columns=120)
+    screen.until(r"silent for 10m\d\ds, rank 1 holds it up: waiting")
+    screen.type("q")
+    screen.ends()
+    act.run("abort", run)
+
+
 def test_cluster_that_fails(act, terminal, speaker):
     """Its line says why; the others go on."""
     away = act.scratch / "away"
@@ -188,8 +202,8 @@ def test_cluster_that_hangs(act, terminal, speaker):
     act.cluster("away", extra={"platform": "slurm", "gpu_per_node": 1,
                                "slurm": {"login": "me@away", "root": str(act.scratch / "there")}})
     with sqlite3.connect(act.home / "ledger.db") as ledger:
-        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = 'Running', status = NULL "
-                       "WHERE id = ?", (there,))
+        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = 'Running', status = NULL, "
+                       "spec = json_set(spec, '$.config.slurm.login', 'me@away') WHERE id = ?", (there,))
     speaker.say("step 1 loss 2.5\nstep 2 loss 2.25\n")
     screen = terminal("top", columns=120)
     screen.until(r"away +- .*\.\.\.")

@@ -87,7 +87,7 @@ bool flow_board_free(struct flow_board *board) ACT_NODISCARD;
 const struct flow_board_view *flow_board_lock(struct flow_board *board);
 void flow_board_unlock(struct flow_board *board);
 /* Only the logs of these runs are read from now on, at most FLOW_BOARD_FOLLOWED; until then those of the newest running
- * ones are. */
+ * ones in each place are. */
 void flow_board_follow(struct flow_board *board, const char *const *ids, size_t n);
 /* Asks now, whatever the interval. */
 void flow_board_hurry(struct flow_board *board);

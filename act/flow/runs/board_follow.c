@@ -319,7 +319,8 @@ static int look_for_silent(struct board_follow *f, const struct store_page *logs
         return 0;
     f->silent_ms = now_ms + SILENT_MS;
     int rc = flow_find_rank_lines(&f->source, &f->run, logs, "", 0, &said, err);
-    f->held_up_by = rc == 0 && said.ranks > 1 && said.n > 0 ? said.v[0].rank : -1;
+    bool differs = said.n > 1 && !act_streq(said.v[0].line, said.v[1].line);
+    f->held_up_by = rc == 0 && differs ? said.v[0].rank : -1;
     return rc;
 }
 
