@@ -62,6 +62,8 @@ struct cli_options {
     char *job_file;
     char *output;
     bool svg, csv;
+    bool watch, once;
+    int64_t interval_s;   /* 0: not given */
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
@@ -189,6 +191,9 @@ bool cli_show_page(const struct cli_command *command);
 
 /* render.c */
 bool cli_colour(FILE *out);
+/* Whether the terminal, or whoever reads the pipe, shows more than ASCII: the first of LC_ALL, LC_CTYPE and LANG that
+ * is set says so. */
+bool cli_utf8(void);
 const char *cli_state_colour(enum run_state state); /* for cli_print_coloured() */
 /* Prints ACT's own text; colour ("31") is not used if out has no colours. */
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT_PRINTF(3, 4);
@@ -225,6 +230,8 @@ char *cli_path_below(const char *word, const struct transfer_path *what, const c
 /* Says on stderr that the list is empty, and what it was asked for: "no run is named 'x'". */
 void cli_note_no_runs(const struct flow_table *table);
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
+/* The same as text, in room terminal columns (0: no limit). */
+void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* An untrusted name, for a line of text: control characters become '?'. New string. */
 char *cli_name(const char *name);
@@ -263,6 +270,10 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
                     struct act_buf *out);
 /* A cell with a number; "-" for a negative one, which is not known. */
 void cli_push_count(struct act_strv *cells, int n);
+/* Prints what cli_table_text() made. */
+void cli_put_table(const struct act_buf *text);
+/* Appends any text as one line of at most room columns (0: no limit), as a terminal may show it. */
+void cli_add_line(struct act_buf *out, const char *text, int room);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
 
 /* ---- wrap.c: help that fits the terminal */
@@ -470,6 +481,7 @@ int cmd_submit(struct cli *cli, struct act_error *err);
 int cmd_summary(struct cli *cli, struct act_error *err);
 int cmd_mount(struct cli *cli, struct act_error *err);
 int cmd_mount_folder(struct cli *cli, struct act_error *err);
+int cmd_top(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);

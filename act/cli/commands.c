@@ -121,6 +121,7 @@ const struct cli_command cli_commands[] = {
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a q --tag sweep=7            those tagged so\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
+                 "a q --watch                  the table, redrawn in place; 'a top' shows more\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
      .details =
          "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
@@ -135,7 +136,7 @@ const struct cli_command cli_commands[] = {
          "null: it is not tried again), retry (why it was, or was not), package, package_key,\n"
          "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
          "with runs also logs and page of each.",
-     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
+     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max watch interval json",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .of_runs = true,
@@ -159,6 +160,28 @@ const struct cli_command cli_commands[] = {
      .examples = "a qf\na qf --max 5\n",
      RUN_TABLE,
      .run = cmd_query_failed},
+    {.name = "top",
+     .synopsis = "[-n TIME]",
+     .summary = "all runs and clusters at a glance, live",
+     .examples = "a top\n"
+                 "a top -n 10s                 ask every ten seconds\n"
+                 "a top --tag sweep=7          only runs that are tagged so\n"
+                 "a top --once | cat           one frame, for a file or a pipe\n",
+     .details =
+         "Clusters with what is idle and how many wait, of all that have a run that has not ended, and of the one\n"
+         "that a submit would use. Runs with state, how long they run, wait or have been over, how busy their GPUs\n"
+         "are (cpu: their processors), how full the memory of those is, the last values of the numbers that rank 0\n"
+         "prints again and again, and its last line and how old that is. When it is silent for five minutes, also\n"
+         "which rank the others seem to wait for.\n"
+         "Keys: up and down choose a run, l shows its log, w why it failed or waits, a aborts it (asks), s sorts,\n"
+         "/ filters, r asks now, h helps, q quits.\n"
+         "Each cluster is asked for all runs at once, and less often than --interval says if it takes long to\n"
+         "answer; only the logs of runs on the screen are read. A cluster that cannot be asked shows why. Nothing\n"
+         "is asked on the terminal: where a login needs a password, or a project is not trusted, that is the error.\n"
+         "If the output is no terminal, one frame is printed, as with --once.",
+     .options = "cluster name tag max interval once",
+     .of_runs = true,
+     .run = cmd_top},
     {.name = "logs",
      .synopsis = "[-f] [--rank N | --all] [-n N] [--attempt N] RUN",
      .summary = "print a rank's log, or follow it until the run ends",
@@ -823,7 +846,8 @@ static const struct {
     {"tail log attach follow watch", "'a logs -f RUN' follows a run, 'a logs --tail 20 RUN' is the end of its log"},
     {"rerun retry restart", "'a resubmit RUN' runs it again"},
     {"remove delete del", "'a rm PATH' removes from the store"},
-    {"sinfo top", "'a summary' tells what the cluster is doing"},
+    {"sinfo", "'a summary' tells what the cluster is doing"},
+    {"htop monitor dashboard", "'a top' shows all runs and clusters, live"},
     {"gc clean cleanup", "'a prune --older 30d' removes what ACT keeps of old runs"},
     {"search", "'a grep RE' searches the logs of runs"},
     {"compare", "'a diff RUN RUN' compares two runs"},

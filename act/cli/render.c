@@ -48,6 +48,18 @@ const char *cli_state_colour(enum run_state state)
     return colours[state];
 }
 
+bool cli_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
 static bool text_in_line; /* its last line is not ended yet */
 
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err)
@@ -219,7 +231,7 @@ void cli_note_no_runs(const struct flow_table *table)
         act_note("no runs%s yet; 'a submit COMMAND' starts one", where);
 }
 
-void cli_print_runs(const struct flow_runs *runs, bool with_reason)
+void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
 {
     static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
                                    cluster = {"CLUSTER", 'l', .rank = 3, .min = 8}, gpus = {"GPUS", 'r', .rank = 4},
@@ -260,7 +272,15 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
             act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
         act_strv_push(&cells, run->row.command);
     }
-    cli_print_table(columns, n, &cells);
+    cli_table_text(columns, n, &cells, room, coloured, out);
+}
+
+void cli_print_runs(const struct flow_runs *runs, bool with_reason)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    cli_runs_text(runs, with_reason, cli_width(), cli_colour(stdout), &text);
+    cli_put_table(&text);
 }
 
 char *cli_attempt(const struct run_status *status, int attempt)

@@ -238,8 +238,21 @@ void cli_print_table(const struct cli_column *columns, size_t n, const struct ac
     ACT_AUTO(act_buf) text = {0};
 
     cli_table_text(columns, n, cells, cli_width(), cli_colour(stdout), &text);
+    cli_put_table(&text);
+}
+
+void cli_put_table(const struct act_buf *text)
+{
     act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS); /* no cell contains any */
-    if (text.len)
-        fwrite(text.data, 1, text.len, stdout);
+    if (text->len)
+        fwrite(text->data, 1, text->len, stdout);
     act_terminal_show(stdout, ACT_SHOW_LINES);
+}
+
+void cli_add_line(struct act_buf *out, const char *text, int room)
+{
+    char *line = act_one_line(text, strlen(text));
+    ACT_AUTOFREE char *seen = room > 0 ? as_seen(line) : line;
+
+    add_cut(out, seen, room > 0 ? room : INT_MAX);
 }
