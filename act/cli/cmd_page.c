@@ -10,7 +10,6 @@
 #include "flow/flow.h"
 #include "flow/runs/report.h"
 #include "flow/runs/runs.h"
-#include "http/http.h"
 
 enum { REFRESH_S = 10, DEFAULT_MAX = 200, RUNS_MAX = 8, SAID_BYTES = 16 << 10, SAID_LINES = 20 };
 
@@ -52,14 +51,6 @@ static void hush_end(struct hush *h, struct act_strv *out)
 
 /* ---- the query that leads to the same page */
 
-static void add_query(struct act_buf *out, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    ACT_AUTOFREE char *encoded = http_encode(value, false);
-    act_buf_addf(out, "%s%s=%s", out->len > 0 ? "&" : "", name, encoded);
-}
-
 static char *query_of(const struct cli *cli)
 {
     const struct cli_options *o = &cli->options;
@@ -67,12 +58,12 @@ static char *query_of(const struct cli *cli)
     struct act_buf query = {0};
 
     for (size_t i = 0; i < cli->words.n; i++)
-        add_query(&query, "id", cli->words.v[i]);
-    add_query(&query, "cluster", o->cluster);
-    add_query(&query, "name", o->name);
+        page_add_query(&query, "id", cli->words.v[i]);
+    page_add_query(&query, "cluster", o->cluster);
+    page_add_query(&query, "name", o->name);
     for (size_t i = 0; i < o->tags.n; i++)
-        add_query(&query, "tag", o->tags.v[i]);
-    add_query(&query, "max", max);
+        page_add_query(&query, "tag", o->tags.v[i]);
+    page_add_query(&query, "max", max);
     return act_buf_steal(&query);
 }
 

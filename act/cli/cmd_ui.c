@@ -9,7 +9,6 @@
 #include "cli/made.h"
 #include "cli/page.h"
 #include "engine/engine.h"
-#include "http/http.h"
 #include "proc/proc.h"
 #include "run/run.h"
 #include "web/web.h"
@@ -63,7 +62,7 @@ static void answer_unknown(struct web_visit *visit)
     web_body_drop(body);
 }
 
-static void visit(void *arg, struct web_visit *visit, const char *path, const char *query)
+static void answer(void *arg, struct web_visit *visit, const char *path, const char *query)
 {
     struct ui *ui = arg;
     ACT_AUTO(act_strv) words = {0};
@@ -80,28 +79,17 @@ static void visit(void *arg, struct web_visit *visit, const char *path, const ch
 
 /* ---- the address */
 
-static void add_query(struct act_buf *out, char *separator, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    ACT_AUTOFREE char *encoded = http_encode(value, false);
-    act_buf_addf(out, "%c%s=%s", *separator, name, encoded);
-    *separator = '&';
-}
-
 /* With the filters of the command line. New string. */
 static char *address_of(const struct cli *cli, const struct web *web)
 {
     const struct cli_options *o = &cli->options;
-    struct act_buf url = {0};
-    char separator = '?';
+    ACT_AUTO(act_buf) query = {0};
 
-    act_buf_adds(&url, web_url(web));
-    add_query(&url, &separator, "cluster", o->cluster);
-    add_query(&url, &separator, "name", o->name);
+    page_add_query(&query, "cluster", o->cluster);
+    page_add_query(&query, "name", o->name);
     for (size_t i = 0; i < o->tags.n; i++)
-        add_query(&url, &separator, "tag", o->tags.v[i]);
-    return act_buf_steal(&url);
+        page_add_query(&query, "tag", o->tags.v[i]);
+    return query.len > 0 ? act_sprintf("%s?%s", web_url(web), query.data) : act_strdup(web_url(web));
 }
 
 /* By a file that leads to it, as words of programs can be read by all users. New string: its path; NULL: there is
@@ -111,7 +99,9 @@ static char *open_browser(const char *address)
     ACT_AUTOFREE char *folder = act_state_dir(), *target = NULL;
     char *path = act_sprintf("%s/ui-%ld.html", folder, (long)getpid());
     ACT_AUTO(act_buf) page = {0}, escaped = {0};
+    static char opener[] = "xdg-open";
     struct act_error err;
+    pid_t pid;
 
     draw_escaped(&escaped, address);
     act_buf_addf(&page,
@@ -123,7 +113,7 @@ static char *open_browser(const char *address)
     if (rc == 0)
         rc = act_file_write(path, page.data, page.len, 0600, &err);
     if (rc == 0)
-        rc = proc_daemon((char *[]){"xdg-open", path, NULL}, "/dev/null", -1, NULL, &err);
+        rc = proc_daemon((char *[]){opener, path, NULL}, "/dev/null", -1, &pid, &err);
     if (rc == 0)
         return path;
     act_warn("no browser was opened: %s", act_error_text(&err));
@@ -186,7 +176,7 @@ int cmd_ui(struct cli *cli, struct act_error *err)
     ui.made = made_new(ui.engine);
     rc = web_open(&(struct web_options){.engine = ui.engine,
                                         .port = cli->options.port > 0 ? (int)cli->options.port : 0,
-                                        .visit = visit,
+                                        .visit = answer,
                                         .arg = &ui},
                   &ui.web, err);
     if (rc == 0)

@@ -46,6 +46,8 @@ void page_begin(const char *title, bool has_form, struct act_buf *out);
 void page_end(struct act_buf *out);
 /* The lines at the top of a page of 'a ui'; live NULL: none. */
 void page_add_live(const struct page_live *live, bool is_table, struct act_buf *out);
+/* Adds a value to the query of a URL; NULL: none. Not yet HTML: draw_escaped(). */
+void page_add_query(struct act_buf *query, const char *name, const char *value);
 /* At most 500 bytes of a text from outside, whole characters. */
 void page_add_cut(struct act_buf *out, const char *text);
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "cli/page.h"
+#include "http/http.h"
 
 enum { TEXT_SHOWN = 500 };
 
@@ -46,6 +47,14 @@ void page_add_cut(struct act_buf *out, const char *text)
     draw_escaped(out, cut);
     if (n < len)
         act_buf_adds(out, "...");
+}
+
+void page_add_query(struct act_buf *query, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    ACT_AUTOFREE char *encoded = http_encode(value, false);
+    act_buf_addf(query, "%s%s=%s", query->len > 0 ? "&" : "", name, encoded);
 }
 
 /* ---- the frame of a page */

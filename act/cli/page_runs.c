@@ -4,7 +4,6 @@
 #include "base/units.h"
 #include "cli/page.h"
 #include "codec/json.h"
-#include "http/http.h"
 #include "run/run.h"
 
 static void add_input(struct act_buf *out, const char *name, const char *label, const char *value)
@@ -26,12 +25,13 @@ static void add_filter(struct act_buf *out, const struct page_filter *filter)
     act_buf_adds(out, "<button>filter</button>\n<a href=\"./\">no filter</a>\n</form>\n");
 }
 
-static void add_query(struct act_buf *out, const char *name, const char *value)
+static void add_link(struct act_buf *out, const char *path, const struct act_buf *query, const char *text)
 {
-    if (!value)
-        return;
-    ACT_AUTOFREE char *encoded = http_encode(value, false);
-    act_buf_addf(out, "%s%s=%s", out->len > 0 ? "&amp;" : "", name, encoded);
+    act_buf_addf(out, "<a href=\"%s?", path);
+    draw_escaped(out, query->data);
+    act_buf_adds(out, "\">");
+    page_add_cut(out, text);
+    act_buf_adds(out, "</a>");
 }
 
 /* A link to the page of a run. A run of another machine is looked for on the table's cluster. */
@@ -39,11 +39,9 @@ static void add_run_link(struct act_buf *out, const struct flow_run *run, const 
 {
     ACT_AUTO(act_buf) query = {0};
 
-    add_query(&query, "id", run->row.id);
-    add_query(&query, "cluster", filter->cluster);
-    act_buf_addf(out, "<a href=\"run?%s\">", query.data);
-    page_add_cut(out, run->row.id);
-    act_buf_adds(out, "</a>");
+    page_add_query(&query, "id", run->row.id);
+    page_add_query(&query, "cluster", filter->cluster);
+    add_link(out, "run", &query, run->row.id);
 }
 
 /* Each one a link to the table of the runs tagged so. */
@@ -57,10 +55,9 @@ static void add_tags(struct act_buf *out, const struct flow_run *run)
     {
         ACT_AUTOFREE char *tag = act_sprintf("%s=%s", key, json_string_value(value));
         ACT_AUTO(act_buf) query = {0};
-        add_query(&query, "tag", tag);
-        act_buf_addf(out, "<a href=\"./?%s\">", query.data);
-        page_add_cut(out, tag);
-        act_buf_adds(out, "</a> ");
+        page_add_query(&query, "tag", tag);
+        add_link(out, "./", &query, tag);
+        act_buf_addc(out, ' ');
     }
 }
 
@@ -126,13 +123,14 @@ static void add_count(struct act_buf *out, const struct flow_runs *runs, const s
         act_buf_addf(out, "<p class=\"dim\">%zu run%s</p>\n", runs->n, runs->n == 1 ? "" : "s");
         return;
     }
-    add_query(&query, "cluster", filter->cluster);
-    add_query(&query, "name", filter->name);
+    page_add_query(&query, "cluster", filter->cluster);
+    page_add_query(&query, "name", filter->name);
     for (size_t i = 0; i < filter->tags->n; i++)
-        add_query(&query, "tag", filter->tags->v[i]);
-    add_query(&query, "max", "0");
-    act_buf_addf(out, "<p class=\"dim\">the newest %zu of %zu runs; <a href=\"./?%s\">all</a></p>\n", runs->n,
-                 runs->total, query.data);
+        page_add_query(&query, "tag", filter->tags->v[i]);
+    page_add_query(&query, "max", "0");
+    act_buf_addf(out, "<p class=\"dim\">the newest %zu of %zu runs; ", runs->n, runs->total);
+    add_link(out, "./", &query, "all");
+    act_buf_adds(out, "</p>\n");
 }
 
 void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
