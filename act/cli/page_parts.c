@@ -32,7 +32,12 @@ static const char layout[] =
     ".bar{display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:end;margin:.4rem 0}.bar label{display:block;"
     "font-size:13px;color:var(--dim)}a{color:var(--c0)}input,button{font:inherit;max-width:100%}.wide{overflow-x:auto}"
     ".said{border-left:4px solid var(--c5);padding:.2rem .8rem;background:var(--box)}"
-    ".runs td,.runs th{padding-right:1rem}.runs .id{min-width:9rem}.runs td.cmd{min-width:14rem}"
+    ".runs td,.runs th{padding-right:1rem;overflow-wrap:normal;white-space:nowrap}.runs th[scope=row]{width:auto}"
+    ".runs .any{white-space:normal;overflow-wrap:anywhere;min-width:7rem}.runs .cmd{min-width:14rem;width:99%}"
+    ".cmd div{max-height:2.9em;overflow:hidden}"
+    "@media(max-width:600px){.runs thead{display:none}.runs tr{display:flex;flex-wrap:wrap;gap:0 .8rem;"
+    "padding:.4rem 0;border-bottom:1px solid var(--line)}.runs td,.runs th{border:0;padding:0}"
+    ".runs td:empty{display:none}.runs .any,.runs .cmd{min-width:0;width:100%}}"
     ".Running{color:var(--c2)}.Failed{color:var(--c4)}"
     "@media print{.bar,.runs input{display:none}body{max-width:none;font-size:11px}details::details-content{content-visibility:visible;"
     "block-size:auto}.chart svg{height:110px}h2,h3{break-after:avoid}}";

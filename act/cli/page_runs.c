@@ -64,7 +64,7 @@ static void add_tags(struct act_buf *out, const struct flow_run *run)
 static void add_cell(struct act_buf *out, const char *class, const char *text)
 {
     act_buf_addf(out, "</td><td%s%s%s>", *class ? " class=\"" : "", class, *class ? "\"" : "");
-    page_add_cut(out, text && *text ? text : "-");
+    page_add_cut(out, text ? text : "");
 }
 
 static void add_age(struct act_buf *out, const struct flow_run *run)
@@ -86,15 +86,16 @@ static void add_row(struct act_buf *out, const struct flow_run *run, const struc
     draw_escaped(out, run->row.id);
     act_buf_adds(out, "\"></td><th scope=\"row\" class=\"id\">");
     add_run_link(out, run, filter);
-    act_buf_adds(out, "</th><td>");
-    page_add_cut(out, run->row.name ? run->row.name : "-");
+    act_buf_adds(out, "</th><td class=\"any\">");
+    page_add_cut(out, run->row.name ? run->row.name : "");
     add_cell(out, run_state_name(run->status.state), run_state_name(run->status.state));
     add_cell(out, "", run->row.cluster);
     add_age(out, run);
-    act_buf_adds(out, "</td><td>");
+    act_buf_adds(out, "</td><td class=\"any\">");
     add_tags(out, run);
-    add_cell(out, "cmd", run->row.command);
-    act_buf_adds(out, "</td></tr>\n");
+    act_buf_adds(out, "</td><td class=\"any cmd\"><div>");
+    page_add_cut(out, run->row.command);
+    act_buf_adds(out, "</div></td></tr>\n");
 }
 
 static void add_table(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
