@@ -22,6 +22,7 @@ enum {
     MAKING_MS = 300000, /* then it is given up */
     PATIENCE_MS = 2000, /* of a visit */
     SOON_S = 2,         /* when to ask again for a page that is being made */
+    RESTS = 4,          /* times as long as it took to make it, a page is good at least */
     OLD_MS = 60000,     /* of a page that does not change, or that could not be made */
     FAILED_MS = 5000,
     LOOK_MS = 50, /* between looks at a process whose end the kernel does not report */
@@ -47,7 +48,7 @@ struct page {
     struct act_strv words;
     struct waiting *visits; /* for it */
     size_t n_visits;
-    int64_t used_ms, due_ms; /* due: when it is to be made again */
+    int64_t used_ms, begun_ms, due_ms; /* due: when it is to be made again */
     int status;
     bool changes; /* the browser is to ask again */
     struct web_body *body;  /* as it was made last; NULL: never */
@@ -146,6 +147,15 @@ static bool take_refresh(const struct act_buf *text, int64_t *out_s, size_t *out
     return act_int_from_text(number, out_s) && *out_s >= 0 && *out_s <= OLD_MS / 1000;
 }
 
+/* Until when a page is good. One that takes long, as that of a run with a large log, is made less often. */
+static int64_t due_ms(const struct page *p, int64_t refresh_s)
+{
+    int64_t now_ms = act_now_monotonic_ms(), rest_ms = RESTS * (now_ms - p->begun_ms);
+    int64_t good_ms = refresh_s > 0 ? refresh_s * 1000 : OLD_MS;
+
+    return now_ms + (good_ms > rest_ms ? good_ms : rest_ms);
+}
+
 static bool take_page(struct page *p)
 {
     struct act_buf body = {0};
@@ -159,7 +169,7 @@ static bool take_page(struct page *p)
     p->body = web_body_new(&body);
     p->status = 200;
     p->changes = refresh_s > 0;
-    p->due_ms = act_now_monotonic_ms() + (refresh_s > 0 ? refresh_s * 1000 : OLD_MS);
+    p->due_ms = due_ms(p, refresh_s);
     return true;
 }
 
@@ -340,6 +350,7 @@ static void make(struct page *p)
     struct act_error err = {0};
 
     p->end_fd = -1;
+    p->begun_ms = act_now_monotonic_ms();
     p->all->n_makers++;
     if (start_maker(p, &err) == 0) {
         p->state = MAKING;

@@ -3,6 +3,7 @@
 #ifndef ACT_CLI_PAGE_H
 #define ACT_CLI_PAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/text.h"
@@ -12,7 +13,7 @@
 /* What a page of 'a ui' has besides. Its links are relative to the table's address. */
 struct page_live {
     const struct act_strv *said; /* what there was to say while it was made */
-    int refresh_s;               /* how often it changes; 0: it does not */
+    bool changes;                /* it is renewed */
     const char *query;           /* of the page itself, encoded */
 };
 

@@ -138,8 +138,8 @@ void page_add_live(const struct page_live *live, bool is_table, struct act_buf *
     act_buf_adds(out, "<nav class=\"bar\">\n");
     if (!is_table)
         act_buf_adds(out, "<a href=\"./\">all runs</a>\n");
-    if (live->refresh_s > 0) {
-        act_buf_addf(out, "<span class=\"dim\">renewed every %d seconds:</span>\n", live->refresh_s);
+    if (live->changes) {
+        act_buf_adds(out, "<span class=\"dim\">renewed by itself:</span>\n");
         add_link(out, path, live->query, "live=0", "hold");
         add_link(out, path, live->query, "", "go on");
     }

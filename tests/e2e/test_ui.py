@@ -4,6 +4,7 @@ import http.client
 import re
 import signal
 import socket
+import sqlite3
 import time
 import urllib.parse
 
@@ -21,7 +22,7 @@ class Ui:
     """`a ui`, and what it answers."""
 
     def __init__(self, act, *words, **options):
-        self.act, self.process = act, act.start("ui", *words, **options)
+        self.act, self.process, self.ended = act, act.start("ui", *words, **options), None
         self.url = self.process.stdout.readline().decode().strip()
         assert self.url, self.process.stderr.read()
         parts = urllib.parse.urlsplit(self.url)
@@ -57,7 +58,8 @@ class Ui:
     def end(self, how=signal.SIGINT):
         self.process.send_signal(how)
         out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, out, err
+        self.ended = (self.process.returncode, out, err)
+        return self.ended
 
 
 @contextlib.contextmanager
@@ -66,7 +68,7 @@ def serving(act, *words, **options):
     try:
         yield ui
     finally:
-        status, _, err = ui.end()
+        status, _, err = ui.ended or ui.end()
         assert status == 0 and b"Sanitizer" not in err and b"runtime error" not in err, err
 
 
@@ -139,7 +141,7 @@ def test_a_run_that_goes_on(act):
     act.until(lambda: b"loss 1" in act.log(run), "it has said something")
     with serving(act) as ui:
         page = ui.page(f"run?id={run}")
-        assert "grown" not in page.text and "renewed every 10 seconds" in page.text
+        assert "grown" not in page.text and "renewed by itself" in page.text
         status, headers, text = ui.ask(f"run?id={run}")
         assert status == 200 and 1 <= int(headers["Refresh"]) <= 10
         assert ui.ask(f"run?id={run}&live=0")[1]["Refresh"] is None
@@ -184,6 +186,24 @@ def test_an_untrusted_project(act):
         table = ui.page()
         assert run in table.text and "'a -c aml trust'" in table.text
         assert run in ui.page(f"run?id={run}").text
+
+
+def test_a_page_that_takes_long(act):
+    """Nobody waits for long, what is there already is shown, and nothing is left when that is the end."""
+    run = act.finish("echo", "loss 1", before=("-n", "1"))
+    with serving(act) as ui, contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+        ui.page(f"run?id={run}")
+        ledger.execute("BEGIN EXCLUSIVE")
+        status, headers, text = ui.ask()
+        assert status == 202 and "being made" in text and headers["Refresh"] == "2"
+        assert ui.ask(f"run?id={run}")[0] == 200 and ui.ask("other")[0] == 404
+        ledger.rollback()
+        assert run in ui.page().text
+        ledger.execute("BEGIN EXCLUSIVE")
+        assert ui.ask("?name=other")[0] == 202
+        status, _, _ = ui.end()
+        assert status == 0
+    act.until(lambda: not act.processes(), "nothing is left")
 
 
 # ---- who may ask
