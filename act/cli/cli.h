@@ -58,7 +58,7 @@ struct cli_options {
     char *job_file;
     char *output;
     bool svg, csv, open;
-    int64_t port; /* -1: not given */
+    int64_t port;         /* -1: not given */
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;

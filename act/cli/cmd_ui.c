@@ -10,7 +10,6 @@
 #include "cli/page.h"
 #include "engine/engine.h"
 #include "proc/proc.h"
-#include "run/run.h"
 #include "web/web.h"
 
 enum { LOOK_MS = 200, MOST_VALUES = 16 }; /* values of one name in a query */

@@ -295,12 +295,13 @@ const struct cli_command cli_commands[] = {
                  "a ui --open                 and opens it\n"
                  "a ui --tag sweep=7          begins with those tagged so\n"
                  "a ui --port 8080            for ssh -L 8080:localhost:8080 LOGIN_NODE, from where the browser is\n",
-     .details = "A table of all runs, from which one comes to the page of each, as 'a report' makes it, and to that of\n"
-                "several in one picture. Nothing can be changed there. What goes on is asked for again every 10\n"
-                "seconds, however many browsers look; the pages have no scripts.\n"
-                "It listens on 127.0.0.1 alone. The address has a key of its own each time: whoever has it sees all\n"
-                "that you see, so keep it to yourself. Runs of projects that are not trusted show what is known\n"
-                "here, and name 'a trust'. Exit status 0 after Ctrl-C.",
+     .details =
+         "A table of all runs, from which one comes to the page of each, as 'a report' makes it, and to that of\n"
+         "several in one picture. Nothing can be changed there. What goes on is asked for again every 10\n"
+         "seconds, however many browsers look; the pages have no scripts.\n"
+         "It listens on 127.0.0.1 alone. The address has a key of its own each time: whoever has it sees all\n"
+         "that you see, so keep it to yourself. Runs of projects that are not trusted show what is known\n"
+         "here, and name 'a trust'. Exit status 0 after Ctrl-C.",
      .options = "cluster name tag port open",
      .of_runs = true,
      .run = cmd_ui},

@@ -50,8 +50,8 @@ struct page {
     size_t n_visits;
     int64_t used_ms, begun_ms, due_ms; /* due: when it is to be made again */
     int status;
-    bool changes; /* the browser is to ask again */
-    struct web_body *body;  /* as it was made last; NULL: never */
+    bool changes;          /* the browser is to ask again */
+    struct web_body *body; /* as it was made last; NULL: never */
     /* While it is being made: */
     pid_t pid;
     int end_fd;
@@ -316,13 +316,12 @@ static int start_maker(struct page *p, struct act_error *err)
 
     act_strv_copy(&words, (char *[]){self, verb, quiet}, 3);
     act_strv_copy(&words, p->words.v, p->words.n);
-    int rc = out < 0 || said < 0 ? -ACT_FAIL
-                                 : proc_start(&(struct proc_start){.argv = words.v,
-                                                                   .in_fd = -1,
-                                                                   .out_fd = out,
-                                                                   .err_fd = said,
-                                                                   .own_group = true},
-                                              &p->pid, err);
+    int rc =
+        out < 0 || said < 0
+            ? -ACT_FAIL
+            : proc_start(
+                  &(struct proc_start){.argv = words.v, .in_fd = -1, .out_fd = out, .err_fd = said, .own_group = true},
+                  &p->pid, err);
     if (out >= 0)
         close(out);
     if (said >= 0)

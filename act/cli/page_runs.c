@@ -4,7 +4,6 @@
 #include "base/units.h"
 #include "cli/page.h"
 #include "codec/json.h"
-#include "run/run.h"
 
 static void add_input(struct act_buf *out, const char *name, const char *label, const char *value)
 {

@@ -35,8 +35,8 @@ struct web_visit {
     struct web *web;
     enum stage stage;
     int fd;
-    int64_t deadline_ms; /* of reading, writing and lingering */
-    uint64_t number;     /* in the order in which they came */
+    int64_t deadline_ms;   /* of reading, writing and lingering */
+    uint64_t number;       /* in the order in which they came */
     bool is_head, is_deaf; /* deaf: the client has ended what it says */
     char in[WEB_HEAD_BYTES + 1];
     size_t n_in;
@@ -218,9 +218,9 @@ void web_answer(struct web_visit *v, const struct web_answer *answer)
 /* What is said to strangers tells nothing. */
 static void refuse(struct web_visit *v, int status)
 {
-    ACT_AUTOFREE char *why = act_sprintf(
-        "%d %s%s\n", status, phrase(status),
-        status == 403 ? ": open the address that 'a ui' printed last; it has a new key each time" : "");
+    ACT_AUTOFREE char *why =
+        act_sprintf("%d %s%s\n", status, phrase(status),
+                    status == 403 ? ": open the address that 'a ui' printed last; it has a new key each time" : "");
 
     add_head(&v->head, status, "text/plain", strlen(why));
     act_buf_addf(&v->head, "%sContent-Security-Policy: default-src 'none'\r\n\r\n%s",
@@ -384,9 +384,8 @@ static void tick(void *arg)
 
 static int listen_here(struct web *web, struct act_error *err)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)web->options.port),
-                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)web->options.port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     const int one = 1;
 
     web->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -50,9 +50,9 @@ struct web_body *web_body_hold(struct web_body *body);
 void web_body_drop(struct web_body *body); /* NULL is fine */
 
 struct web_answer {
-    int status;           /* 200, 202, 400, 403, 404, 500, 502, 503 */
-    const char *policy;   /* the Content-Security-Policy of an HTML page */
-    int refresh_s;        /* the browser is to ask again after so long; 0: it is not */
+    int status;            /* 200, 202, 400, 403, 404, 500, 502, 503 */
+    const char *policy;    /* the Content-Security-Policy of an HTML page */
+    int refresh_s;         /* the browser is to ask again after so long; 0: it is not */
     struct web_body *body; /* HTML; the caller goes on holding it */
 };
 void web_answer(struct web_visit *visit, const struct web_answer *answer);

@@ -88,10 +88,17 @@ TEST(params)
         size_t nth;
         const char *value;
     } rows[] = {
-        {"a=1&b=2&a=3", "a", 0, "1"},     {"a=1&b=2&a=3", "a", 1, "3"}, {"a=1&b=2&a=3", "a", 2, NULL},
-        {"tag=x%3Dy+z%2B", "tag", 0, "x=y z+"}, {"tag=k=v", "tag", 0, "k=v"}, {"a=", "a", 0, ""},
-        {"aa=1", "a", 0, NULL},           {"a", "a", 0, NULL},          {"", "a", 0, NULL},
-        {"&&a=%zz%", "a", 0, "%zz%"},     {"a=%00", "a", 0, "%00"},
+        {"a=1&b=2&a=3", "a", 0, "1"},
+        {"a=1&b=2&a=3", "a", 1, "3"},
+        {"a=1&b=2&a=3", "a", 2, NULL},
+        {"tag=x%3Dy+z%2B", "tag", 0, "x=y z+"},
+        {"tag=k=v", "tag", 0, "k=v"},
+        {"a=", "a", 0, ""},
+        {"aa=1", "a", 0, NULL},
+        {"a", "a", 0, NULL},
+        {"", "a", 0, NULL},
+        {"&&a=%zz%", "a", 0, "%zz%"},
+        {"a=%00", "a", 0, "%00"},
     };
     char query[2 * WEB_PARAM_BYTES] = "a=";
 
@@ -124,7 +131,8 @@ static void answer(struct site *site, struct web_visit *visit)
 
     act_buf_add(&text, site->page.data, site->page.len);
     struct web_body *body = web_body_new(&text);
-    web_answer(visit, &(struct web_answer){.status = 200, .policy = "default-src 'none'", .refresh_s = 7, .body = body});
+    web_answer(visit,
+               &(struct web_answer){.status = 200, .policy = "default-src 'none'", .refresh_s = 7, .body = body});
     web_body_drop(body);
 }
 
