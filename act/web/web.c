@@ -404,7 +404,7 @@ static int listen_here(struct web *web, struct act_error *err)
 
 static int make_url(struct web *web, struct act_error *err)
 {
-    struct sockaddr_in address;
+    struct sockaddr_in address = {0};
     socklen_t len = sizeof(address);
     uint8_t key[WEB_KEY_BYTES];
 

@@ -206,6 +206,7 @@ static void hear(struct site *site, int fd, size_t step, struct act_buf *out)
     char chunk[65536];
     ssize_t n;
 
+    act_buf_adds(out, ""); /* a text, even if nothing comes */
     do {
         turn(site);
         n = recv(fd, chunk, step, 0);
