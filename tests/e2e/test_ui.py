@@ -384,6 +384,32 @@ def test_two_browsers_are_one_question(act, ui):
     assert ui.page("?max=100").source != first.source, "another page"
 
 
+@pytest.mark.parametrize("path", ["", "run?id="])
+def test_a_service_is_asked_once(act, azureml, path):
+    run = act.submit("sh", "-c", "echo loss 1; exec sleep 300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    with serving(act) as ui:
+        page = ui.page(path + (run if path else ""))
+        assert run in page.text and "Running" in page.text
+        azureml.forget()
+        for _ in range(5):
+            assert ui.ask(path + (run if path else ""))[2] == page.source
+        assert azureml.requests() == []
+    act.run("abort", "-y", run)
+
+
+def test_on_slurm(lab):
+    run = lab.submit("sh", "-c", "echo step 1 loss 7; echo step 2 loss 6; exec sleep 300", n=2,
+                     before=("-c", "lab"))
+    lab.until_text(run, "loss 6")
+    with serving(lab.act) as ui:
+        table = ui.page("?cluster=lab")
+        assert run in table.text and "Running" in table.text
+        page = ui.page(f"run?id={run}&cluster=lab")
+        assert page.captions[0] == "loss" and "Running" in page.text
+    lab.act.run("abort", "-y", run)
+
+
 # ---- in a browser
 
 
