@@ -12,7 +12,7 @@
 #include "proc/proc.h"
 #include "web/web.h"
 
-enum { LOOK_MS = 200, MOST_VALUES = 16 }; /* values of one name in a query */
+enum { LOOK_MS = 200 };
 
 struct ui {
     struct engine *engine;
@@ -26,14 +26,14 @@ struct ui {
 /* Adds the values of a name, each behind an option, if one is given. Fields of a form that are empty do not count. */
 static void add_values(const char *query, const char *name, const char *option, struct act_strv *out)
 {
-    for (size_t i = 0; i < MOST_VALUES; i++) {
-        ACT_AUTOFREE char *value = web_param(query, name, i);
-        if (!value)
-            return;
+    char *value;
+
+    for (size_t i = 0; (value = web_param(query, name, i)); i++) {
         if (*value && option)
             act_strv_push(out, option);
         if (*value)
             act_strv_push(out, value);
+        free(value);
     }
 }
 
@@ -50,30 +50,35 @@ static void words_of(const char *query, bool is_table, struct act_strv *out)
     add_values(query, "id", NULL, out);
 }
 
-static void answer_unknown(struct web_visit *visit)
+static void refuse(struct web_visit *visit, int status, const char *title, const char *text)
 {
     ACT_AUTOFREE char *policy = page_policy(false);
     struct act_buf page = {0};
 
-    page_message("There is no such page", "The table of all runs leads to all pages that there are.", &page);
+    page_message(title, text, &page);
     struct web_body *body = web_body_new(&page);
-    web_answer(visit, &(struct web_answer){.status = 404, .policy = policy, .body = body});
+    web_answer(visit, &(struct web_answer){.status = status, .policy = policy, .body = body});
     web_body_drop(body);
 }
 
 static void answer(void *arg, struct web_visit *visit, const char *path, const char *query)
 {
+    static const char *const of_table[] = {"cluster", "name", "tag", "max", "live", NULL};
+    static const char *const of_runs[] = {"cluster", "id", "live", NULL};
     struct ui *ui = arg;
     ACT_AUTO(act_strv) words = {0};
-    ACT_AUTOFREE char *live = web_param(query, "live", 0), *id = web_param(query, "id", 0);
-    bool is_table = *path == '\0', is_run = strcmp(path, "run") == 0;
+    ACT_AUTOFREE char *live = web_param(query, "live", 0);
+    bool is_table = *path == '\0';
 
-    if (!is_table && !(is_run && id && *id)) {
-        answer_unknown(visit);
-        return;
-    }
     words_of(query, is_table, &words);
-    made_answer(ui->made, &words, act_streq(live, "0"), visit);
+    if (!is_table && strcmp(path, "run") != 0)
+        refuse(visit, 404, "There is no such page", "The table of all runs leads to all pages that there are.");
+    else if (!web_params_are(query, is_table ? of_table : of_runs))
+        refuse(visit, 400, "That cannot be asked", "The table is filtered by name, tag, cluster and max.");
+    else if (!is_table && act_streq(words.v[words.n - 1], "--"))
+        refuse(visit, 400, "Which run?", "None is marked.");
+    else
+        made_answer(ui->made, &words, act_streq(live, "0"), visit);
 }
 
 /* ---- the address */

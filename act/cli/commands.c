@@ -801,6 +801,7 @@ static const struct {
     {"remove delete del", "'a rm PATH' removes from the store"},
     {"sinfo top", "'a summary' tells what the cluster is doing"},
     {"gc clean cleanup", "'a prune --older 30d' removes what ACT keeps of old runs"},
+    {"dashboard web gui serve browse", "'a ui' shows the runs in the browser"},
     {"search", "'a grep RE' searches the logs of runs"},
     {"compare", "'a diff RUN RUN' compares two runs"},
     {"clusters", "'a cluster list' lists your clusters, or the managed clusters of a workspace"},

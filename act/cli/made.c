@@ -237,7 +237,7 @@ static bool read_stream(struct stream *s)
     size_t room = s->max - s->text.len;
     act_buf_add(&s->text, chunk, (size_t)n < room ? (size_t)n : room);
     if ((size_t)n > room && s == &s->page->out)
-        give_up(s->page, "it is too large to be shown; 'a report' has no such limit");
+        give_up(s->page, "it is larger than 8 MiB; 'a q' and 'a report' have no such limit");
     return true;
 }
 

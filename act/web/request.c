@@ -146,13 +146,28 @@ char *web_param(const char *query, const char *name, size_t nth)
             ACT_AUTOFREE char *raw = act_strndup(at + len + 1, n - len - 1);
             for (char *c = raw; *c; c++)
                 *c = *c == '+' ? ' ' : *c;
-            char *value = http_decode(raw);
-            if (strlen(value) <= WEB_PARAM_BYTES)
-                return value;
-            free(value);
-            return NULL;
+            return http_decode(raw);
         }
         at += n + (at[n] == '&');
     }
     return NULL;
+}
+
+static bool is_one_of(const char *const *names, const char *name, size_t len)
+{
+    for (; *names; names++)
+        if (strlen(*names) == len && strncmp(*names, name, len) == 0)
+            return true;
+    return false;
+}
+
+bool web_params_are(const char *query, const char *const *names)
+{
+    for (const char *at = query; *at;) {
+        size_t n = strcspn(at, "&"), len = strcspn(at, "&=");
+        if (n > 0 && !is_one_of(names, at, len))
+            return false;
+        at += n + (at[n] == '&');
+    }
+    return true;
 }

@@ -15,6 +15,7 @@
 #ifndef ACT_WEB_WEB_H
 #define ACT_WEB_WEB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -23,8 +24,6 @@
 struct engine;
 struct web;
 struct web_visit; /* a request, until it is answered */
-
-enum { WEB_PARAM_BYTES = 512 }; /* of a value */
 
 struct web_options {
     struct engine *engine;
@@ -58,7 +57,9 @@ struct web_answer {
 void web_answer(struct web_visit *visit, const struct web_answer *answer);
 
 /* The nth value (from 0) of a name in a query, as forms write it (application/x-www-form-urlencoded). New string; NULL:
- * there is none, or it is longer than WEB_PARAM_BYTES. */
+ * there is none. */
 char *web_param(const char *query, const char *name, size_t nth);
+/* Whether a query has only these names, which end with NULL. */
+bool web_params_are(const char *query, const char *const *names);
 
 #endif

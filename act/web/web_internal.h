@@ -2,8 +2,6 @@
 #ifndef ACT_WEB_WEB_INTERNAL_H
 #define ACT_WEB_WEB_INTERNAL_H
 
-#include <stdbool.h>
-
 #include "web/web.h"
 
 enum { WEB_HEAD_BYTES = 8192, WEB_KEY_BYTES = 16, WEB_KEY_TEXT = 2 * WEB_KEY_BYTES + 1 };
