@@ -24,7 +24,7 @@ enum {
     SOON_S = 2,         /* when to ask again for a page that is being made */
     RESTS = 4,          /* times as long as it took to make it, a page is good at least */
     OLD_MS = 60000,     /* of a page that does not change, or that could not be made */
-    FAILED_MS = 5000,
+    FAILED_S = 5,
     LOOK_MS = 50, /* between looks at a process whose end the kernel does not report */
 };
 
@@ -197,7 +197,7 @@ static void take_failure(struct page *p, int exit_status)
     p->body = web_body_new(&body);
     p->status = p->given_up ? 502 : status_of(exit_status);
     p->changes = p->status == 502;
-    p->due_ms = act_now_monotonic_ms() + FAILED_MS;
+    p->due_ms = due_ms(p, FAILED_S);
 }
 
 /* ---- the process */
