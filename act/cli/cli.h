@@ -61,9 +61,10 @@ struct cli_options {
     bool low_priority, no_wait, share_sas;
     char *job_file;
     char *output;
-    bool svg, csv;
+    bool svg, csv, open;
     bool watch, once;
     int64_t interval_s;   /* 0: not given */
+    int64_t port;         /* -1: not given */
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
@@ -466,6 +467,7 @@ int cmd_logs(struct cli *cli, struct act_error *err);
 int cmd_ls(struct cli *cli, struct act_error *err);
 int cmd_man(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
+int cmd_page(struct cli *cli, struct act_error *err);
 int cmd_parse(struct cli *cli, struct act_error *err);
 int cmd_plot(struct cli *cli, struct act_error *err);
 int cmd_prune(struct cli *cli, struct act_error *err);
@@ -483,6 +485,7 @@ int cmd_mount(struct cli *cli, struct act_error *err);
 int cmd_mount_folder(struct cli *cli, struct act_error *err);
 int cmd_top(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
+int cmd_ui(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);
 int cmd_login(struct cli *cli, struct act_error *err);

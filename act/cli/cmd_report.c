@@ -81,7 +81,7 @@ static int report(struct cli *cli, const struct flow_runs *runs, struct act_erro
     for (; n < runs->n && rc == 0; n++)
         rc = flow_report(&cli->flow, &runs->v[n], (int)cli->options.rank, n > 0 ? &runs->v[0] : NULL, &reports[n], err);
     if (rc == 0)
-        page_write(reports, n, &page);
+        page_write(reports, n, NULL, &page);
     for (size_t i = 0; i < n; i++)
         flow_report_release(&reports[i]);
     return rc < 0 ? rc : write_page(cli, &page, err);

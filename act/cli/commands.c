@@ -324,6 +324,23 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_RUNS,
      .of_runs = true,
      .run = cmd_plot},
+    {.name = "ui",
+     .synopsis = "[--port N] [--open]",
+     .summary = "the runs and their reports in the browser, renewed as they go on",
+     .examples = "a ui                        prints the address; Ctrl-C ends it\n"
+                 "a ui --open                 and opens it\n"
+                 "a ui --tag sweep=7          begins with those tagged so\n"
+                 "a ui --port 8080            for ssh -L 8080:localhost:8080 LOGIN_NODE, from where the browser is\n",
+     .details =
+         "A table of all runs, from which one comes to the page of each, as 'a report' makes it, and to that of\n"
+         "several in one picture. Nothing can be changed there. What goes on is asked for again every 10\n"
+         "seconds, however many browsers look; the pages have no scripts.\n"
+         "It listens on 127.0.0.1 alone. The address has a key of its own each time: whoever has it sees all\n"
+         "that you see, so keep it to yourself. Runs of projects that are not trusted show what is known\n"
+         "here, and name 'a trust'. Exit status 0 after Ctrl-C.",
+     .options = "cluster name tag port open",
+     .of_runs = true,
+     .run = cmd_ui},
     {.name = "abort",
      .aliases = "a",
      .synopsis = "RUN... | --all | --name NAME | --tag KEY=VALUE",
@@ -789,6 +806,15 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .hidden = true,
      .run = cmd_mount_folder},
+    {.name = "__page",
+     .synopsis = "[RUN...]",
+     .summary = "print a page of 'a ui' (called by it)",
+     .examples = "a __page\n",
+     .options = "cluster name tag max",
+     .max_words = ANY,
+     .of_runs = true,
+     .hidden = true,
+     .run = cmd_page},
     {.name = "__complete",
      .synopsis = "WORD...",
      .summary = "what may follow (called by the completion scripts)",
@@ -849,6 +875,7 @@ static const struct {
     {"sinfo", "'a summary' tells what the cluster is doing"},
     {"htop monitor dashboard", "'a top' shows all runs and clusters, live"},
     {"gc clean cleanup", "'a prune --older 30d' removes what ACT keeps of old runs"},
+    {"dashboard web gui serve browse", "'a ui' shows the runs in the browser"},
     {"search", "'a grep RE' searches the logs of runs"},
     {"compare", "'a diff RUN RUN' compares two runs"},
     {"clusters", "'a cluster list' lists your clusters, or the managed clusters of a workspace"},

@@ -49,6 +49,8 @@ const struct cli_option cli_option_table[] = {
     {"-o", "output", STRING(output), "FILE", "into this file, as a whole or not at all", CLI_BEHIND},
     {NULL, "svg", FLAG(svg), NULL, "a picture, for a file", CLI_BEHIND},
     {NULL, "csv", FLAG(csv), NULL, "the points as a table, for other programs", CLI_BEHIND},
+    {NULL, "port", INT(port), "N", "listen on this port of this machine (default: one that is free)", CLI_BEHIND},
+    {NULL, "open", FLAG(open), NULL, "open the page in the browser (xdg-open)", CLI_BEHIND},
     {NULL, "rebuild", FLAG(rebuild), NULL, "first take the runs of the cluster that the ledger lacks", CLI_BEHIND},
     {NULL, "refresh", FLAG(refresh), NULL, "fetch the logs again from their beginnings", CLI_BEHIND},
     {NULL, "timeout", DURATION(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d", CLI_BEHIND},
@@ -151,6 +153,7 @@ void cli_options_init(struct cli_options *o)
 {
     *o = (struct cli_options){.num_gpu = {-1, -1},
                               .max = -1,
+                              .port = -1,
                               .min = -1,
                               .nodes = -1,
                               .rank = -1,

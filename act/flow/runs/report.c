@@ -177,7 +177,7 @@ static const struct flow_run *find_compared(struct flow *flow, const struct flow
 
     if (!run->spec.resubmit_of)
         return compared;
-    if (flow_find_unasked(flow, run->spec.resubmit_of, found, &err) == 0 && flow_load_spec(found, &err) == 0)
+    if (flow_find_known(flow, run->spec.resubmit_of, found, &err) == 0)
         return found;
     act_note("the run that '%s' repeats is not known here: %s", run->row.id, act_error_text(&err));
     return NULL;

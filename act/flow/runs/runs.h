@@ -39,6 +39,8 @@ void flow_runs_release(struct flow_runs *runs);
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise, as recorded in the ledger, without asking the platform and without spec. */
 int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
+/* Likewise, with spec. */
+int flow_find_known(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise for watching it: if the platform cannot be reached, the user is told and this succeeds anyway. */
 int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 
