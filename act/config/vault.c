@@ -62,7 +62,7 @@ void config_use_vault(struct config *config, struct config_vault vault)
 int config_fetch_secret(const struct config *config, char **secret, struct act_error *err)
 {
     const struct config_vault *vault = config->values ? &config->values->vault : NULL;
-    char *fetched;
+    char *fetched = NULL;
 
     if (!config_is_in_vault(*secret))
         return 0;
