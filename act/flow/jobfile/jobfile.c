@@ -355,27 +355,36 @@ static void note_secrets(const char *path, const struct config *config, struct f
 
 static const char byte_order_mark[] = "\xef\xbb\xbf"; /* as editors on Windows write one */
 
-int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out, struct act_error *err)
+int flow_batch_file_read(const char *path, const char *is_not, json_t **out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *json = NULL;
     ACT_AUTOFREE char *text = NULL;
     size_t len;
     int rc = act_file_read(path, FILE_MAX, &text, &len, err);
 
-    *out = (struct flow_job_file){0};
+    *out = NULL;
     if (rc < 0)
         return rc;
     size_t mark = act_starts_with(text, byte_order_mark) ? strlen(byte_order_mark) : 0;
     if (text[mark + strspn(text + mark, " \t\r\n")] != '{')
-        return act_error_set(err, ACT_CONFIG,
-                             "'%s' is not a job file, which is JSON and begins with '{'; a program of the project runs "
-                             "by its command: a submit python3 train.py",
-                             path);
-    if (codec_json_parse(text + mark, len - mark, path, &json, err) < 0) {
+        return act_error_set(err, ACT_CONFIG, "'%s' is not %s", path, is_not);
+    if (codec_json_parse(text + mark, len - mark, path, out, err) < 0) {
         err->code = ACT_CONFIG;
         return -ACT_CONFIG;
     }
-    rc = flow_job_file_parse(json, path, config, out, err);
+    return 0;
+}
+
+int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = flow_batch_file_read(path,
+                                  "a job file, which is JSON and begins with '{'; a program of the project runs by its "
+                                  "command: a submit python3 train.py",
+                                  &json, err);
+
+    *out = (struct flow_job_file){0};
+    if (rc == 0)
+        rc = flow_job_file_parse(json, path, config, out, err);
     if (rc == 0)
         note_secrets(path, config, out);
     return rc;
