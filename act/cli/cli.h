@@ -55,7 +55,9 @@ struct cli_options {
     char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
     char *subscription, *resource_group, *workspace, *compute, *storage, *container;
     char *tenant;
-    char *vm_size, *admin_user, *ssh_key, *location;
+    char *vm_size, *admin_user, *ssh_key, *location, *subnet, *node_image;
+    struct act_strv identities;
+    bool no_public_ip;
     int64_t min, nodes; /* -1: not given */
     int64_t idle_s;     /* 0: not given */
     bool low_priority, no_wait, share_sas;

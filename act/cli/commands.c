@@ -472,8 +472,11 @@ const struct cli_command cli_commands[] = {
                  "a cluster rename lab big\n"
                  "a cluster remove big\n"
                  "a -c aml cluster list                     the managed clusters of its workspace\n"
+                 "a -c aml cluster list --all               of all workspaces of the subscription\n"
                  "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m\n"
                  "a cluster create gpu --vm-size STANDARD_NC6 --ssh-key ~/.ssh/id_rsa.pub\n"
+                 "a cluster create gpu -f cluster.json      as a file of Azure Batch AI describes it\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --identity system\n"
                  "a cluster resize gpu --nodes 2            exactly two nodes from now on\n"
                  "a cluster autoscale gpu --min 0 --max 8   as many as there is work for\n"
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
@@ -492,14 +495,16 @@ const struct cli_command cli_commands[] = {
          "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
          "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
          "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
-         "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
+         "--json: version (1), and clusters, a cluster (name, owner (with list --all), type, location, state,\n"
+         "error, vm_size,\n"
          "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
          "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
          "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
          "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
          "ok and problems; of a change: version, action, name, file, dry_run.",
-     .options = "cluster param own " CLI_ADD_OPTIONS " vm-size min max nodes idle low-priority admin-user ssh-key "
-                "location no-wait dry-run yes json",
+     .options =
+         "cluster param own all " CLI_ADD_OPTIONS " file vm-size min max nodes idle low-priority admin-user ssh-key "
+         "location identity subnet no-public-ip node-image tag no-wait dry-run yes json",
      .min_words = 1,
      .max_words = 3,
      .complete = CLI_CHOICE,

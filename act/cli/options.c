@@ -26,11 +26,16 @@
 #define SIZE(member)     OPTION(CLI_SIZE, uint64_t, member)
 
 const struct cli_option cli_option_table[] = {
-    {"-f", "file", STRING(job_file), "FILE", "what a Batch AI job file says, instead of a command", CLI_BEHIND},
+    {"-f", "file", STRING(job_file), "FILE",
+     "submit: what a Batch AI job file says, instead of a command; cluster "
+     "create: what a Batch AI file of a cluster says",
+     CLI_BEHIND},
     {"-f", "follow", FLAG(follow), NULL, "go on until the run ends", CLI_BEHIND},
     {NULL, "rank", INT(rank), "N", "the log of this rank (default: 0, or the first with numbers)", CLI_BEHIND},
     {NULL, "all", FLAG(all), NULL,
-     "logs: of all ranks, each line with its rank; config: all keys; abort: all that have not ended", CLI_BEHIND},
+     "logs: of all ranks, each line with its rank; config: all keys; abort: all that have not ended; cluster list: of "
+     "all workspaces",
+     CLI_BEHIND},
     {NULL, "attempt", INT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", CLI_BEHIND},
     {"-n", "interval", DURATION(interval_s), "TIME", "ask and redraw so often (default: 2s)", CLI_BEHIND},
     {NULL, "once", FLAG(once), NULL, "print it once, without taking the terminal over", CLI_BEHIND},
@@ -38,7 +43,9 @@ const struct cli_option cli_option_table[] = {
     {"-n", "tail", INT(tail), "N", "only the last N lines", CLI_BEHIND},
     {NULL, "name", STRING(name), "NAME",
      "submit: call the run so; lists of runs: only those called so; logs: this log, as 'a q RUN' names it", CLI_BEHIND},
-    {NULL, "tag", STRINGS(tags), "KEY=VALUE", "submit: tag the run; lists of runs: only those tagged so (repeatable)",
+    {NULL, "tag", STRINGS(tags), "KEY=VALUE",
+     "submit, cluster create: tag it; lists of runs: only those tagged so "
+     "(repeatable)",
      CLI_BEHIND},
     {NULL, "retry", INT(retry), "N", "try it again N times if it fails (retry.times)", CLI_BEHIND},
     {NULL, "retry-on", STRING(retry_on), "CLASSES",
@@ -103,6 +110,12 @@ const struct cli_option cli_option_table[] = {
     {NULL, "ssh-key", STRING(ssh_key), "FILE", "a public key that may log in to the nodes", CLI_BEHIND},
     {NULL, "location", STRING(location), "REGION", "where (default: where the workspace or resource group is)",
      CLI_BEHIND},
+    {NULL, "identity", STRINGS(identities), "ID", "create: of the nodes; system: one of their own (repeatable)",
+     CLI_BEHIND},
+    {NULL, "subnet", STRING(subnet), "ID", "create: the network of the nodes, by its resource id", CLI_BEHIND},
+    {NULL, "no-public-ip", FLAG(no_public_ip), NULL, "create: nodes without an address outside of their network",
+     CLI_BEHIND},
+    {NULL, "node-image", STRING(node_image), "ID", "create: what the nodes start from, by its resource id", CLI_BEHIND},
     {NULL, "no-wait", FLAG(no_wait), NULL, "return when the service has accepted it", CLI_BEHIND},
     {"-d", "depth", INT(depth), "N", "a line for each folder down to this depth", CLI_BEHIND},
     {NULL, "first", SIZE(first), "SIZE", "only so many bytes from the start", CLI_BEHIND},

@@ -27,7 +27,7 @@ struct config_account {
                        for a blob account: https://<account_name>.blob.core.windows.net by default */
     char *auth;           /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
     char *folder;         /* folder store: absolute path; NULL for a blob account */
-    bool secret_is_lent;  /* key or SAS are those of the environment, not of the file */
+    bool secret_is_lent;  /* key or SAS are those of the environment or of a key vault, not of the file */
 };
 
 /* One row of config_param: the code, or a mapped folder. */
@@ -204,6 +204,25 @@ int config_is_there(const struct config_request *request, struct act_error *err)
  * this account, and not with "auth: login"). Relative paths are below the project root. */
 int config_account(const struct config *config, const struct config_folder *folder, struct config_account *out,
                    struct act_error *err) ACT_NODISCARD;
+
+/* In place of a secret an account file, docker.password or a job file may say where it is:
+ * "keyvault:https://NAME.vault.azure.net/secrets/SECRET", with "/VERSION" unless the newest one is meant. */
+#define CONFIG_KEYVAULT "keyvault:"
+static inline bool config_is_in_vault(const char *secret)
+{
+    return secret && act_starts_with(secret, CONFIG_KEYVAULT);
+}
+/* Whether such a text has that form: 0, or -ACT_CONFIG, which says what the form is. */
+int config_check_vault(const char *secret, struct act_error *err) ACT_NODISCARD;
+/* Who asks the vault: get() gives the secret at a URL ("https://..."), a new string. Without it such a secret is an
+ * error where it is needed. arg stays the caller's, and outlives config; a config without files is left as it is. */
+struct config_vault {
+    int (*get)(void *arg, const char *url, char **out, struct act_error *err);
+    void *arg;
+};
+void config_use_vault(struct config *config, struct config_vault vault);
+/* Replaces *secret, which may be NULL, by what it stands for. config_account() has done so. */
+int config_fetch_secret(const struct config *config, char **secret, struct act_error *err) ACT_NODISCARD;
 void config_account_release(struct config_account *account); /* wipes secrets */
 
 /* Adds a folder that no cluster file has, and takes over what is in it. */
@@ -282,7 +301,7 @@ bool config_is_own(const struct config *config, const char *key);
 /* Whether the account file of a row is the user's own: built in, or named by such a value and in the user's own folder
  * or outside the project. If the row is not given for this command alone, its path must be such a value too. */
 bool config_account_is_own(const struct config *config, const struct config_folder *folder);
-/* Like config_account(), but does not report what is wrong; false: there is no account. */
+/* Like config_account(), but asks no key vault and does not report what is wrong; false: there is no account. */
 bool config_account_peek(const struct config *config, const struct config_folder *folder, struct config_account *out);
 /* The files that values come from and that are not the user's own: the cluster file, those that '_base_' and
  * 'aml_config' name. Absolute paths, appended unless already in out. */

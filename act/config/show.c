@@ -13,7 +13,7 @@ static json_t *text_or_null(const char *text, bool secret)
 {
     if (!text)
         return json_null();
-    return secret ? json_string(CONFIG_MASK) : codec_json_bytes_new(text);
+    return secret && !config_is_in_vault(text) ? json_string(CONFIG_MASK) : codec_json_bytes_new(text);
 }
 
 static json_t *env_json(const struct act_strv *env)

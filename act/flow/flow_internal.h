@@ -53,6 +53,15 @@ void flow_close_platforms(struct flow *flow);
 /* Which place a run's cluster is, without opening it: runs for which that is equal are on one platform. New string. */
 int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err) ACT_NODISCARD;
 
+/* ---- vault.c */
+
+/* Lets a configuration of this flow ask key vaults for the secrets that are there, by the user's login. */
+void flow_use_vaults(struct flow *flow, struct config *config);
+/* Puts into the configuration and the run what they only name: the password of the registry, where the platform logs
+ * in there, and the secrets of a job file. */
+int flow_fetch_secrets(struct flow *flow, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+void flow_forget_secrets(struct flow *flow);
+
 /* The object at key, if there is one: 1 with its ETag and size, 0, or an error. */
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
                 struct act_error *err) ACT_NODISCARD;

@@ -82,6 +82,7 @@ static int open_taken(struct flow *flow, const char *cluster, struct config *con
     struct config *kept = act_alloc(sizeof(*kept));
 
     *kept = *config;
+    flow_use_vaults(flow, kept);
     int rc = open_cluster(flow, cluster, kept, out, err);
     if (rc == 0)
         flow->opened[flow->n_opened - 1].config = kept;

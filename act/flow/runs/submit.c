@@ -350,6 +350,8 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     int rc = flow_use_own_folders(&flow->config, platform, spec, err);
     if (rc == 0)
         rc = flow_trust_submitted(&flow->config, err);
+    if (rc == 0)
+        rc = flow_fetch_secrets(flow, spec, err);
     if (rc < 0)
         return rc;
     if (!platform_row(platform)->answers_by_request)
