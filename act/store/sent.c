@@ -147,6 +147,12 @@ static int get(struct store *store, struct store_call *call)
 
 /* ---- the store */
 
+/* What the nodes send they print as well. */
+static bool watch(struct store *store, bool *news)
+{
+    return store_watch(((struct sent_store *)store)->live, news);
+}
+
 static void close_both(struct store *store)
 {
     struct sent_store *s = (struct sent_store *)store;
@@ -161,6 +167,7 @@ static const struct store_ops ops = {
     .start = STORE_READ_ON_LOOP,
     .get = get,
     .list = list,
+    .watch = watch,
     .close = close_both,
     .real_folders = true,
 };
