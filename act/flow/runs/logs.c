@@ -399,7 +399,6 @@ struct follower {
     int attempt; /* the one that is read; 0: not known yet */
     struct stream *v;
     size_t n;
-    bool tells;   /* the source does, when there is something new */
     bool moved;   /* there was something new in this round */
     bool grew;    /* logs did, at some time */
     bool aborted; /* the run, by heed_signal() */
@@ -600,6 +599,8 @@ static void look_at_growth(struct follower *f)
         grows = f->logs.v[i].grows;
     if (f->grew && !grows)
         f->watch.due_ms = 0;
+    if (f->grew && !grows && f->watch.tells)
+        f->watch.round_ms = 0; /* as at the beginning */
     f->grew = f->grew || grows;
 }
 
@@ -616,12 +617,12 @@ static int timed_round(struct follower *f, struct act_error *err)
     bool by_request = f->from.platform && platform_row(f->from.platform)->answers_by_request;
 
     store_page_release(&f->logs);
-    f->moved = f->watch.news = false;
+    f->moved = false;
     int rc = flow_log_source_list(&f->from, &f->logs, err);
     int64_t listed = act_now_monotonic_ms();
     if (rc == 0)
         rc = follow_round(f, err);
-    int64_t end = f->tells ? listed : act_now_monotonic_ms();
+    int64_t end = f->watch.tells ? listed : act_now_monotonic_ms();
     f->watch.round_ms = by_request ? end - start : 0;
     return rc;
 }
@@ -664,7 +665,7 @@ static int follow(struct follower *f, struct act_error *err)
     struct flow_watch *watch = &f->watch;
     int64_t begun_ms = act_now_monotonic_ms();
 
-    f->tells = what->follow && f->from.store && store_watch(f->from.store, &watch->news);
+    watch->tells = what->follow && f->from.store && store_watch(f->from.store, &watch->news);
     for (;;) {
         /* the state was asked for just before this began */
         int rc = f->attempt ? flow_watch_look(watch, f->flow, f->from.platform, &f->run, 1, err) : 0;

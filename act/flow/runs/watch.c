@@ -67,38 +67,49 @@ int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err)
     return 0;
 }
 
-static void set(void *arg)
+struct pause {
+    bool *over, is_long_enough;
+};
+
+static void end_pause(void *arg)
 {
-    *(bool *)arg = true;
+    struct pause *p = arg;
+
+    *p->over = p->is_long_enough = true;
 }
 
-/* What is under way goes on: a log that is followed. Else a signal ends the pause. over: what else ends it. */
-static void sleep_ms(struct engine *engine, int64_t ms, bool *over)
+/* What is under way goes on: a log that is followed. Else a signal ends the pause. *news: it does, too. */
+static void sleep_ms(struct engine *engine, int64_t ms, bool *news)
 {
+    bool over = false;
+    struct pause pause = {.over = news ? news : &over};
+
     if (!engine_busy(engine)) {
         usleep((useconds_t)ms * 1000);
         return;
     }
-    engine_timer(engine, ms, set, over);
-    engine_run(engine, over);
-    engine_forget(engine, over);
+    if (*pause.over)
+        return;
+    engine_timer(engine, ms, end_pause, &pause);
+    engine_run(engine, pause.over);
+    engine_forget(engine, &pause);
+    if (pause.is_long_enough)
+        *pause.over = false;
 }
 
 /* From quick to patient: what happens early is noticed at once, a long run is not asked about all the time. */
 void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64_t until_ms)
 {
-    struct engine *engine = flow_engine(flow);
     int64_t now = act_now_monotonic_ms(), pause;
-    int64_t after_news = at_most(w->round_ms * PARTS_MOVED, LONGEST_MOVED_MS);
-    int64_t by_cost = moved ? after_news : at_most(w->round_ms * PARTS_FIRST, LONGEST_TRIAL_MS);
-    bool over = false;
+    int64_t by_cost = moved ? at_most(w->round_ms * PARTS_MOVED, LONGEST_MOVED_MS)
+                            : at_most(w->round_ms * PARTS_FIRST, LONGEST_TRIAL_MS);
 
     w->pause_ms = moved || !w->pause_ms ? SHORTEST_MS : at_most(w->pause_ms * 3 / 2, LONGEST_MS);
     pause = w->trial_ms ? w->trial_ms : w->pause_ms > by_cost ? w->pause_ms : by_cost;
     if (until_ms && until_ms - now < pause)
         pause = until_ms > now ? until_ms - now : 0;
-    int64_t least = w->trial_ms ? pause : at_most(after_news > SHORTEST_MS ? after_news : SHORTEST_MS, pause);
-    sleep_ms(engine, least, &over);
-    if (!w->news && pause > least)
-        sleep_ms(engine, pause - least, &w->news);
+    int64_t deaf = w->tells && !w->trial_ms ? at_most(pause, SHORTEST_MS) : pause;
+    sleep_ms(flow_engine(flow), deaf, NULL);
+    if (pause > deaf)
+        sleep_ms(flow_engine(flow), pause - deaf, &w->news);
 }

@@ -77,7 +77,6 @@ struct logs {
     struct store_texts texts;
     int attempt;       /* the last one */
     bool *news;        /* of who watches; NULL: nobody said so */
-    bool has_news;     /* that were not published yet */
     int64_t listed_ms; /* when the pods were */
     size_t awaited;    /* streams */
     bool idle;         /* none is awaited */
@@ -142,7 +141,6 @@ static int64_t kept_for(struct reader *r, int attempt, int rank)
 
 static void tell_news(struct logs *l)
 {
-    l->has_news = true;
     if (l->news)
         *l->news = true;
 }
@@ -189,7 +187,8 @@ static int publish(struct logs *l, struct act_error *err)
         l->texts.v[i].key = key_of(l, &l->kept[i]);
     }
     l->texts.is_whole = is_all_whole(l);
-    l->has_news = false;
+    if (l->news)
+        *l->news = false;
     return rc < 0 ? act_error_errno(err, -rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
                   : 0;
 }
@@ -534,7 +533,7 @@ static bool is_only_text(const struct logs *l)
     for (size_t i = 0; i < l->n_readers; i++)
         if (l->readers[i]->follows && !l->readers[i]->stream.under_way)
             return false;
-    return l->has_news && act_now_monotonic_ms() < l->listed_ms + LISTED_MS;
+    return l->news && *l->news && act_now_monotonic_ms() < l->listed_ms + LISTED_MS;
 }
 
 static int gather(void *arg, struct act_error *err)
