@@ -239,6 +239,10 @@ void kubernetes_pod_log_end(struct kubernetes_pod_log *log);
 /* The next bytes are of another connection, which repeats what was there at that second. Returns the value of its
  * sinceTime, or NULL: from the beginning. New string. */
 char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log);
+/* By how many of its last lines a log shows that nothing was added; 0: by none, it has to be read from that second. */
+int64_t kubernetes_pod_log_proof(const struct kubernetes_pod_log *log);
+/* Whether so many last lines of the log end with what was taken. */
+bool kubernetes_pod_log_proves(const struct kubernetes_pod_log *log, const char *bytes, size_t len);
 void kubernetes_pod_log_free(struct kubernetes_pod_log *log);
 
 /* ---- shell.c */
