@@ -223,16 +223,15 @@ const struct cli_command cli_commands[] = {
      .summary = "which rank failed first, what it said, what that means, what to do",
      .examples = "a why 60ce2fc7\n"
                  "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
-     .details =
-         "Reads the agent's records and the ends of the logs; fetches nothing. Says why a run waits, or what\n"
-         "it is doing. Your own rules, in the form of the program's, can go into aux_data/diagnosis.yaml. Exit\n"
-         "status 0: the question was answered.\n"
-         "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
-         "hung: ranks that are where few others are first. At a service the time is the log's.\n"
-         "--json: version (1), run, state, reason, attempt, attempts, retry, heartbeat,\n"
-         "last_line (of rank 0), ranks (rank, line, silent_s, longer: than that), failure (attempt, rank,\n"
-         "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no,\n"
-         "yes, other_node, after_change) and notes; null: not known.",
+     .details = "Reads the agent's records and the ends of the logs; fetches nothing. Says why a run waits, or what\n"
+                "it is doing. Your own rules, in the form of the program's, can go into aux_data/diagnosis.yaml. Exit\n"
+                "status 0: the question was answered.\n"
+                "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
+                "hung: ranks that are where few others are first. At a service the time is the log's.\n"
+                "--json: version (1), run, state, reason, attempt, attempts, retry, heartbeat,\n"
+                "last_line (of rank 0), ranks (rank, line, silent_s, longer: than that), failure (attempt, rank,\n"
+                "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank,\n"
+                "log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
      A_RUN,
      .run = cmd_why},
@@ -734,7 +733,8 @@ const struct cli_command cli_commands[] = {
          "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
          "--json: version (1), cluster, file, project_root and values,\n"
          "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
-         "get version, key, value, origin, or without KEY version and keys; of set and unset version, key, file, changed, dry_run.",
+         "get version, key, value, origin, or without KEY version and keys; of set and unset version, key, file,\n"
+         "changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
      .min_words = 1,
      .max_words = 3,

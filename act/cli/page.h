@@ -1,5 +1,5 @@
-/* page.h - pages of HTML: a report as one file, and those that 'a ui' shows. No script, nothing from elsewhere, and under
- * their policy nothing could be. */
+/* page.h - pages of HTML: a report as one file, and those that 'a ui' shows. No script, nothing from elsewhere,
+ * and under their policy nothing could be. */
 #ifndef ACT_CLI_PAGE_H
 #define ACT_CLI_PAGE_H
 

@@ -39,7 +39,8 @@ static const char layout[] =
     "padding:.4rem 0;border-bottom:1px solid var(--line)}.runs td,.runs th{border:0;padding:0}"
     ".runs td:empty{display:none}.runs .any,.runs .cmd{min-width:0;width:100%}}"
     ".Running{color:var(--c2)}.Failed{color:var(--c4)}"
-    "@media print{.bar,.runs input{display:none}body{max-width:none;font-size:11px}details::details-content{content-visibility:visible;"
+    "@media print{.bar,.runs input{display:none}body{max-width:none;font-size:11px}"
+    "details::details-content{content-visibility:visible;"
     "block-size:auto}.chart svg{height:110px}h2,h3{break-after:avoid}}";
 
 void page_add_cut(struct act_buf *out, const char *text)

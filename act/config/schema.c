@@ -174,8 +174,8 @@ const struct config_key config_cluster_keys[] = {
      .help = "try a run again that has failed; a number alone is retry.times"},
     {"retry.times", CONFIG_INT, CLUSTER(retry.times), .min = 0, .help = "how often; by default never"},
     {"retry.on", CONFIG_TEXTS, CLUSTER(retry.on),
-     .help = "after which failures: what 'a why' calls them (nccl_timeout), or infrastructure; by default infrastructure, "
-             "all that are not the command's own fault"},
+     .help = "after which failures: what 'a why' calls them (nccl_timeout), or infrastructure; by default "
+             "infrastructure, all that are not the command's own fault"},
     {"elastic_num_gpu", CONFIG_INTS, CLUSTER(elastic_num_gpu), .min = 1,
      .help = "the numbers of GPUs an elastic run can work with; on k8s the smallest and the largest"},
     {"singularity_sla_tier", CONFIG_TEXT, CLUSTER(singularity_sla_tier), "Premium",

@@ -53,8 +53,8 @@ bool pulse_computed(uint64_t ticks, int64_t passed_ms, int64_t ticks_per_s)
     return (int64_t)ticks * 100 * 1000 > BUSY_PERCENT * passed_ms * ticks_per_s;
 }
 
-/* Also when somebody holds a process, as a debugger does. When one ends that nobody waits for, ticks are lost: something
- * has happened. */
+/* Also when somebody holds a process, as a debugger does. When one ends that nobody waits for, ticks are lost:
+ * something has happened. */
 static bool has_computed(struct pulse *p, int64_t passed_ms)
 {
     struct processes list;

@@ -264,8 +264,8 @@ struct platform_row {
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
-    /* The names of all nodes that a run of spec could be placed on today, busy ones included. NULL: it cannot keep a run
-     * off a node (run_spec.avoid). */
+    /* The names of all nodes that a run of spec could be placed on today, busy ones included. NULL: it cannot keep a
+     * run off a node (run_spec.avoid). */
     int (*usable_nodes)(struct platform *p, const struct run_spec *spec, struct act_strv *out, struct act_error *err);
     /* Changes the number of nodes of an elastic run that has not ended, within its range; returns when the platform has
      * accepted it. NULL: the runs there have fixed sizes. */

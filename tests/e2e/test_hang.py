@@ -53,7 +53,8 @@ def check_hang(act, run, rank=None, where=r"\S.*"):
     """What is recorded of a run that hung, and what people read of it."""
     info = act.info(run)
     assert (info["state"], info["exit_status"]) == ("Failed", 143)
-    reason = re.fullmatch(r"hang: no rank has written a line for \S+(, and .*|); rank (\d+) on (\S+) is silent longest, "
+    reason = re.fullmatch(r"hang: no rank has written a line for \S+(, and .*|); "
+                          r"rank (\d+) on (\S+) is silent longest, "
                           f"in ({where}); stacks: (system_logs/\\S+)", info["reason"])
     assert reason, info["reason"]
     assert rank is None or int(reason[2]) == rank

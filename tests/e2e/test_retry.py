@@ -121,7 +121,8 @@ def test_the_projects_own_rules(quick):
     rule = {"id": "flaky", "title": "our flaky server", "patterns": ["the flaky server"], "retry": "yes",
             "summary": "it went away", "advice": "wait"}
     quick.write("aux_data/diagnosis.yaml", json.dumps({"version": 1, "rules": [rule]}).encode())
-    run = quick.submit("--retry", "1", "--retry-on", "flaky", *fails("the flaky server"), before=("-c", "local", "-n", "1"))
+    run = quick.submit("--retry", "1", "--retry-on", "flaky", *fails("the flaky server"),
+                       before=("-c", "local", "-n", "1"))
     quick.run("wait", run)
     assert "our flaky server (flaky)" in quick.info(run)["retry"]
 

@@ -119,7 +119,8 @@ def test_filters(act):
     act.run("wait", one, two)
     with serving(act, "--tag", "sweep=ID") as ui:
         assert ui.query == "tag=sweep%3DID"
-        for query, shown in {"?tag=sweep=ID": {one}, "?" + ui.query: {one}, "?name=two": {two}, "?cluster=aml": {one, two},
+        for query, shown in {"?tag=sweep=ID": {one}, "?" + ui.query: {one}, "?name=two": {two},
+                             "?cluster=aml": {one, two},
                              "?name=&tag=&cluster=": {one, two}, "?tag=sweep%3DID&name=two": set(),
                              "?tag=sweep=ID&tag=a=b": set(), "?max=1": {two}}.items():
             page = ui.page(query)

@@ -613,7 +613,7 @@ TEST(test_words)
     ACT_AUTOFREE char *full = sbatch_lines(&s, &spec);
     assert_contains(full, "\n--gres=gpu:a100:4\n");
     assert_contains(full,
-                    "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--partition=gpu\n--account=a\n--qos=q\n--time=1-0\n"
+                    "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--time=1-0\n--partition=gpu\n--account=a\n--qos=q\n"
                     "--constraint=x&y\n--reservation=r\n--exclude=n1\n--nodelist=n[2-3]\n--mem=1 G\n/dev/stdin\n");
     assert_null(strstr(full, "--signal"));
     assert_null(strstr(full, "--gpus-per-node"));
