@@ -330,8 +330,8 @@ static int store_value(const struct cli_option *o, const char *word, const char 
             return act_error_set(err, ACT_USAGE, "%s takes a number, or MIN:MAX for an elastic run, not '%s'", word,
                                  value);
         return 0;
-    case CLI_DURATION:
-        if (!act_duration_from_text(value, &number) || number == 0)
+    case CLI_DURATION: /* a number alone may be meant in days */
+        if (act_int_from_text(value, &number) || !act_duration_from_text(value, &number) || number == 0)
             return act_error_set(err, ACT_USAGE, "%s takes a time such as 90s, 15m, 24h or 7d, not '%s'", word, value);
         *(int64_t *)at = number;
         return 0;

@@ -214,8 +214,8 @@ static inline bool config_is_in_vault(const char *secret)
 }
 /* Whether such a text has that form: 0, or -ACT_CONFIG, which says what the form is. */
 int config_check_vault(const char *secret, struct act_error *err) ACT_NODISCARD;
-/* Who asks the vault: get() gives the secret at a URL ("https://..."), a new string. Without it such a secret is an
- * error where it is needed. arg stays the caller's, and outlives config; a config without files is left as it is. */
+/* Who asks the vault: get() gives the secret at a URL ("https://..."), a new string. Without it a secret stays where it
+ * is, for those who only look. arg stays the caller's, and outlives config; a config without files is left as it is. */
 struct config_vault {
     int (*get)(void *arg, const char *url, char **out, struct act_error *err);
     void *arg;

@@ -12,7 +12,9 @@ int flow_open(const struct config_request *request, struct flow *out, struct act
 
     if (rc == 0)
         rc = flow_trust(&out->config, err);
-    if (rc < 0)
+    if (rc == 0)
+        flow_use_vaults(out, &out->config);
+    else
         config_release(&out->config);
     return rc;
 }
@@ -20,11 +22,7 @@ int flow_open(const struct config_request *request, struct flow *out, struct act
 int flow_open_to_look(const struct config_request *request, struct flow *out, struct act_error *err)
 {
     *out = (struct flow){.cluster = request->cluster};
-    int rc = config_load(request, &out->config, err);
-
-    if (rc == 0)
-        flow_use_vaults(out, &out->config);
-    return rc;
+    return config_load(request, &out->config, err);
 }
 
 void flow_open_bare(const char *cluster, struct flow *out)

@@ -449,7 +449,7 @@ def test_waiting_for_a_service_that_stays_away(act, azureml):
     run = submit(act, "true")
     azureml.faults({"match": "/details", "times": 10000, "answer": {"status": 503, "body": ""}})
     quick = {"ACT_MAX_RETRIES": "0"}
-    assert "503" in act.run("wait", "--timeout", "1", run, env=quick, status=125).err
+    assert "503" in act.run("wait", "--timeout", "1s", run, env=quick, status=125).err
     act.fail("logs", run, env=quick, status=5, match="503")
     azureml.faults({"match": "/details", "times": 10000,
                     "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})

@@ -167,12 +167,18 @@ def test_nothing_is_submitted_without_its_secrets(act, vault):
     assert act.run("q", "--json").json["runs"] == []
 
 
-def test_an_unknown_project_is_asked_about(act, store, vault):
+def test_an_unknown_project_is_asked_about(act, store, vault, login):
     """Its files say which secrets of the user are read."""
     (act.home / "trusted").unlink(missing_ok=True)
     message = act.fail("ls", "data", status=None, match="your login reads",
                        env={"ACT_TRUSTED_PROJECTS": ""})
-    assert vault.url in message and not vault.log
+    assert vault.url in message and not vault.log and not login.asked()
+
+
+def test_what_only_looks_asks_no_vault(act, store, vault, login):
+    for words in (["check"], ["show"], ["get", "platform"]):
+        act.run("config", *words, status=None)
+    assert not vault.log and not login.asked()
 
 
 def test_the_password_of_a_registry(act, kubernetes, vault):

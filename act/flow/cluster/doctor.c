@@ -25,10 +25,10 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
         platform_findings_add(findings, false, what, "%s", problems->v[i]);
     if (rc == 0)
         rc = config_load(request, &flow->config, &err);
-    if (rc == 0) {
-        flow_use_vaults(flow, &flow->config);
+    if (rc == 0)
         rc = flow_trust(&flow->config, &err);
-    }
+    if (rc == 0)
+        flow_use_vaults(flow, &flow->config);
     if (rc < 0 && (problems->n == 0 || rc == -ACT_DENIED))
         platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     if (rc == 0 && problems->n == 0)
