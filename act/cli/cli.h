@@ -38,6 +38,10 @@ struct cli_options {
     int64_t rank, tail, attempt; /* -1: not given */
     char *name;                  /* of a run, or of a log */
     struct act_strv tags;
+    struct act_strv grids;
+    int64_t max_parallel; /* -1: not given */
+    char *show, *metric;
+    bool lowest, highest;
     char *notify;
     bool any, ignore_case;
     int64_t older_s;                     /* 0: not given */
@@ -458,6 +462,7 @@ int cmd_rm(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_submit(struct cli *cli, struct act_error *err);
 int cmd_summary(struct cli *cli, struct act_error *err);
+int cmd_sweep(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);

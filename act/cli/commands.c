@@ -83,6 +83,38 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_COMMAND,
      .takes_command = true,
      .run = cmd_submit},
+    {.name = "sweep",
+     .synopsis = "--grid NAME=VALUE,... [--] COMMAND [ARGUMENT...] | --show SWEEP",
+     .summary = "submit a command once for each combination of values, and compare",
+     .examples =
+         "a sweep --grid lr=1e-3,1e-4 --grid layers=2,4 -- python train.py --lr {lr} --layers {layers}\n"
+         "a sweep --grid seed=1,2,3 --max-parallel 2 --name seeds -- python train.py --seed {seed}\n"
+         "a sweep --dry-run --grid lr=1e-3,1e-4 -- python train.py --lr {lr}   the commands, one a line\n"
+         "a sweep --show @ --metric loss --min         the last sweep, the lowest loss first\n"
+         "a sweep --show 60ce2fc7 --metric acc --max --csv > acc.csv\n"
+         "s=$(a sweep --grid lr=1e-3,1e-4 -- python train.py {lr}) && a wait --tag sweep=$s\n",
+     .details =
+         "Prints the id of the sweep. Each combination is a run of its own, of one package, with the tags\n"
+         "sweep=ID and NAME=VALUE of each grid; --name N calls them N.1, N.2, ... The last grid changes first.\n"
+         "{NAME} in a word of the command is the value, {{ and }} are braces; values have no commas. A name that\n"
+         "has no grid, a grid that is not used and any other brace are refused, before anything is submitted.\n"
+         "The same command with the same code goes on with the same sweep: what is submitted stays, what is\n"
+         "missing is submitted, and nothing twice. --name, or other code, makes another sweep.\n"
+         "More than 100 runs are asked about, a million are the most.\n"
+         "On Slurm up to 1000 runs are one array, which --max-parallel limits there. On other platforms they are\n"
+         "submitted one after another; with --max-parallel this command waits for room, until the last is submitted.\n"
+         "--show with --metric: the best value of each run, where it was reached (step, epoch or value) and the\n"
+         "last one; runs that end in NaN, and those without the number, come last. Fetches the logs as 'a q' does.\n"
+         "--json: version (1), sweep (null in a dry run that has no package yet), cluster, points, kept,\n"
+         "submitted and parameters. --show --json: version (1), sweep, metric, by (min or max) and runs, each\n"
+         "with id, name, state, age_s, parameters, best, best_at and last (null: none).",
+     .options = "cluster num-gpu param single compile-args grid max-parallel last-package name tag dry-run yes show "
+                "metric lowest highest rank csv json no-logs no-full-logs",
+     .max_words = ANY,
+     .complete = CLI_COMMAND,
+     .takes_command = true,
+     .of_runs = true,
+     .run = cmd_sweep},
     {.name = "local",
      .synopsis = "[--] COMMAND [ARGUMENT...]",
      .summary = "run a command on this machine, in the foreground",

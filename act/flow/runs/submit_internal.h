@@ -79,6 +79,9 @@ struct flow_again {
 /* True if the same submission was begun before and its outcome is unknown: then spec gets the id of that one. */
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
+/* The same without again.c, for an id that is remembered elsewhere. Sets *asked when the platform is asked for the run. */
+int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                   bool *asked, struct act_error *err) ACT_NODISCARD;
 /* Records a finished specification in the ledger, then hands it to the platform, so that no run goes unrecorded. */
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
                    struct act_error *err) ACT_NODISCARD;

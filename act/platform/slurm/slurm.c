@@ -1,6 +1,8 @@
 /* slurm.c - Slurm: a run is one job, which starts the agent on its first node; all information about the run is in its
  * folder on the shared file system, <slurm.root>/runs/<id>/, and in Slurm's listings.
  *
+ * Several runs that differ only in their commands are one array, of which each task is a run of its own.
+ *
  * Slurm is controlled by its own programs, on this machine or on a login node over ssh (site/site.h): every login node
  * has them, and their text output is more stable than their JSON.
  */
@@ -59,7 +61,7 @@ static const char *const moved_on[] = {"Invalid job id", "already complet", "can
 static int send_scancel(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
                         struct act_error *err)
 {
-    ACT_AUTOFREE char *job = act_sprintf("%lld", (long long)view->job);
+    ACT_AUTOFREE char *job = slurm_task_text(view->job, view->task);
     ACT_AUTOFREE char *out = NULL;
     const char *const words[][6] = {
         [WHILE_IT_WAITS] = {"scancel", "--state=PENDING", job, NULL},
@@ -383,6 +385,8 @@ const struct platform_row platform_slurm = {
     .check = slurm_check,
     .own_folders = slurm_own_folders,
     .submit = slurm_submit,
+    .most_together = slurm_most_together,
+    .submit_several = slurm_submit_several,
     .status = slurm_status,
     .abort = slurm_abort,
     .open_logs = slurm_open_logs,
