@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/runs/board.h"
@@ -136,15 +135,6 @@ struct show {
     struct flow_board board;
 };
 
-static void reverse(struct flow_runs *runs)
-{
-    for (size_t i = 0; i < runs->n / 2; i++) {
-        struct flow_run run = runs->v[i];
-        runs->v[i] = runs->v[runs->n - 1 - i];
-        runs->v[runs->n - 1 - i] = run;
-    }
-}
-
 /* One whose log cannot be had has no number. */
 static struct numbers *numbers_of(struct cli *cli, const struct flow_run *run)
 {
@@ -165,36 +155,6 @@ static struct numbers *numbers_of(struct cli *cli, const struct flow_run *run)
     return numbers;
 }
 
-static int check_key(const struct show *s, struct act_error *err)
-{
-    enum { SHOWN = 20 };
-    ACT_AUTO(act_strv) names = {0};
-    ACT_AUTO(act_buf) text = {0};
-
-    for (size_t i = 0; i < s->runs.n; i++) {
-        if (s->numbers[i] && numbers_find(s->numbers[i], s->key))
-            return 0;
-        for (size_t k = 0; s->numbers[i] && k < numbers_count(s->numbers[i]); k++)
-            if (!act_strv_has(&names, numbers_key(s->numbers[i], k)->name))
-                act_strv_push(&names, numbers_key(s->numbers[i], k)->name);
-    }
-    if (names.n == 0)
-        return act_error_set(err, ACT_NOT_FOUND, "no number has a name in the logs of sweep %s so far", s->sweep);
-    const char *near = act_nearest(s->key, (const char *const *)names.v);
-    for (size_t i = 0; i < names.n && i < SHOWN; i++)
-        act_buf_addf(&text, "%s%s", i ? ", " : "", names.v[i]);
-    return act_error_set(err, ACT_NOT_FOUND, "no '%s' in the logs of sweep %s; %s%s%sthey have %s%s", s->key, s->sweep,
-                         near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", text.data,
-                         names.n > SHOWN ? ", ..." : "");
-}
-
-static int64_t age_s(const struct flow_run *run)
-{
-    int64_t age = act_now_unix_s() - run->row.created_unix_s;
-
-    return age > 0 ? age : 0;
-}
-
 static json_t *number_json(bool is_there, double value)
 {
     return is_there && isfinite(value) ? json_real(value) : json_null();
@@ -205,7 +165,7 @@ static json_t *row_json(const struct show *s, const struct flow_board_row *row)
     const struct series *c = row->curve;
     json_t *parameters = json_object();
     json_t *json = json_pack("{s:s, s:s?, s:s, s:I, s:o}", "id", row->run->row.id, "name", row->run->row.name, "state",
-                             run_state_name(row->run->status.state), "age_s", (json_int_t)age_s(row->run), "parameters",
+                             run_state_name(row->run->status.state), "age_s", (json_int_t)cli_age_s(row->run), "parameters",
                              parameters);
 
     for (size_t i = 0; i < s->board.parameters.n; i++) {
@@ -232,53 +192,12 @@ static int print_json(const struct show *s, struct act_error *err)
                           err);
 }
 
-/* "2.31"; of a value that is not there "-", of one that is no number "nan". New string. */
-static char *number_text(const struct flow_board_row *row, double value, bool is_last)
-{
-    if (!row->curve)
-        return act_strdup("-");
-    return is_last && row->ends_odd ? act_strdup("nan") : act_sprintf("%.6g", value);
-}
-
-static void push_row(const struct show *s, const struct flow_board_row *row, struct act_strv *cells)
-{
-    char age[ACT_UNIT_TEXT];
-
-    act_strv_push(cells, row->run->row.id);
-    for (size_t i = 0; i < s->board.parameters.n; i++) {
-        const char *value = flow_board_value(row, s->board.parameters.v[i]);
-        act_strv_push(cells, value ? value : "-");
-    }
-    act_strv_push(cells, run_state_name(row->run->status.state));
-    act_duration_to_text(age_s(row->run), age);
-    act_strv_push(cells, age);
-    if (!s->key)
-        return;
-    act_strv_take(cells, number_text(row, row->best, false));
-    act_strv_take(cells, number_text(row, row->best_x, false));
-    act_strv_take(cells, number_text(row, row->curve ? row->curve->last.y : 0, true));
-}
-
-/* The heads of the columns; the fields of CSV have the same names. */
-static void name_columns(const struct show *s, struct act_strv *out)
-{
-    act_strv_push(out, "ID");
-    act_strv_copy(out, s->board.parameters.v, s->board.parameters.n);
-    act_strv_push(out, "STATUS");
-    act_strv_push(out, "AGE");
-    if (!s->key)
-        return;
-    act_strv_push(out, s->best == FLOW_LOWEST ? "MIN" : "MAX");
-    act_strv_push(out, "AT");
-    act_strv_push(out, "LAST");
-}
-
 static void print_table(const struct show *s)
 {
     ACT_AUTO(act_strv) heads = {0};
     ACT_AUTO(act_strv) cells = {0};
 
-    name_columns(s, &heads);
+    cli_board_heads(&s->board, s->key, s->best, &heads);
     ACT_AUTOFREE struct cli_column *columns = act_calloc(heads.n, sizeof(*columns));
     size_t state = 1 + s->board.parameters.n;
     for (size_t i = 0; i < heads.n; i++)
@@ -288,7 +207,7 @@ static void print_table(const struct show *s)
                                          .min = i > 0 && i < state ? 6 : 0,
                                          .is_state = i == state};
     for (size_t i = 0; i < s->board.n; i++)
-        push_row(s, &s->board.v[i], &cells);
+        cli_board_cells(&s->board, i, s->key, &cells);
     cli_print_table(columns, heads.n, &cells);
 }
 
@@ -311,10 +230,10 @@ static void print_csv(const struct show *s)
 {
     ACT_AUTO(act_strv) cells = {0};
 
-    name_columns(s, &cells);
+    cli_board_heads(&s->board, s->key, s->best, &cells);
     size_t n = cells.n;
     for (size_t i = 0; i < s->board.n; i++)
-        push_row(s, &s->board.v[i], &cells);
+        cli_board_cells(&s->board, i, s->key, &cells);
     for (size_t i = 0; i < cells.n; i++)
         put_field(cells.v[i], i % n == n - 1);
 }
@@ -337,15 +256,16 @@ static int read_board(struct cli *cli, struct show *s, struct act_error *err)
     CODEC_AUTOJSON json_t *tags = json_pack("{s:s}", FLOW_SWEEP_TAG, s->sweep);
     const struct flow_table table = {
         .cluster = cli->options.cluster, .labels = {.tags = tags}, .own = true, .with_spec = true};
+    ACT_AUTOFREE char *where = act_sprintf("sweep %s", s->sweep);
     int rc = flow_list_runs(&cli->flow, &table, &s->runs, err);
 
     if (rc < 0)
         return rc;
-    reverse(&s->runs);
+    cli_oldest_first(&s->runs);
     s->numbers = act_calloc(s->runs.n + 1, sizeof(struct numbers *));
     for (size_t i = 0; s->key && i < s->runs.n; i++)
         s->numbers[i] = numbers_of(cli, &s->runs.v[i]);
-    rc = s->key ? check_key(s, err) : 0;
+    rc = s->key ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
     if (rc == 0)
         flow_board(&s->runs, s->numbers, s->key, s->best, &s->board);
     return rc;
@@ -390,11 +310,9 @@ static int check_show(const struct cli *cli, struct act_error *err)
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].given)
             return act_error_set(err, ACT_USAGE, "--show looks at a sweep, and %s is for a new one", others[i].name);
-    if ((o->lowest || o->highest) && !o->metric)
-        return act_error_set(err, ACT_USAGE, "%s of which number? add --metric loss", o->lowest ? "--min" : "--max");
-    if (o->metric && o->lowest == o->highest)
-        return act_error_set(err, ACT_USAGE, "--metric '%s' needs either --min or --max: what is better?", o->metric);
-    return o->csv && o->json ? act_error_set(err, ACT_USAGE, "--csv and --json exclude each other") : 0;
+    if (o->csv && o->json)
+        return act_error_set(err, ACT_USAGE, "--csv and --json exclude each other");
+    return cli_check_metric(o, err);
 }
 
 static int check_new(const struct cli *cli, struct act_error *err)

@@ -197,12 +197,13 @@ const struct cli_command cli_commands[] = {
      A_RUN,
      .run = cmd_logs},
     {.name = "wait",
-     .synopsis = "[--any] [--timeout TIME] RUN...",
+     .synopsis = "[--any] [--timeout TIME] RUN... | --tag KEY=VALUE",
      .summary = "wait for runs; the exit status is the run's",
      .examples = "a wait 60ce2fc7 && a d output/model\n"
                  "a wait --timeout 2h 60ce2fc7\n"
                  "a wait @ @2 @3                until all three have ended\n"
                  "a wait --any @ @2             until one of them has\n"
+                 "a wait --tag sweep=60ce2fc7   until all that are tagged so now have\n"
                  "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
      .details =
          "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
@@ -211,8 +212,10 @@ const struct cli_command cli_commands[] = {
          "The command of --notify runs here, once for each run that has ended, and also has\n"
          "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
          "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
-     .options = "cluster any timeout notify json",
-     RUNS,
+     .options = "cluster any timeout notify name tag json",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",
@@ -286,22 +289,25 @@ const struct cli_command cli_commands[] = {
      A_RUN,
      .run = cmd_parse},
     {.name = "report",
-     .synopsis = "RUN... > run.html",
+     .synopsis = "RUN... | --tag KEY=VALUE > run.html",
      .summary = "all that is known about runs, as one page for a browser",
      .examples = "a report 60ce2fc7 > run.html\n"
                  "a report -o run.html 60ce2fc7   the same; never half a page\n"
                  "a report 60ce2fc7 1f0a > both.html   the curves of both in one picture\n"
+                 "a report --tag sweep=60ce2fc7 --metric loss --min > sweep.html   with the best ones first\n"
                  "a -no-wl report -o run.html 60ce2fc7   only from the logs that are here\n",
      .details = "Command, package, configuration and what differs from the run that it repeats (of several runs: from\n"
                 "the first), why it ended as it did, curves of the numbers in a rank's log (by default the first rank\n"
                 "that prints any), what each node used, the ends of the logs, and all files with their sizes.\n"
                 "The page has no scripts, asks for nothing from elsewhere, and can be printed. Fetches the logs as\n"
                 "'a q RUN' does.",
-     .options = "cluster no-logs no-full-logs rank output",
-     RUNS,
+     .options = "cluster no-logs no-full-logs rank name tag metric lowest highest output",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
      .run = cmd_report},
     {.name = "plot",
-     .synopsis = "KEY RUN...",
+     .synopsis = "KEY RUN... | KEY --tag NAME=VALUE",
      .summary = "draw a number from the logs of runs: the loss by steps",
      .examples = "a plot loss 60ce2fc7\n"
                  "a plot loss 60ce2fc7 1f0a           two runs in one picture\n"
@@ -314,8 +320,8 @@ const struct cli_command cli_commands[] = {
          "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
          "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
          "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
-     .options = "cluster no-logs no-full-logs rank svg csv json",
-     .min_words = 2,
+     .options = "cluster no-logs no-full-logs rank name tag svg csv json",
+     .min_words = 1,
      .max_words = ANY,
      .complete = CLI_RUNS,
      .of_runs = true,

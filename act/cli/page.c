@@ -561,13 +561,35 @@ static void add_run(struct act_buf *out, struct flow_report *r, bool is_alone)
     act_buf_adds(out, "</section>\n");
 }
 
-void page_write(struct flow_report *reports, size_t n, struct act_buf *out)
+static void add_board(struct act_buf *out, const struct page_board *board)
+{
+    act_buf_adds(out, "<h2>Best ");
+    draw_escaped(out, board->key);
+    act_buf_adds(out, "</h2>\n<table><thead><tr>");
+    for (size_t i = 0; i < board->heads.n; i++) {
+        act_buf_adds(out, "<th scope=\"col\">");
+        add_cut(out, board->heads.v[i]);
+        act_buf_adds(out, "</th>");
+    }
+    act_buf_adds(out, "</tr></thead><tbody>");
+    for (size_t i = 0; i < board->cells.n; i++) {
+        act_buf_adds(out, i % board->heads.n == 0 ? i ? "</tr>\n<tr><td>" : "\n<tr><td>" : "<td>");
+        add_cut(out, board->cells.v[i]);
+        act_buf_adds(out, "</td>");
+    }
+    act_buf_adds(out, "</tr>\n</tbody></table>\n");
+}
+
+void page_write(struct flow_report *reports, size_t n, const struct page_board *board, struct act_buf *out)
 {
     char now[ACT_TIME_TEXT];
 
     add_head(out, reports, n);
-    if (n > 1) {
+    if (n > 1)
         act_buf_addf(out, "<h1>%zu runs</h1>\n", n);
+    if (board->key)
+        add_board(out, board);
+    if (n > 1) {
         add_numbers(out, reports, n);
     }
     for (size_t i = 0; i < n; i++)
