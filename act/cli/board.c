@@ -15,8 +15,7 @@ int cli_check_metric(const struct cli_options *o, struct act_error *err)
     return 0;
 }
 
-int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, const char *where,
-                    struct act_error *err)
+int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, const char *where, struct act_error *err)
 {
     enum { SHOWN = 20 };
     ACT_AUTO(act_strv) names = {0};

@@ -165,8 +165,8 @@ static json_t *row_json(const struct show *s, const struct flow_board_row *row)
     const struct series *c = row->curve;
     json_t *parameters = json_object();
     json_t *json = json_pack("{s:s, s:s?, s:s, s:I, s:o}", "id", row->run->row.id, "name", row->run->row.name, "state",
-                             run_state_name(row->run->status.state), "age_s", (json_int_t)cli_age_s(row->run), "parameters",
-                             parameters);
+                             run_state_name(row->run->status.state), "age_s", (json_int_t)cli_age_s(row->run),
+                             "parameters", parameters);
 
     for (size_t i = 0; i < s->board.parameters.n; i++) {
         const char *value = flow_board_value(row, s->board.parameters.v[i]);
@@ -203,7 +203,10 @@ static void print_table(const struct show *s)
     for (size_t i = 0; i < heads.n; i++)
         columns[i] = (struct cli_column){.head = heads.v[i],
                                          .align = i == state || i == 0 ? 'l' : 'r',
-                                         .rank = i == 0 || i == state + 2 ? 0 : i < state ? 1 : i == state ? 2 : 3,
+                                         .rank = i == 0 || i == state + 2 ? 0
+                                                 : i < state              ? 1
+                                                 : i == state             ? 2
+                                                                          : 3,
                                          .min = i > 0 && i < state ? 6 : 0,
                                          .is_state = i == state};
     for (size_t i = 0; i < s->board.n; i++)
@@ -299,9 +302,15 @@ static int check_show(const struct cli *cli, struct act_error *err)
     const struct {
         bool given;
         const char *name;
-    } others[] = {{o->grids.n > 0, "--grid"},  {o->max_parallel >= 0, "--max-parallel"}, {o->name, "--name"},
-                  {o->tags.n > 0, "--tag"},    {o->last_package, "--last-package"},      {o->dry_run, "--dry-run"},
-                  {o->params.n > 0, "-p"},     {o->num_gpu.most >= 0, "-n"},             {o->single, "--single"},
+    } others[] = {{o->grids.n > 0, "--grid"},
+                  {o->max_parallel >= 0, "--max-parallel"},
+                  {o->name, "--name"},
+                  {o->tags.n > 0, "--tag"},
+                  {o->last_package, "--last-package"},
+                  {o->dry_run, "--dry-run"},
+                  {o->params.n > 0, "-p"},
+                  {o->num_gpu.most >= 0, "-n"},
+                  {o->single, "--single"},
                   {o->compile_args, "-ca"}};
 
     if (cli->words.n > 0)

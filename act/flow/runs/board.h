@@ -13,10 +13,10 @@ enum flow_best { FLOW_LOWEST, FLOW_HIGHEST };
 
 struct flow_board_row {
     const struct flow_run *run;
-    json_t *tags;              /* its parameters, and more */
+    json_t *tags;               /* its parameters, and more */
     const struct series *curve; /* of the number; NULL: it has none, or no finite value of it */
-    double best, best_x;       /* of a curve; where: step, epoch or value */
-    bool ends_odd;             /* the last value is not finite */
+    double best, best_x;        /* of a curve; where: step, epoch or value */
+    bool ends_odd;              /* the last value is not finite */
 };
 
 struct flow_board {

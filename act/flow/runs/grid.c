@@ -20,10 +20,11 @@ static int find_grid(const struct flow_grids *grids, const char *name, size_t le
 static int check_name(const struct flow_grids *grids, const char *name, const char *text, struct act_error *err)
 {
     if (!run_label_valid(name))
-        return act_error_set(err, ACT_USAGE,
-                             "--grid '%s': '%s' is no name, which has at most 64 letters, digits, '.', '_' and '-', and "
-                             "begins with a letter or digit",
-                             text, name);
+        return act_error_set(
+            err, ACT_USAGE,
+            "--grid '%s': '%s' is no name, which has at most 64 letters, digits, '.', '_' and '-', and "
+            "begins with a letter or digit",
+            text, name);
     if (strcmp(name, FLOW_SWEEP_TAG) == 0)
         return act_error_set(err, ACT_USAGE, "--grid '%s': '%s' is the tag of the sweep itself; use another name", text,
                              name);
@@ -155,9 +156,9 @@ static struct piece piece_at(const char *word)
 
 static int wrong_brace(const char *word, char brace, struct act_error *err)
 {
-    return act_error_set(err, ACT_USAGE,
-                         "'%s': a '%c' that is no part of a placeholder such as {lr}; write '%c%c' for the brace itself",
-                         word, brace, brace, brace);
+    return act_error_set(
+        err, ACT_USAGE, "'%s': a '%c' that is no part of a placeholder such as {lr}; write '%c%c' for the brace itself",
+        word, brace, brace, brace);
 }
 
 static int no_grid(const struct flow_grids *grids, const char *word, const struct piece *p, struct act_error *err)

@@ -116,10 +116,10 @@ static char *path_of(const char *id, const char *end)
 
 static int write_record(const struct record *r, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *json = json_pack(
-        "{s:i, s:I, s:I, s:I, s:I, s:I, s:s*}", "version", 1, "done", (json_int_t)r->done, "step", (json_int_t)r->step,
-        "created", (json_int_t)r->created, "tries", (json_int_t)r->tries, "row_of", (json_int_t)r->row_of, "last",
-        r->last);
+    CODEC_AUTOJSON json_t *json =
+        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:s*}", "version", 1, "done", (json_int_t)r->done, "step",
+                  (json_int_t)r->step, "created", (json_int_t)r->created, "tries", (json_int_t)r->tries, "row_of",
+                  (json_int_t)r->row_of, "last", r->last);
     ACT_AUTOFREE char *line = codec_json_line(json);
 
     return act_file_write(r->path, line, strlen(line), 0600, err);

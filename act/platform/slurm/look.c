@@ -144,6 +144,7 @@ static void match_queue(struct look *l)
             adopt_job(l, i);
         if (l->known[i].job)
             l->known[i].queue = find_in(&l->queue, &l->known[i]);
+        l->known[i].array_there = l->known[i].task >= 0 && slurm_jobs_find(&l->queue.jobs, l->known[i].job);
     }
 }
 

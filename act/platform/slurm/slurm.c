@@ -128,6 +128,14 @@ static int note_abort(struct slurm *s, const char *id, struct slurm_view *view, 
     return slurm_write_status(s, id, status, err);
 }
 
+/* Whether only Slurm knew of it, so that nobody but this function says that it was aborted. */
+static bool is_ours_to_note(const struct slurm_view *view)
+{
+    bool dropped = view->task >= 0 && view->status.state == RUN_FAILED && !view->status.started_unix_s;
+
+    return view->by_slurm || !view->job || dropped; /* a task that waited, and nothing is left of its array */
+}
+
 static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     struct slurm *s = slurm_of(p);
@@ -140,8 +148,7 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
         bool no_file = rc < 0 && rc != -ACT_TEMPORARY; /* disk full: Slurm can end the job all the same */
         if (view.job && (rc == 0 || no_file))
             rc = end_job(s, id, no_file, &view, err);
-        if (rc == 0 &&
-            (view.by_slurm || !view.job)) /* without a job: the submitting client, or the agent, sees the file */
+        if (rc == 0 && is_ours_to_note(&view)) /* without a job: the submitting client, or the agent, sees the file */
             rc = note_abort(s, id, &view, err);
     }
     slurm_views_release(&view, 1);

@@ -468,6 +468,21 @@ static void merge_forgotten(const struct slurm_known *k, struct run_status *out)
                  "lost: Slurm no longer knows job %lld, and its agent has never begun", (long long)k->job);
 }
 
+/* A task that is cancelled while it waits leaves its array without a trace. */
+static bool is_dropped(const struct slurm_known *k)
+{
+    return k->task >= 0 && k->array_there && !has_begun(k->said);
+}
+
+static void say_dropped(const struct slurm_known *k, struct run_status *out)
+{
+    *out = *k->said;
+    out->state = RUN_CANCELED;
+    out->exit_status = 128 + SIGTERM;
+    out->ended_unix_s = k->now_unix_s;
+    snprintf(out->reason, sizeof(out->reason), "cancelled in Slurm while it waited");
+}
+
 bool slurm_merge(const struct slurm_known *k, struct run_status *out)
 {
     const struct slurm_job *job = k->queue;
@@ -478,6 +493,10 @@ bool slurm_merge(const struct slurm_known *k, struct run_status *out)
     }
     if (k->past && (!job || is_job_over(job)) && is_job_over(k->past))
         job = k->past;
+    if (!job && is_dropped(k)) {
+        say_dropped(k, out);
+        return true;
+    }
     if (!job) {
         merge_forgotten(k, out);
         return false;

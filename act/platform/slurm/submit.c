@@ -254,12 +254,12 @@ int64_t slurm_job_number(const char *text, bool *out_is_array)
 struct handover {
     struct slurm *s;
     struct site *site;
-    const struct run_spec *spec;  /* of the first one */
-    const char *name;             /* of the job */
-    struct act_strv ids;          /* of all */
-    struct slurm_array array;     /* if they are several */
-    char *agent, *claim; /* what this client writes into its claim */
-    int number;          /* of the claim that it holds, or whose end it waits for */
+    const struct run_spec *spec; /* of the first one */
+    const char *name;            /* of the job */
+    struct act_strv ids;         /* of all */
+    struct slurm_array array;    /* if they are several */
+    char *agent, *claim;         /* what this client writes into its claim */
+    int number;                  /* of the claim that it holds, or whose end it waits for */
     int64_t claimed_ms;
 };
 
