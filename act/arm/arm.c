@@ -71,7 +71,7 @@ int arm_new(const struct arm_options *options, struct arm **out, struct act_erro
     *arm = (struct arm){
         .http = options->http, .tokens = options->tokens, .endpoint = endpoint, .tenant = act_strdup(options->tenant)};
     arm->want = (struct token_want){.cloud = options->cloud,
-                                    .scope = options->cloud->arm_scope,
+                                    .scope = options->scope ? options->scope : options->cloud->arm_scope,
                                     .tenant = arm->tenant,
                                     .use_cli = options->use_cli};
     act_strv_push(&arm->trusted, endpoint);

@@ -1,5 +1,5 @@
-/* arm.h - Azure Resource Manager and services with the same protocol (the run history of Azure Machine Learning): JSON
- * requests with a token, errors of all shapes, pages, long-running operations.
+/* arm.h - Azure Resource Manager and services with the same protocol (the run history of Azure Machine Learning, key
+ * vaults): JSON requests with a token, errors of all shapes, pages, long-running operations.
  *
  * A request carries "Authorization: Bearer", x-ms-client-request-id (a fresh uuid), Accept and, with a body,
  * Content-Type. It is sent again as http.h says. A 401 drops the token and tries once more with a new one, of the
@@ -39,6 +39,7 @@ struct arm_options {
     struct http *http; /* both stay the caller's and outlive it */
     struct tokens *tokens;
     const char *endpoint; /* "https://management.azure.com"; NULL: the cloud's */
+    const char *scope;    /* of its tokens; NULL: that of the cloud's resource manager; not copied */
     const struct auth_cloud *cloud;
     const char *tenant;  /* may be NULL */
     bool use_cli;        /* only the Azure CLI is asked for tokens */

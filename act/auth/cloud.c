@@ -9,14 +9,15 @@
 
 static const struct auth_cloud clouds[] = {
     {"AzureCloud", "AzurePublicCloud", "https://login.microsoftonline.com", "https://management.azure.com/.default",
-     "https://ml.azure.com/.default", "core.windows.net", "management.azure.com", "api.azureml.ms",
-     "storage.azure.net"},
+     "https://ml.azure.com/.default", "core.windows.net", "management.azure.com", "api.azureml.ms", "vault.azure.net",
+     "https://vault.azure.net/.default", "storage.azure.net"},
     {"AzureUSGovernment", "AzureUSGovernmentCloud", "https://login.microsoftonline.us",
      "https://management.usgovcloudapi.net/.default", "https://ml.azure.us/.default", "core.usgovcloudapi.net",
-     "management.usgovcloudapi.net", "api.ml.azure.us", NULL},
+     "management.usgovcloudapi.net", "api.ml.azure.us", "vault.usgovcloudapi.net",
+     "https://vault.usgovcloudapi.net/.default", NULL},
     {"AzureChinaCloud", "AzureChinaCloud", "https://login.chinacloudapi.cn",
      "https://management.chinacloudapi.cn/.default", "https://ml.azure.cn/.default", "core.chinacloudapi.cn",
-     "management.chinacloudapi.cn", "api.ml.azure.cn", NULL},
+     "management.chinacloudapi.cn", "api.ml.azure.cn", "vault.azure.cn", "https://vault.azure.cn/.default", NULL},
 };
 
 enum { CLOUDS = sizeof(clouds) / sizeof(clouds[0]) };
@@ -38,7 +39,8 @@ static bool is_in(const char *host, const char *domain)
 
 static bool has(const struct auth_cloud *cloud, const char *host)
 {
-    const char *const domains[] = {cloud->suffix, cloud->zone_suffix, cloud->arm_domain, cloud->azureml_domain};
+    const char *const domains[] = {cloud->suffix, cloud->zone_suffix, cloud->arm_domain, cloud->azureml_domain,
+                                   cloud->vault_domain};
 
     for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
         if (domains[i] && is_in(host, domains[i]))
@@ -64,6 +66,11 @@ static const struct auth_cloud *by_endpoint(const char *endpoint)
 bool auth_cloud_has(const struct auth_cloud *cloud, const char *host)
 {
     return cloud ? has(cloud, host) : by_host(host) != NULL;
+}
+
+bool auth_cloud_is_vault(const struct auth_cloud *cloud, const char *host)
+{
+    return is_in(host, cloud->vault_domain) && strcasecmp(host, cloud->vault_domain) != 0;
 }
 
 static const struct auth_cloud *cloud_named(const char *name)

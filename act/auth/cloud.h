@@ -19,6 +19,8 @@ struct auth_cloud {
     const char *suffix;         /* of the hosts of storage accounts: "core.windows.net" */
     const char *arm_domain;     /* the resource manager's host, and in it those of its regions */
     const char *azureml_domain; /* of the run histories of the regions: "api.azureml.ms" */
+    const char *vault_domain;   /* of the hosts of key vaults: "vault.azure.net" */
+    const char *vault_scope;    /* of a token for them */
     const char *zone_suffix;    /* of storage accounts in DNS zones: "storage.azure.net"; NULL: none */
 };
 
@@ -32,6 +34,9 @@ int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct 
 
 /* Whether a host, as http_host() gives it, is one of the cloud's (NULL: of any cloud's). */
 bool auth_cloud_has(const struct auth_cloud *cloud, const char *host);
+
+/* Whether a host is that of a key vault of the cloud. */
+bool auth_cloud_is_vault(const struct auth_cloud *cloud, const char *host);
 
 /* -ACT_CONFIG if the host of a URL (may be NULL) is known to belong to another cloud: a token must not go there. */
 int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;

@@ -16,7 +16,7 @@
 #include "flow/code/code.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
-#include "flow/runs/board.h"
+#include "flow/runs/leaders.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 
@@ -33,7 +33,7 @@ struct cli_options {
     bool single;
     bool no_logs, no_details, no_full_logs;
     int64_t max; /* -1: not given */
-    bool dry_run, json, yes, quiet, refresh, rebuild;
+    bool dry_run, json, yes, quiet, refresh, rebuild, read_only;
     bool help, version;
     bool follow, all, no_container, recursive;
     int64_t rank, tail, attempt; /* -1: not given */
@@ -43,8 +43,12 @@ struct cli_options {
     int64_t max_parallel; /* -1: not given */
     char *show, *metric;
     bool lowest, highest;
+    int64_t retry;  /* -1: not given */
+    char *retry_on; /* classes, separated by commas */
+    bool use_bad_nodes, bad;
     char *notify;
     bool any, ignore_case;
+    int64_t hang_s;                      /* 0: not given */
     int64_t older_s;                     /* 0: not given */
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
@@ -56,13 +60,18 @@ struct cli_options {
     char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
     char *subscription, *resource_group, *workspace, *compute, *storage, *container;
     char *tenant;
-    char *vm_size, *admin_user, *ssh_key, *location;
+    char *vm_size, *admin_user, *ssh_key, *location, *subnet, *node_image;
+    struct act_strv identities;
+    bool no_public_ip;
     int64_t min, nodes; /* -1: not given */
     int64_t idle_s;     /* 0: not given */
     bool low_priority, no_wait, share_sas;
     char *job_file;
     char *output;
-    bool svg, csv;
+    bool svg, csv, open;
+    bool watch, once;
+    int64_t interval_s;   /* 0: not given */
+    int64_t port;         /* -1: not given */
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
@@ -161,10 +170,12 @@ void cli_release(struct cli *cli);
 /* The configuration request made by the options; out points into itself and into cli. */
 struct cli_request {
     struct config_request config;
-    struct config_override overrides[4];
-    char num_gpu[24], range[48];
+    struct config_override overrides[7];
+    char num_gpu[24], range[48], hang[24], retry[24], retry_on[1024];
 };
 void cli_request(const struct cli *cli, struct cli_request *out);
+/* "2", or "2 of 4" of a run that is tried again. New string. */
+char *cli_attempt(const struct run_status *status, int attempt);
 /* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: the working directory), with the
  * overrides from the options; cli_open(): cli->flow, on the cluster of -c. */
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
@@ -188,6 +199,9 @@ bool cli_show_page(const struct cli_command *command);
 
 /* render.c */
 bool cli_colour(FILE *out);
+/* Whether the terminal, or whoever reads the pipe, shows more than ASCII: the first of LC_ALL, LC_CTYPE and LANG that
+ * is set says so. */
+bool cli_utf8(void);
 const char *cli_state_colour(enum run_state state); /* for cli_print_coloured() */
 /* Prints ACT's own text; colour ("31") is not used if out has no colours. */
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT_PRINTF(3, 4);
@@ -221,7 +235,11 @@ char *cli_path_of(const char *word, const struct transfer_path *what, const char
 /* Likewise of rel, relative to what: below "data/voc" and "a" that is "data/voc/a", below "RUN:" it is "RUN:a". */
 char *cli_path_below(const char *word, const struct transfer_path *what, const char *rel);
 /* with_reason: adds a column that says why each waits or failed. */
+/* Says on stderr that the list is empty, and what it was asked for: "no run is named 'x'". */
+void cli_note_no_runs(const struct flow_table *table);
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
+/* The same as text, in room terminal columns (0: no limit). */
+void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* An untrusted name, for a line of text: control characters become '?'. New string. */
 char *cli_name(const char *name);
@@ -247,7 +265,9 @@ struct cli_column {
     bool below;       /* if it does not fit beside more important ones, it is printed on lines below each row */
 };
 
-/* The width of stdout's terminal in columns; 0: it is not a terminal, or the width is not known. */
+/* The width of the terminal that it is, in columns; 0: it is not a terminal, or the width is not known. */
+int cli_width_of(int fd);
+/* That of stdout. */
 int cli_width(void);
 /* widths: the widths that n columns need (not 0), replaced by those that fit in room terminal columns (0: no limit),
  * with two blanks in between. 0: left out. */
@@ -258,6 +278,10 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
                     struct act_buf *out);
 /* A cell with a number; "-" for a negative one, which is not known. */
 void cli_push_count(struct act_strv *cells, int n);
+/* Prints what cli_table_text() made. */
+void cli_put_table(const struct act_buf *text);
+/* Appends any text as one line of at most room columns (0: no limit), as a terminal may show it. */
+void cli_add_line(struct act_buf *out, const char *text, int room);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
 
 /* ---- wrap.c: help that fits the terminal */
@@ -416,8 +440,8 @@ int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, c
                     struct act_error *err) ACT_NODISCARD;
 int64_t cli_age_s(const struct flow_run *run); /* since it was submitted */
 /* The head of the table, and its i-th row; key NULL: without a number. */
-void cli_board_heads(const struct flow_board *board, const char *key, enum flow_best best, struct act_strv *out);
-void cli_board_cells(const struct flow_board *board, size_t i, const char *key, struct act_strv *out);
+void cli_leaders_heads(const struct flow_leaders *leaders, const char *key, enum flow_best best, struct act_strv *out);
+void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, const char *key, struct act_strv *out);
 
 /* ---- explain.c */
 
@@ -470,6 +494,7 @@ int cmd_logs(struct cli *cli, struct act_error *err);
 int cmd_ls(struct cli *cli, struct act_error *err);
 int cmd_man(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
+int cmd_page(struct cli *cli, struct act_error *err);
 int cmd_parse(struct cli *cli, struct act_error *err);
 int cmd_plot(struct cli *cli, struct act_error *err);
 int cmd_prune(struct cli *cli, struct act_error *err);
@@ -484,7 +509,11 @@ int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_submit(struct cli *cli, struct act_error *err);
 int cmd_summary(struct cli *cli, struct act_error *err);
 int cmd_sweep(struct cli *cli, struct act_error *err);
+int cmd_mount(struct cli *cli, struct act_error *err);
+int cmd_mount_folder(struct cli *cli, struct act_error *err);
+int cmd_top(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
+int cmd_ui(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);
 int cmd_login(struct cli *cli, struct act_error *err);

@@ -25,11 +25,11 @@ static json_t *states_json(const struct platform_cluster *c)
 
 static json_t *cluster_json(const struct platform_cluster *c)
 {
-    return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name,
-                     "type", c->type, "location", c->location, "state", c->state, "error", c->error, "vm_size",
-                     c->vm_size, "vm_priority", c->vm_priority, "allocation", c->allocation, "admin_user",
-                     c->admin_user, "autoscaler", c->autoscaler, "taints", c->taints, "min_nodes", number(c->min_nodes),
-                     "max_nodes", number(c->max_nodes), "nodes", number(c->nodes), "target_nodes",
+    return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
+                     c->name, "owner", c->owner, "type", c->type, "location", c->location, "state", c->state, "error",
+                     c->error, "vm_size", c->vm_size, "vm_priority", c->vm_priority, "allocation", c->allocation,
+                     "admin_user", c->admin_user, "autoscaler", c->autoscaler, "taints", c->taints, "min_nodes",
+                     number(c->min_nodes), "max_nodes", number(c->max_nodes), "nodes", number(c->nodes), "target_nodes",
                      number(c->target_nodes), "idle_s", number(c->idle_s), "node_states", states_json(c));
 }
 
@@ -46,20 +46,30 @@ static void push_text(struct act_strv *cells, const char *text)
     act_strv_push(cells, text && *text ? text : "-");
 }
 
-static void print_clusters(const struct platform_clusters *clusters)
+static void print_clusters(const struct platform_clusters *clusters, bool with_owner)
 {
-    static const struct cli_column columns[] = {
-        {"NAME", 'l', .rank = 0},  {"TYPE", 'l', .rank = 9},
-        {"STATE", 'l', .rank = 1}, {"VM SIZE", 'l', .rank = 7, .min = 10},
-        {"MIN", 'r', .rank = 8},   {"MAX", 'r', .rank = 6},
-        {"NODES", 'r', .rank = 2}, {"BUSY", 'r', .rank = 3},
-        {"IDLE", 'r', .rank = 4},  {"DOWN", 'r', .rank = 5},
+    static const struct cli_column all_columns[] = {
+        {"WORKSPACE", 'l', .rank = 1},
+        {"NAME", 'l', .rank = 0},
+        {"TYPE", 'l', .rank = 9},
+        {"STATE", 'l', .rank = 1},
+        {"VM SIZE", 'l', .rank = 7, .min = 10},
+        {"MIN", 'r', .rank = 8},
+        {"MAX", 'r', .rank = 6},
+        {"NODES", 'r', .rank = 2},
+        {"BUSY", 'r', .rank = 3},
+        {"IDLE", 'r', .rank = 4},
+        {"DOWN", 'r', .rank = 5},
     };
+    const struct cli_column *columns = all_columns + !with_owner;
+    size_t n_columns = sizeof(all_columns) / sizeof(all_columns[0]) - !with_owner;
     ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < clusters->n; i++) {
         const struct platform_cluster *c = &clusters->v[i];
         bool counted = c->running >= 0;
+        if (with_owner)
+            push_text(&cells, c->owner);
         act_strv_push(&cells, c->name);
         push_text(&cells, c->type);
         push_text(&cells, c->state);
@@ -71,7 +81,7 @@ static void print_clusters(const struct platform_clusters *clusters)
         push_number(&cells, counted ? c->idle : -1);
         push_number(&cells, counted ? c->unusable + c->leaving + c->preempted : -1);
     }
-    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+    cli_print_table(columns, n_columns, &cells);
 }
 
 static void print_line(const char *name, const char *value)
@@ -200,7 +210,7 @@ struct verb {
 static int list_managed(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_clusters) clusters = {0};
-    int rc = flow_list_clusters(&cli->flow, &clusters, err);
+    int rc = flow_list_clusters(&cli->flow, cli->options.all, &clusters, err);
 
     if (rc == 0 && cli->options.json) {
         json_t *all = json_array();
@@ -211,7 +221,7 @@ static int list_managed(struct cli *cli, struct act_error *err)
         act_note("the %s has no %ss; 'a cluster create' makes one", flow_cluster_words(&cli->flow)->owner,
                  noun_of(cli));
     } else if (rc == 0) {
-        print_clusters(&clusters);
+        print_clusters(&clusters, cli->options.all);
     }
     return rc;
 }
@@ -242,9 +252,11 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
     (void)name;
     if (o->own && named)
         return act_error_set(err, ACT_USAGE, "--own lists the clusters of all files, and takes no -c and no -p");
-    if (o->own || (!named && !open_managed(cli)))
+    if (o->own && o->all)
+        return act_error_set(err, ACT_USAGE, "--own lists cluster files, --all the clusters of a subscription");
+    if (o->own || (!named && !o->all && !open_managed(cli)))
         return cli_list_own(cli, err);
-    int rc = named ? cli_open(cli, err) : flow_trust(&cli->flow.config, err);
+    int rc = named || o->all ? cli_open(cli, err) : flow_trust(&cli->flow.config, err);
     return rc < 0 ? rc : list_managed(cli, err);
 }
 
@@ -352,26 +364,86 @@ static int make(struct cli *cli, struct platform_new_cluster *cluster, struct ac
     return rc < 0 ? rc : finish_cluster(cli, cluster->name, "the creation", err);
 }
 
+/* The service's own message about a wrong id does not say which one it was. */
+static int check_id(const char *option, const char *id, const char *kind, struct act_error *err)
+{
+    if (!id || (act_starts_with(id, "/subscriptions/") && strcasestr(id, kind)))
+        return 0;
+    return act_error_set(err, ACT_USAGE, "%s '%s' must be a resource id: /subscriptions/.../%s/NAME", option, id, kind);
+}
+
+static int check_ids(const struct cli_options *o, struct act_error *err)
+{
+    int rc = check_id("--subnet", o->subnet, "subnets", err);
+
+    if (rc == 0)
+        rc = check_id("--node-image", o->node_image, "images", err);
+    for (size_t i = 0; rc == 0 && i < o->identities.n; i++)
+        if (strcmp(o->identities.v[i], "system") != 0)
+            rc = check_id("--identity", o->identities.v[i], "userAssignedIdentities", err);
+    return rc;
+}
+
+/* What the options say goes before what a file says. */
+static void take_options(const struct cli *cli, struct platform_new_cluster *c)
+{
+    const struct cli_options *o = &cli->options;
+    const struct {
+        const char *given, **at;
+    } texts[] = {{o->vm_size, &c->vm_size},       {o->location, &c->location},     {o->subnet, &c->subnet},
+                 {o->node_image, &c->node_image}, {o->admin_user, &c->admin_user}, {NULL, NULL}};
+
+    for (size_t i = 0; texts[i].at; i++)
+        if (texts[i].given)
+            *texts[i].at = texts[i].given;
+    c->low_priority |= o->low_priority;
+    c->no_public_ip = o->no_public_ip;
+    c->identities = &o->identities;
+    if (o->min >= 0)
+        c->scale.min_nodes = o->min;
+    if (o->max >= 0)
+        c->scale.max_nodes = o->max;
+    c->scale.idle_s = o->idle_s;
+    if (json_object_size(cli->tags))
+        c->tags = cli->tags;
+}
+
+static int read_description(const struct cli_options *o, struct flow_batch_cluster *out, struct act_error *err)
+{
+    *out = (struct flow_batch_cluster){.cluster.scale = {.min_nodes = -1, .max_nodes = -1}};
+    int rc = o->job_file ? flow_read_batch_cluster(o->job_file, out, err) : 0;
+
+    for (size_t i = 0; rc == 0 && i < out->notes.n; i++)
+        act_note("%s", out->notes.v[i]);
+    return rc;
+}
+
 static int create(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
+    ACT_AUTO(flow_batch_cluster) description = {0};
+    struct platform_new_cluster *c = &description.cluster;
+    struct flow_labels labels;
     ACT_AUTOFREE char *key = NULL;
+    int rc = read_description(o, &description, err);
 
-    if (o->admin_user && !o->ssh_key)
-        return act_error_set(err, ACT_USAGE, "--admin-user needs --ssh-key: nobody logs in with a password");
-    int rc = o->ssh_key ? read_key(o->ssh_key, &key, err) : 0;
+    if (rc == 0)
+        rc = check_ids(o, err);
+    if (rc == 0)
+        rc = cli_labels(cli, &labels, err);
+    if (rc == 0 && o->ssh_key)
+        rc = read_key(o->ssh_key, &key, err);
     if (rc < 0)
         return rc;
-    struct platform_new_cluster cluster = {
-        .name = name,
-        .vm_size = o->vm_size,
-        .location = o->location,
-        .low_priority = o->low_priority,
-        .scale = {.min_nodes = o->min, .max_nodes = o->max, .idle_s = o->idle_s},
-        .admin_user = o->admin_user ? o->admin_user : "azureuser",
-        .ssh_key = key,
-    };
-    return make(cli, &cluster, err);
+    c->name = name;
+    take_options(cli, c);
+    if (key)
+        c->ssh_key = key;
+    if (o->admin_user && !c->ssh_key)
+        return act_error_set(err, ACT_USAGE, "--admin-user needs --ssh-key: nobody logs in with a password");
+    if (c->ssh_key && !c->admin_user)
+        c->admin_user = "azureuser";
+    return make(cli, c, err);
 }
 
 static int scale(struct cli *cli, const char *name, const struct platform_scale *wanted, struct act_error *err)
@@ -492,7 +564,7 @@ static int login(struct cli *cli, const char *name, struct act_error *err)
 
 #define FOR_SERVICES "cluster param json "
 static const struct verb verbs[] = {
-    {.name = "list", .run = list, .options = "cluster param json own", .takes_no_name = true, .own = true},
+    {.name = "list", .run = list, .options = "cluster param json own all", .takes_no_name = true, .own = true},
     {.name = "add", .run = cli_add_cluster, .options = "param json dry-run yes " CLI_ADD_OPTIONS, .own = true},
     {.name = "use", .run = cli_use_cluster, .options = "json dry-run", .needs_name = true, .own = true},
     {.name = "edit", .run = cli_edit_cluster, .options = "cluster", .own = true},
@@ -501,7 +573,8 @@ static const struct verb verbs[] = {
     {.name = "show", .run = show_cluster, .options = FOR_SERVICES},
     {.name = "create",
      .run = create,
-     .options = FOR_SERVICES "vm-size min max idle low-priority admin-user ssh-key location no-wait yes dry-run",
+     .options = FOR_SERVICES "file vm-size min max idle low-priority admin-user ssh-key location identity subnet "
+                             "no-public-ip node-image tag no-wait yes dry-run",
      .needs_name = true},
     {.name = "resize", .run = resize, .options = FOR_SERVICES "nodes no-wait dry-run"},
     {.name = "autoscale", .run = autoscale, .options = FOR_SERVICES "min max idle no-wait dry-run"},

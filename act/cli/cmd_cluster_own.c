@@ -110,10 +110,16 @@ int cli_rename_cluster(struct cli *cli, const char *name, struct act_error *err)
     return print_change(cli, "rename", new_name, NULL, err);
 }
 
-static char *removal(const struct config_named *named, size_t runs)
+static char *removal(const struct config_named *named, bool is_default, size_t runs)
 {
-    return act_sprintf("Remove '%s'?%s", named->file,
+    return act_sprintf("Remove '%s'?%s%s", named->file, is_default ? " It is the default cluster." : "",
                        runs ? " ACT may not find its runs again then." : " Nothing on the cluster itself is touched.");
+}
+
+static void note_default(const struct cli *cli, const char *name)
+{
+    act_note("'%s' %s the default cluster: that %s 'local' now; 'a cluster use NAME' chooses another", name,
+             cli->options.dry_run ? "is" : "was", cli->options.dry_run ? "would be" : "is");
 }
 
 /* The account file that 'a cluster add' made for it may be in use elsewhere, too. */
@@ -136,15 +142,20 @@ int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err)
         return rc;
     if (cli->options.dry_run) {
         act_note("would remove '%s'", named->file);
+        if (flow_is_default(name))
+            note_default(cli, name);
         return print_change(cli, "remove", name, named->file, err);
     }
-    ACT_AUTOFREE char *question = removal(named, flow_runs_on(&cli->flow, name));
+    bool is_default = flow_is_default(name);
+    ACT_AUTOFREE char *question = removal(named, is_default, flow_runs_on(&cli->flow, name));
     rc = cli_confirm(cli, question, err);
     if (rc == 0)
         rc = flow_remove_own(named, err);
     if (rc < 0)
         return rc;
     act_note("'%s' is removed", named->file);
+    if (is_default)
+        note_default(cli, name);
     note_account(named);
     return print_change(cli, "remove", name, named->file, err);
 }

@@ -1,11 +1,22 @@
 #include <string.h>
 
+#include "base/dirs.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/cluster/doctor.h"
 #include "flow/cluster/own.h"
 #include "flow/flow.h"
+
+/* "~/.config/act/config.yaml:2" is what fits beside a key and its value on 80 columns. */
+static void push_origin(struct act_strv *cells, const char *origin)
+{
+    ACT_AUTOFREE char *home = act_home_dir();
+    bool below = strcmp(home, "/") != 0 && act_path_is_within(origin, home);
+
+    act_strv_pushf(cells, "# %s%s", below ? "~" : "", below ? origin + strlen(home) : origin);
+}
 
 static void push_value(struct act_strv *cells, const char *key, const json_t *row)
 {
@@ -16,7 +27,7 @@ static void push_value(struct act_strv *cells, const char *key, const json_t *ro
         act_strv_push(cells, json_string_value(value));
     else
         act_strv_take(cells, codec_json_line(value));
-    act_strv_pushf(cells, "# %s", codec_json_str(row, "origin", "?"));
+    push_origin(cells, codec_json_str(row, "origin", "?"));
 }
 
 static int show_values(struct cli *cli, struct act_error *err)
@@ -25,7 +36,7 @@ static int show_values(struct cli *cli, struct act_error *err)
     json_t *values = config_show(c);
     static const struct cli_column columns[] = {{NULL, 'l', .min = 22, .pad = 44},
                                                 {NULL, 'l', .rank = 1, .min = 16, .pad = 32},
-                                                {NULL, 'l', .rank = 2, .min = 12}};
+                                                {NULL, 'l', .rank = 2, .below = true}};
     ACT_AUTO(act_strv) cells = {0};
     const char *key;
     json_t *row;
@@ -142,8 +153,30 @@ static int get_setting(struct cli *cli, const char *key, struct act_error *err)
     return print_value(cli, key, value, file, err);
 }
 
+static void push_key(void *arg, const struct config_key_text *key)
+{
+    act_strv_push(arg, key->path);
+}
+
+/* All that 'a config get' takes. */
+static int list_keys(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(act_strv) keys = {0};
+
+    config_each_key(CONFIG_CLUSTER_FILE, push_key, &keys);
+    config_each_key(CONFIG_USER_FILE, push_key, &keys);
+    if (cli->options.json)
+        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "keys", codec_json_strv_new(&keys)), err);
+    for (size_t i = 0; i < keys.n; i++)
+        puts(keys.v[i]);
+    act_note("'a config get KEY' prints the value of one, 'a config show' all values; 'man act.yaml' explains them");
+    return 0;
+}
+
 static int get(struct cli *cli, const char *key, struct act_error *err)
 {
+    if (!key)
+        return list_keys(cli, err);
     if (config_home_of(key, NULL) == CONFIG_IN_SETTINGS)
         return get_setting(cli, key, err);
     int rc = cli_open(cli, err);
@@ -186,14 +219,14 @@ static int change(struct cli *cli, const char *key, const char *value, struct ac
 
 static const struct verb {
     const char *name;
-    size_t words; /* after it */
+    size_t least, words; /* after it */
     const char *usage, *options;
 } verbs[] = {
-    {"show", 0, "show", "cluster num-gpu param single compile-args all json"},
-    {"check", 0, "check", "cluster num-gpu param single compile-args json"},
-    {"get", 1, "get KEY", "cluster num-gpu param single compile-args json"},
-    {"set", 2, "set KEY VALUE", "cluster dry-run json"},
-    {"unset", 1, "unset KEY", "cluster dry-run json"},
+    {"show", 0, 0, "show", "cluster num-gpu param single compile-args all json"},
+    {"check", 0, 0, "check", "cluster num-gpu param single compile-args json"},
+    {"get", 0, 1, "get [KEY]", "cluster num-gpu param single compile-args json"},
+    {"set", 2, 2, "set KEY VALUE", "cluster dry-run json"},
+    {"unset", 1, 1, "unset KEY", "cluster dry-run json"},
 };
 
 static int check_usage(const struct cli *cli, const struct verb *verb, struct act_error *err)
@@ -203,7 +236,8 @@ static int check_usage(const struct cli *cli, const struct verb *verb, struct ac
             !cli_names(verb->options, o->long_name))
             return act_error_set(err, ACT_USAGE, "'a config %s' takes no --%s%s", verb->name, o->long_name,
                                  strcmp(o->long_name, "all") == 0 ? ": it is about 'a config show'" : "");
-    return cli->words.n == verb->words + 1 ? 0 : act_error_set(err, ACT_USAGE, "try: a config %s", verb->usage);
+    size_t n = cli->words.n - 1;
+    return n >= verb->least && n <= verb->words ? 0 : act_error_set(err, ACT_USAGE, "try: a config %s", verb->usage);
 }
 
 static const struct verb *find_verb(const char *name)
@@ -232,14 +266,14 @@ int cmd_config(struct cli *cli, struct act_error *err)
     if (!verb)
         return act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
     int rc = check_usage(cli, verb, err);
-    if (rc == 0 && verb->words > 0)
+    if (rc == 0 && cli->words.n > 1)
         rc = check_key(cli, words[1], err);
     if (rc < 0)
         return rc;
     if (strcmp(verb->name, "check") == 0)
         return check(cli, err);
     if (strcmp(verb->name, "get") == 0)
-        return get(cli, words[1], err);
+        return get(cli, cli->words.n > 1 ? words[1] : NULL, err);
     if (strcmp(verb->name, "show") != 0)
         return change(cli, words[1], words[2], err);
     rc = cli_open(cli, err);

@@ -105,6 +105,8 @@ static int grep_newest(struct cli *cli, const struct cli_each_run *each, struct 
         rc = flow_list_runs(&cli->flow, &table, &runs, err);
     if (rc == 0)
         rc = cli_these_runs(cli, each, &runs, err);
+    if (rc == 0 && runs.total == 0)
+        cli_note_no_runs(&table);
     if (runs.n < runs.total)
         act_note("%zu of %zu runs were searched; --max 0 searches all", runs.n, runs.total);
     return rc;

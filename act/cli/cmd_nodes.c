@@ -1,6 +1,10 @@
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
+#include "flow/runs/bad.h"
 #include "flow/runs/runs.h"
 
 static json_t *node_json(const struct platform_node *n)
@@ -50,11 +54,88 @@ static void print_table(const struct platform_nodes *nodes)
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
 }
 
+/* ---- those that failed lately */
+
+static int print_bad_json(const struct ledger_bads *bads, struct act_error *err)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < bads->n; i++) {
+        const struct ledger_bad *b = &bads->v[i];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I}", "node", b->node, "cluster", b->cluster,
+                                              "class", b->class, "run", b->run, "time", (json_int_t)b->unix_s));
+    }
+    return cli_print_json(json_pack("{s:i, s:o}", "version", 1, "nodes", list), err);
+}
+
+static void print_bad(const struct ledger_bads *bads)
+{
+    static const struct cli_column columns[] = {
+        {"NODE", 'l', .rank = 0}, {"CLUSTER", 'l', .rank = 1}, {"CLASS", 'l', .rank = 2},
+        {"RUN", 'l', .rank = 3},  {"WHEN", 'l', .rank = 4},
+    };
+    ACT_AUTO(act_strv) cells = {0};
+    char when[ACT_TIME_TEXT];
+
+    for (size_t i = 0; i < bads->n; i++) {
+        const struct ledger_bad *b = &bads->v[i];
+        act_time_to_local(b->unix_s, when);
+        act_strv_push(&cells, b->node);
+        act_strv_push(&cells, b->cluster);
+        act_strv_push(&cells, b->class);
+        act_strv_push(&cells, b->run);
+        act_strv_push(&cells, when);
+    }
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+}
+
+static int forget_each(struct cli *cli, struct act_error *err)
+{
+    int rc = cli->words.n ? 0 : act_error_set(err, ACT_USAGE, "which node? 'a nodes --bad' lists them");
+
+    for (size_t i = 0; rc == 0 && i < cli->words.n; i++)
+        rc = flow_forget_bad_node(&cli->flow, cli->options.cluster, cli->words.v[i], err);
+    return rc;
+}
+
+static int bad_nodes(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(ledger_bads) bads = {0};
+
+    if (cli->options.forget)
+        return forget_each(cli, err);
+    if (cli->words.n)
+        return act_error_set(err, ACT_USAGE, "--bad is about all runs: there cannot be one, '%s', as well",
+                             cli->words.v[0]);
+    int rc = flow_bad_nodes(&cli->flow, cli->options.cluster, &bads, err);
+    if (rc == 0 && cli->options.json)
+        rc = print_bad_json(&bads, err);
+    else if (rc == 0 && bads.n > 0)
+        print_bad(&bads);
+    else if (rc == 0)
+        act_note("no node failed in the last week, as far as is known");
+    return rc;
+}
+
+static int check_words(const struct cli *cli, struct act_error *err)
+{
+    if (cli->options.forget)
+        return act_error_set(err, ACT_USAGE, "--forget goes with --bad: 'a nodes --bad --forget NODE'");
+    if (cli->words.n != 1)
+        return act_error_set(err, ACT_USAGE, "'a nodes' takes one run; --bad lists nodes that failed lately");
+    return 0;
+}
+
 int cmd_nodes(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_nodes) nodes = {0};
     ACT_AUTO(flow_run) run = {0};
-    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+
+    if (cli->options.bad)
+        return bad_nodes(cli, err);
+    int rc = check_words(cli, err);
+    if (rc == 0)
+        rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
     if (rc == 0)
         rc = flow_nodes(&cli->flow, &run, &nodes, err);

@@ -54,24 +54,11 @@ static int print_json(const struct plot *p, struct act_error *err)
         json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "key", p->chart.title, "by", p->chart.x_name, "runs", runs), err);
 }
 
-/* Whether the terminal, or whoever reads the pipe, shows more than ASCII: the first of these that is set says so. */
-static bool is_utf8(void)
-{
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value)
-            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-    }
-    return false;
-}
-
 static void print_text(const struct plot *p)
 {
     int width = cli_width();
     struct draw_text how = {
-        .columns = width ? width : COLUMNS, .rows = ROWS, .plain = !is_utf8(), .coloured = cli_colour(stdout)};
+        .columns = width ? width : COLUMNS, .rows = ROWS, .plain = !cli_utf8(), .coloured = cli_colour(stdout)};
     ACT_AUTO(act_buf) text = {0};
 
     draw_text(&p->chart, &how, &text);

@@ -9,14 +9,25 @@ static const char *plural(size_t n)
     return n == 1 ? "" : "s";
 }
 
-/* "3 runs, 1 package and 0 agents, 1.2 MiB" */
+/* "3 runs (2 with logs here, 1 with logs in the store), 1 package and 0 agents, 1.2 MiB" */
 static char *sum_of(const struct flow_prune *p, size_t n_runs)
 {
+    ACT_AUTO(act_buf) logs = {0};
     char size[ACT_UNIT_TEXT];
 
     act_size_to_text(p->bytes, size);
-    return act_sprintf("%zu run%s, %zu package%s and %zu agent%s, %s", n_runs, plural(n_runs), p->n_packages,
-                       plural(p->n_packages), p->n_agents, plural(p->n_agents), size);
+    if (p->n_copies)
+        act_buf_addf(&logs, " (%zu with logs here", p->n_copies);
+    if (p->n_sent)
+        act_buf_addf(&logs, "%s%zu with logs in the store", logs.len ? ", " : " (", p->n_sent);
+    return act_sprintf("%zu run%s%s%s, %zu package%s and %zu agent%s, %s", n_runs, plural(n_runs),
+                       logs.len ? logs.data : "", logs.len ? ")" : "", p->n_packages, plural(p->n_packages),
+                       p->n_agents, plural(p->n_agents), size);
+}
+
+static bool is_empty(const struct flow_prune *p)
+{
+    return p->n + p->n_packages + p->n_agents == 0;
 }
 
 /* What is old and stays all the same. */
@@ -37,6 +48,8 @@ static void say_left(const struct flow_prune *p)
             act_note("left: %zu run%s, %s", rows[i].n, plural(rows[i].n), rows[i].why);
     if (p->busy)
         act_note("left: agents, because a run has not ended where they are");
+    if (p->unknown)
+        act_note("left: packages, because there are runs of others that may need them");
 }
 
 static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
@@ -46,9 +59,10 @@ static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
     for (size_t i = 0; i < p->n; i++)
         json_array_append_new(runs,
                               json_pack("{s:s,s:I}", "id", p->v[i].run.row.id, "bytes", (json_int_t)p->v[i].bytes));
-    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run, "removed",
-                     dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs", runs, "packages", (json_int_t)p->n_packages,
-                     "agents", (json_int_t)p->n_agents, "bytes", (json_int_t)p->bytes, "left", "active",
+    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run,
+                     "removed", dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs", runs, "packages",
+                     (json_int_t)p->n_packages, "agents", (json_int_t)p->n_agents, "copies", (json_int_t)p->n_copies,
+                     "sent", (json_int_t)p->n_sent, "bytes", (json_int_t)p->bytes, "left", "active",
                      (json_int_t)p->active, "others", (json_int_t)p->others, "service", (json_int_t)p->service,
                      "unreachable", (json_int_t)p->unreachable);
 }
@@ -100,9 +114,9 @@ int cmd_prune(struct cli *cli, struct act_error *err)
         print_runs(&p);
     if (rc == 0)
         say_left(&p);
-    if (rc == 0 && (o->dry_run || p.n == 0)) {
+    if (rc == 0 && (o->dry_run || is_empty(&p))) {
         ACT_AUTOFREE char *sum = sum_of(&p, p.n);
-        act_note(p.n ? "would remove %s" : "nothing to remove: %s", sum);
+        act_note(!is_empty(&p) ? "would remove %s" : "nothing to remove: %s", sum);
         rc = o->json ? cli_print_json(json_of(&p, 0, o->dry_run), err) : 0;
     } else if (rc == 0) {
         rc = remove_all(cli, &p, err);

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/live.h"
 #include "codec/json.h"
 #include "flow/flow.h"
 #include "flow/runs/logs.h"
@@ -19,8 +20,70 @@ static int print_table_json(const struct flow_runs *runs, struct act_error *err)
                           err);
 }
 
+/* ---- the table, redrawn in place */
+
+struct watched {
+    struct live live;
+    bool with_reason, coloured;
+};
+
+static void draw_table(void *arg, const struct flow_board_view *view, struct act_strv *lines)
+{
+    const struct watched *w = arg;
+    const struct screen *screen = &w->live.screen;
+    ACT_AUTOFREE struct flow_run *runs = act_calloc(view->n + 1, sizeof(*runs));
+    ACT_AUTO(act_buf) text = {0};
+    struct act_buf bottom = {0};
+    size_t room = screen->rows > 1 ? (size_t)screen->rows - 1 : 1;
+
+    for (size_t i = 0; i < view->n; i++)
+        runs[i] = view->runs[i]->run;
+    cli_runs_text(&(struct flow_runs){.v = runs, .n = view->n < room ? view->n : room}, w->with_reason, screen->columns,
+                  w->coloured, &text);
+    char *rest = text.data, *line;
+    while ((line = strsep(&rest, "\n")) && rest && lines->n < room)
+        act_strv_push(lines, line);
+    while (lines->n < room)
+        act_strv_push(lines, "");
+    cli_add_line(&bottom,
+                 view->error     ? view->error
+                 : w->live.said  ? w->live.said
+                 : !view->listed ? "..."
+                                 : "q quits",
+                 screen->columns);
+    if (screen->rows > 1)
+        act_strv_take(lines, act_buf_steal(&bottom));
+    act_buf_release(&bottom);
+}
+
+static void take_key(void *arg, int key)
+{
+    struct watched *w = arg;
+
+    if (key == 'q')
+        live_quit(&w->live);
+    else
+        flow_board_hurry(w->live.board);
+}
+
+static int watch_table(struct cli *cli, const struct flow_table *table, bool with_reason, struct act_error *err)
+{
+    int64_t interval_s = cli->options.interval_s > 0 ? cli->options.interval_s : LIVE_INTERVAL_S;
+    struct watched w = {.with_reason = with_reason,
+                        .coloured = cli_colour(stdout),
+                        .live = {.options = {.table = *table, .table_only = true, .interval_ms = interval_s * 1000},
+                                 .draw = draw_table,
+                                 .key = take_key,
+                                 .arg = &w}};
+
+    if (cli->options.json)
+        return act_error_set(err, ACT_USAGE, "--watch redraws a terminal and --json is for programs: which one?");
+    return live_run(&w.live, cli, "without --watch the table is printed once", err);
+}
+
 static int print_table(struct cli *cli, const char *state, struct act_error *err)
 {
+    bool with_reason = act_streq(state, run_state_name(RUN_QUEUED)) || act_streq(state, run_state_name(RUN_FAILED));
     struct flow_table table = {.cluster = cli->options.cluster,
                                .state = state,
                                .with_spec = cli->options.json,
@@ -30,6 +93,8 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     ACT_AUTO(flow_runs) runs = {0};
     int rc = cli_labels(cli, &table.labels, err);
 
+    if (rc == 0 && cli->options.watch)
+        return watch_table(cli, &table, with_reason, err);
     if (rc == 0)
         rc = flow_list_runs(&cli->flow, &table, &runs, err);
     if (rc < 0)
@@ -37,11 +102,9 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     if (cli->options.json)
         rc = print_table_json(&runs, err);
     else
-        cli_print_runs(&runs,
-                       act_streq(state, run_state_name(RUN_QUEUED)) || act_streq(state, run_state_name(RUN_FAILED)));
-    bool all = !state && !cli->options.cluster && !cli->options.name && !cli->options.tags.n;
-    if (runs.total == 0 && all && !cli->options.json)
-        act_note("no runs yet; 'a submit COMMAND' starts one");
+        cli_print_runs(&runs, with_reason);
+    if (runs.total == 0 && !state && !cli->options.json)
+        cli_note_no_runs(&table);
     if (runs.n < runs.total)
         act_note("%zu of %zu runs; --max 0 shows all", runs.n, runs.total);
     return rc;
@@ -119,6 +182,13 @@ int cmd_query(struct cli *cli, struct act_error *err)
                              cli->options.name ? "--name" : "--tag", cli->words.v[0]);
     if (cli->words.n > 0 && cli->options.rebuild)
         return act_error_set(err, ACT_USAGE, "--rebuild is about all runs; a run that is named is looked for anyway");
+    if (cli->words.n > 0 && cli->options.watch)
+        return act_error_set(err, ACT_USAGE,
+                             "--watch is about the table of runs, and '%s' is one run; 'a logs -f %s' "
+                             "follows its log",
+                             cli->words.v[0], cli->words.v[0]);
+    if (cli->options.interval_s > 0 && !cli->options.watch)
+        return act_error_set(err, ACT_USAGE, "--interval is how often --watch redraws the table");
     int rc = cli->options.rebuild ? flow_rebuild(&cli->flow, err) : 0;
     if (rc < 0)
         return rc;

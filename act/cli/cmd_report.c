@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,9 +56,12 @@ static int write_file(const char *path, const struct act_buf *page, struct act_e
 {
     struct stat st;
 
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+    bool exists = stat(path, &st) == 0;
+    if (exists && !S_ISREG(st.st_mode))
         return act_error_set(err, ACT_USAGE, "cannot write '%s': it is no regular file; '> %s' may do", path, path);
-    return act_file_write(path, page->data, page->len, 0666 & ~act_umask(), err);
+    ACT_AUTOFREE char *real = exists ? realpath(path, NULL) : NULL; /* a link stays one */
+    return act_file_write(real ? real : path, page->data, page->len, exists ? st.st_mode & 0777 : 0666 & ~act_umask(),
+                          err);
 }
 
 static int write_page(const struct cli *cli, const struct act_buf *page, struct act_error *err)
@@ -72,24 +76,24 @@ static int write_page(const struct cli *cli, const struct act_buf *page, struct 
 
 /* The best of them, if a number was given to compare them by. */
 static int compare(const struct cli *cli, const struct flow_runs *runs, const struct flow_report *reports,
-                   struct page_board *out, struct act_error *err)
+                   struct page_leaders *out, struct act_error *err)
 {
     const char *key = cli->options.metric;
     enum flow_best best = cli->options.highest ? FLOW_HIGHEST : FLOW_LOWEST;
     struct numbers **numbers = act_calloc(runs->n, sizeof(*numbers));
-    struct flow_board board = {0};
+    struct flow_leaders leaders = {0};
 
     for (size_t i = 0; i < runs->n; i++)
         numbers[i] = reports[i].numbers;
     int rc = key ? cli_find_metric(key, numbers, runs->n, "these runs", err) : 0;
     if (rc == 0 && key) {
-        flow_board(runs, numbers, key, best, &board);
-        cli_board_heads(&board, key, best, &out->heads);
-        for (size_t i = 0; i < board.n; i++)
-            cli_board_cells(&board, i, key, &out->cells);
+        flow_leaders(runs, numbers, key, best, &leaders);
+        cli_leaders_heads(&leaders, key, best, &out->heads);
+        for (size_t i = 0; i < leaders.n; i++)
+            cli_leaders_cells(&leaders, i, key, &out->cells);
         out->key = key;
     }
-    flow_board_release(&board);
+    flow_leaders_release(&leaders);
     free(numbers);
     return rc;
 }
@@ -98,18 +102,18 @@ static int report(struct cli *cli, const struct flow_runs *runs, struct act_erro
 {
     ACT_AUTOFREE struct flow_report *reports = act_calloc(runs->n, sizeof(*reports));
     ACT_AUTO(act_buf) page = {0};
-    struct page_board board = {0};
+    struct page_leaders leaders = {0};
     size_t n = 0;
     int rc = 0;
 
     for (; n < runs->n && rc == 0; n++)
         rc = flow_report(&cli->flow, &runs->v[n], (int)cli->options.rank, n > 0 ? &runs->v[0] : NULL, &reports[n], err);
     if (rc == 0)
-        rc = compare(cli, runs, reports, &board, err);
+        rc = compare(cli, runs, reports, &leaders, err);
     if (rc == 0)
-        page_write(reports, n, &board, &page);
-    act_strv_release(&board.heads);
-    act_strv_release(&board.cells);
+        page_write(reports, n, cli->options.metric ? &leaders : NULL, NULL, &page);
+    act_strv_release(&leaders.heads);
+    act_strv_release(&leaders.cells);
     for (size_t i = 0; i < n; i++)
         flow_report_release(&reports[i]);
     return rc < 0 ? rc : write_page(cli, &page, err);

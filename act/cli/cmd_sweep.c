@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
-#include "flow/runs/board.h"
+#include "flow/runs/leaders.h"
 #include "flow/runs/report.h"
 #include "flow/runs/sweep.h"
 
@@ -132,7 +132,7 @@ struct show {
     enum flow_best best;
     struct flow_runs runs;
     struct numbers **numbers; /* of each run; NULL: none */
-    struct flow_board board;
+    struct flow_leaders leaders;
 };
 
 /* One whose log cannot be had has no number. */
@@ -160,7 +160,7 @@ static json_t *number_json(bool is_there, double value)
     return is_there && isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *row_json(const struct show *s, const struct flow_board_row *row)
+static json_t *row_json(const struct show *s, const struct flow_leader_row *row)
 {
     const struct series *c = row->curve;
     json_t *parameters = json_object();
@@ -168,9 +168,9 @@ static json_t *row_json(const struct show *s, const struct flow_board_row *row)
                              run_state_name(row->run->status.state), "age_s", (json_int_t)cli_age_s(row->run),
                              "parameters", parameters);
 
-    for (size_t i = 0; i < s->board.parameters.n; i++) {
-        const char *value = flow_board_value(row, s->board.parameters.v[i]);
-        json_object_set_new(parameters, s->board.parameters.v[i], value ? json_string(value) : json_null());
+    for (size_t i = 0; i < s->leaders.parameters.n; i++) {
+        const char *value = flow_leader_value(row, s->leaders.parameters.v[i]);
+        json_object_set_new(parameters, s->leaders.parameters.v[i], value ? json_string(value) : json_null());
     }
     if (s->key) {
         json_object_set_new(json, "best", number_json(c, row->best));
@@ -185,8 +185,8 @@ static int print_json(const struct show *s, struct act_error *err)
     static const char *const names[] = {[FLOW_LOWEST] = "min", [FLOW_HIGHEST] = "max"};
     json_t *runs = json_array();
 
-    for (size_t i = 0; i < s->board.n; i++)
-        json_array_append_new(runs, row_json(s, &s->board.v[i]));
+    for (size_t i = 0; i < s->leaders.n; i++)
+        json_array_append_new(runs, row_json(s, &s->leaders.v[i]));
     return cli_print_json(json_pack("{s:i, s:s, s:s?, s:s?, s:o}", "version", 1, "sweep", s->sweep, "metric", s->key,
                                     "by", s->key ? names[s->best] : NULL, "runs", runs),
                           err);
@@ -197,9 +197,9 @@ static void print_table(const struct show *s)
     ACT_AUTO(act_strv) heads = {0};
     ACT_AUTO(act_strv) cells = {0};
 
-    cli_board_heads(&s->board, s->key, s->best, &heads);
+    cli_leaders_heads(&s->leaders, s->key, s->best, &heads);
     ACT_AUTOFREE struct cli_column *columns = act_calloc(heads.n, sizeof(*columns));
-    size_t state = 1 + s->board.parameters.n;
+    size_t state = 1 + s->leaders.parameters.n;
     for (size_t i = 0; i < heads.n; i++)
         columns[i] = (struct cli_column){.head = heads.v[i],
                                          .align = i == state || i == 0 ? 'l' : 'r',
@@ -209,8 +209,8 @@ static void print_table(const struct show *s)
                                                                           : 3,
                                          .min = i > 0 && i < state ? 6 : 0,
                                          .is_state = i == state};
-    for (size_t i = 0; i < s->board.n; i++)
-        cli_board_cells(&s->board, i, s->key, &cells);
+    for (size_t i = 0; i < s->leaders.n; i++)
+        cli_leaders_cells(&s->leaders, i, s->key, &cells);
     cli_print_table(columns, heads.n, &cells);
 }
 
@@ -233,15 +233,15 @@ static void print_csv(const struct show *s)
 {
     ACT_AUTO(act_strv) cells = {0};
 
-    cli_board_heads(&s->board, s->key, s->best, &cells);
+    cli_leaders_heads(&s->leaders, s->key, s->best, &cells);
     size_t n = cells.n;
-    for (size_t i = 0; i < s->board.n; i++)
-        cli_board_cells(&s->board, i, s->key, &cells);
+    for (size_t i = 0; i < s->leaders.n; i++)
+        cli_leaders_cells(&s->leaders, i, s->key, &cells);
     for (size_t i = 0; i < cells.n; i++)
         put_field(cells.v[i], i % n == n - 1);
 }
 
-static int print_board(const struct cli *cli, const struct show *s, struct act_error *err)
+static int print_leaders(const struct cli *cli, const struct show *s, struct act_error *err)
 {
     cli_buffer_stdout();
     if (cli->options.json)
@@ -254,7 +254,7 @@ static int print_board(const struct cli *cli, const struct show *s, struct act_e
     return cli_check_stdout(err);
 }
 
-static int read_board(struct cli *cli, struct show *s, struct act_error *err)
+static int read_leaders(struct cli *cli, struct show *s, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *tags = json_pack("{s:s}", FLOW_SWEEP_TAG, s->sweep);
     const struct flow_table table = {
@@ -270,7 +270,7 @@ static int read_board(struct cli *cli, struct show *s, struct act_error *err)
         s->numbers[i] = numbers_of(cli, &s->runs.v[i]);
     rc = s->key ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
     if (rc == 0)
-        flow_board(&s->runs, s->numbers, s->key, s->best, &s->board);
+        flow_leaders(&s->runs, s->numbers, s->key, s->best, &s->leaders);
     return rc;
 }
 
@@ -281,10 +281,10 @@ static int show_sweep(struct cli *cli, struct act_error *err)
     int rc = flow_find_sweep(&cli->flow, o->show, &s.sweep, err);
 
     if (rc == 0)
-        rc = read_board(cli, &s, err);
+        rc = read_leaders(cli, &s, err);
     if (rc == 0)
-        rc = print_board(cli, &s, err);
-    flow_board_release(&s.board);
+        rc = print_leaders(cli, &s, err);
+    flow_leaders_release(&s.leaders);
     for (size_t i = 0; s.numbers && i < s.runs.n; i++)
         numbers_free(s.numbers[i]);
     free(s.numbers);

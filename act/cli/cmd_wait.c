@@ -122,32 +122,27 @@ static void tell_ended(void *arg, const struct flow_run *run)
         notify(shown->cli, run);
 }
 
-/* That of the first one that did not complete; with --any of the first one that has ended. */
-static int exit_status(const struct flow_runs *runs, bool any)
+/* That of the first of them that did not complete. */
+static int exit_status(const struct flow_run *runs, size_t n)
 {
     int status = 0;
 
-    for (size_t i = 0; i < runs->n && status == 0; i++) {
-        bool ended = run_state_is_final(runs->v[i].status.state);
-        status = ended ? flow_exit_status(&runs->v[i].status) : 0;
-        if (ended && any)
-            break;
-    }
+    for (size_t i = 0; i < n && status == 0; i++)
+        status = flow_exit_status(&runs[i].status);
     return status;
 }
 
-/* Of one run that was named, that one; else a list of those that have ended. */
-static int print_json(const struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+/* Of one run that was named, that one; else a list of those that were waited for. */
+static int print_json(const struct cli *cli, const struct flow_run *runs, size_t n, struct act_error *err)
 {
     json_t *list = json_array();
 
     if (cli->words.n == 1) {
         json_decref(list);
-        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "run", cli_run_json(runs->v)), err);
+        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "run", cli_run_json(runs)), err);
     }
-    for (size_t i = 0; i < runs->n; i++)
-        if (run_state_is_final(runs->v[i].status.state))
-            json_array_append_new(list, cli_run_json(&runs->v[i]));
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, cli_run_json(&runs[i]));
     return cli_print_list("runs", list, 0, err);
 }
 
@@ -186,6 +181,7 @@ int cmd_wait(struct cli *cli, struct act_error *err)
     clear(&shown);
     if (rc < 0)
         return rc;
-    int printed = cli->options.json ? print_json(cli, &runs, err) : 0;
-    return printed < 0 ? printed : exit_status(&runs, cli->options.any);
+    size_t n = cli->options.any ? 1 : runs.n;
+    int printed = cli->options.json ? print_json(cli, runs.v, n, err) : 0;
+    return printed < 0 ? printed : exit_status(runs.v, n);
 }

@@ -78,13 +78,14 @@ static int print_why_json(const struct flow_run *run, const struct flow_why *why
 {
     const struct run_status *s = &run->status;
 
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id,
-                                    "state", run_state_name(s->state), "reason", text_or_null(s->reason), "attempt",
-                                    s->attempt, "heartbeat", time_or_null(s->heartbeat_unix_s), "last_line",
-                                    text_or_null(last_line_of_rank_0(&why->said)), "ranks", said_json(&why->said),
-                                    "failure", failure_json(why), "diagnosis", diagnosis_json(why), "notes",
-                                    codec_json_strv_new(&why->notes)),
-                          err);
+    return cli_print_json(
+        json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id, "state",
+                  run_state_name(s->state), "reason", text_or_null(s->reason), "attempt", s->attempt, "attempts",
+                  s->attempts ? json_integer(s->attempts) : json_null(), "retry", text_or_null(s->retry), "heartbeat",
+                  time_or_null(s->heartbeat_unix_s), "last_line", text_or_null(last_line_of_rank_0(&why->said)),
+                  "ranks", said_json(&why->said), "failure", failure_json(why), "diagnosis", diagnosis_json(why),
+                  "notes", codec_json_strv_new(&why->notes)),
+        err);
 }
 
 /* ---- for people */
@@ -130,7 +131,7 @@ static const char *without_rank(const char *reason, int rank)
 
 static void put_how_it_ended(const struct flow_why *why)
 {
-    if (why->rank < 0) {
+    if (why->rank < 0 || why->class[0]) { /* which rank failed is not all there is to say */
         put_text(why->reason && *why->reason ? why->reason : "the run failed, and nobody wrote down why");
         return;
     }
@@ -190,12 +191,16 @@ static void put_diagnosis(const struct flow_run *run, const struct flow_why *why
     }
     for (size_t i = 0; i < why->notes.n; i++)
         put_field("also", why->notes.v[i]);
+    if (why->attempt > 0 && *run->status.retry)
+        put_field("retry", run->status.retry);
 }
 
 static void put_failure(const struct flow_run *run, const struct flow_why *why)
 {
-    if (run->status.attempt > 1)
-        printf("attempt %d: ", why->attempt);
+    ACT_AUTOFREE char *attempt = cli_attempt(&run->status, why->attempt);
+
+    if (run->status.attempt > 1 || run->status.attempts > 1)
+        printf("attempt %s: ", attempt);
     put_how_it_ended(why);
     for (size_t i = 0; i < why->lines.n; i++) {
         fputs("  ", stdout);

@@ -64,7 +64,9 @@ const struct cli_command cli_commands[] = {
                  "a -n 2 submit -- hostname         everything behind -- is the command\n"
                  "a submit --dry-run nvidia-smi     print the run's specification, start nothing\n"
                  "id=$(a submit ./job.sh) && a wait $id\n"
+                 "a submit --retry 3 --retry-on nccl_timeout,node_failure python train.py\n"
                  "a submit --name base --tag lr=0.1 python train.py   'a q --tag lr=0.1' finds it again\n"
+                 "a submit --hang 20m python train.py   ended if it is silent and idle for 20 minutes\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
      .details = "The first word that is not an option begins the command; its words reach every process exactly as\n"
@@ -75,10 +77,19 @@ const struct cli_command cli_commands[] = {
                 "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
                 "--name is what you call the run, wherever a run is named; several may have the same name, and then\n"
                 "'a q --name NAME' lists them. Names and keys of tags are letters, digits, '.', '_' and '-'.\n"
+                "--retry 3 tries a run that has failed again, at most so often, after a pause, also when this machine\n"
+                "is off. --retry-on says after which failures; by default those of nodes, GPUs, networks and\n"
+                "storage, and not those of the command. Nodes that failed lately are left out, unless\n"
+                "--use-bad-nodes is given.\n"
+                "With --hang (key hang) the run ends as failed, of class hang, if for so long no rank has written a\n"
+                "line and all GPUs were idle, or no process computed where there are none; what every process was\n"
+                "doing then is in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' does not ask the GPUs, which are\n"
+                "busy while kernels of NCCL wait. Not on Azure Machine Learning.\n"
                 "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
                 "name (null: none), tags;\n"
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
-     .options = "cluster num-gpu param single compile-args file last-package name tag dry-run yes json",
+     .options = "cluster num-gpu param single compile-args file last-package name tag hang retry retry-on "
+                "use-bad-nodes dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -141,6 +152,7 @@ const struct cli_command cli_commands[] = {
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a q --tag sweep=7            those tagged so\n"
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
+                 "a q --watch                  the table, redrawn in place; 'a top' shows more\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
      .details =
          "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
@@ -151,10 +163,11 @@ const struct cli_command cli_commands[] = {
          "azureml.settle_seconds) nothing was added to them.\n"
          "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
          "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
-         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, package,\n"
-         "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
+         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, attempts (at most;\n"
+         "null: it is not tried again), retry (why it was, or was not), package, package_key,\n"
+         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
          "with runs also logs and page of each.",
-     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max json",
+     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max watch interval json",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .of_runs = true,
@@ -178,6 +191,28 @@ const struct cli_command cli_commands[] = {
      .examples = "a qf\na qf --max 5\n",
      RUN_TABLE,
      .run = cmd_query_failed},
+    {.name = "top",
+     .synopsis = "[-n TIME]",
+     .summary = "all runs and clusters at a glance, live",
+     .examples = "a top\n"
+                 "a top -n 10s                 ask every ten seconds\n"
+                 "a top --tag sweep=7          only runs that are tagged so\n"
+                 "a top --once | cat           one frame, for a file or a pipe\n",
+     .details =
+         "Clusters with what is idle and how many wait, of all that have a run that has not ended, and of the one\n"
+         "that a submit would use. Runs with state, how long they run, wait or have been over, how busy their GPUs\n"
+         "are (cpu: their processors), how full the memory of those is, the last values of the numbers that rank 0\n"
+         "prints again and again, and its last line and how old that is. When it is silent for five minutes, also\n"
+         "which rank the others seem to wait for.\n"
+         "Keys: up and down choose a run, l shows its log, w why it failed or waits, a aborts it (asks), s sorts,\n"
+         "/ filters, r asks now, h helps, q quits.\n"
+         "Each cluster is asked for all runs at once, and less often than --interval says if it takes long to\n"
+         "answer; only the logs of runs on the screen are read. A cluster that cannot be asked shows why. Nothing\n"
+         "is asked on the terminal: where a login needs a password, or a project is not trusted, that is the error.\n"
+         "If the output is no terminal, one frame is printed, as with --once.",
+     .options = "cluster name tag max interval once",
+     .of_runs = true,
+     .run = cmd_top},
     {.name = "logs",
      .synopsis = "[-f] [--rank N | --all] [-n N] [--attempt N] RUN",
      .summary = "print a rank's log, or follow it until the run ends",
@@ -227,10 +262,10 @@ const struct cli_command cli_commands[] = {
                 "status 0: the question was answered.\n"
                 "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
                 "hung: ranks that are where few others are first. At a service the time is the log's.\n"
-                "--json: version (1), run, state, reason, attempt, heartbeat, last_line (of rank 0), ranks\n"
-                "(rank, line, silent_s, longer: than that), failure (attempt, rank, node, exit_status, signal,\n"
-                "reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no,\n"
-                "yes, other_node, after_change) and notes; null: not known.",
+                "--json: version (1), run, state, reason, attempt, attempts, retry, heartbeat,\n"
+                "last_line (of rank 0), ranks (rank, line, silent_s, longer: than that), failure (attempt, rank,\n"
+                "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank,\n"
+                "log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
      A_RUN,
      .run = cmd_why},
@@ -325,9 +360,26 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_RUNS,
      .of_runs = true,
      .run = cmd_plot},
+    {.name = "ui",
+     .synopsis = "[--port N] [--open]",
+     .summary = "the runs and their reports in the browser, renewed as they go on",
+     .examples = "a ui                        prints the address; Ctrl-C ends it\n"
+                 "a ui --open                 and opens it\n"
+                 "a ui --tag sweep=7          begins with those tagged so\n"
+                 "a ui --port 8080            for ssh -L 8080:localhost:8080 LOGIN_NODE, from where the browser is\n",
+     .details =
+         "A table of all runs, from which one comes to the page of each, as 'a report' makes it, and to that of\n"
+         "several in one picture. Nothing can be changed there. What goes on is asked for again every 10\n"
+         "seconds, however many browsers look; the pages have no scripts.\n"
+         "It listens on 127.0.0.1 alone. The address has a key of its own each time: whoever has it sees all\n"
+         "that you see, so keep it to yourself. Runs of projects that are not trusted show what is known\n"
+         "here, and name 'a trust'. Exit status 0 after Ctrl-C.",
+     .options = "cluster name tag port open",
+     .of_runs = true,
+     .run = cmd_ui},
     {.name = "abort",
      .aliases = "a",
-     .synopsis = "RUN... | --all | --tag KEY=VALUE",
+     .synopsis = "RUN... | --all | --name NAME | --tag KEY=VALUE",
      .summary = "cancel runs",
      .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n"
                  "a abort --tag sweep=7          all that are tagged so and have not ended; asks\n"
@@ -365,14 +417,17 @@ const struct cli_command cli_commands[] = {
      .examples = "a prune --older 30d --dry-run   what would go\n"
                  "a prune --older 30d             counts it, and asks\n"
                  "a -c eu prune --older 12h -y    only runs on cluster eu\n",
-     .details = "Of the runs that you submitted from this project and that ended longer ago: their folders where they\n"
-                "ran (on Kubernetes their Jobs), with the logs there, and their rows in the table of runs; their\n"
-                "packages there and in the cache here, unless another run has them; agents of other versions where\n"
-                "every run has ended. Nothing that is another user's or another project's, or has not ended, is\n"
-                "touched; what is left for such a reason is said. Jobs of Azure Machine Learning stay, and so do\n"
-                "packages in the store of the code and the copies of logs in assets/.\n"
-                "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, bytes and left\n"
-                "(active, others, service, unreachable).",
+     .details =
+         "Of the runs that you submitted from this project and that ended longer ago: their folders where they\n"
+         "ran (on Kubernetes and Azure Machine Learning their jobs), with the logs there; the copies of logs in\n"
+         "assets/, and those that their nodes sent to the store of the code; their rows in the table of runs.\n"
+         "Packages where they ran, in the cache and in the built-in store here, if no run that stays has them\n"
+         "and these runs had them, or they are that old; agents of other versions where every run has ended.\n"
+         "Nothing that is another user's, or has not ended, is touched, no other project's run, and no package\n"
+         "that the run of somebody else may need; what is left for such a reason is said. Packages stay in a\n"
+         "store of the code that others may use. What an interrupted one left, the next one finds.\n"
+         "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, copies and sent\n"
+         "(runs with logs here and in the store), bytes and left (active, others, service, unreachable).",
      .options = "cluster param older dry-run yes json",
      .run = cmd_prune},
     {.name = "resubmit",
@@ -386,17 +441,26 @@ const struct cli_command cli_commands[] = {
                 "aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args name tag yes dry-run json",
+     .options = "cluster resubmit-to num-gpu param single compile-args name tag hang retry retry-on "
+                "use-bad-nodes yes dry-run json",
      RUNS,
      .run = cmd_resubmit},
     {.name = "nodes",
-     .synopsis = "RUN",
-     .summary = "the nodes of a run",
-     .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n",
-     .details = "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
-                "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known.",
-     .options = "cluster json",
-     A_RUN,
+     .synopsis = "RUN | --bad [--forget NODE...]",
+     .summary = "the nodes of a run, or those that failed lately",
+     .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n"
+                 "a nodes --bad                  which were to blame for failures in the last week\n"
+                 "a -c eu nodes --bad --forget n7    it has been repaired\n",
+     .details =
+         "A node that was to blame for the failure of a run (an error of its GPU, its network, or its own end) is\n"
+         "remembered for a week; later submits to that cluster leave it out where they can.\n"
+         "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
+         "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known. With --bad: version (1)\n"
+         "and nodes, each with node, cluster, class, run, time (Unix seconds).",
+     .options = "cluster bad forget json",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
      .run = cmd_nodes},
     {.name = "ssh",
      .synopsis = "RUN|ADDRESS [NODE] [-- COMMAND [ARGUMENT...]]",
@@ -444,8 +508,11 @@ const struct cli_command cli_commands[] = {
                  "a cluster rename lab big\n"
                  "a cluster remove big\n"
                  "a -c aml cluster list                     the managed clusters of its workspace\n"
+                 "a -c aml cluster list --all               of all workspaces of the subscription\n"
                  "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m\n"
                  "a cluster create gpu --vm-size STANDARD_NC6 --ssh-key ~/.ssh/id_rsa.pub\n"
+                 "a cluster create gpu -f cluster.json      as a file of Azure Batch AI describes it\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --identity system\n"
                  "a cluster resize gpu --nodes 2            exactly two nodes from now on\n"
                  "a cluster autoscale gpu --min 0 --max 8   as many as there is work for\n"
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
@@ -464,14 +531,16 @@ const struct cli_command cli_commands[] = {
          "the cluster's, region. create makes the Kubernetes cluster too where there is none, and asks first.\n"
          "A change is followed to its end, with its status on stderr; if that is interrupted, the change goes\n"
          "on. delete asks first. login keeps all else in the kubeconfig, and asks before it replaces.\n"
-         "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
+         "--json: version (1), and clusters, a cluster (name, owner (with list --all), type, location, state,\n"
+         "error, vm_size,\n"
          "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
          "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
          "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
          "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
          "ok and problems; of a change: version, action, name, file, dry_run.",
-     .options = "cluster param own " CLI_ADD_OPTIONS " vm-size min max nodes idle low-priority admin-user ssh-key "
-                "location no-wait dry-run yes json",
+     .options =
+         "cluster param own all " CLI_ADD_OPTIONS " file vm-size min max nodes idle low-priority admin-user ssh-key "
+         "location identity subnet no-public-ip node-image tag no-wait dry-run yes json",
      .min_words = 1,
      .max_words = 3,
      .complete = CLI_CHOICE,
@@ -600,6 +669,21 @@ const struct cli_command cli_commands[] = {
      .max_words = ANY,
      .complete = CLI_PATHS,
      .run = cmd_du},
+    {.name = "mount",
+     .synopsis = "[--read-only] PATH DIR",
+     .summary = "show a path of the cluster's store as a folder, until Ctrl-C",
+     .examples = "a mount data /mnt/data              look at it, change it\n"
+                 "a mount --read-only data/voc voc    only look at it\n",
+     .details =
+         "DIR is an empty folder. blobfuse2 or, where it is not installed, rclone mounts the container ('mount'\n"
+         "in the cluster file chooses), with a signature for it alone. Ctrl-C waits until all that was written\n"
+         "is in the store, and unmounts; a second one does not wait. What could not be sent stays in the\n"
+         "cache, and the message says where.",
+     .options = "cluster param read-only",
+     .min_words = 2,
+     .max_words = 2,
+     .complete = CLI_PATHS,
+     .run = cmd_mount},
     {.name = "cat",
      .synopsis = "PATH|RUN:PATH...",
      .summary = "print files of the cluster's store, or logs of a run",
@@ -673,6 +757,7 @@ const struct cli_command cli_commands[] = {
                  "a config show --all       keys without a value too\n"
                  "a -c eu -p 'num_gpu: 8' config show --json\n"
                  "a -c eu config check\n"
+                 "a config get              which keys there are\n"
                  "a config get docker.image\n"
                  "a -c eu config set slurm.time 12:00:00\n"
                  "a config set env.NCCL_DEBUG INFO\n"
@@ -685,7 +770,8 @@ const struct cli_command cli_commands[] = {
          "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
          "--json: version (1), cluster, file, project_root and values,\n"
          "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
-         "get version, key, value, origin; of set and unset version, key, file, changed, dry_run.",
+         "get version, key, value, origin, or without KEY version and keys; of set and unset version, key, file,\n"
+         "changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
      .min_words = 1,
      .max_words = 3,
@@ -753,6 +839,24 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .hidden = true,
      .run = cmd_transfer_folder},
+    {.name = "mount-folder",
+     .synopsis = "RUN_FOLDER FOLDER NODE_FOLDER",
+     .summary = "mount a mapped folder of a run on a node of it (called by the agent)",
+     .examples = "a mount-folder /path/to/run data /tmp/act-1000/run/0\n",
+     .min_words = 3,
+     .max_words = 3,
+     .bare = true,
+     .hidden = true,
+     .run = cmd_mount_folder},
+    {.name = "__page",
+     .synopsis = "[RUN...]",
+     .summary = "print a page of 'a ui' (called by it)",
+     .examples = "a __page\n",
+     .options = "cluster name tag max",
+     .max_words = ANY,
+     .of_runs = true,
+     .hidden = true,
+     .run = cmd_page},
     {.name = "__complete",
      .synopsis = "WORD...",
      .summary = "what may follow (called by the completion scripts)",
@@ -810,8 +914,10 @@ static const struct {
     {"tail log attach follow watch", "'a logs -f RUN' follows a run, 'a logs --tail 20 RUN' is the end of its log"},
     {"rerun retry restart", "'a resubmit RUN' runs it again"},
     {"remove delete del", "'a rm PATH' removes from the store"},
-    {"sinfo top", "'a summary' tells what the cluster is doing"},
+    {"sinfo", "'a summary' tells what the cluster is doing"},
+    {"htop monitor dashboard", "'a top' shows all runs and clusters, live"},
     {"gc clean cleanup", "'a prune --older 30d' removes what ACT keeps of old runs"},
+    {"dashboard web gui serve browse", "'a ui' shows the runs in the browser"},
     {"search", "'a grep RE' searches the logs of runs"},
     {"compare", "'a diff RUN RUN' compares two runs"},
     {"clusters", "'a cluster list' lists your clusters, or the managed clusters of a workspace"},

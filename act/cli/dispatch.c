@@ -26,6 +26,19 @@ static int check_transfers(const struct cli_options *o, struct act_error *err)
                          (long long)o->transfers);
 }
 
+/* A list in YAML; what is in it is looked at where the classes are known. */
+static void write_list(const char *names, char *out, size_t size)
+{
+    size_t len = (size_t)snprintf(out, size, "['");
+
+    for (; *names && len + sizeof("', '']") < size; names++) {
+        const char piece[] = {*names, '\0'};
+        const char *text = *names == ',' ? "', '" : *names == '\'' ? "''" : piece;
+        len += (size_t)snprintf(out + len, size - len, "%s", text);
+    }
+    snprintf(out + len, size - len, "']");
+}
+
 void cli_request(const struct cli *cli, struct cli_request *out)
 {
     const struct cli_options *o = &cli->options;
@@ -37,10 +50,17 @@ void cli_request(const struct cli *cli, struct cli_request *out)
 
     snprintf(out->num_gpu, sizeof(out->num_gpu), "%lld", (long long)o->num_gpu.most);
     snprintf(out->range, sizeof(out->range), "[%lld, %lld]", (long long)o->num_gpu.least, (long long)o->num_gpu.most);
+    snprintf(out->hang, sizeof(out->hang), "%llds", (long long)o->hang_s);
     push_override(out->overrides, &r->n_overrides, "num_gpu", sized ? out->num_gpu : NULL, "-n");
     push_override(out->overrides, &r->n_overrides, "elastic_num_gpu", elastic ? out->range : NULL, "-n");
+    snprintf(out->retry, sizeof(out->retry), "%lld", (long long)o->retry);
+    push_override(out->overrides, &r->n_overrides, "retry.times", o->retry >= 0 ? out->retry : NULL, "--retry");
+    if (o->retry_on)
+        write_list(o->retry_on, out->retry_on, sizeof(out->retry_on));
+    push_override(out->overrides, &r->n_overrides, "retry.on", o->retry_on ? out->retry_on : NULL, "--retry-on");
     push_override(out->overrides, &r->n_overrides, "multi_process", o->single ? "false" : NULL, "-single");
     push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");
+    push_override(out->overrides, &r->n_overrides, "hang", o->hang_s ? out->hang : NULL, "--hang");
 }
 
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow, struct act_error *err)
@@ -58,6 +78,7 @@ int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, s
         rc = (cli->command->looks_only ? flow_open_to_look : flow_open)(&request.config, flow, err);
     if (rc == 0)
         flow->services = &cli->services;
+    flow->use_bad_nodes = o->use_bad_nodes;
     return rc;
 }
 
@@ -125,6 +146,15 @@ void cli_outcome_add(struct cli_outcome *o, int rc, const struct act_error *err)
     ACT_PUSH(o->failed, o->n_failed, *err);
 }
 
+/* Whether the same is said again further on, as of a project that several runs belong to. */
+static bool is_said_again(const struct cli_outcome *o, size_t at)
+{
+    for (size_t i = at + 1; i < o->n_failed; i++)
+        if (act_streq(act_error_text(&o->failed[i]), act_error_text(&o->failed[at])))
+            return true;
+    return false;
+}
+
 int cli_outcome_end(struct cli_outcome *o, struct act_error *err)
 {
     int rc = 0;
@@ -132,7 +162,8 @@ int cli_outcome_end(struct cli_outcome *o, struct act_error *err)
     if (o->n_failed > 0) {
         rc = o->n_failed == o->n ? -(int)o->failed[0].code : -ACT_PARTIAL;
         for (size_t i = 0; i + 1 < o->n_failed; i++)
-            fprintf(stderr, "act: %s\n", act_error_text(&o->failed[i]));
+            if (!is_said_again(o, i))
+                fprintf(stderr, "act: %s\n", act_error_text(&o->failed[i]));
         *err = o->failed[o->n_failed - 1];
     }
     free(o->failed);
@@ -140,12 +171,15 @@ int cli_outcome_end(struct cli_outcome *o, struct act_error *err)
     return rc;
 }
 
-/* Output that could not be written is a failure too, as when redirected to a full disk. */
-static int close_stdout(int status)
+static const char NO_OUTPUT[] = "cannot write the output";
+
+/* Output that could not be written is a failure too, as when redirected to a full disk. err: what was said. */
+static int close_stdout(int status, const struct act_error *err)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    fprintf(stderr, "act: cannot write the output: %s\n", strerror(errno));
+    if (!act_starts_with(act_error_text(err), NO_OUTPUT))
+        fprintf(stderr, "act: %s: %s\n", NO_OUTPUT, strerror(errno));
     return status ? status : ACT_FAIL;
 }
 
@@ -172,6 +206,20 @@ static void hint_at_include(const struct cli *cli)
     }
 }
 
+/* What a command takes may be a long list; on a terminal no word of it is broken. */
+static void print_error(const struct act_error *err)
+{
+    static const char PREFIX[] = "act: ";
+    const char *text = act_error_text(err);
+    int at = sizeof(PREFIX) - 1, width = err->code == ACT_USAGE ? cli_width_of(STDERR_FILENO) : 0;
+
+    fputs(PREFIX, stderr);
+    if (width > 2 * at)
+        cli_wrap(stderr, text, strlen(text), at, at, width);
+    else
+        fprintf(stderr, "%s\n", text);
+}
+
 int cli_main(int argc, char **argv)
 {
     struct cli cli = {0};
@@ -188,10 +236,10 @@ int cli_main(int argc, char **argv)
         act_hint_at_own_dirs(&err);
         if (rc == -ACT_NOT_FOUND && cli.command)
             hint_at_include(&cli);
-        fprintf(stderr, "act: %s\n", act_error_text(&err));
+        print_error(&err);
         if (cli.command && cli.command->own_status)
             status = ACT_WRAPPER;
     }
     cli_release(&cli);
-    return close_stdout(status);
+    return close_stdout(status, &err);
 }

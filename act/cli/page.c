@@ -1,11 +1,11 @@
 #include "cli/page.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/units.h"
 #include "cli/cli.h"
 
@@ -14,55 +14,16 @@ enum {
     KEY_POINTS = 60000, /* of all charts of keys together */
     LEAST_POINTS = 50,
     MOST_POINTS = 600,
-    TEXT_SHOWN = 500, /* bytes of a line, or of a value */
 };
 
-static const char layout[] =
-    "*{box-sizing:border-box}body{margin:0 auto;max-width:1400px;padding:1rem;background:var(--back);color:var(--text);"
-    "font:15px/1.45 system-ui,sans-serif}h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.2rem;margin:1.6rem 0 .4rem}"
-    "h3{font-size:1rem;margin:1rem 0 .3rem}h1,h2,h3,td,th,p,li,summary{overflow-wrap:anywhere}"
-    "table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.2rem .6rem .2rem 0;"
-    "border-bottom:1px solid var(--line);font-weight:400}th{color:var(--dim)}th[scope=row]{width:14rem}"
-    "td.n{text-align:right;white-space:nowrap;width:8rem}"
-    "pre,code{font:13px/1.4 ui-monospace,monospace}pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.3rem 0;"
-    "padding:.6rem;background:var(--box);border:1px solid var(--line);border-radius:4px}"
-    ".why{border:1px solid var(--line);border-left:4px solid var(--c4);background:var(--box);padding:.2rem .8rem;"
-    "border-radius:4px}.dim,.note{color:var(--dim)}.note{margin:.1rem 0 0;font-size:13px}summary{cursor:pointer}"
-    ".grid-of{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,350px),1fr));gap:.8rem 1.2rem}"
-    "figure{margin:0;break-inside:avoid;min-width:0}"
-    "figcaption{font-weight:600;margin-bottom:.45rem;overflow-wrap:anywhere}"
-    ".chart{display:grid;grid-template-columns:5.2rem 1fr;font-size:12px;color:var(--dim)}"
-    ".chart .y{display:flex;flex-direction:column;justify-content:space-between;text-align:right;padding-right:.4rem;"
-    "line-height:1;margin:-.5em 0}.chart svg{width:100%;height:150px;display:block;overflow:visible}"
-    ".chart .x{grid-column:2;display:flex;justify-content:space-between;gap:.5rem;padding-top:.2rem}"
-    ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:.1rem .9rem;margin:.1rem 0 0;padding:0;font-size:12px}"
-    ".legend svg{width:20px;height:8px;margin-right:.3rem;vertical-align:middle}"
-    "@media(max-width:600px){body{padding:.6rem}th[scope=row]{width:7rem}td.n{width:auto}"
-    ".chart{grid-template-columns:4.4rem 1fr}}"
-    "@media print{body{max-width:none;font-size:11px}details::details-content{content-visibility:visible;"
-    "block-size:auto}.chart svg{height:110px}h2,h3{break-after:avoid}}";
-
 /* ---- texts */
-
-/* At most so many bytes, whole characters. */
-static void add_cut(struct act_buf *out, const char *text)
-{
-    size_t len = strlen(text), n = len < TEXT_SHOWN ? len : TEXT_SHOWN;
-
-    while (n < len && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
-        n--;
-    ACT_AUTOFREE char *cut = act_strndup(text, n);
-    draw_escaped(out, cut);
-    if (n < len)
-        act_buf_adds(out, "...");
-}
 
 static void add_field(struct act_buf *out, const char *name, const char *value)
 {
     if (!value || !*value)
         return;
     act_buf_addf(out, "<tr><th scope=\"row\">%s</th><td>", name);
-    add_cut(out, value);
+    page_add_cut(out, value);
     act_buf_adds(out, "</td></tr>\n");
 }
 
@@ -81,7 +42,7 @@ static void add_paragraph(struct act_buf *out, const char *name, const char *tex
     if (!text || !*text)
         return;
     act_buf_addf(out, "<p><strong>%s</strong> ", name);
-    add_cut(out, text);
+    page_add_cut(out, text);
     act_buf_adds(out, "</p>\n");
 }
 
@@ -91,7 +52,7 @@ static void add_lines(struct act_buf *out, const struct act_strv *lines)
         return;
     act_buf_adds(out, "<pre>");
     for (size_t i = 0; i < lines->n; i++) {
-        add_cut(out, lines->v[i]);
+        page_add_cut(out, lines->v[i]);
         act_buf_addc(out, '\n');
     }
     act_buf_adds(out, "</pre>\n");
@@ -151,7 +112,7 @@ static void add_attempts(struct act_buf *out, const struct flow_report *r)
             act_time_to_iso(s->started_unix_s, started);
         act_buf_addf(out, "<tr><td>%d</td><td>%s</td><td>%s</td><td>", r->attempts[i].number, run_state_name(s->state),
                      started);
-        add_cut(out, s->reason);
+        page_add_cut(out, s->reason);
         act_buf_adds(out, "</td></tr>\n");
     }
     act_buf_adds(out, "</tbody></table>\n");
@@ -168,7 +129,7 @@ static void add_why(struct act_buf *out, const struct flow_report *r)
     act_buf_adds(out, "<h2>Why</h2>\n<div class=\"why\">\n");
     if (why->attempt > 0 && why->rank >= 0) {
         act_buf_addf(out, "<p><strong>rank %d</strong>%s", why->rank, why->node ? " on node " : "");
-        add_cut(out, why->node ? why->node : "");
+        page_add_cut(out, why->node ? why->node : "");
         act_buf_adds(out, " failed first</p>\n");
     }
     if (why->attempt > 0)
@@ -200,12 +161,12 @@ static bool differs(const struct flow_setting *s)
 static void add_setting(struct act_buf *out, const struct flow_setting *s, bool with_before)
 {
     act_buf_adds(out, "<tr><th scope=\"row\">");
-    add_cut(out, s->name);
+    page_add_cut(out, s->name);
     act_buf_adds(out, "</th><td>");
-    add_cut(out, s->value ? s->value : "-");
+    page_add_cut(out, s->value ? s->value : "-");
     if (with_before) {
         act_buf_adds(out, "</td><td>");
-        add_cut(out, s->before ? s->before : "-");
+        page_add_cut(out, s->before ? s->before : "-");
     }
     act_buf_adds(out, "</td></tr>\n");
 }
@@ -499,50 +460,55 @@ static void add_file(struct act_buf *out, const char *name, uint64_t size)
 
     act_size_to_text(size, text);
     act_buf_adds(out, "<tr><td>");
-    add_cut(out, name);
+    page_add_cut(out, name);
     act_buf_addf(out, "</td><td class=\"n\">%s</td></tr>\n", text);
+}
+
+/* A table of files that can be folded; its summary is escaped nowhere. */
+static void ACT_PRINTF(3, 4) begin_files(struct act_buf *out, bool is_open, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    ACT_AUTOFREE char *summary = act_vsprintf(fmt, ap);
+    va_end(ap);
+    act_buf_addf(out,
+                 "<details%s><summary>%s</summary>\n<table><thead><tr><th scope=\"col\">name</th>"
+                 "<th scope=\"col\">size</th></tr></thead><tbody>\n",
+                 is_open ? " open" : "", summary);
+}
+
+static const char FILES_END[] = "</tbody></table></details>\n";
+
+static void add_outputs(struct act_buf *out, const struct flow_report *r)
+{
+    char size[ACT_UNIT_TEXT];
+
+    if (r->n_outputs == 0)
+        return;
+    act_size_to_text(r->output_bytes, size);
+    begin_files(out, r->n_outputs <= 20, "%zu file%s in its folders, written while it ran, %s%s", r->n_all_outputs,
+                r->n_all_outputs == 1 ? "" : "s", size, r->n_outputs < r->n_all_outputs ? "; the biggest:" : "");
+    for (size_t i = 0; i < r->n_outputs; i++)
+        add_file(out, r->outputs[i].name, r->outputs[i].size);
+    act_buf_adds(out, FILES_END);
 }
 
 static void add_files(struct act_buf *out, const struct flow_report *r)
 {
     const struct run_spec *spec = &r->run->spec;
 
-    act_buf_addf(out,
-                 "<h2>Artefacts</h2>\n<details%s><summary>%zu logs and other files</summary>\n<table><thead><tr>"
-                 "<th scope=\"col\">name</th><th scope=\"col\">size</th></tr></thead><tbody>\n",
-                 r->n_files <= 20 ? " open" : "", r->n_files);
+    act_buf_adds(out, "<h2>Artefacts</h2>\n");
+    add_outputs(out, r);
+    begin_files(out, r->n_files <= 20, "%zu logs and other files", r->n_files);
     if (spec->package_key)
         add_file(out, spec->package_key, spec->package_bytes > 0 ? (uint64_t)spec->package_bytes : 0);
     for (size_t i = 0; i < r->n_files; i++)
         add_file(out, r->files[i].name, r->files[i].size);
-    act_buf_adds(out, "</tbody></table></details>\n");
+    act_buf_adds(out, FILES_END);
 }
 
 /* ---- the page */
-
-/* The policy names the sheet by its hash, so that no other one can be brought in by a text. */
-static void add_head(struct act_buf *out, const struct flow_report *reports, size_t n)
-{
-    ACT_AUTOFREE char *sheet = act_sprintf("%s%s", draw_style(), layout);
-    struct act_sha256 hash;
-    uint8_t digest[32];
-
-    act_sha256_init(&hash);
-    act_sha256_add(&hash, sheet, strlen(sheet));
-    act_sha256_bytes(&hash, digest, sizeof(digest));
-    ACT_AUTOFREE char *base64 = act_base64_encode(digest, sizeof(digest));
-    act_buf_addf(out,
-                 "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-%s'; "
-                 "base-uri 'none'; form-action 'none'\">\n"
-                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                 "<meta name=\"referrer\" content=\"no-referrer\">\n<title>",
-                 base64);
-    draw_escaped(out, reports[0].run->row.id);
-    if (n > 1)
-        act_buf_addf(out, " and %zu more", n - 1);
-    act_buf_addf(out, "</title>\n<style>%s</style></head>\n<body>\n<main>\n", sheet);
-}
 
 static void add_run(struct act_buf *out, struct flow_report *r, bool is_alone)
 {
@@ -561,39 +527,47 @@ static void add_run(struct act_buf *out, struct flow_report *r, bool is_alone)
     act_buf_adds(out, "</section>\n");
 }
 
-static void add_board(struct act_buf *out, const struct page_board *board)
+static void add_leaders(struct act_buf *out, const struct page_leaders *leaders)
 {
     act_buf_adds(out, "<h2>Best ");
-    draw_escaped(out, board->key);
+    draw_escaped(out, leaders->key);
     act_buf_adds(out, "</h2>\n<table><thead><tr>");
-    for (size_t i = 0; i < board->heads.n; i++) {
+    for (size_t i = 0; i < leaders->heads.n; i++) {
         act_buf_adds(out, "<th scope=\"col\">");
-        add_cut(out, board->heads.v[i]);
+        page_add_cut(out, leaders->heads.v[i]);
         act_buf_adds(out, "</th>");
     }
     act_buf_adds(out, "</tr></thead><tbody>");
-    for (size_t i = 0; i < board->cells.n; i++) {
-        act_buf_adds(out, i % board->heads.n == 0 ? i ? "</tr>\n<tr><td>" : "\n<tr><td>" : "<td>");
-        add_cut(out, board->cells.v[i]);
+    for (size_t i = 0; i < leaders->cells.n; i++) {
+        act_buf_adds(out, i % leaders->heads.n == 0 ? i ? "</tr>\n<tr><td>" : "\n<tr><td>" : "<td>");
+        page_add_cut(out, leaders->cells.v[i]);
         act_buf_adds(out, "</td>");
     }
     act_buf_adds(out, "</tr>\n</tbody></table>\n");
 }
 
-void page_write(struct flow_report *reports, size_t n, const struct page_board *board, struct act_buf *out)
+/* "ID", or "ID and 2 more". New string. */
+static char *title_of(const struct flow_report *reports, size_t n)
 {
-    char now[ACT_TIME_TEXT];
+    const char *id = reports[0].run->row.id;
 
-    add_head(out, reports, n);
+    return n > 1 ? act_sprintf("%s and %zu more", id, n - 1) : act_strdup(id);
+}
+
+void page_write(struct flow_report *reports, size_t n, const struct page_leaders *leaders, const struct page_live *live,
+                struct act_buf *out)
+{
+    ACT_AUTOFREE char *title = title_of(reports, n);
+
+    page_begin(title, false, out);
+    page_add_live(live, false, out);
     if (n > 1)
         act_buf_addf(out, "<h1>%zu runs</h1>\n", n);
-    if (board->key)
-        add_board(out, board);
-    if (n > 1) {
+    if (leaders)
+        add_leaders(out, leaders);
+    if (n > 1)
         add_numbers(out, reports, n);
-    }
     for (size_t i = 0; i < n; i++)
         add_run(out, &reports[i], n == 1);
-    act_time_to_iso(act_now_unix_s(), now);
-    act_buf_addf(out, "</main>\n<footer class=\"dim\"><p>As of %s.</p></footer>\n</body></html>\n", now);
+    page_end(out);
 }

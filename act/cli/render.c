@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/terminal.h"
 #include "base/units.h"
@@ -45,6 +46,18 @@ const char *cli_state_colour(enum run_state state)
                                           [RUN_FAILED] = "31", [RUN_CANCELED] = "35", [RUN_UNKNOWN] = "37"};
 
     return colours[state];
+}
+
+bool cli_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
 }
 
 static bool text_in_line; /* its last line is not ended yet */
@@ -127,6 +140,8 @@ json_t *cli_run_json(const struct flow_run *run)
     json_object_set_new(j, "exit_status", has_status ? json_integer(s->exit_status) : json_null());
     json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
     set_text(j, "reason", s->reason);
+    json_object_set_new(j, "attempts", s->attempts ? json_integer(s->attempts) : json_null());
+    set_text(j, "retry", s->retry);
     json_object_set_new(j, "attempt", json_integer(s->attempt));
     set_text(j, "package", run->spec.package_sha256);
     set_text(j, "package_key", run->spec.package_key);
@@ -192,7 +207,31 @@ static int64_t size_of(const struct flow_run *run)
     return run->status.num_gpu > 0 ? run->status.num_gpu : run->row.num_gpu;
 }
 
-void cli_print_runs(const struct flow_runs *runs, bool with_reason)
+static void add_tags(json_t *tags, struct act_buf *out)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tags, key, value)
+        act_buf_addf(out, "%s%s=%s", out->len ? ", " : "", key, json_string_value(value));
+}
+
+void cli_note_no_runs(const struct flow_table *table)
+{
+    const char *name = table->labels.name;
+    ACT_AUTO(act_buf) tags = {0};
+    ACT_AUTOFREE char *where = table->cluster ? act_sprintf(" on cluster '%s'", table->cluster) : act_strdup("");
+
+    add_tags(table->labels.tags, &tags);
+    if (name && tags.len)
+        act_note("no run%s is named '%s' and tagged '%s'", where, name, tags.data);
+    else if (name || tags.len)
+        act_note("no run%s is %s '%s'", where, name ? "named" : "tagged", name ? name : tags.data);
+    else
+        act_note("no runs%s yet; 'a submit COMMAND' starts one", where);
+}
+
+void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
 {
     static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
                                    cluster = {"CLUSTER", 'l', .rank = 3, .min = 8}, gpus = {"GPUS", 'r', .rank = 4},
@@ -233,7 +272,20 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
             act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
         act_strv_push(&cells, run->row.command);
     }
-    cli_print_table(columns, n, &cells);
+    cli_table_text(columns, n, &cells, room, coloured, out);
+}
+
+void cli_print_runs(const struct flow_runs *runs, bool with_reason)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    cli_runs_text(runs, with_reason, cli_width(), cli_colour(stdout), &text);
+    cli_put_table(&text);
+}
+
+char *cli_attempt(const struct run_status *status, int attempt)
+{
+    return status->attempts ? act_sprintf("%d of %d", attempt, status->attempts) : act_sprintf("%d", attempt);
 }
 
 static void print_field(const char *name, const char *value)
@@ -289,6 +341,14 @@ static void print_size(const struct flow_run *run)
         print_field(run->row.num_gpu > 0 ? "gpus" : "processes", number);
 }
 
+static void print_attempt(const struct run_status *s)
+{
+    ACT_AUTOFREE char *text = cli_attempt(s, s->attempt);
+
+    if (s->attempt > 1 || s->attempts > 1)
+        print_field("attempt", text);
+}
+
 void cli_print_run(const struct flow_run *run, const char *page)
 {
     const struct run_status *s = &run->status;
@@ -298,10 +358,8 @@ void cli_print_run(const struct flow_run *run, const char *page)
     cli_print_coloured(stdout, cli_state_colour(s->state), "%s", run_state_name(s->state));
     putchar('\n');
     print_field("reason", s->reason);
-    if (s->attempt > 1) {
-        snprintf(number, sizeof(number), "%d", s->attempt);
-        print_field("attempt", number);
-    }
+    print_attempt(s);
+    print_field("retry", s->retry);
     print_field("id", run->row.id);
     print_field("name", run->row.name);
     print_tags(&run->row);

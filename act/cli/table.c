@@ -11,11 +11,16 @@ enum { GAP = 2 }; /* between columns */
 
 static const char ELLIPSIS[] = "...";
 
-int cli_width(void)
+int cli_width_of(int fd)
 {
     struct winsize w;
 
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+int cli_width(void)
+{
+    return cli_width_of(STDOUT_FILENO);
 }
 
 /* ---- how wide each column is */
@@ -233,8 +238,21 @@ void cli_print_table(const struct cli_column *columns, size_t n, const struct ac
     ACT_AUTO(act_buf) text = {0};
 
     cli_table_text(columns, n, cells, cli_width(), cli_colour(stdout), &text);
+    cli_put_table(&text);
+}
+
+void cli_put_table(const struct act_buf *text)
+{
     act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS); /* no cell contains any */
-    if (text.len)
-        fwrite(text.data, 1, text.len, stdout);
+    if (text->len)
+        fwrite(text->data, 1, text->len, stdout);
     act_terminal_show(stdout, ACT_SHOW_LINES);
+}
+
+void cli_add_line(struct act_buf *out, const char *text, int room)
+{
+    char *line = act_one_line(text, strlen(text));
+    ACT_AUTOFREE char *seen = room > 0 ? as_seen(line) : line;
+
+    add_cut(out, seen, room > 0 ? room : INT_MAX);
 }

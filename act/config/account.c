@@ -42,6 +42,7 @@ static struct yaml *tree_in_memory(const struct config_account *a, const char *f
     } rows[] = {{"account_name", a->account_name},
                 {"account_key", a->account_key},
                 {"container_name", a->container_name},
+                {"folder", a->folder},
                 {"endpoint", a->endpoint}};
     struct yaml *tree = yaml_new_map(file);
 
@@ -78,12 +79,17 @@ static void add_secrets_of_environment(struct yaml *tree)
     }
 }
 
-/* Whether the credential in use comes from the environment. */
+static bool is_elsewhere(const struct yaml *secret)
+{
+    return *secret->file == '$' || (secret->kind == YAML_SCALAR && config_is_in_vault(secret->text));
+}
+
+/* Whether the credential in use comes from the environment or a key vault. */
 static bool is_lent(const struct yaml *tree)
 {
     const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");
 
-    return (!yaml_is_null(key) && *key->file == '$') || (!yaml_is_null(sas) && *sas->file == '$');
+    return (!yaml_is_null(key) && is_elsewhere(key)) || (!yaml_is_null(sas) && is_elsewhere(sas));
 }
 
 /* -- checks -- */
@@ -123,22 +129,49 @@ static void check_names(const struct config_account *a, const struct yaml *tree,
                        a->container_name, MIN_CONTAINER, MAX_CONTAINER);
 }
 
-static void check_secrets(struct config_account *a, const struct yaml *tree, struct config_findings *f)
+static bool is_base64(const char *text)
 {
     size_t len;
+    uint8_t *bytes = act_base64_decode(text, &len);
+    bool is = bytes && len > 0;
 
-    if (a->sas_token && *a->sas_token == '?')
-        memmove(a->sas_token, a->sas_token + 1, strlen(a->sas_token));
-    if (a->sas_token && (!strchr(a->sas_token, '=') || strpbrk(a->sas_token, " \t\r\n")))
-        config_problem(f, yaml_get(tree, "sas_token"), "'sas_token' is not of the form 'sv=...&sig=...'");
-    if (a->account_key) {
-        uint8_t *key = act_base64_decode(a->account_key, &len);
-        if (!key || len == 0)
-            config_problem(f, yaml_get(tree, "account_key"), "'account_key' is not base64; copy it again, as a whole");
-        if (key)
-            explicit_bzero(key, len);
-        free(key);
-    }
+    if (bytes)
+        explicit_bzero(bytes, len);
+    free(bytes);
+    return is;
+}
+
+static void check_sas(char *sas, const struct yaml *at, struct config_findings *f)
+{
+    if (*sas == '?')
+        memmove(sas, sas + 1, strlen(sas));
+    if (!strchr(sas, '=') || strpbrk(sas, " \t\r\n"))
+        config_problem(f, at, "'sas_token' is not of the form 'sv=...&sig=...'");
+}
+
+static void check_key(char *key, const struct yaml *at, struct config_findings *f)
+{
+    if (!is_base64(key))
+        config_problem(f, at, "'account_key' is not base64; copy it again, as a whole");
+}
+
+/* Of one in a key vault only where it is: what it is, is known when it is fetched. */
+static void check_secret(char *secret, const struct yaml *at,
+                         void (*check)(char *, const struct yaml *, struct config_findings *),
+                         struct config_findings *f)
+{
+    struct act_error err;
+
+    if (config_is_in_vault(secret) && config_check_vault(secret, &err) < 0)
+        config_problem(f, at, "%s", act_error_text(&err));
+    else if (secret && !config_is_in_vault(secret))
+        check(secret, at, f);
+}
+
+static void check_secrets(struct config_account *a, const struct yaml *tree, struct config_findings *f)
+{
+    check_secret(a->sas_token, yaml_get(tree, "sas_token"), check_sas, f);
+    check_secret(a->account_key, yaml_get(tree, "account_key"), check_key, f);
     if (act_streq(a->auth, "key") && !a->account_key)
         config_problem(f, yaml_get(tree, "auth"), "'auth: key' without 'account_key' or $AZURE_STORAGE_KEY");
     if (act_streq(a->auth, "sas") && !a->sas_token)
@@ -202,7 +235,7 @@ static void check_mode(const struct config *config, const struct config_account 
 {
     struct stat st;
     const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");
-    bool has_secret = (!yaml_is_null(key) && *key->file != '$') || (!yaml_is_null(sas) && *sas->file != '$');
+    bool has_secret = (!yaml_is_null(key) && !is_elsewhere(key)) || (!yaml_is_null(sas) && !is_elsewhere(sas));
 
     if (!has_secret || act_strv_has(&config->values->warned, a->file) || stat(a->file, &st) < 0 ||
         (st.st_mode & (S_IRGRP | S_IROTH)) == 0)
@@ -287,6 +320,35 @@ int config_account_read(const struct config *config, const struct config_folder 
     return 0;
 }
 
+/* Replaces one secret by what is in the key vault, which has to be what such a secret is. */
+static int fetch(const struct config *config, const struct yaml *at, const char *name, char **secret,
+                 void (*check)(char *, const struct yaml *, struct config_findings *), struct config_findings *f,
+                 struct act_error *err)
+{
+    if (!config_is_in_vault(*secret))
+        return 0;
+    int rc = config_fetch_secret(config, secret, err);
+    if (rc < 0)
+        return act_error_prefix(err, "%s:%d:%d: '%s'", at->file, at->line, at->column, name);
+    check(*secret, at, f);
+    return 0;
+}
+
+/* Both, unless 'auth' says that only one of them is used. */
+static int fetch_secrets(const struct config *config, const struct yaml *tree, struct config_account *a,
+                         struct config_findings *f, struct act_error *err)
+{
+    int rc = 0;
+
+    if (act_streq(a->auth, "login") || act_streq(a->auth, "anonymous"))
+        return 0;
+    if (!act_streq(a->auth, "sas"))
+        rc = fetch(config, yaml_get(tree, "account_key"), "account_key", &a->account_key, check_key, f, err);
+    if (rc == 0 && !act_streq(a->auth, "key"))
+        rc = fetch(config, yaml_get(tree, "sas_token"), "sas_token", &a->sas_token, check_sas, f, err);
+    return rc;
+}
+
 int config_account(const struct config *config, const struct config_folder *folder, struct config_account *out,
                    struct act_error *err)
 {
@@ -294,6 +356,8 @@ int config_account(const struct config *config, const struct config_folder *fold
     struct yaml *tree = NULL;
     int rc = config_account_read(config, folder, out, &tree, &f, err);
 
+    if (rc == 0 && f.problems.n == 0)
+        rc = fetch_secrets(config, tree, out, &f, err);
     yaml_tree_free(tree);
     for (size_t i = 0; i < f.warnings.n; i++)
         act_warn("%s", f.warnings.v[i]);

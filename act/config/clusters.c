@@ -93,7 +93,7 @@ static void mark_default(const char *start_dir, struct config_listing *list)
         list->v[i].is_default = act_streq(list->v[i].file, place.file);
 }
 
-static void find_all(const char *start_dir, struct config_listing *out)
+void config_list_all(const char *start_dir, struct config_listing *out)
 {
     ACT_AUTOFREE char *dir = realpath(start_dir ? start_dir : ".", NULL), *users = config_users_clusters();
 
@@ -110,7 +110,7 @@ static void find_all(const char *start_dir, struct config_listing *out)
 
 void config_list(const char *start_dir, struct config_listing *out)
 {
-    find_all(start_dir, out);
+    config_list_all(start_dir, out);
     mark_default(start_dir, out);
 }
 
@@ -128,7 +128,7 @@ void config_clusters(const char *start_dir, struct act_strv *out)
 {
     ACT_AUTO(config_listing) all = {0};
 
-    find_all(start_dir, &all);
+    config_list_all(start_dir, &all);
     for (size_t i = 0; i < all.n; i++)
         if (!all.v[i].is_hidden && strcmp(all.v[i].name, "local") != 0)
             act_strv_push(out, all.v[i].name);

@@ -144,6 +144,32 @@ static void check_claim(const struct config *c, const struct config_folder *fold
                            of_stores[i], row->key, folder->claim);
 }
 
+/* What the nodes have is a store that is a folder, and the folder is all of it. */
+static void take_place(const struct config *c, struct config_folder *folder, const struct yaml *row,
+                       struct config_findings *f)
+{
+    static const char *const of_stores[] = {"azure_blob_config_file", "datastore_name", "file_share",
+                                            "blob_cache_timeout", "submit_with_url"};
+    const struct yaml *at = yaml_get(row, "path") ? yaml_get(row, "path") : row;
+    const char *path = folder->path ? folder->path : "";
+
+    if (path[0] != '/' || has_parent_segment(path) || act_has_control(path))
+        config_problem(f, at, "'%s' has the mode 'path', so its path must be an absolute one, without '..'", row->key);
+    if (folder == &c->code)
+        config_problem(f, at, "'code_path' cannot have the mode 'path': it must be in a store");
+    else if (!act_streq(c->platform, "local") && !act_streq(c->platform, "slurm"))
+        config_problem(f, at, "'%s' has the mode 'path', which only the platforms 'local' and 'slurm' have, not '%s'",
+                       row->key, c->platform);
+    for (size_t i = 0; i < sizeof(of_stores) / sizeof(of_stores[0]); i++)
+        if (!yaml_is_null(yaml_get(row, of_stores[i])))
+            config_problem(f, yaml_get(row, of_stores[i]), "'%s' has no meaning for '%s', which has the mode 'path'",
+                           of_stores[i], row->key);
+    folder->account = act_calloc(1, sizeof(*folder->account));
+    folder->account->folder = act_path_clean(path);
+    act_str_replace(&folder->account_file, folder->account->folder);
+    act_str_replace(&folder->path, "");
+}
+
 /* Brings a path in the store to its form: "data/x" for "/data//x/". */
 static void check_store_path(struct config_folder *folder, const struct yaml *row, struct config_findings *f)
 {
@@ -209,6 +235,8 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
 {
     config_read_keys(config_cluster_keys, ROW, row, folder, f);
     config_warn_unknown(config_cluster_keys, ROW, row, f);
+    if (config_is_place(folder))
+        return take_place(c, folder, row, f);
     take_claim(folder);
     check_store_path(folder, row, f);
     check_share(folder, row, f);
@@ -416,6 +444,7 @@ static void read_tree(struct config *c, struct config_findings *f)
     config_read_keys(config_cluster_keys, "slurm.", yaml_get(tree, "slurm"), c, f);
     config_read_keys(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), c, f);
     config_read_keys(config_cluster_keys, "k8s.", yaml_get(tree, "k8s"), c, f);
+    config_read_keys(config_cluster_keys, "retry.", yaml_get(tree, "retry"), c, f);
     config_read_keys(config_cluster_keys, "aks.", yaml_get(tree, "aks"), c, f);
     find_kubeconfig(c);
     config_warn_all_unknown(tree, f);

@@ -27,7 +27,7 @@ struct config_account {
                        for a blob account: https://<account_name>.blob.core.windows.net by default */
     char *auth;           /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
     char *folder;         /* folder store: absolute path; NULL for a blob account */
-    bool secret_is_lent;  /* key or SAS are those of the environment, not of the file */
+    bool secret_is_lent;  /* key or SAS are those of the environment or of a key vault, not of the file */
 };
 
 /* One row of config_param: the code, or a mapped folder. */
@@ -41,9 +41,16 @@ struct config_folder {
     char *datastore_name;       /* may be NULL */
     int64_t blob_cache_timeout; /* -1: not given */
     bool submit_with_url;
-    char *mode;                     /* rw_mount, ro_mount, download, upload */
-    struct config_account *account; /* what account_file, a job file, says of it; NULL: account_file is one */
+    char *mode;                     /* rw_mount, ro_mount, download, upload, path */
+    struct config_account *account; /* what account_file says of it, a job file, or of mode path the folder; NULL:
+                                       account_file is one */
 };
+
+/* Whether the nodes have it already, as the absolute path account_file; path is "". */
+static inline bool config_is_place(const struct config_folder *folder)
+{
+    return act_streq(folder->mode, "path");
+}
 
 /* Whether the row is a share of Azure Files: no container, and nothing that ACT itself can read or write. */
 static inline bool config_is_share(const struct config_folder *folder)
@@ -109,6 +116,12 @@ struct config_aks {
     json_t *node_labels; /* an object */
 };
 
+/* After which failures a run is tried again, and how often. */
+struct config_retry {
+    int64_t times;      /* -1: not given */
+    struct act_strv on; /* empty: not given */
+};
+
 struct config {
     char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
     char *file;         /* absolute path of the cluster file; NULL for the built-in */
@@ -130,6 +143,7 @@ struct config {
     int64_t gpu_per_node;           /* -1: not given (the platform knows) */
     int64_t num_gpu;                /* -1: not given (the platform knows) */
     int64_t process_count_per_node; /* -1: not given */
+    struct config_retry retry;
     struct act_strv elastic_num_gpu;
     bool aks_compute_global_dispatch;
     bool use_custom_docker; /* false has no effect */
@@ -137,10 +151,15 @@ struct config {
     struct act_strv env; /* "NAME=value" */
     struct act_strv zip_options;
     bool gitignore;     /* the .gitignore files count for the package */
+    char *mount;        /* what mounts folders on a node: "blobfuse2", "rclone"; NULL: what it has */
     char *compile_args; /* may be NULL */
+    char *hang;         /* a duration as text, or NULL */
+    char *hang_gpus;    /* "idle" or "any" */
 
     struct config_values *values; /* every value with its origin, for "config show"; opaque */
 };
+
+#define CONFIG_HANG_FORM "'hang' must be a time such as 90s, 20m or 2h, not '%s'"
 
 struct config_override {
     const char *key;   /* "num_gpu", "docker.image" */
@@ -185,6 +204,25 @@ int config_is_there(const struct config_request *request, struct act_error *err)
  * this account, and not with "auth: login"). Relative paths are below the project root. */
 int config_account(const struct config *config, const struct config_folder *folder, struct config_account *out,
                    struct act_error *err) ACT_NODISCARD;
+
+/* In place of a secret an account file, docker.password or a job file may say where it is:
+ * "keyvault:https://NAME.vault.azure.net/secrets/SECRET", with "/VERSION" unless the newest one is meant. */
+#define CONFIG_KEYVAULT "keyvault:"
+static inline bool config_is_in_vault(const char *secret)
+{
+    return secret && act_starts_with(secret, CONFIG_KEYVAULT);
+}
+/* Whether such a text has that form: 0, or -ACT_CONFIG, which says what the form is. */
+int config_check_vault(const char *secret, struct act_error *err) ACT_NODISCARD;
+/* Who asks the vault: get() gives the secret at a URL ("https://..."), a new string. Without it such a secret is an
+ * error where it is needed. arg stays the caller's, and outlives config; a config without files is left as it is. */
+struct config_vault {
+    int (*get)(void *arg, const char *url, char **out, struct act_error *err);
+    void *arg;
+};
+void config_use_vault(struct config *config, struct config_vault vault);
+/* Replaces *secret, which may be NULL, by what it stands for. config_account() has done so. */
+int config_fetch_secret(const struct config *config, char **secret, struct act_error *err) ACT_NODISCARD;
 void config_account_release(struct config_account *account); /* wipes secrets */
 
 /* Adds a folder that no cluster file has, and takes over what is in it. */
@@ -263,7 +301,7 @@ bool config_is_own(const struct config *config, const char *key);
 /* Whether the account file of a row is the user's own: built in, or named by such a value and in the user's own folder
  * or outside the project. If the row is not given for this command alone, its path must be such a value too. */
 bool config_account_is_own(const struct config *config, const struct config_folder *folder);
-/* Like config_account(), but does not report what is wrong; false: there is no account. */
+/* Like config_account(), but asks no key vault and does not report what is wrong; false: there is no account. */
 bool config_account_peek(const struct config *config, const struct config_folder *folder, struct config_account *out);
 /* The files that values come from and that are not the user's own: the cluster file, those that '_base_' and
  * 'aml_config' name. Absolute paths, appended unless already in out. */
@@ -289,6 +327,8 @@ struct config_listing {
 };
 /* Those of the project, then the user's, then the built-in one, each sorted by name. Reads no cluster file. */
 void config_list(const char *start_dir, struct config_listing *out);
+/* The same without saying which one is the default. */
+void config_list_all(const char *start_dir, struct config_listing *out);
 void config_listing_release(struct config_listing *listing);
 /* The kubeconfigs that the cluster files of the project and the user's name, whichever cluster is chosen. Absolute
  * paths, appended unless already in out; what cannot be read names none. */

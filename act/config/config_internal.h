@@ -6,7 +6,8 @@
  *   schema.c  the tables of keys
  *   read.c    the tree to the struct, by the tables
  *   config.c  the steps above in a row; the rows of config_param; paths of the project
- *   account.c account files; user.c the user's own file; show.c, check.c: the same data printed and judged
+ *   account.c account files; vault.c secrets that are elsewhere; user.c the user's own file
+ *   show.c, check.c: the same data printed and judged
  */
 #ifndef ACT_CONFIG_CONFIG_INTERNAL_H
 #define ACT_CONFIG_CONFIG_INTERNAL_H
@@ -62,6 +63,7 @@ struct config_values {
     char *current_dir;
     char *cluster_origin;
     struct act_strv warned; /* account files that were warned about already */
+    struct config_vault vault;
 };
 
 /* What is wrong and what is doubtful, one line each. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dirs.h"
@@ -166,15 +167,32 @@ static int find_users(const char *cluster, struct config_place *out, struct act_
     return rc < 0 ? rc : 1;
 }
 
+/* Its file where it is listed, and all the same cannot be found. New string; NULL: it is not. */
+static char *broken_link(const char *cluster, const char *current_dir)
+{
+    ACT_AUTO(config_listing) all = {0};
+    struct stat st;
+
+    config_list_all(current_dir, &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (strcmp(all.v[i].name, cluster) == 0 && all.v[i].file && lstat(all.v[i].file, &st) == 0 &&
+            S_ISLNK(st.st_mode))
+            return act_strdup(all.v[i].file);
+    return NULL;
+}
+
 static int no_cluster(const char *cluster, const struct config_place *place, struct act_error *err)
 {
-    ACT_AUTOFREE char *users = config_users_clusters();
+    ACT_AUTOFREE char *users = config_users_clusters(), *broken = broken_link(cluster, place->current_dir);
 
+    if (broken)
+        return act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': '%s' is a link that leads nowhere", cluster, broken);
     act_error_set(err, ACT_NOT_FOUND,
                   "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'", cluster, cluster,
                   place->current_dir, users);
     if (strcmp(place->origin, "-c") != 0)
-        act_error_hint(err, "%s names it", place->origin);
+        act_error_hint(err, "%s names it%s", place->origin,
+                       *place->origin == '/' ? ", and 'a cluster use NAME' another" : "");
     return hint_clusters(cluster, place->current_dir, err);
 }
 

@@ -213,6 +213,20 @@ static int check_param(const struct yaml *over, struct act_error *err)
     return f.warnings.n ? act_error_set(err, ACT_USAGE, "%s", f.warnings.v[0]) : 0;
 }
 
+/* "retry: 3" is short for "retry: {times: 3}". */
+static void expand_retry(struct yaml *tree)
+{
+    const struct yaml *value = yaml_get(tree, "retry");
+
+    if (yaml_is_null(value) || value->kind != YAML_SCALAR)
+        return;
+    struct yaml *map = yaml_new_map(value->file), *times = yaml_new_word(value->file, value->text);
+    map->line = times->line = value->line;
+    map->column = times->column = value->column;
+    yaml_put(map, "times", times);
+    yaml_put(tree, "retry", map);
+}
+
 static int add_param(struct yaml *tree, const char *text, struct act_error *err)
 {
     struct yaml *over = NULL;
@@ -220,6 +234,8 @@ static int add_param(struct yaml *tree, const char *text, struct act_error *err)
 
     if (rc == 0)
         rc = must_be_map(over, err);
+    if (rc == 0)
+        expand_retry(over);
     if (rc == 0)
         rc = check_param(over, err);
     if (rc < 0) {
@@ -299,6 +315,7 @@ int config_layers(const struct config_request *request, const struct config_plac
         yaml_tree_free(tree);
         return rc;
     }
+    expand_retry(tree);
     const struct yaml *param = yaml_get(tree, "config_param");
     bool has_folders = !yaml_is_null(param), has_code = !yaml_is_null(yaml_get(param, "code_path"));
     add_keys_of_environment(tree);

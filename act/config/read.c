@@ -315,7 +315,7 @@ void config_warn_unknown(const struct config_key *keys, const char *prefix, cons
 
 void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f)
 {
-    static const char *const sections[] = {"aml_config", "docker", "slurm", "azureml", "k8s", "aks"};
+    static const char *const sections[] = {"aml_config", "docker", "slurm", "azureml", "k8s", "aks", "retry"};
 
     config_warn_unknown(config_cluster_keys, "", tree, f);
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {

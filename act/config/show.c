@@ -13,7 +13,7 @@ static json_t *text_or_null(const char *text, bool secret)
 {
     if (!text)
         return json_null();
-    return secret ? json_string(CONFIG_MASK) : codec_json_bytes_new(text);
+    return secret && !config_is_in_vault(text) ? json_string(CONFIG_MASK) : codec_json_bytes_new(text);
 }
 
 static json_t *env_json(const struct act_strv *env)
@@ -87,7 +87,10 @@ static json_t *row_json(const struct config *config, const struct config_folder 
 {
     json_t *row = members_json(config, config_cluster_keys, ROW, folder);
 
-    if (folder->account_file)
+    if (config_is_place(folder)) {
+        json_object_set_new(row, "path", text_or_null(folder->account_file, false));
+        json_object_set_new(row, "azure_blob_config_file", json_null());
+    } else if (folder->account_file)
         json_object_set_new(row, "azure_blob_config_file",
                             text_or_null(config_display(folder->account_file, config->project_root), false));
     return row;
@@ -119,6 +122,7 @@ json_t *config_resolved(const struct config *config)
     json_object_set_new(all, "slurm", members_json(config, config_cluster_keys, "slurm.", config));
     json_object_set_new(all, "azureml", members_json(config, config_cluster_keys, "azureml.", config));
     json_object_set_new(all, "k8s", members_json(config, config_cluster_keys, "k8s.", config));
+    json_object_set_new(all, "retry", members_json(config, config_cluster_keys, "retry.", config));
     json_object_set_new(all, "aks", members_json(config, config_cluster_keys, "aks.", config));
     for (size_t i = 0; (folder = row_at(config, i)); i++) {
         ACT_AUTOFREE char *key = row_key(config, folder);

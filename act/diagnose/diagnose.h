@@ -17,6 +17,7 @@
  *                rule says anything of the line
  *   compare      what all ranks said last tells more, as of one that hangs (default false)
  *   retry        no, yes, other_node, after_change
+ *   bad_node     the node that it happened on is to blame, and better left alone for a while (default false)
  *   summary      what it means
  *   advice       what to do next; {run}, {node} and {rank} are replaced
  *
@@ -58,6 +59,7 @@ struct diagnose_rule {
     enum diagnose_retry retry;
     unsigned where; /* enum diagnose_where */
     bool compare;   /* what all ranks said last tells more */
+    bool bad_node;  /* its node is to blame */
     size_t order;   /* from 0 */
 };
 
@@ -71,6 +73,10 @@ int diagnose_parse(const char *text, size_t len, const char *name, struct diagno
 void diagnose_free(struct diagnose *d);
 size_t diagnose_count(const struct diagnose *d);
 const struct diagnose_rule *diagnose_rule(const struct diagnose *d, size_t i);
+/* The rule of this id; NULL: there is none. */
+const struct diagnose_rule *diagnose_find(const struct diagnose *d, const char *id);
+/* Like diagnose_open() with the text of the own file; NULL: none. */
+int diagnose_open_text(const char *own, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
 
 /* What matched one rule in a text. */
 struct diagnose_hit {
@@ -91,6 +97,46 @@ struct diagnose_scan *diagnose_scan_new(const struct diagnose *d, enum diagnose_
 void diagnose_scan_feed(struct diagnose_scan *scan, const char *data, size_t len);
 /* Frees the scan. */
 void diagnose_scan_end(struct diagnose_scan *scan, struct diagnose_hits *out);
+
+/* ---- verdict.c: which of all hits is the best explanation of a failure
+ *
+ * Hits compete, first by place (enum diagnose_quality), then by the order of the rules. */
+
+/* How good an explanation is by the place it was found in; the first is the best. */
+enum diagnose_quality {
+    DIAGNOSE_NEAR,        /* near the end of the failed rank's log, or in the words of the agent, Slurm or mpirun */
+    DIAGNOSE_UNEXPLAINED, /* an exception near the end of that log */
+    DIAGNOSE_ENDING,      /* how the rank ended: a signal, an exit status */
+    DIAGNOSE_OTHERS_NEAR, /* likewise of other ranks */
+    DIAGNOSE_OTHERS_UNEXPLAINED,
+    DIAGNOSE_FAR,       /* earlier in the failed rank's log */
+    DIAGNOSE_FOLLOWS,   /* what follows from another failure */
+    DIAGNOSE_AFTERMATH, /* the abort of a rank that had said what it could not go on after */
+    DIAGNOSE_OTHERS_FOLLOW,
+    DIAGNOSE_NOTHING
+};
+
+/* Begins with the rules, how the failed rank ended (signal 0: by itself), and quality DIAGNOSE_NOTHING. */
+struct diagnose_verdict {
+    const struct diagnose *rules;
+    int exit_status, signal;
+    enum diagnose_quality quality;    /* of the rule */
+    bool said_effect;                 /* the failed rank, near its end */
+    const struct diagnose_rule *rule; /* NULL: none */
+    char *log, *line;                 /* where it matched; log NULL: in no log */
+    int rank;                         /* of that log; -1: of none */
+};
+void diagnose_verdict_release(struct diagnose_verdict *v);
+/* What is near the end of a log: the last lines of any number. log is its name, or NULL. */
+void diagnose_judge_failed_rank(struct diagnose_verdict *v, const char *text, size_t len, const char *log, int rank);
+void diagnose_judge_other_rank(struct diagnose_verdict *v, const char *text, size_t len, const char *log, int rank);
+/* A text in which the place does not matter. */
+void diagnose_judge_text(struct diagnose_verdict *v, enum diagnose_where where, const char *text, size_t len,
+                         const char *log);
+/* How the rank ended (-1: not one rank's failure), and the words of the agent. */
+void diagnose_judge_end(struct diagnose_verdict *v, const char *reason, int rank);
+/* Whether other ranks cannot tell more. */
+bool diagnose_is_settled(const struct diagnose_verdict *v);
 
 /* The line without escape sequences and what launchers write before it ("[1,0]<stderr>:", "[rank3]: "); control
  * characters become blanks. Cuts in place, returns the new length. */

@@ -270,7 +270,7 @@ static int check_keys(const struct yaml *rule, struct act_error *err)
 {
     static const char *const keys[] = {"id",        "code",   "title",       "patterns", "unless", "after",
                                        "not_after", "times",  "ignore_case", "where",    "kind",   "retry",
-                                       "summary",   "advice", "compare",     NULL};
+                                       "summary",   "advice", "compare",     "bad_node", NULL};
 
     for (size_t i = 0; i < rule->n; i++) {
         const char *key = rule->items[i]->key;
@@ -315,7 +315,9 @@ static int take_numbers(const struct yaml *rule, struct rule *out, bool *ignore_
         return yaml_error(times, err, "'times' must be a number from 1");
     out->times = (uint64_t)n;
     int rc = take_switch(rule, "ignore_case", ignore_case, err);
-    return rc < 0 ? rc : take_switch(rule, "compare", &out->shown.compare, err);
+    if (rc == 0)
+        rc = take_switch(rule, "compare", &out->shown.compare, err);
+    return rc < 0 ? rc : take_switch(rule, "bad_node", &out->shown.bad_node, err);
 }
 
 static int take_words(const struct yaml *rule, struct diagnose_rule *out, struct act_error *err)
@@ -455,15 +457,29 @@ static int finish_rules(struct diagnose *d, int rc, struct diagnose **out)
     return 0;
 }
 
+/* rc: of reading the user's own. */
+static int add_builtin(struct reader *r, int rc, struct diagnose **out)
+{
+    if (rc == 0)
+        rc = read_text(r, diagnose_builtin, (size_t)(diagnose_builtin_end - diagnose_builtin),
+                       "diagnosis.yaml of the program");
+    return finish_rules(r->d, rc, out);
+}
+
 int diagnose_open(const char *own_file, struct diagnose **out, struct act_error *err)
 {
     struct reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
-    int rc = read_own(&r, own_file);
 
-    if (rc == 0)
-        rc = read_text(&r, diagnose_builtin, (size_t)(diagnose_builtin_end - diagnose_builtin),
-                       "diagnosis.yaml of the program");
-    return finish_rules(r.d, rc, out);
+    return add_builtin(&r, read_own(&r, own_file), out);
+}
+
+int diagnose_open_text(const char *own, struct diagnose **out, struct act_error *err)
+{
+    struct reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
+    int rc = own ? read_text(&r, own, strlen(own), "diagnosis.yaml of the project") : 0;
+
+    r.n_own = r.d->n_rules;
+    return add_builtin(&r, rc, out);
 }
 
 int diagnose_parse(const char *text, size_t len, const char *name, struct diagnose **out, struct act_error *err)
@@ -504,4 +520,12 @@ size_t diagnose_count(const struct diagnose *d)
 const struct diagnose_rule *diagnose_rule(const struct diagnose *d, size_t i)
 {
     return &d->rules[i].shown;
+}
+
+const struct diagnose_rule *diagnose_find(const struct diagnose *d, const char *id)
+{
+    for (size_t i = 0; i < d->n_rules; i++)
+        if (strcmp(d->rules[i].shown.id, id) == 0)
+            return &d->rules[i].shown;
+    return NULL;
 }

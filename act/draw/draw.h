@@ -72,5 +72,7 @@ struct draw_text {
     bool plain, coloured;
 };
 void draw_text(const struct draw_chart *chart, const struct draw_text *how, struct act_buf *out);
+/* A curve in at most so many characters of one line, without axes: for a table. plain: only ASCII. */
+void draw_spark(const struct series *series, size_t columns, bool plain, struct act_buf *out);
 
 #endif

@@ -150,3 +150,25 @@ void draw_text(const struct draw_chart *chart, const struct draw_text *how, stru
     add_x(out, chart, &axes, c.columns);
     add_names(out, chart, how);
 }
+
+void draw_spark(const struct series *series, size_t columns, bool plain, struct act_buf *out)
+{
+    static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
+                                         "\u2585", "\u2586", "\u2587", "\u2588"};
+    static const char *const marks[] = {"_", ".", "-", "~", "=", "+", "*", "#"};
+    enum { LEVELS = sizeof(blocks) / sizeof(blocks[0]) };
+    struct series s = {.v = act_calloc(series->n + 1, sizeof(*s.v)), .n = series->n};
+
+    if (series->n > 0)
+        memcpy(s.v, series->v, series->n * sizeof(*s.v));
+    series_reduce(&s, columns);
+    size_t first = s.n > columns ? s.n - columns : 0;
+    double low = first < s.n ? s.v[first].y : 0, high = low;
+    for (size_t i = first; i < s.n; i++) {
+        low = fmin(low, s.v[i].y);
+        high = fmax(high, s.v[i].y);
+    }
+    for (size_t i = first; i < s.n; i++)
+        act_buf_adds(out, (plain ? marks : blocks)[low < high ? dot(s.v[i].y, low, high, LEVELS) : 0]);
+    series_release(&s);
+}

@@ -20,7 +20,11 @@ int flow_open(const struct config_request *request, struct flow *out, struct act
 int flow_open_to_look(const struct config_request *request, struct flow *out, struct act_error *err)
 {
     *out = (struct flow){.cluster = request->cluster};
-    return config_load(request, &out->config, err);
+    int rc = config_load(request, &out->config, err);
+
+    if (rc == 0)
+        flow_use_vaults(out, &out->config);
+    return rc;
 }
 
 void flow_open_bare(const char *cluster, struct flow *out)
@@ -60,6 +64,7 @@ int flow_check_cluster(struct flow *flow, struct act_error *err)
 void flow_close(struct flow *flow)
 {
     flow_close_platforms(flow);
+    flow_forget_secrets(flow);
     ledger_close(flow->ledger);
     ledger_close(flow->ledger_copy);
     services_close(&flow->own);

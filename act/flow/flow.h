@@ -25,6 +25,9 @@ struct flow {
     struct ledger *ledger_copy; /* used once the file could not be read or written; not for new runs */
     struct flow_opened *opened; /* platforms */
     size_t n_opened;
+    bool use_bad_nodes;          /* runs may be on nodes that failed lately */
+    struct flow_secret *secrets; /* of key vaults, that were asked for */
+    size_t n_secrets;
     bool limits_mentioned; /* the user was told that --bwlimit and --transfers have no effect */
 };
 /* Loads the configuration; whatever in it leads out of the project must be trusted (flow/trust.h). */

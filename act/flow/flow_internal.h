@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "config/config.h"
@@ -32,6 +33,8 @@ int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_err
 /* Whether it could be read and written, without doing either. -ACT_NOT_FOUND: there is none yet, but it can be created.
  * -ACT_FAIL: it is damaged. */
 int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
+/* Whether its file is another one than before ({0} begins), which becomes what it is now. */
+bool flow_ledger_changed(struct stat *before);
 /* The store of a mapped folder, or of the code. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;
@@ -47,6 +50,17 @@ int flow_platform_here(struct flow *flow, struct platform **out, struct act_erro
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err) ACT_NODISCARD;
 void flow_close_platforms(struct flow *flow);
+/* Which place a run's cluster is, without opening it: runs for which that is equal are on one platform. New string. */
+int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- vault.c */
+
+/* Lets a configuration of this flow ask key vaults for the secrets that are there, by the user's login. */
+void flow_use_vaults(struct flow *flow, struct config *config);
+/* Puts into the configuration and the run what they only name: the password of the registry, where the platform logs
+ * in there, and the secrets of a job file. */
+int flow_fetch_secrets(struct flow *flow, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+void flow_forget_secrets(struct flow *flow);
 
 /* The object at key, if there is one: 1 with its ETag and size, 0, or an error. */
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -139,6 +140,19 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
         fill_ledger(flow, flow->ledger, aside);
     }
     return rc;
+}
+
+bool flow_ledger_changed(struct stat *before)
+{
+    ACT_AUTOFREE char *path = ledger_path();
+    struct stat now = {0};
+
+    if (stat(path, &now) < 0)
+        return true;
+    bool same = now.st_ino == before->st_ino && now.st_size == before->st_size &&
+                act_timespec_ns(now.st_mtim) == act_timespec_ns(before->st_mtim);
+    *before = now;
+    return !same;
 }
 
 /* ---- going on without it */

@@ -11,12 +11,12 @@ static int want_of(struct flow *flow, struct token_want *out, struct act_error *
 {
     const struct config *config = &flow->config;
     ACT_AUTO(config_account) account = {0};
-    int rc = config->code.path && config->code.account_file ? config_account(config, &config->code, &account, err) : 0;
+    bool has_account = config->code.path && config->code.account_file;
 
     *out = (struct token_want){.scope = AUTH_STORAGE_SCOPE, .use_cli = config->use_cli_auth};
-    if (rc == 0)
-        rc = auth_cloud_find(account.endpoint ? account.endpoint : config->azureml.endpoint, &out->cloud, err);
-    return rc;
+    if (has_account && !config_account_peek(config, &config->code, &account)) /* its key may be in a key vault */
+        return config_account(config, &config->code, &account, err);
+    return auth_cloud_find(account.endpoint ? account.endpoint : config->azureml.endpoint, &out->cloud, err);
 }
 
 int flow_identify(struct flow *flow, struct token_identity *out, struct act_error *err)

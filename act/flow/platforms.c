@@ -82,6 +82,7 @@ static int open_taken(struct flow *flow, const char *cluster, struct config *con
     struct config *kept = act_alloc(sizeof(*kept));
 
     *kept = *config;
+    flow_use_vaults(flow, kept);
     int rc = open_cluster(flow, cluster, kept, out, err);
     if (rc == 0)
         flow->opened[flow->n_opened - 1].config = kept;
@@ -90,49 +91,66 @@ static int open_taken(struct flow *flow, const char *cluster, struct config *con
     return rc;
 }
 
-static int open_configured(struct flow *flow, const struct ledger_run *row, const char *cluster, struct platform **out,
-                           struct act_error *err)
+static int load_config(const struct ledger_run *row, struct config *out, struct act_error *err)
 {
     struct config_request request = {.cluster = row->cluster, .start_dir = row->project};
-    struct config config;
-    int rc = config_load(&request, &config, err);
+    int rc = config_load(&request, out, err);
 
-    if (rc == 0 && (rc = flow_trust(&config, err)) < 0) {
-        config_release(&config);
+    if (rc == 0 && (rc = flow_trust(out, err)) < 0) {
+        config_release(out);
         return rc;
     }
-    if (rc < 0)
+    if (rc < 0 && row->id)
         return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster, row->project);
-    return open_taken(flow, cluster, &config, out, err);
+    return rc;
 }
 
-/* The place recorded in the run itself, which needs no cluster file. settings: those it was submitted with, or NULL. */
-static int open_recalled(struct flow *flow, const struct ledger_run *row, const json_t *settings, const char *cluster,
-                         struct platform **out, struct act_error *err)
+/* The place recorded in the run itself, which needs no cluster file, or else that of the file. */
+static int find_config(const struct ledger_run *row, struct config *out, struct act_error *err)
 {
     const struct platform_row *kind = platform_find(row->platform);
-    struct config config = {
+    CODEC_AUTOJSON json_t *settings = NULL; /* those it was submitted with */
+    int rc = row->settings ? codec_json_parse(row->settings, strlen(row->settings), row->id, &settings, err) : 0;
+
+    if (rc < 0)
+        return rc;
+    *out = (struct config){
         .platform = act_strdup(row->platform), .cluster = act_strdup(row->cluster), .gpu_per_node = -1, .num_gpu = -1};
-
-    bool recalled = kind->recall && kind->recall(settings, &config);
-    int rc = recalled && row->project ? flow_trust_recalled(row->project, row->cluster, &config, err) : 0;
-
+    bool recalled = kind->recall && kind->recall(settings, out);
+    rc = recalled && row->project ? flow_trust_recalled(row->project, row->cluster, out, err) : 0;
     if (recalled && rc == 0)
-        return open_taken(flow, cluster, &config, out, err);
-    config_release(&config);
-    return rc < 0 ? rc : open_configured(flow, row, cluster, out, err);
+        return 0;
+    config_release(out);
+    return rc < 0 ? rc : load_config(row, out, err);
+}
+
+static char *key_of_run(const struct ledger_run *row)
+{
+    return row->settings ? cluster_key(row->platform, row->settings, "")
+                         : cluster_key(row->platform, row->cluster, row->project);
 }
 
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *settings = NULL;
-    ACT_AUTOFREE char *cluster = row->settings ? cluster_key(row->platform, row->settings, "")
-                                               : cluster_key(row->platform, row->cluster, row->project);
+    ACT_AUTOFREE char *cluster = key_of_run(row);
+    struct config config;
 
     if (find_opened(flow, cluster, out))
         return 0;
-    int rc = row->settings ? codec_json_parse(row->settings, strlen(row->settings), row->id, &settings, err) : 0;
-    return rc < 0 ? rc : open_recalled(flow, row, settings, cluster, out, err);
+    int rc = find_config(row, &config, err);
+    return rc < 0 ? rc : open_taken(flow, cluster, &config, out, err);
+}
+
+int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err)
+{
+    struct config config;
+    int rc = find_config(row, &config, err);
+
+    if (rc < 0)
+        return rc;
+    *out = where_of(&config);
+    config_release(&config);
+    return 0;
 }
 
 int flow_platform_here(struct flow *flow, struct platform **out, struct act_error *err)

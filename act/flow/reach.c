@@ -283,10 +283,37 @@ static void add_claim(const struct config *config, const struct config_folder *f
             act_sprintf("'%s' is '%s' on the claim '%s' of the cluster", folder->name, folder->path, folder->claim));
 }
 
+/* On the nodes, and here where this machine sees it, too. */
+static void add_place(const struct config *config, const struct config_folder *folder, struct act_strv *items)
+{
+    ACT_AUTOFREE char *key = act_sprintf("config_param.%s_folder.path", folder->name);
+
+    if (!config_is_own(config, key))
+        add(items, act_sprintf("'%s' is '%s', here and on the nodes", folder->name, folder->account_file));
+}
+
+static void add_vault(const char *file, const char *key, const char *secret, struct act_strv *items)
+{
+    if (config_is_in_vault(secret))
+        add(items,
+            act_sprintf("%s: '%s' is what your login reads at '%s'", file, key, secret + strlen(CONFIG_KEYVAULT)));
+}
+
+static void add_password(const struct config *config, struct act_strv *items)
+{
+    static const char key[] = "docker.password";
+    ACT_AUTOFREE char *file = config_file_of(config, key);
+
+    if (!config_is_own(config, key))
+        add_vault(file, key, config->docker.password, items);
+}
+
 static void add_account(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTO(config_account) a = {0};
 
+    if (config_is_place(folder))
+        return add_place(config, folder, items);
     if (folder->claim)
         add_claim(config, folder, items);
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
@@ -302,6 +329,8 @@ static void add_account(const struct config *config, const struct config_folder 
         add_file(config, "account", folder->account_file, items);
     if (!config_account_peek(config, folder, &a))
         return; /* reported when the account is used */
+    add_vault(file, "account_key", a.account_key, items);
+    add_vault(file, "sas_token", a.sas_token, items);
     if (config_is_built_in(folder))
         add_place_in_root(config, folder, a.folder, items);
     else if (a.folder)
@@ -343,6 +372,7 @@ void flow_reach(const struct config *config, struct act_strv *items)
         add_folder(config, config->folders[i].name, items);
     flow_reach_logs(config->project_root, items);
     add_files(config, items);
+    add_password(config, items);
     add_account(config, &config->code, items);
     for (size_t i = 0; i < config->n_folders; i++)
         add_account(config, &config->folders[i], items);

@@ -77,6 +77,11 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
         return rc;
     if (a.folder)
         rc = make_private(a.folder, config_is_built_in(folder), err);
+    if (rc == 0 && config_is_place(folder) && access(a.folder, F_OK) < 0)
+        rc = act_error_errno(err, errno,
+                             "'%s' is '%s' on the nodes, and this machine does not see it: a run looks at it or fills "
+                             "it, 'a submit ls -l %s'",
+                             folder->name, a.folder, folder->name);
     if (rc == 0 && a.folder)
         rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
     else if (rc == 0)

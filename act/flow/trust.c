@@ -218,12 +218,40 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
                           has_typed(items) ? " and what you gave -p now" : "");
 }
 
+/* The questions that were answered with no: commands that go through many runs come back to the same one. */
+static struct act_strv refused;
+
+static char *question_of(const struct matter *m, const struct act_strv *items)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    act_buf_adds(&text, m->project);
+    for (size_t i = 0; i < items->n; i++)
+        act_buf_addf(&text, "\n%s", items->v[i]);
+    return act_buf_steal(&text);
+}
+
+/* Asks once; what follows from no is said again. */
+static int ask_once(const struct matter *m, const struct act_strv *shown, struct act_error *err)
+{
+    ACT_AUTOFREE char *question = question_of(m, shown);
+
+    if (!ask_user)
+        return 1;
+    if (act_strv_has(&refused, question))
+        return act_error_set(err, ACT_DENIED, "'%s' is not trusted: nothing was done", m->project);
+    int rc = ask_user(m->project, shown, err);
+    if (rc < 0)
+        act_strv_push(&refused, question);
+    return rc;
+}
+
 /* What leads out now must be what the user saw: a link may have changed while the question was open. */
 static int ask_trust(const struct matter *m, const struct act_strv *shown, const struct act_strv *all,
                      struct act_error *err)
 {
     ACT_AUTO(act_strv) now = {0};
-    int rc = ask_user ? ask_user(m->project, shown, err) : 1;
+    int rc = ask_once(m, shown, err);
 
     if (rc == 1)
         return nobody_to_ask(m, shown, err);

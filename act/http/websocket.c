@@ -23,6 +23,7 @@ enum {
     CONTROL_MAX = 125, /* bytes of such a frame */
     RESERVED = 0x70,   /* for extensions, none of which was asked for */
     MASK = 4,
+    UNREAD_MAX = 4 << 10, /* so much a server reads, whatever becomes of it */
     KEY_BYTES = 16,
     HEAD_MAX = 64 << 10,
     MESSAGE_MAX = 64 << 20,
@@ -32,6 +33,12 @@ enum {
 
 /* ---- the end ---- */
 
+static void forget_timers(struct http_websocket *ws)
+{
+    engine_forget(http_engine(ws->http), ws);
+    engine_forget(http_engine(ws->http), &ws->pulse);
+}
+
 static void end(struct http_websocket *ws, int rc)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
@@ -40,7 +47,7 @@ static void end(struct http_websocket *ws, int rc)
         return;
     ws->is_over = true;
     ws->rc = rc;
-    engine_forget(http_engine(ws->http), ws);
+    forget_timers(ws);
     curl_easy_getinfo(http_handle_of(ws->call), CURLINFO_ACTIVESOCKET, &fd);
     if (fd != CURL_SOCKET_BAD)
         engine_unwatch(http_engine(ws->http), fd);
@@ -64,7 +71,7 @@ static void ended(struct http_call *call)
 {
     struct http_websocket *ws = call->arg;
 
-    engine_forget(http_engine(ws->http), ws);
+    forget_timers(ws);
     if (ws->is_over) {
         call->rc = ws->rc;
         call->error = ws->rc < 0 ? ws->why : (struct act_error){0};
@@ -164,7 +171,57 @@ void http_websocket_send(struct http_websocket *ws, const void *data, size_t len
     if (ws->is_over)
         return;
     add_frame(ws, BINARY, data, len);
+    ws->pulse.unread += len;
     send_later(ws);
+}
+
+/* ---- whether it is still there ---- */
+
+enum beat { BEAT_ON, BEAT_ASK, BEAT_DEAD };
+
+static enum beat next_beat(const struct http_websocket_pulse *pulse)
+{
+    if (pulse->heard)
+        return BEAT_ON;
+    if (!pulse->asked)
+        return BEAT_ASK;
+    return pulse->before > UNREAD_MAX ? BEAT_ON : BEAT_DEAD;
+}
+
+static void start_beat(struct http_websocket *ws);
+
+static void beat(void *arg)
+{
+    struct http_websocket_pulse *pulse = arg;
+    struct http_websocket *ws = pulse->ws;
+    enum beat next = next_beat(pulse);
+
+    pulse->heard = false;
+    if (next == BEAT_DEAD) {
+        broke(ws, "is silent, and nobody answers there");
+        return;
+    }
+    if (next == BEAT_ASK) {
+        pulse->asked = true;
+        pulse->before = pulse->unread;
+        add_frame(ws, PING, (const uint8_t *)"", 0);
+        send_later(ws);
+    }
+    start_beat(ws);
+}
+
+static void start_beat(struct http_websocket *ws)
+{
+    ws->pulse.ws = ws;
+    engine_timer(http_engine(ws->http), (int64_t)ws->http->options.stall_timeout_s * 1000, beat, &ws->pulse);
+}
+
+/* What was sent before the ping has been read. */
+static void take_pong(struct http_websocket_pulse *pulse)
+{
+    pulse->unread -= pulse->asked ? pulse->before : 0;
+    pulse->before = 0;
+    pulse->asked = false;
 }
 
 /* ---- frames ---- */
@@ -216,7 +273,9 @@ static void take_frame(struct http_websocket *ws, int first, const char *data, s
         send_later(ws);
     } else if (opcode == CLOSE) {
         end(ws, 0);
-    } else if (opcode != PONG) {
+    } else if (opcode == PONG) {
+        take_pong(&ws->pulse);
+    } else {
         take_message(ws, first & LAST, data, len);
     }
 }
@@ -303,6 +362,18 @@ static void take_body(struct http_websocket *ws, bool has_closed)
     end(ws, 0);
 }
 
+/* "HTTP/1.1 101 Switching Protocols"; 0: it is none that there can be. */
+static int status_of(const char *head)
+{
+    char version, digits[4];
+    int end = 0;
+
+    if (sscanf(head, "HTTP/1.%c %3[0-9]%n", &version, digits, &end) != 2 || !strchr("01", version) ||
+        strlen(digits) != 3 || !strchr(" \r", head[end]))
+        return 0;
+    return *digits >= '1' && *digits <= '5' ? (int)strtol(digits, NULL, 10) : 0;
+}
+
 static void take_head(struct http_websocket *ws)
 {
     char *stop = ws->in.len ? strstr(ws->in.data, "\r\n\r\n") : NULL;
@@ -314,7 +385,8 @@ static void take_head(struct http_websocket *ws)
     }
     size_t head = (size_t)(stop - ws->in.data) + strlen("\r\n\r\n");
     *stop = '\0';
-    if (sscanf(ws->in.data, "HTTP/1.%*1[01] %3d", &ws->call->status) != 1) {
+    ws->call->status = status_of(ws->in.data);
+    if (!ws->call->status) {
         refuse(ws, "its response is not one of HTTP");
         return;
     }
@@ -330,6 +402,7 @@ static void take_head(struct http_websocket *ws)
     engine_forget(http_engine(ws->http), ws);
     ws->is_open = true;
     ws->protocol = header(ws, "Sec-WebSocket-Protocol");
+    start_beat(ws);
     ws->opened(ws);
 }
 
@@ -361,6 +434,7 @@ static void receive(struct http_websocket *ws)
     while (!ws->is_over && code == CURLE_OK && n > 0) {
         code = curl_easy_recv(http_handle_of(ws->call), buffer, READ_SIZE, &n);
         if (code == CURLE_OK && n > 0) {
+            ws->pulse.heard = true;
             act_buf_add(&ws->in, buffer, n);
             take(ws);
         }

@@ -4,6 +4,10 @@
  * That of libcurl itself is an option which few builds of it have, and its functions, an experiment up to 8.11, make
  * the socket a blocking one.
  *
+ * A server that has said nothing for the time after which a request counts as stalled (ACT_STALL_TIMEOUT) is sent a
+ * ping, and counts as gone when it says nothing for as long again (RFC 6455, 5.5.2 and 5.5.3: it must answer). One that
+ * may be busy with what it was sent, as while a command does not read its input, is waited for.
+ *
  * All runs on the loop of http. Source: RFC 6455 sections 4 and 5.
  */
 #ifndef ACT_HTTP_WEBSOCKET_H
@@ -42,6 +46,11 @@ struct http_websocket {
     size_t sent;                              /* of sending */
     bool in_parts;                            /* a message has begun whose last frame has not come */
     bool waits_to_send;
+    struct http_websocket_pulse {
+        struct http_websocket *ws;
+        bool heard, asked;     /* since the last beat; and there is a ping without an answer */
+        size_t unread, before; /* bytes that the server may not have read yet; of these, those before the ping */
+    } pulse;
 };
 void http_websocket_start(struct http *http, struct http_websocket *ws);
 /* A message of bytes. It is copied; http_websocket_unsent() says how much of such waits. */

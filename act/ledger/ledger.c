@@ -38,6 +38,9 @@ static const char *const migrations[] = {
     "ALTER TABLE new_runs RENAME TO runs;"
     "CREATE INDEX runs_by_time ON runs (created_unix_s);"
     "CREATE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;",
+
+    "CREATE TABLE bad_nodes (cluster TEXT NOT NULL, node TEXT NOT NULL, class TEXT NOT NULL, run TEXT NOT NULL,"
+    " unix_s INTEGER NOT NULL, forgotten INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (cluster, node, run, unix_s));",
 };
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
@@ -76,6 +79,15 @@ static const char sql_find_exact[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FRO
 static const char sql_find_name[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE name = ?1" NEWEST_FIRST;
 static const char sql_find_piece[] =
     SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
+
+static const char sql_add_bad[] =
+    "INSERT OR IGNORE INTO bad_nodes (cluster, node, class, run, unix_s) VALUES (?1, ?2, ?3, ?4, ?5)";
+/* Of each group the row with the largest time: sqlite.org/lang_select.html#bareagg */
+static const char sql_list_bads[] =
+    "SELECT cluster, node, class, run, max(unix_s) FROM bad_nodes WHERE (?1 IS NULL OR cluster = ?1) AND unix_s >= ?2"
+    " AND NOT forgotten GROUP BY cluster, node ORDER BY max(unix_s) DESC, node";
+static const char sql_forget_bad[] =
+    "UPDATE bad_nodes SET forgotten = 1 WHERE (?1 IS NULL OR cluster = ?1) AND node = ?2 AND NOT forgotten";
 
 struct ledger {
     sqlite3 *db;
@@ -781,5 +793,84 @@ int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *ou
 
     for (size_t i = 0; rc == 0 && out->n == 0 && i < sizeof(ways) / sizeof(ways[0]); i++)
         rc = find_by(ledger, ways[i], piece, out, err);
+    return rc;
+}
+
+/* Bad nodes */
+
+void ledger_bads_release(struct ledger_bads *bads)
+{
+    for (size_t i = 0; i < bads->n; i++) {
+        free(bads->v[i].cluster);
+        free(bads->v[i].node);
+        free(bads->v[i].class);
+        free(bads->v[i].run);
+    }
+    free(bads->v);
+    *bads = (struct ledger_bads){0};
+}
+
+static int add_each_bad(struct ledger *ledger, const struct ledger_bads *bads, struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int step = sqlite3_prepare_v2(ledger->db, sql_add_bad, -1, &statement, NULL);
+
+    for (size_t i = 0; i < bads->n && (step == SQLITE_OK || step == SQLITE_DONE); i++) {
+        const struct ledger_bad *bad = &bads->v[i];
+        sqlite3_reset(statement);
+        bind_text(statement, 1, bad->cluster);
+        bind_text(statement, 2, bad->node);
+        bind_text(statement, 3, bad->class);
+        bind_text(statement, 4, bad->run);
+        sqlite3_bind_int64(statement, 5, bad->unix_s);
+        step = sqlite3_step(statement);
+    }
+    int rc = step == SQLITE_OK || step == SQLITE_DONE ? 0 : fail_ledger(ledger, "write to", err);
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+int ledger_add_bads(struct ledger *ledger, const struct ledger_bads *bads, struct act_error *err)
+{
+    if (bads->n == 0)
+        return 0;
+    int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
+    return rc < 0 ? rc : finish_statement(ledger, add_each_bad(ledger, bads, err), "write to", err);
+}
+
+int ledger_list_bads(struct ledger *ledger, const char *cluster, int64_t since_unix_s, struct ledger_bads *out,
+                     struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = 0, step = sqlite3_prepare_v2(ledger->db, sql_list_bads, -1, &statement, NULL);
+
+    *out = (struct ledger_bads){0};
+    bind_text(statement, 1, cluster);
+    sqlite3_bind_int64(statement, 2, since_unix_s);
+    while ((step == SQLITE_OK || step == SQLITE_ROW) && (step = sqlite3_step(statement)) == SQLITE_ROW)
+        ACT_PUSH(out->v, out->n,
+                 (struct ledger_bad){column_some_text(statement, 0), column_some_text(statement, 1),
+                                     column_some_text(statement, 2), column_some_text(statement, 3),
+                                     sqlite3_column_int64(statement, 4)});
+    if (step != SQLITE_DONE)
+        rc = fail_ledger(ledger, "read", err);
+    sqlite3_finalize(statement);
+    if (rc < 0)
+        ledger_bads_release(out);
+    return rc;
+}
+
+int ledger_forget_bad(struct ledger *ledger, const char *cluster, const char *node, int *out_n, struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int step = sqlite3_prepare_v2(ledger->db, sql_forget_bad, -1, &statement, NULL);
+
+    bind_text(statement, 1, cluster);
+    bind_text(statement, 2, node);
+    if (step == SQLITE_OK)
+        step = sqlite3_step(statement);
+    int rc = step == SQLITE_DONE ? 0 : fail_ledger(ledger, "write to", err);
+    sqlite3_finalize(statement);
+    *out_n = rc == 0 ? sqlite3_changes(ledger->db) : 0;
     return rc;
 }

@@ -75,6 +75,25 @@ int ledger_update(struct ledger *ledger, const struct ledger_update *updates, si
 /* Takes runs out, all in one transaction; an id that is not in the ledger is skipped. */
 int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struct act_error *err) ACT_NODISCARD;
 
+/* A node that was to blame for the failure of a run. */
+struct ledger_bad {
+    char *cluster, *node, *class, *run;
+    int64_t unix_s;
+};
+struct ledger_bads {
+    struct ledger_bad *v;
+    size_t n;
+};
+void ledger_bads_release(struct ledger_bads *bads);
+/* Notes them, all in one transaction; what is there already, even forgotten, is left as it is. */
+int ledger_add_bads(struct ledger *ledger, const struct ledger_bads *bads, struct act_error *err) ACT_NODISCARD;
+/* Those since then that were not forgotten, of a cluster (NULL: of all), newest first: each node once. */
+int ledger_list_bads(struct ledger *ledger, const char *cluster, int64_t since_unix_s, struct ledger_bads *out,
+                     struct act_error *err) ACT_NODISCARD;
+/* Forgets a node of a cluster (NULL: of all); *out_n: how many notes of it there were. */
+int ledger_forget_bad(struct ledger *ledger, const char *cluster, const char *node, int *out_n,
+                      struct act_error *err) ACT_NODISCARD;
+
 struct ledger_query {
     const char *cluster; /* NULL: all */
     bool without_spec;   /* leave spec NULL: much cheaper for tables */

@@ -14,6 +14,7 @@
 #include "codec/json.h"
 #include "node/attempt.h"
 #include "node/launcher.h"
+#include "node/retry.h"
 #include "node/supervisor.h"
 
 /* Freed when the disk is full, so that the end can still be recorded. */
@@ -64,13 +65,24 @@ static bool wait_for_other(struct supervisor *s, struct run_status *other)
     return true;
 }
 
+/* What stays known in every attempt. */
+static void keep_of_earlier(struct supervisor *s, const struct run_status *last)
+{
+    memcpy(s->status.retry, last->retry, sizeof(last->retry));
+    memcpy(s->status.bad, last->bad, sizeof(last->bad));
+    s->status.n_bad = last->n_bad;
+}
+
 bool attempt_find(struct supervisor *s)
 {
     struct run_status last;
 
     s->status.attempt = s->options.where == IN_SLURM ? s->job.starts : 1;
-    if (s->options.where == IN_PODS && run_status_read(s->status_path, &last, NULL) == 0)
-        s->status.attempt = last.attempt; /* as the first pod has counted */
+    if (run_status_read(s->status_path, &last, NULL) == 0) {
+        keep_of_earlier(s, &last);
+        if (s->options.where != IN_SLURM)
+            s->status.attempt = last.attempt; /* as this process, or the first pod, has counted */
+    }
     if (s->options.where != IN_SLURM || run_status_read(s->status_path, &last, NULL) < 0 ||
         last.attempt < s->status.attempt)
         return true;
@@ -162,6 +174,7 @@ int attempt_begin(struct supervisor *s, struct act_error *err)
         rc = attempt_make_folders(&s->node, err);
     if (rc == 0)
         make_reserve(s);
+    s->status.attempts = retry_attempts(&s->node, s->status.attempt);
     return rc;
 }
 
@@ -243,11 +256,11 @@ static json_t *failure_json(const struct supervisor *s, const struct record *r, 
 
     if (!r)
         record_tail(log, &lines);
-    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:o}", "version", 1, "attempt", s->status.attempt,
+    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:o, s:s*}", "version", 1, "attempt", s->status.attempt,
                      "rank", r ? r->rank : -1, "node", r ? r->node : s->node.name, "exit_status",
                      r ? r->exit_status : s->status.exit_status, "signal", r ? r->signal : 0, "reason",
                      codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "lines",
-                     codec_json_strv_new(r ? &r->lines : &lines));
+                     codec_json_strv_new(r ? &r->lines : &lines), "class", s->status.class[0] ? s->status.class : NULL);
 }
 
 void attempt_save_failure(const struct supervisor *s, const struct record *r, const char *reason)

@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "proc/proc.h"
+#include "run/run.h"
 
 /* ---- wait ---- */
 
@@ -195,7 +196,8 @@ struct process {
     bool ours;
 };
 
-/* The parent according to /proc/<pid>/stat; the name before it is in parentheses and may contain anything. */
+/* The parent according to /proc/<pid>/stat; the name before it is in parentheses and may contain anything. A process
+ * that keeps a folder mounted is nobody's: it ends when it has sent what was written. */
 static pid_t parent_of(const char *pid)
 {
     char path[64], text[512];
@@ -207,9 +209,12 @@ static pid_t parent_of(const char *pid)
     ssize_t n = act_pread_all(fd, text, sizeof(text) - 1, 0);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
-    const char *name_end = strrchr(text, ')');
+    char *name_end = strrchr(text, ')'), *name = strchr(text, '(');
     int parent;
-    return name_end && sscanf(name_end + 1, " %*c %d", &parent) == 1 ? parent : -1;
+    if (!name_end || sscanf(name_end + 1, " %*c %d", &parent) != 1)
+        return -1;
+    *name_end = '\0';
+    return strcmp(name + 1, RUN_MOUNT_KEEPER) == 0 ? -1 : parent;
 }
 
 static struct process *list_processes(size_t *out_n)
@@ -297,12 +302,20 @@ int child_signal_catchers(int sig)
     return told;
 }
 
+/* Besides those that keep folders mounted. */
 static bool has_children(void)
 {
     int status;
+    size_t n;
 
     child_reap(-1, &status);
-    return waitpid(-1, &status, WNOHANG) == 0;
+    if (waitpid(-1, &status, WNOHANG) != 0)
+        return false;
+    ACT_AUTOFREE struct process *list = find_descendants(&n);
+    for (size_t i = 0; i < n; i++)
+        if (list[i].ours)
+            return true;
+    return false;
 }
 
 void child_kill_all(void)

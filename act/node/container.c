@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "node/mount.h"
 #include "proc/proc.h"
 
 static bool is_kind(const struct node *node, const char *kind)
@@ -76,6 +77,11 @@ static void add_run(struct paths *p, const struct node *node)
     for (size_t i = 0; i < node->spec.n_folders; i++)
         if (node->spec.folders[i].link)
             add_path(p, node->spec.folders[i].link, node->spec.folders[i].mode == RUN_FOLDER_RO_MOUNT);
+    for (size_t i = 0; node->local && i < node->spec.n_folders; i++) {
+        ACT_AUTOFREE char *point = mount_point(node, &node->spec.folders[i]);
+        if (mount_is_for(node, &node->spec.folders[i]))
+            add_path(p, point, node->spec.folders[i].mode == RUN_FOLDER_RO_MOUNT);
+    }
 }
 
 /* ---- apptainer ---- */

@@ -1,8 +1,6 @@
 #include "node/counters.h"
 
-#include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "node/processes.h"
 
 /* ---- single files ---- */
 
@@ -141,101 +140,16 @@ static void add_adapter(const char *adapter, struct counters *c)
 
 /* ---- the run's processes ---- */
 
-struct process {
-    int pid, parent;
-    bool ours;
-    uint64_t ticks, pages;
-};
-
-struct processes {
-    struct process *v;
-    size_t n;
-};
-
-/* Reads a small file of /proc/<pid>; its length, 0 if the process is gone. */
-static size_t read_of_process(int pid, const char *name, char *out, size_t size)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, out, size - 1);
-    close(fd);
-    out[n > 0 ? n : 0] = '\0';
-    return n > 0 ? (size_t)n : 0;
-}
-
 /* Whether the process's arguments are "<anything> rank <run_dir>". */
-static bool is_rank_agent(int pid, const char *run_dir)
+static bool is_rank_agent(const struct process *p, const char *run_dir)
 {
     static const char verb[] = "rank";
     char words[8192];
-    size_t n = read_of_process(pid, "cmdline", words, sizeof(words)), at = strlen(words) + 1;
 
+    if (strcmp(p->name, "act-node") != 0)
+        return false;
+    size_t n = processes_read(p->pid, "cmdline", words, sizeof(words)), at = strlen(words) + 1;
     return n > at + sizeof(verb) && strcmp(words + at, verb) == 0 && strcmp(words + at + sizeof(verb), run_dir) == 0;
-}
-
-/* /proc/<pid>/stat; the name of the program is in parentheses and may contain anything. */
-static bool read_process(int pid, const char *run_dir, struct process *out)
-{
-    static const char agent[] = "(act-node)";
-    char text[1024];
-    uint64_t own[2], reaped[2], pages;
-
-    if (read_of_process(pid, "stat", text, sizeof(text)) == 0)
-        return false;
-    const char *name = strchr(text, '('), *end = strrchr(text, ')');
-    if (!name || !end ||
-        sscanf(end + 1,
-               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %*d %*d %*d %*d %*u %*u %" SCNu64,
-               &out->parent, &own[0], &own[1], &reaped[0], &reaped[1], &pages) != 6)
-        return false;
-    out->pid = pid;
-    out->ticks = own[0] + own[1] + reaped[0] + reaped[1];
-    out->pages = pages;
-    out->ours = strncmp(name, agent, sizeof(agent) - 1) == 0 && is_rank_agent(pid, run_dir);
-    return true;
-}
-
-static int by_pid(const void *a, const void *b)
-{
-    const struct process *x = a, *y = b;
-
-    return (x->pid > y->pid) - (x->pid < y->pid);
-}
-
-static void list_processes(const char *run_dir, struct processes *out)
-{
-    DIR *proc = opendir("/proc");
-    struct process p;
-
-    for (const struct dirent *e; proc && (e = readdir(proc));) {
-        if (!isdigit((unsigned char)e->d_name[0]) || !read_process(atoi(e->d_name), run_dir, &p))
-            continue;
-        ACT_PUSH(out->v, out->n, p);
-    }
-    if (proc)
-        closedir(proc);
-    if (out->n > 0)
-        qsort(out->v, out->n, sizeof(p), by_pid);
-}
-
-/* A child usually has a larger number than its parent: then one round finds all, and a second one finds nothing. */
-static void mark_descendants(struct processes *list)
-{
-    for (bool more = true; more;) {
-        more = false;
-        for (size_t i = 0; i < list->n; i++) {
-            struct process wanted = {.pid = list->v[i].parent};
-            const struct process *parent =
-                list->v[i].ours ? NULL : bsearch(&wanted, list->v, list->n, sizeof(wanted), by_pid);
-            if (parent && parent->ours)
-                list->v[i].ours = more = true;
-        }
-    }
 }
 
 static void add_processes(const char *run_dir, struct counters *c)
@@ -243,14 +157,16 @@ static void add_processes(const char *run_dir, struct counters *c)
     struct processes list = {0};
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-    list_processes(run_dir, &list);
-    mark_descendants(&list);
+    processes_list(&list);
+    for (size_t i = 0; i < list.n; i++)
+        list.v[i].ours = is_rank_agent(&list.v[i], run_dir);
+    processes_mark_descendants(&list);
     for (size_t i = 0; i < list.n; i++)
         if (list.v[i].ours) {
             c->run_cpu += list.v[i].ticks;
             c->run_memory += list.v[i].pages * page;
         }
-    free(list.v);
+    processes_release(&list);
 }
 
 void counters_read(const char *run_dir, struct counters *out)

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "node/child.h"
+#include "node/mount.h"
 #include "proc/proc.h"
 
 /* Where the files of a folder of mode upload are kept until they are sent: the same for all nodes of the run. New
@@ -24,19 +25,21 @@ static char *log_name(const struct node *node)
     return act_sprintf(FOLDER_LOG, node->name);
 }
 
-/* Asks act, which knows the store, to move one folder between the store and dir. */
-static int call_act(const struct node *node, const char *direction, const char *name, const char *dir,
-                    struct act_error *err)
+/* Has act, which knows the stores, do something; words ends with NULL. */
+static int call_act(const struct node *node, const char *const *words, struct act_error *err)
 {
     ACT_AUTOFREE char *act = NULL;
+    ACT_AUTO(act_strv) argv = {0};
     int status = 0, rc = proc_find_sibling("act", &act, err);
 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *name_of_log = log_name(node);
     int fd = node_open_log(node, name_of_log);
-    const char *const argv[] = {act, "transfer-folder", node->dir, direction, name, dir, NULL};
-    pid_t pid = child_start(&(struct child){.argv = argv, .out_fd = fd});
+    act_strv_push(&argv, act);
+    for (; *words; words++)
+        act_strv_push(&argv, *words);
+    pid_t pid = child_start(&(struct child){.exec_argv = argv.v, .out_fd = fd});
     int start_errno = errno;
     if (fd >= 0)
         close(fd);
@@ -50,14 +53,23 @@ static int call_act(const struct node *node, const char *direction, const char *
     ACT_AUTOFREE char *log = node_path(node, name_of_log);
     char last[200];
     node_last_line(log, last, sizeof(last));
-    return act_error_set(err, ACT_FAIL, "%s of '%s' failed: %s", direction, name, last[0] ? last : "it said nothing");
+    return act_error_set(err, ACT_FAIL, "%s", last[0] ? last : "it said nothing");
+}
+
+/* Moves one folder between the store and dir. */
+static int move_folder(const struct node *node, const char *direction, const char *name, const char *dir,
+                       struct act_error *err)
+{
+    const char *const words[] = {"transfer-folder", node->dir, direction, name, dir, NULL};
+
+    return call_act(node, words, err) < 0 ? act_error_prefix(err, "%s of '%s' failed", direction, name) : 0;
 }
 
 static int transfer(const struct node *node, const char *direction, const char *name, const char *dir,
                     struct act_error *err)
 {
     node_say("%s of folder '%s' starts", direction, name);
-    int rc = call_act(node, direction, name, dir, err);
+    int rc = move_folder(node, direction, name, dir, err);
     if (rc == 0)
         node_say("%s of folder '%s' ended", direction, name);
     return rc;
@@ -81,6 +93,15 @@ static int check_store(const struct node *node, const struct run_folder *folder,
                            "the store '%s' cannot be seen on node '%s': it has to be on a file system that all "
                            "nodes share",
                            place, node->name);
+}
+
+/* Nothing is made where the nodes are said to have it: it would be another place. */
+static int link_place(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
+{
+    if (access(folder->link, R_OK | X_OK) == 0)
+        return make_link(folder->link, at, err);
+    return act_error_errno(err, errno, "'%s', which 'mode: path' says is there, cannot be read on node '%s'",
+                           folder->link, node->name);
 }
 
 static int link_folder(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
@@ -107,6 +128,14 @@ static int make_outbox(const struct node *node, const struct run_folder *folder,
     return rc == 0 ? make_link(dir, at, err) : rc;
 }
 
+static int mount_folder(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
+{
+    ACT_AUTOFREE char *point = mount_point(node, folder);
+    int rc = call_act(node, (const char *const[]){"mount-folder", node->dir, folder->name, node->local, NULL}, err);
+
+    return rc == 0 ? make_link(point, at, err) : rc;
+}
+
 /* Files fetched by an earlier attempt are kept: only missing or different ones are fetched again. */
 static int make_way(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
@@ -123,6 +152,8 @@ static int prepare_one(const struct node *node, const struct run_folder *folder,
 
     if (rc < 0)
         return rc;
+    if (folder->mode == RUN_FOLDER_PATH)
+        return link_place(node, folder, at, err);
     if (folder->link)
         return link_folder(node, folder, at, err);
     switch (folder->mode) {
@@ -132,6 +163,8 @@ static int prepare_one(const struct node *node, const struct run_folder *folder,
     case RUN_FOLDER_UPLOAD:
         return make_outbox(node, folder, at, err);
     default:
+        if (mount_is_for(node, folder))
+            return mount_folder(node, folder, at, err);
         return act_error_set(err, ACT_CONFIG,
                              "a blob store cannot be mounted here; set 'mode: download' or 'mode: upload'");
     }
@@ -154,7 +187,7 @@ int folder_fetch_package(const struct node *node, struct act_error *err)
     if (!node->spec.logs_path || !node->spec.package_sha256[0] || access(node->package, F_OK) == 0)
         return 0;
     node_say("fetches the package");
-    return call_act(node, "download", RUN_STORE_PACKAGE, node->dir, err);
+    return move_folder(node, "download", RUN_STORE_PACKAGE, node->dir, err);
 }
 
 static bool is_to_send(const struct run_folder *folder)
@@ -202,7 +235,7 @@ int folder_send_logs(const struct node *node, int attempt)
         ACT_AUTOFREE char *name = act_sprintf(RUN_STORE_LOGS "/%d", i);
         ACT_AUTOFREE char *old = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%d", node->dir, i);
         const char *dir = i == attempt ? node->dir : old;
-        if (access(dir, F_OK) < 0 || call_act(node, "upload", name, dir, &err) == 0)
+        if (access(dir, F_OK) < 0 || move_folder(node, "upload", name, dir, &err) == 0)
             continue;
         node_say("%s", act_error_text(&err));
         failed = 1;
@@ -217,7 +250,7 @@ int folder_find_sent(const struct node *node)
     ACT_AUTOFREE char *text = NULL;
     struct act_error err;
     int64_t n = 0;
-    int rc = call_act(node, "download", RUN_STORE_LOGS, node->dir, &err);
+    int rc = move_folder(node, "download", RUN_STORE_LOGS, node->dir, &err);
 
     if (rc == 0)
         rc = act_file_read(path, NUMBER_MAX, &text, NULL, &err);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "codec/json.h"
 #include "node/node.h"
 #include "proc/proc.h"
 
@@ -70,6 +71,41 @@ json_t *gpu_parse(const char *text)
         }
     }
     return all;
+}
+
+/* ---- what they do ---- */
+
+/* Whether the list "0,3" has the number; any other list has all. */
+static bool is_visible(const char *visible, int64_t index)
+{
+    if (!visible || !*visible || visible[strspn(visible, "0123456789,")])
+        return true;
+    for (const char *at = visible; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strtoll(at, NULL, 10) == index)
+            return true;
+    }
+    return false;
+}
+
+enum gpu_use gpu_use_of(const json_t *gpus, const char *visible)
+{
+    enum gpu_use use = GPU_UNKNOWN;
+    const json_t *gpu;
+    size_t i;
+
+    json_array_foreach(gpus, i, gpu)
+    {
+        const json_t *busy = json_object_get(gpu, "busy");
+        if (!is_visible(visible, codec_json_int(gpu, "index", -1)))
+            continue;
+        if (!json_is_number(busy))
+            return GPU_UNKNOWN;
+        if (json_number_value(busy) > 0)
+            return GPU_BUSY;
+        use = GPU_IDLE;
+    }
+    return use;
 }
 
 /* ---- the program ---- */

@@ -223,6 +223,86 @@ void job_sweep(const struct node *node, const char *nodes, int n_nodes)
     free(run_on_nodes(nodes, n_nodes, argv));
 }
 
+/* ---- again ---- */
+
+static void ask_lines(const char *const *argv, struct act_strv *out)
+{
+    ACT_AUTOFREE char *text = ask_slurm(argv, STEP_S);
+
+    if (text)
+        add_lines(text, out);
+}
+
+/* A list of nodes of "scontrol show job". */
+static void get_nodes(const char *show, const char *key, struct act_strv *out)
+{
+    char list[4096] = "";
+
+    if (get_value(show, key, list, sizeof(list)) && *list && strcmp(list, "(null)") != 0)
+        ask_lines((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, out);
+}
+
+/* The nodes of the job's partition that work, but for those that it excludes already. */
+static void get_usable(const char *show, const struct act_strv *excluded, struct act_strv *out)
+{
+    char partition[256] = "";
+    ACT_AUTO(act_strv) all = {0};
+
+    if (!get_value(show, "Partition", partition, sizeof(partition)))
+        return;
+    ask_lines((const char *const[]){"sinfo", "--noheader", "--Node", "--partition", partition, "--states",
+                                    "idle,alloc,mix,comp", "--format", "%N", NULL},
+              &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (!act_strv_has(excluded, all.v[i]) && !act_strv_has(out, all.v[i]))
+            act_strv_push(out, all.v[i]);
+}
+
+void job_choose_excluded(const struct job *job, const struct node *node, const struct act_strv *nodes,
+                         struct act_strv *out, bool *out_short)
+{
+    ACT_AUTOFREE char *show = ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, STEP_S);
+    ACT_AUTO(act_strv) before = {0}, wanted = {0}, usable = {0};
+
+    if (!show)
+        return;
+    get_nodes(show, "ExcNodeList", &before);
+    get_nodes(show, "ReqNodeList", &wanted);
+    get_usable(show, &before, &usable);
+    size_t left = wanted.n ? 0 : usable.n;
+    act_strv_copy(out, before.v, before.n);
+    *out_short = false;
+    for (size_t i = nodes->n; i-- > 0;) {
+        if (act_strv_has(out, nodes->v[i]))
+            continue;
+        if (left <= (size_t)node->spec.nodes) {
+            *out_short = *out_short || i == nodes->n - 1;
+            continue;
+        }
+        left -= act_strv_has(&usable, nodes->v[i]);
+        act_strv_push(out, nodes->v[i]);
+    }
+}
+
+/* Slurm signals everything in the job as soon as the first command has worked. */
+int job_requeue(const struct job *job, const struct act_strv *excluded, int64_t pause_s, struct act_error *err)
+{
+    static const char script[] = "trap '' TERM INT USR1 USR2\n"
+                                 "scontrol update JobId=\"$1\" Requeue=1 || exit 1\n"
+                                 "scontrol requeue \"$1\" || exit 1\n"
+                                 "scontrol update JobId=\"$1\" StartTime=\"now+$2\"\n"
+                                 "test -z \"$3\" || scontrol update JobId=\"$1\" ExcNodeList=\"$3\"\n"
+                                 "exit 0\n";
+    ACT_AUTOFREE char *pause = act_sprintf("%lld", (long long)pause_s);
+    ACT_AUTO(act_buf) list = {0};
+
+    for (size_t i = 0; i < excluded->n; i++)
+        act_buf_addf(&list, "%s%s", i ? "," : "", excluded->v[i]);
+    const char *const argv[] = {"/bin/sh", "-c", script, "sh", job->id, pause, list.data ? list.data : "", NULL};
+    ACT_AUTOFREE char *said = ask_slurm(argv, STEP_S);
+    return said ? 0 : act_error_set(err, ACT_FAIL, "Slurm does not put job %s into the queue again", job->id);
+}
+
 void job_cancel(const struct job *job)
 {
     free(ask_slurm((const char *const[]){"scancel", job->id, NULL}, STEP_S));

@@ -37,6 +37,13 @@ const char *job_end_text(const struct job *job);
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind);
 /* Runs "act-node sweep" on these nodes. */
 void job_sweep(const struct node *node, const char *nodes, int n_nodes);
+/* Which of these nodes, the latest first, the job can do without so that there are enough; *out_short: not without the
+ * latest. */
+void job_choose_excluded(const struct job *job, const struct node *node, const struct act_strv *nodes,
+                         struct act_strv *out, bool *out_short);
+/* Puts the job into the queue again, to begin after pause_s, on none of these nodes. Slurm then ends this process. */
+int job_requeue(const struct job *job, const struct act_strv *excluded, int64_t pause_s,
+                struct act_error *err) ACT_NODISCARD;
 /* Makes Slurm end the job, this process included. */
 void job_cancel(const struct job *job);
 

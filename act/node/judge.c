@@ -161,7 +161,10 @@ void judge_run(struct supervisor *s)
 {
     char reason[440];
 
-    if (ended_by_slurm(s)) {
+    if (s->hang.phase == HANG_IS) {
+        s->status.failed_rank = s->hang.rank;
+        attempt_finish(s, RUN_FAILED, 128 + SIGTERM, s->hang.reason);
+    } else if (ended_by_slurm(s)) {
         finish_by_slurm(s);
     } else if (s->first_failed >= 0 && !ended_by_launcher(s)) {
         const struct record *r = &s->ranks[s->first_failed].record;

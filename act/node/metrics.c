@@ -24,7 +24,8 @@ struct metrics {
     struct watch watch;
     struct gpu_query gpu;
     struct counters last;
-    int64_t last_ns; /* 0: there was none */
+    int64_t last_ns;  /* 0: there was none */
+    enum gpu_use use; /* in the last sample */
 };
 
 /* The rate per second between two readings; null if not known. */
@@ -98,6 +99,7 @@ static json_t *take_sample(struct metrics *m)
     m->last = now;
     m->last_ns = now_ns;
     json_t *gpus = gpu_ask(&m->gpu);
+    m->use = gpu_use_of(gpus, getenv("CUDA_VISIBLE_DEVICES"));
     if (gpus)
         json_object_set_new(sample, "gpus", gpus);
     return sample;
@@ -224,12 +226,14 @@ static bool wait_for_next(struct metrics *m, int64_t at_ms)
     }
 }
 
-static void sample(struct metrics *m, int fd)
+static void sample(struct metrics *m, int fd, _Atomic(enum gpu_use) *use)
 {
     int64_t next_ms = act_now_monotonic_ms();
     bool last = false;
 
     while (append(fd, m) && !last) {
+        if (use)
+            *use = m->use;
         next_ms += EVERY_MS;
         last = m->gpu.told_to_end || !wait_for_next(m, next_ms);
         m->gpu.told_to_end = last; /* do not wait for nvidia-smi any more */
@@ -254,9 +258,10 @@ static int open_file(const struct node *node)
 
 struct start {
     const struct node *node;
-    int fd;           /* of the rank's log */
-    int64_t every_ms; /* between two lines there */
-    int ready[2];     /* a pipe: closed when the child hears signals */
+    _Atomic(enum gpu_use) *use; /* as of metrics_start() */
+    int fd;                     /* of the rank's log */
+    int64_t every_ms;           /* between two lines there */
+    int ready[2];               /* a pipe: closed when the child hears signals */
 };
 
 static int run_sampler(void *arg)
@@ -266,9 +271,12 @@ static int run_sampler(void *arg)
     struct metrics *m = fd < 0 ? NULL : metrics_new(start->node);
 
     close(start->ready[1]);
+    if (m)
+        sample(m, fd, start->use);
+    if (start->use)
+        *start->use = GPU_UNKNOWN;
     if (!m)
         return ACT_FAIL;
-    sample(m, fd);
     metrics_free(m);
     close(fd);
     return 0;
@@ -299,9 +307,9 @@ static void start_child(struct start *start, int (*run)(void *))
         node_say("no metrics: cannot start: %m");
 }
 
-void metrics_start(const struct node *node)
+void metrics_start(const struct node *node, _Atomic(enum gpu_use) *use)
 {
-    start_child(&(struct start){.node = node}, run_sampler);
+    start_child(&(struct start){.node = node, .use = use}, run_sampler);
 }
 
 /* ---- the reporter ---- */

@@ -29,12 +29,14 @@
 #ifndef ACT_NODE_METRICS_H
 #define ACT_NODE_METRICS_H
 
+#include "node/gpu.h"
 #include "node/node.h"
 
 /* Starts the sampler of this node as a child; one rank of each node does it. It writes its first line at once, and
  * its last one, without GPUs, when it is told to end (SIGTERM); it dies with this process. If it cannot be started,
- * the log says why, and the run goes on without it. */
-void metrics_start(const struct node *node);
+ * the log says why, and the run goes on without it. use (may be NULL) is memory shared with the child, which gets what
+ * the GPUs of the run do at each line. */
+void metrics_start(const struct node *node, _Atomic(enum gpu_use) *use);
 
 /* Starts one that writes the lines for people to the log of this rank, on the same terms. */
 void metrics_report(const struct node *node, int log_fd);

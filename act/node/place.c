@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "node/mount.h"
 
 #define FILE_USERS "users"
 #define ENDED      "ended."
@@ -178,11 +179,14 @@ int place_open(struct node *node, const struct rank_place *place, int attempt, s
     return 0;
 }
 
+/* Never what is mounted in it. */
 static void remove_place(const char *dir)
 {
     ACT_AUTOFREE char *run = act_path_dirname(dir);
     struct act_error err;
 
+    if (!mount_clear(dir))
+        return;
     if (act_remove_tree(dir, &err) < 0)
         node_say("%s", act_error_text(&err));
     rmdir(run); /* when this was its last node */
@@ -203,14 +207,49 @@ static int count_ended(const struct node *node)
     return (int)st.st_size;
 }
 
-void place_close(struct node *node, const struct rank_place *place)
+int place_close(struct node *node, const struct rank_place *place, struct act_error *err)
 {
+    int rc = 0;
+
     if (node->users_fd <= 0)
-        return;
-    if (count_ended(node) >= place->local_size)
+        return 0;
+    if (count_ended(node) >= place->local_size) {
+        rc = mount_end_all(node->local, err);
         remove_place(node->local);
+    }
     close(node->users_fd);
     node->users_fd = 0;
+    return rc;
+}
+
+/* The folder of the run's places. New string; NULL: there is none. */
+static char *find_places(const struct node *node)
+{
+    struct act_error ignored;
+    ACT_AUTOFREE char *base = open_base(node, &ignored);
+
+    return base ? act_path_join(base, node->spec.id) : NULL;
+}
+
+int place_end_mounts(const struct node *node, struct act_error *err)
+{
+    ACT_AUTOFREE char *places = mount_any(node) ? find_places(node) : NULL;
+    DIR *d = places ? opendir(places) : NULL;
+    const struct dirent *e;
+    struct act_error other;
+    int rc = 0;
+
+    while (d && (e = readdir(d))) {
+        if (e->d_name[0] == '.')
+            continue;
+        ACT_AUTOFREE char *dir = act_path_join(places, e->d_name);
+        int end = mount_end_all(dir, rc < 0 ? &other : err);
+        rc = rc < 0 ? rc : end;
+        (void)mount_clear(dir);
+    }
+    if (d)
+        closedir(d);
+    return rc;
 }
 
 /* ---- what others left ---- */
@@ -248,7 +287,7 @@ static void sweep_one(const char *dir, const struct node *node)
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
     if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_current(fd, path) &&
-        !is_between_ranks(dir) && rename(dir, gone) == 0)
+        !is_between_ranks(dir) && mount_clear(dir) && rename(dir, gone) == 0)
         remove_place(gone);
     if (fd >= 0)
         close(fd);

@@ -5,6 +5,7 @@
  *     ended.<attempt>          a byte for every rank of the node that has ended
  *     prepare.lock, prepared.<attempt>.json   see prepare.h
  *     code/                    with scratch; else it is in the run folder
+ *     mounts/<name>/           see mount.h
  *
  * The job of a service has no run folder: this one, "<node rank>-<launch>", is in its place, so that what an earlier
  * start of the same job left is never taken for this one's.
@@ -23,8 +24,12 @@
  * ours alone, a folder "act-<uid>.<random>" beside it is used, the same for all ranks of the node. */
 int place_open(struct node *node, const struct rank_place *place, int attempt, struct act_error *err) ACT_NODISCARD;
 
-/* The rank has ended, and so have its processes. */
-void place_close(struct node *node, const struct rank_place *place);
+/* The rank has ended, and so have its processes. The last one of the node ends the mounts, and removes the folder. Why
+ * something written to a mounted folder is not in the store. */
+int place_close(struct node *node, const struct rank_place *place, struct act_error *err) ACT_NODISCARD;
+
+/* For the supervisor, when the ranks are gone: ends what they left mounted on this node. As place_close(). */
+int place_end_mounts(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
 /* Removes the private folders of this node that no living rank uses, except those where a rank has just ended. */
 void place_sweep(const struct node *node);

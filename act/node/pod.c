@@ -120,7 +120,7 @@ int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_s
     if (rc < 0)
         return rc;
     pod->attempt = attempt;
-    pod_output_begin(&pod->output, pod->node.dir, pod->place * spec->procs_per_node, spec->procs_per_node, attempt);
+    pod_output_begin(&pod->output, &pod->node, pod->place * spec->procs_per_node, spec->procs_per_node, attempt);
     pod->phase = POD_RUNS;
     return 0;
 }

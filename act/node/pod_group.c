@@ -19,6 +19,7 @@
 #include "node/folder.h"
 #include "node/launcher.h"
 #include "node/pod.h"
+#include "node/retry.h"
 
 #define FILE_OUTPUT RUN_DIR_SYSTEM "/supervisor.txt"
 
@@ -50,6 +51,8 @@ struct pod_group {
     int64_t changed_ms;  /* monotonic: when a pod last came or went */
     int known_attempt;   /* the last one that any pod knows, or of which there are logs */
     const char *awaited; /* the type of a reply */
+    bool again;          /* the attempt has failed, and another one follows */
+    int64_t begin_ms;    /* monotonic: no attempt begins before */
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: the others have until then to end what is left there */
@@ -64,6 +67,15 @@ static int count_missing(const struct pod *pod)
     for (int i = 1; i < pod->options.nodes; i++)
         missing += !pod->group->members[i].there;
     return missing;
+}
+
+static int first_missing(const struct pod *pod)
+{
+    int i = 1;
+
+    while (i + 1 < pod->options.nodes && pod->group->members[i].there)
+        i++;
+    return i;
 }
 
 static bool is_elastic(const struct pod *pod)
@@ -173,6 +185,7 @@ static void set_status(struct pod *pod, enum run_state state, int exit_status, c
 
     status->state = state;
     status->exit_status = exit_status;
+    status->class[0] = '\0';
     status->ended_unix_s = run_state_is_final(state) ? act_now_unix_s() : 0;
     snprintf(status->reason, sizeof(status->reason), "%.*s", (int)sizeof(status->reason) - 1, reason);
 }
@@ -239,10 +252,14 @@ static int begin(struct pod *pod, struct act_error *err)
         return rc;
     if (pods)
         pod_say("%d pod(s) take part in attempt %d", pod->node.spec.nodes, attempt);
-    group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = attempt};
+    set_status(pod, RUN_QUEUED, 0, "");
+    group->status.failed_rank = -1;
+    group->status.started_unix_s = 0;
+    group->status.attempt = attempt;
     group->stopped = false;
     group->lost = 0;
     group->grows = false;
+    group->again = false;
     save_status(pod);
     tell_taken(pod, message);
     return start_supervisor(pod, pods, err);
@@ -275,9 +292,13 @@ static void end(struct pod *pod, bool last)
 static void judge(struct pod *pod)
 {
     struct pod_group *group = pod->group;
+    int tries = 0;
 
+    group->again = group->status.state == RUN_FAILED && !pod->told && retry_follows(&pod->node, pod->attempt, &tries);
+    if (group->again)
+        group->begin_ms = act_now_monotonic_ms() + retry_pause_s(tries) * 1000;
     if (group->status.state == RUN_COMPLETED || pod->told || pod->options.nodes == 1) {
-        end(pod, true);
+        end(pod, !group->again);
     } else if (is_broken(group)) {
         end(pod, false);
     } else {
@@ -327,9 +348,18 @@ static void say_wait(const struct pod *pod)
 
 static void wait_again(struct pod *pod)
 {
-    int lost = pod->group->lost;
-    ACT_AUTOFREE char *reason = lost ? act_sprintf("pod %d was lost", lost) : act_strdup("more pods have come");
+    struct pod_group *group = pod->group;
+    int lost = group->lost;
+    ACT_AUTOFREE char *reason = lost           ? act_sprintf("pod %d was lost", lost)
+                                : group->grows ? act_strdup("more pods have come")
+                                               : act_strdup(group->status.retry);
 
+    if (is_broken(group)) {
+        retry_forget(&pod->node, pod->attempt);
+        group->begin_ms = 0;
+    } else {
+        pod_say("%s; attempt %d of %d follows, in the same pods", reason, pod->attempt + 1, group->status.attempts);
+    }
     set_status(pod, RUN_QUEUED, 0, reason);
     pod->group->status.failed_rank = -1;
     save_status(pod);
@@ -337,7 +367,7 @@ static void wait_again(struct pod *pod)
     if (count_missing(pod) > 0 && is_elastic(pod))
         say_wait(pod);
     else if (count_missing(pod) > 0)
-        pod_say("waits for pod %d to come back", lost);
+        pod_say("waits for pod %d to come back", lost > 0 ? lost : first_missing(pod));
 }
 
 static void step_check(struct pod *pod)
@@ -347,7 +377,7 @@ static void step_check(struct pod *pod)
     if (silent > 0 && act_now_monotonic_ms() >= pod->until_ms)
         lose(pod, silent, "does not answer");
     if (pod->group->lost || silent == 0)
-        end(pod, !pod->group->lost);
+        end(pod, !pod->group->lost && !pod->group->again);
 }
 
 /* Those who come only now. */
@@ -402,7 +432,7 @@ void group_step(struct pod *pod)
 
     switch (pod->phase) {
     case POD_WAITS:
-        if (!is_gathered(pod) || begin(pod, &err) == 0)
+        if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || begin(pod, &err) == 0)
             return;
         set_status(pod, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
         return end(pod, true);

@@ -19,12 +19,15 @@ static void mark(struct pod_framer *f, struct act_buf *out)
 
 static void print_line(struct pod_framer *f, bool whole, struct act_buf *out)
 {
-    act_buf_addf(out, whole ? "[%d] " : "[%d+] ", f->rank);
+    if (f->rank < 0)
+        act_buf_adds(out, RUN_LOG_AGENT "stacks: ");
+    else
+        act_buf_addf(out, whole ? "[%d] " : "[%d+] ", f->rank);
     act_buf_add(out, f->line.data, f->line.len);
     act_buf_addc(out, '\n');
     f->printed += (int64_t)f->line.len + whole;
     f->line.len = 0;
-    if (f->printed - (f->marked < 0 ? 0 : f->marked) >= POD_MARK_BYTES)
+    if (f->rank >= 0 && f->printed - (f->marked < 0 ? 0 : f->marked) >= POD_MARK_BYTES)
         mark(f, out);
 }
 
@@ -48,7 +51,7 @@ void pod_framer_end(struct pod_framer *f, struct act_buf *out)
 {
     if (f->line.len > 0)
         print_line(f, false, out);
-    if (f->marked != f->printed)
+    if (f->rank >= 0 && f->marked != f->printed)
         mark(f, out);
 }
 
@@ -72,17 +75,19 @@ static void print(const struct act_buf *text)
         node_say("cannot print: %m");
 }
 
-void pod_output_begin(struct pod_output *o, const char *run_dir, int first_rank, int n, int attempt)
+void pod_output_begin(struct pod_output *o, const struct node *node, int first_rank, int n, int attempt)
 {
     ACT_AUTO(act_buf) text = {0};
+    ACT_AUTOFREE char *stacks = act_sprintf(RUN_FILE_STACKS, node->name);
 
-    o->logs = act_calloc((size_t)n, sizeof(*o->logs));
-    o->n = n;
+    o->logs = act_calloc((size_t)n + 1, sizeof(*o->logs));
+    o->n = n + 1;
     for (int i = 0; i < n; i++) {
         ACT_AUTOFREE char *name = run_rank_log(first_rank + i);
-        o->logs[i] = (struct pod_log){
-            .path = act_path_join(run_dir, name), .fd = -1, .framer = {.rank = first_rank + i, .marked = -1}};
+        o->logs[i] =
+            (struct pod_log){.path = node_path(node, name), .fd = -1, .framer = {.rank = first_rank + i, .marked = -1}};
     }
+    o->logs[n] = (struct pod_log){.path = node_path(node, stacks), .fd = -1, .framer = {.rank = -1, .marked = -1}};
     if (attempt > 1)
         act_buf_addf(&text, RUN_LOG_AGENT "attempt %d\n", attempt);
     print(&text);

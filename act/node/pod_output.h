@@ -6,6 +6,8 @@
  *   act: log 3 at N   so many bytes of rank 3's log were printed in this attempt: at least every POD_MARK_BYTES, and at
  *                     its end. Kubernetes rotates what it keeps, and a reader sees by this what it has missed.
  *
+ *   act: stacks: text  a line of RUN_FILE_STACKS of this pod
+ *
  * The bytes of a log are those of its lines and pieces, each line with its newline. Everything else that begins with
  * "act: " is for people.
  */
@@ -17,13 +19,14 @@
 #include <sys/types.h>
 
 #include "base/text.h"
+#include "node/node.h"
 
 enum { POD_PIECE_MAX = 8 * 1024, POD_MARK_BYTES = 64 * 1024 };
 
 /* ---- one log; pure */
 
 struct pod_framer {
-    int rank;
+    int rank;            /* -1: the stacks */
     struct act_buf line; /* of which the end has not come */
     int64_t printed;     /* bytes of the log */
     int64_t marked;      /* of these, when the last mark was made; -1: none was */
@@ -43,8 +46,8 @@ struct pod_output {
     int n; /* 0: no attempt has begun */
 };
 
-/* An attempt begins, of these ranks on this pod. Their logs need not exist yet. */
-void pod_output_begin(struct pod_output *o, const char *run_dir, int first_rank, int n, int attempt);
+/* An attempt begins, of these ranks on the pod with the name of this node. Their logs need not exist yet. */
+void pod_output_begin(struct pod_output *o, const struct node *node, int first_rank, int n, int attempt);
 /* Prints what the logs have got; at most some hundred KiB of each. True: there may be more already. */
 bool pod_output_follow(struct pod_output *o);
 /* The attempt is over and nothing writes any more: prints the rest. */

@@ -11,6 +11,7 @@
 #include "codec/json.h"
 #include "node/link.h"
 #include "node/metrics.h"
+#include "node/pulse.h"
 #include "node/rank.h"
 
 enum { SEND_MS = 60000, GOODBYE_MS = 5000 };
@@ -19,11 +20,23 @@ enum { SEND_MS = 60000, GOODBYE_MS = 5000 };
 struct supervised {
     struct rank rank; /* the first member */
     struct link link;
+    struct pulse pulse;
 };
 
 static struct link *link_of(struct rank *r)
 {
     return &((struct supervised *)r)->link;
+}
+
+static struct pulse *pulse_of(struct rank *r)
+{
+    return &((struct supervised *)r)->pulse;
+}
+
+/* Fits struct rank. */
+static void step_pulse(struct rank *r)
+{
+    pulse_step(pulse_of(r), r);
 }
 
 /* ---- the supervisor ---- */
@@ -65,6 +78,8 @@ static void on_message(struct rank *r, const json_t *message)
         rank_stop(r, "the supervisor");
     } else if (strcmp(type, "signal") == 0 && (sig == SIGUSR1 || sig == SIGUSR2)) {
         rank_warn(r, sig);
+    } else if (strcmp(type, "stacks") == 0) {
+        pulse_take_stacks(pulse_of(r), r);
     }
 }
 
@@ -132,8 +147,9 @@ static int work(struct rank *r)
         return ACT_WRAPPER;
     }
     env_set(&r->node, &r->place);
+    pulse_open(pulse_of(r), r, tell_supervisor);
     if (r->place.local_rank == 0)
-        metrics_start(&r->node);
+        metrics_start(&r->node, pulse_of(r)->shared ? &pulse_of(r)->shared->gpus : NULL);
     return rank_work(r);
 }
 
@@ -148,9 +164,13 @@ static void say_goodbye(struct rank *r)
 
 int node_rank(int argc, char **argv)
 {
-    struct supervised all = {
-        .rank = {.log_fd = -1, .out_fd = -1, .grace_ms = -1, .report = send_record, .gone = end_with_supervisor},
-        .link.fd = -1};
+    struct supervised all = {.rank = {.log_fd = -1,
+                                      .out_fd = -1,
+                                      .grace_ms = -1,
+                                      .report = send_record,
+                                      .gone = end_with_supervisor,
+                                      .tick = step_pulse},
+                             .link.fd = -1};
     struct rank *r = &all.rank;
     struct act_error err;
     int exit_status = 128 + SIGTERM;
@@ -171,6 +191,7 @@ int node_rank(int argc, char **argv)
      * gives them time to save, and no more than they need. */
     if (r->place.world_size > 1)
         exit_status = 0;
+    pulse_close(&all.pulse);
     record_release(&r->record);
     node_release(&r->node);
     if (r->log_fd >= 0)

@@ -23,6 +23,8 @@ struct rank {
     int out_fd;                     /* of the command; -1: as ours */
     void (*report)(struct rank *r); /* the record has changed */
     void (*gone)(struct rank *r);   /* the watch says WATCH_GONE; does not return */
+    void (*tick)(struct rank *r);   /* at tick_at_ms, which it sets anew */
+    int64_t tick_at_ms;             /* monotonic; 0: never */
 };
 
 enum { RANK_WHO = 32 };

@@ -50,19 +50,27 @@ static void on_signal(struct rank *r, int sig)
         kill(r->child, sig);
 }
 
+/* Until the first of two times, 0: never; -1: for ever. */
+static int64_t time_left(int64_t a_ms, int64_t b_ms)
+{
+    int64_t at_ms = a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms, left = at_ms - act_now_monotonic_ms();
+
+    return at_ms ? left > 0 ? left : 0 : -1;
+}
+
 /* Waits for one event; returns the signal that came, or 0. */
 static int wait_event(struct rank *r)
 {
-    int64_t left = r->kill_at_ms ? r->kill_at_ms - act_now_monotonic_ms() : -1;
     int sig = 0;
 
-    if (r->kill_at_ms && left <= 0) {
+    if (r->kill_at_ms && act_now_monotonic_ms() >= r->kill_at_ms) {
         node_say("time is up: all processes are killed");
         r->kill_at_ms = 0;
         child_signal_all(SIGKILL);
-        left = -1;
     }
-    if (watch_wait(&r->watch, left, &sig) == WATCH_GONE)
+    if (r->tick_at_ms && act_now_monotonic_ms() >= r->tick_at_ms)
+        r->tick(r);
+    if (watch_wait(&r->watch, time_left(r->kill_at_ms, r->tick_at_ms), &sig) == WATCH_GONE)
         r->gone(r);
     on_signal(r, sig);
     return sig;
@@ -247,6 +255,14 @@ int rank_work(struct rank *r)
 
 void rank_end(struct rank *r)
 {
+    struct act_error err;
+
     child_end_all(&r->watch, LEFTOVER_GRACE_MS);
-    place_close(&r->node, &r->place);
+    if (place_close(&r->node, &r->place, &err) == 0)
+        return;
+    bool failed = r->record.exit_status != 0;
+    if (failed)
+        node_say("%s", act_error_text(&err));
+    else
+        rank_fail(r, ACT_WRAPPER, act_error_text(&err));
 }

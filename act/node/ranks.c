@@ -1,8 +1,10 @@
 /* ranks.c - what the supervisor knows of its ranks. Messages, besides those of link.h:
  *   rank -> supervisor   {"type": "record", ...}             see record.h; whenever something has happened
+ *                        {"type": "pulse", ...}, {"type": "stacks", ...}   see pulse.h; if the run is watched
  *                        {"type": "bye"}                     all its processes are gone
  *   supervisor -> rank   {"type": "stop", "grace_ms": N}     end the command: SIGTERM, and after N ms SIGKILL
  *                        {"type": "signal", "signal": N}     for those of its processes that catch it
+ *                        {"type": "stacks"}                  see pulse.h
  * Which rank failed first is decided by the order of arrival here: the clocks of nodes differ. */
 #include <errno.h>
 #include <signal.h>
@@ -62,6 +64,7 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
         attempt_note(s, "started", r);
     if (r->ended_unix_ns)
         attempt_note(s, "ended", r);
+    hang_on_record(s, rank);
     if (record_failed(r))
         on_failure(s, r);
     if (r->kept)
@@ -94,15 +97,18 @@ static void on_message(void *arg, int rank, const json_t *message)
         on_record(s, &s->ranks[rank], message);
     else if (strcmp(type, "bye") == 0)
         s->ranks[rank].presence = RANK_SAID_BYE;
+    else if (strcmp(type, "pulse") == 0)
+        hang_on_pulse(s, rank, message);
+    else if (strcmp(type, "stacks") == 0)
+        hang_on_stacks(s, rank, message);
 }
 
-/* It can no longer report the last output of its command. */
-static void read_last_lines(const struct supervisor *s, struct record *r)
+void ranks_last_lines(const struct supervisor *s, int rank, struct act_strv *out)
 {
-    ACT_AUTOFREE char *name = run_rank_log(r->rank);
+    ACT_AUTOFREE char *name = run_rank_log(rank);
     ACT_AUTOFREE char *log = node_path(&s->node, name);
 
-    record_tail(log, &r->lines);
+    record_tail(log, out);
 }
 
 static void on_gone(void *arg, int rank, int errnum)
@@ -123,7 +129,8 @@ static void on_gone(void *arg, int rank, int errnum)
         snprintf(r->reason, sizeof(r->reason), "its node '%s' does not answer any more (%s)", r->node,
                  strerror(errnum));
     attempt_note(s, "lost", r);
-    read_last_lines(s, r);
+    hang_on_record(s, rank);
+    ranks_last_lines(s, rank, &r->lines); /* it can no longer report them */
     if (record_failed(r))
         on_failure(s, r);
 }
@@ -158,6 +165,7 @@ int ranks_open(struct supervisor *s, struct act_error *err)
 
     raise_file_limit(n);
     s->ranks = act_calloc((size_t)n, sizeof(*s->ranks));
+    hang_open(s);
     int rc = link_listen(n,
                          &(struct link_where){.dir = s->node.spec.nodes == 1 ? s->node.dir : NULL,
                                               .hosts = s->options.where == IN_SLURM ? &s->job.hosts : NULL},
@@ -176,6 +184,7 @@ void ranks_close(struct supervisor *s)
     for (int rank = 0; s->ranks && rank < node_world_size(&s->node); rank++)
         record_release(&s->ranks[rank].record);
     free(s->ranks);
+    hang_close(s);
     link_server_free(s->link);
     s->ranks = NULL;
     s->link = NULL;

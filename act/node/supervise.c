@@ -1,6 +1,7 @@
 /* supervise.c - act-node supervise: one for each run.
  *
  *   ours alone -> slots taken -> Running -> ranks -> all gone -> folders sent -> Completed, Failed or Canceled
+ *                      ^---------- tried again (again.c) <-'
  *
  * On "local" the lock on supervisor.lock is taken by the client before this process exists and held until it ends, so a
  * non-final status with a free lock means: lost. In a Slurm job (--slurm) this is the batch step; the job's id in the
@@ -24,6 +25,7 @@
 #include "node/env.h"
 #include "node/folder.h"
 #include "node/launcher.h"
+#include "node/place.h"
 #include "node/supervisor.h"
 
 enum {
@@ -158,8 +160,11 @@ static int64_t next_timeout_ms(const struct supervisor *s)
 /* An alarm fires once and must be set again to repeat. */
 static void act_in_time(struct supervisor *s)
 {
-    static void (*const acts[N_ALARMS])(struct supervisor *) = {
-        [ALARM_PHASE] = end_phase, [ALARM_LAUNCHER] = kill_launcher, [ALARM_SEND] = start_sending, [ALARM_BEAT] = beat};
+    static void (*const acts[N_ALARMS])(struct supervisor *) = {[ALARM_PHASE] = end_phase,
+                                                                [ALARM_LAUNCHER] = kill_launcher,
+                                                                [ALARM_SEND] = start_sending,
+                                                                [ALARM_STACKS] = hang_end_run,
+                                                                [ALARM_BEAT] = beat};
     int64_t now = act_now_monotonic_ms();
 
     for (int i = 0; i < N_ALARMS; i++)
@@ -260,10 +265,13 @@ static bool send_folders(struct supervisor *s)
 
 static void run_supervisor(struct supervisor *s)
 {
+    struct act_error err;
+
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
     if (is_sender(s))
         set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
     wait_for_ranks(s);
+    int mounts = place_end_mounts(&s->node, &err);
     child_end_all(&s->watch, s->aborted ? 0 : LEFTOVER_GRACE_MS);
     if (!cgroup_end(&s->cgroup))
         node_say("some processes of the run could not be killed");
@@ -275,6 +283,10 @@ static void run_supervisor(struct supervisor *s)
         container_remove_all(&s->node);
     if (!sent && s->status.state == RUN_COMPLETED)
         attempt_finish(s, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
+    if (mounts < 0)
+        node_say("%s", act_error_text(&err));
+    if (mounts < 0 && s->status.state == RUN_COMPLETED)
+        attempt_finish(s, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
 }
 
 static void supervise(struct supervisor *s)
@@ -292,6 +304,7 @@ static void supervise(struct supervisor *s)
         attempt_save_failure(s, NULL, act_error_text(&err));
     }
     slots_release(&s->slots);
+    again_consider(s);
     node_say("%s%s%s", run_state_name(s->status.state), s->status.reason[0] ? ": " : "", s->status.reason);
     attempt_save_status(s);
     attempt_end(s);

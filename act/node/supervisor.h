@@ -4,7 +4,9 @@
  *   start.c       until the ranks run
  *   ranks.c       what is known about the ranks
  *   judge.c       what the end of the ranks means
+ *   hang.c        whether the run hangs
  *   attempt.c     what is recorded: status, failure, what earlier attempts left
+ *   again.c       another attempt after one that failed; retry.h decides
  *   launcher.c    how the ranks are started
  *   job.c         what Slurm reports about the job that this is
  */
@@ -13,6 +15,7 @@
 
 #include "node/cgroup.h"
 #include "node/child.h"
+#include "node/hang.h"
 #include "node/job.h"
 #include "node/link.h"
 #include "node/node.h"
@@ -57,6 +60,7 @@ enum alarm {
     ALARM_PHASE,    /* the phase of the ranks is over */
     ALARM_LAUNCHER, /* it is killed */
     ALARM_SEND,     /* the run's folders are sent */
+    ALARM_STACKS,   /* the agents have had the time to take stacks of a run that hangs */
     ALARM_BEAT,     /* status.json says that we live */
     N_ALARMS
 };
@@ -74,6 +78,7 @@ struct supervisor {
     struct link_server *link;
     struct rank_state *ranks; /* of all ranks */
     int first_failed;         /* rank; -1: none */
+    struct hang hang;
 
     enum ranks_phase phase;
     int64_t alarms_ms[N_ALARMS]; /* monotonic; 0: not set */
@@ -83,6 +88,9 @@ struct supervisor {
     bool main_killed; /* by us */
     pid_t send_pid;   /* the process that sends folders */
     bool aborted;     /* by the user */
+    /* The id of a rule of diagnose.h: the class of the failure, if whoever ended the attempt knows it without the logs.
+     * Not owned; NULL: the logs say it. */
+    const char *end_class;
 };
 
 /* ---- start.c ---- */
@@ -100,6 +108,9 @@ void ranks_close(struct supervisor *s);
 void ranks_stop(struct supervisor *s, int64_t grace_ms);
 /* Sends a signal to those processes of the commands that catch it. */
 void ranks_signal(struct supervisor *s, int sig);
+
+/* Appends the last lines of a rank's log, if they are here. */
+void ranks_last_lines(const struct supervisor *s, int rank, struct act_strv *out);
 
 /* ---- judge.c ---- */
 
@@ -137,5 +148,11 @@ void attempt_note(const struct supervisor *s, const char *event, const struct re
 void attempt_save_failure(const struct supervisor *s, const struct record *record, const char *reason);
 /* Releases the reserve. */
 void attempt_end(const struct supervisor *s);
+
+/* ---- again.c ---- */
+
+/* Call it when the final status is known and nothing of the attempt is left. If another attempt follows it either does
+ * not return, as this process begins it, or the status says what has been arranged. */
+void again_consider(struct supervisor *s);
 
 #endif

@@ -16,6 +16,7 @@
 #include "node/cgroup.h"
 #include "node/container.h"
 #include "node/node.h"
+#include "proc/mounts.h"
 
 /* Whether the process's initial environment has this variable. */
 static bool began_with(const char *pid, const char *variable)
@@ -90,6 +91,20 @@ static void remove_containers(const char *dir)
         container_remove_all(&node);
 }
 
+/* Whatever of the run is mounted here: its id is in the path, below a private folder (place.h). */
+static void unmount(const char *dir)
+{
+    ACT_AUTOFREE char *part = act_sprintf("/%s/", act_path_basename(dir));
+    ACT_AUTO(act_strv) points = {0};
+    struct act_error ignored;
+
+    mounts_below("/", &points);
+    for (size_t i = 0; i < points.n; i++)
+        if (strstr(points.v[i], part) && strstr(points.v[i], "/" RUN_DIR_MOUNTS "/") &&
+            mounts_end(points.v[i], true, &ignored) < 0)
+            continue; /* another process may just have ended it */
+}
+
 /* The id is the name of the run folder, which need not be readable for this. If the run had a cgroup, that contained
  * all its processes. */
 int node_sweep(int argc, char **argv)
@@ -98,6 +113,7 @@ int node_sweep(int argc, char **argv)
         return ACT_USAGE;
     if (!cgroup_sweep(argv[1]))
         sweep_processes(act_path_basename(argv[1]));
+    unmount(argv[1]);
     remove_containers(argv[1]);
     return 0;
 }

@@ -18,6 +18,7 @@ void series_add(struct series *s, double x, double y)
 {
     if (!isfinite(x))
         return;
+    s->ended_y = y;
     if (!isfinite(y)) {
         s->odd_x = s->odd++ == 0 ? x : s->odd_x;
         return;

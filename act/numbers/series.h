@@ -20,6 +20,7 @@ struct series {
     struct series_point last; /* the one that was added last */
     uint64_t odd;             /* values that are not finite: NaN, infinite. They are no points */
     double odd_x;             /* of the first one */
+    double ended_y;           /* the value that came last, finite or not; 0: none */
 };
 
 /* An x that is not finite is left out. */

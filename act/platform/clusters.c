@@ -93,6 +93,20 @@ int platform_list_clusters(struct platform *p, struct platform_clusters *out, st
     return rc < 0 ? rc : ops->list(p, out, err);
 }
 
+int platform_list_all_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
+{
+    const struct platform_clusters_ops *ops;
+    int rc = find_cluster(p, &ops, err);
+
+    *out = (struct platform_clusters){0};
+    if (rc < 0)
+        return rc;
+    if (!ops->list_all)
+        return act_error_set(err, ACT_USAGE, "--all lists the clusters of all workspaces: platform '%s' has none",
+                             p->row->name);
+    return ops->list_all(p, out, err);
+}
+
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
@@ -219,6 +233,7 @@ void platform_login_release(struct platform_login *login)
 void platform_cluster_release(struct platform_cluster *c)
 {
     free(c->name);
+    free(c->owner);
     free(c->type);
     free(c->location);
     free(c->state);

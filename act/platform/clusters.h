@@ -11,7 +11,8 @@
 /* Members may be NULL, and counts -1, if not reported. */
 struct platform_cluster {
     char *name;
-    char *type; /* "AmlCompute", "Kubernetes", ...; of a node pool "User", "System" */
+    char *owner; /* "GROUP/WORKSPACE"; set only in a list of all */
+    char *type;  /* "AmlCompute", "Kubernetes", ...; of a node pool "User", "System" */
     char *location;
     char *state;     /* of the resource: "Succeeded", "Creating", "Failed", ... */
     char *error;     /* why it failed, or why it has fewer nodes than it should; one line */
@@ -47,6 +48,8 @@ const struct platform_clusters_words *platform_clusters_words(const char *platfo
 bool platform_has_clusters(const struct config *config);
 
 int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
+/* Those of all workspaces of the subscription. One that cannot be read is warned about. */
+int platform_list_all_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out,
                          struct act_error *err) ACT_NODISCARD;
 
@@ -69,7 +72,12 @@ struct platform_new_cluster {
     bool low_priority;
     bool with_owner; /* its owner is made, too */
     struct platform_scale scale;
-    const char *admin_user, *ssh_key; /* the text of a public key; both or neither */
+    const char *admin_user, *ssh_key;  /* the text of a public key; both or neither */
+    const char *subnet;                /* its resource id; NULL: the service's own network */
+    const char *node_image;            /* the resource id of what nodes start from; NULL: the service's own */
+    bool no_public_ip;                 /* nodes have no address outside of their network */
+    const struct act_strv *identities; /* of the nodes: resource ids, "system" for one of their own; NULL: none */
+    json_t *tags;                      /* {"key": "value"}; NULL: none; the caller's */
 };
 /* Completes what was not said from the configuration, and checks it. *out_setup: what has to be made besides the
  * cluster itself, and costs money, as a sentence (new string); then with_owner is set. NULL: nothing. */
@@ -116,6 +124,7 @@ struct platform_clusters_ops {
     struct platform_clusters_words words;
     bool (*has)(const struct config *config); /* NULL: always */
     int (*list)(struct platform *p, struct platform_clusters *out, struct act_error *err);
+    int (*list_all)(struct platform *p, struct platform_clusters *out, struct act_error *err); /* NULL: cannot */
     int (*get)(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err);
     int (*prepare)(struct platform *p, struct platform_new_cluster *cluster, char **out_setup, struct act_error *err);
     int (*create)(struct platform *p, const struct platform_new_cluster *cluster, const struct platform_follow *follow,

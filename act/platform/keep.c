@@ -79,6 +79,137 @@ int platform_remove(struct platform *p, const char *id, struct act_error *err)
     return site_remove_run(site, id, err);
 }
 
+/* ---- packages that nobody needs */
+
+/* $1: older than that. A line for each package ("P KIB PATH"), old one ("O PATH"), folder of a run that has to say
+ * what it needs ("R PATH"; "R ?": they cannot be listed) and what it says ("U PATH:..."). What is left of a folder of
+ * this user that is no run yet, or no more, says nothing. */
+static const char PACKAGES[] =
+    "[ -d packages ] || exit 0\n"
+    "own() { find packages -mindepth 1 -maxdepth 1 -type f -uid \"$(id -u)\" -name '*.zip' \"$@\"; }\n"
+    "own -exec du -sk {} + | sed 's/^/P /'\n"
+    "own -mmin \"$1\" | sed 's/^/O /'\n"
+    "for d in runs new; do\n"
+    "[ -d $d ] || continue\n"
+    "[ -r $d ] && [ -x $d ] || echo 'R ?'\n"
+    "[ $d = runs ] && mine= || mine=\"! -uid $(id -u)\"\n"
+    "find $d -mindepth 1 -maxdepth 1 -type d $mine | sed 's/^/R /'\n"
+    "find $d -mindepth 2 -maxdepth 2 -name run.json -exec grep -o '\"package_sha256\": *\"[0-9a-f]*\"' /dev/null {} +"
+    " 2>/dev/null | sed 's/^/U /'\n"
+    "done\n"
+    "exit 0\n";
+
+struct references {
+    struct act_strv old, folders, told, used; /* told: the folders that say something */
+};
+
+static void release_references(struct references *r)
+{
+    act_strv_release(&r->old);
+    act_strv_release(&r->folders);
+    act_strv_release(&r->told);
+    act_strv_release(&r->used);
+}
+
+/* "packages/<64 hex>.zip" */
+static char *sha256_of(const char *path)
+{
+    const char *name = act_path_basename(path);
+
+    return act_strndup(name, strcspn(name, "."));
+}
+
+static void add_package(const char *text, struct platform_packages *out)
+{
+    unsigned long long kib;
+    const char *path = strchr(text, '/');
+
+    if (path && sscanf(text, "%llu", &kib) == 1)
+        ACT_PUSH(out->v, out->n, (struct platform_package){.sha256 = sha256_of(path), .bytes = kib * KIB});
+}
+
+/* "runs/<id>/run.json:"package_sha256": "<64 hex>"" */
+static void add_user(const char *text, const struct act_strv *going, struct references *r)
+{
+    const char *end = strstr(text, "/run.json:"), *value = strrchr(text, ' ');
+    ACT_AUTOFREE char *folder = end ? act_strndup(text, (size_t)(end - text)) : act_strdup(text);
+
+    value = value ? value : strrchr(text, ':');
+    act_strv_push(&r->told, folder);
+    if (value && !act_strv_has(going, act_path_basename(folder)))
+        act_strv_take(&r->used, act_strndup(value + 1 + (value[1] == '"'), strcspn(value + 2, "\"")));
+}
+
+static void read_references(char *text, const struct act_strv *going, struct references *r,
+                            struct platform_packages *out)
+{
+    for (char *line; (line = strsep(&text, "\n"));) {
+        if (act_starts_with(line, "P "))
+            add_package(line + 2, out);
+        else if (act_starts_with(line, "O "))
+            act_strv_take(&r->old, sha256_of(line + 2));
+        else if (act_starts_with(line, "R "))
+            act_strv_push(&r->folders, line + 2);
+        else if (act_starts_with(line, "U "))
+            add_user(line + 2, going, r);
+    }
+}
+
+/* Whether every folder of a run has told what it needs. */
+static bool is_known(const struct references *r, const struct act_strv *going)
+{
+    for (size_t i = 0; i < r->folders.n; i++)
+        if (!act_strv_has(&r->told, r->folders.v[i]) && !act_strv_has(going, act_path_basename(r->folders.v[i])))
+            return false;
+    return true;
+}
+
+static void keep_unused(const struct references *r, struct platform_packages *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < out->n; i++) {
+        out->v[i].is_old = act_strv_has(&r->old, out->v[i].sha256);
+        if (out->unknown || act_strv_has(&r->used, out->v[i].sha256))
+            free(out->v[i].sha256);
+        else
+            out->v[n++] = out->v[i];
+    }
+    out->n = n;
+}
+
+void platform_packages_release(struct platform_packages *packages)
+{
+    for (size_t i = 0; i < packages->n; i++)
+        free(packages->v[i].sha256);
+    free(packages->v);
+    *packages = (struct platform_packages){0};
+}
+
+int platform_unused_packages(struct platform *p, int64_t older_s, const struct act_strv *going,
+                             struct platform_packages *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *age = act_sprintf("+%lld", (long long)older_s / 60);
+    const char *const argv[] = {"sh", "-c", PACKAGES, "sh", age, NULL};
+    ACT_AUTO(site_result) result = {0};
+    struct references r = {0};
+    struct site *site = NULL;
+    int rc = open_site(p, &site, err);
+
+    *out = (struct platform_packages){0};
+    if (rc < 0 || !site)
+        return rc;
+    rc = site_run(site, &(struct site_command){.argv = argv, .timeout_s = LONG_S}, &result, err);
+    if (rc < 0)
+        return rc;
+    if (result.out)
+        read_references(result.out, going, &r, out);
+    out->unknown = out->n > 0 && !is_known(&r, going);
+    keep_unused(&r, out);
+    release_references(&r);
+    return 0;
+}
+
 int platform_remove_package(struct platform *p, const char *sha256, bool dry_run, struct platform_kept *out,
                             struct act_error *err)
 {

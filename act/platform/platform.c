@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "platform/platform_internal.h"
+#include "proc/mounts.h"
 
 static int refuse_to_open(const struct config *config, struct platform **out, struct act_error *err)
 {
@@ -212,7 +213,7 @@ int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_erro
     return p->row->jobs ? p->row->jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
 }
 
-int platform_check_mounts(const struct run_spec *spec, const char *where, struct act_error *err)
+int platform_check_shares(const struct run_spec *spec, const char *where, struct act_error *err)
 {
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
@@ -221,12 +222,24 @@ int platform_check_mounts(const struct run_spec *spec, const char *where, struct
                                  "folder '%s' is in a share of Azure Files (%s), which cannot be brought to %s: "
                                  "only jobs of Azure Machine Learning reach it; put it into Blob Storage",
                                  f->name, f->store, where);
-        if (!f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT))
+    }
+    return 0;
+}
+
+int platform_check_mounts_here(const struct run_spec *spec, struct act_error *err)
+{
+    enum mounts_tool tool;
+    struct act_error why;
+
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        const struct run_folder *f = &spec->folders[i];
+        bool is_mounted = !f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT);
+        if (is_mounted && mounts_find_tool(spec->mount, &tool, NULL, &why) < 0)
             return act_error_set(err, ACT_CONFIG,
-                                 "folder '%s' cannot be mounted on %s: it is in a blob store; set "
-                                 "'mode: download' (brought before the command starts) or 'mode: upload' "
+                                 "folder '%s' cannot be mounted on this machine: %s; install blobfuse2, or rclone and "
+                                 "fuse3; or set 'mode: download' (brought before the command starts) or 'mode: upload' "
                                  "(sent when it ends)",
-                                 f->name, where);
+                                 f->name, act_error_text(&why));
     }
     return 0;
 }
@@ -235,6 +248,12 @@ void platform_examine(struct platform *p, struct platform_findings *findings)
 {
     if (p->row->examine)
         p->row->examine(p, findings);
+}
+
+void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings)
+{
+    if (p->row->examine_mounts)
+        p->row->examine_mounts(p, wanted, findings);
 }
 
 /* ---- what they return ---- */

@@ -198,6 +198,8 @@ struct platform_row {
     bool nodes_fetch;
     /* The nodes of a run share the run's folder. */
     bool nodes_share_folder;
+    /* The agent mounts folders of Blob Storage there (act-node, node/mount.h); else the platform does. */
+    bool agent_mounts;
     /* Its nodes share no folder, and go with what they have printed: they send their logs to the store of the code, if
      * that is Blob Storage (run_spec.logs_path). */
     bool nodes_send_logs;
@@ -211,6 +213,10 @@ struct platform_row {
     bool deletion_ends;
     /* Its runs can change their size. */
     bool is_elastic;
+    /* The agent of a run can begin another attempt after one that failed (run_spec.retry_times). */
+    bool tries_again;
+    /* ... and on other nodes. */
+    bool tries_elsewhere;
     /* Its nodes log in to an image's registry with docker.*; else with their own settings. */
     bool logs_in_to_registry;
 
@@ -275,6 +281,9 @@ struct platform_row {
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
+    /* The names of all nodes that a run of spec could be placed on today, busy ones included. NULL: it cannot keep a
+     * run off a node (run_spec.avoid). */
+    int (*usable_nodes)(struct platform *p, const struct run_spec *spec, struct act_strv *out, struct act_error *err);
     /* Changes the number of nodes of an elastic run that has not ended, within its range; returns when the platform has
      * accepted it. NULL: the runs there have fixed sizes. */
     int (*scale)(struct platform *p, const char *id, int nodes, struct act_error *err);
@@ -312,6 +321,9 @@ struct platform_row {
     int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);
     /* Checks that everything runs need is there; a failed check is a finding too. May be NULL. */
     void (*examine)(struct platform *p, struct platform_findings *findings);
+    /* With agent_mounts: which of the tools that mount folders its nodes have; wanted: the only one that may be used,
+     * or NULL. May be NULL. */
+    void (*examine_mounts)(struct platform *p, const char *wanted, struct platform_findings *findings);
     /* Operations on the clusters that it can create, change and delete: see clusters.h. NULL: it has none. */
     const struct platform_clusters_ops *clusters;
     void (*close)(struct platform *p);
@@ -366,6 +378,7 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */
+void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
 
 /* ---- keep.c: what ACT has put on a platform, and removing it */
 
@@ -380,8 +393,22 @@ struct platform_kept {
     uint64_t bytes;
     size_t n;
 };
-/* A package that was brought there and is this user's. Runs have it under a name of their own, and none loses it.
- * dry_run: only measured. */
+/* The packages of this user there that no folder of a run there refers to, whose ever it is, but for the runs of going.
+ * is_old: they came there so long ago. */
+struct platform_package {
+    char *sha256;
+    uint64_t bytes;
+    bool is_old;
+};
+struct platform_packages {
+    struct platform_package *v;
+    size_t n;
+    bool unknown; /* a folder of a run cannot be read, so that any may be needed: there are none */
+};
+int platform_unused_packages(struct platform *p, int64_t older_s, const struct act_strv *going,
+                             struct platform_packages *out, struct act_error *err) ACT_NODISCARD;
+void platform_packages_release(struct platform_packages *packages);
+/* Removes a package that was brought there and is this user's. dry_run: it is only measured. */
 int platform_remove_package(struct platform *p, const char *sha256, bool dry_run, struct platform_kept *out,
                             struct act_error *err) ACT_NODISCARD;
 /* The agents of other versions that this user brought there and that are older; none while a run there, whose ever it

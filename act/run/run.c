@@ -13,10 +13,8 @@ static const char *const state_names[] = {
 };
 
 static const char *const mode_names[] = {
-    [RUN_FOLDER_RW_MOUNT] = "rw_mount",
-    [RUN_FOLDER_RO_MOUNT] = "ro_mount",
-    [RUN_FOLDER_DOWNLOAD] = "download",
-    [RUN_FOLDER_UPLOAD] = "upload",
+    [RUN_FOLDER_RW_MOUNT] = "rw_mount", [RUN_FOLDER_RO_MOUNT] = "ro_mount", [RUN_FOLDER_PATH] = "path",
+    [RUN_FOLDER_DOWNLOAD] = "download", [RUN_FOLDER_UPLOAD] = "upload",
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

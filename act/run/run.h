@@ -25,8 +25,14 @@ static inline bool run_state_is_final(enum run_state s)
 }
 
 /* How a mapped folder gets to the node. */
-enum run_folder_mode { RUN_FOLDER_RW_MOUNT, RUN_FOLDER_RO_MOUNT, RUN_FOLDER_DOWNLOAD, RUN_FOLDER_UPLOAD };
-const char *run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", "ro_mount", "download", "upload" */
+enum run_folder_mode {
+    RUN_FOLDER_RW_MOUNT,
+    RUN_FOLDER_RO_MOUNT,
+    RUN_FOLDER_DOWNLOAD,
+    RUN_FOLDER_UPLOAD,
+    RUN_FOLDER_PATH, /* the nodes have it already: link */
+};
+const char *run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", ... */
 bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out);
 
 #define RUN_SHARE "file:" /* prefix of the store of a folder in an Azure Files share */
@@ -75,19 +81,29 @@ struct run_spec {
     size_t n_env;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
+    int hang_s;               /* it hangs if no rank writes and no GPU works for so long; 0: nobody looks */
+    bool hang_any_gpus;       /* whatever the GPUs do */
     char *launcher;           /* what starts the ranks: "mpirun" (also when NULL), "srun" or, in pods, "direct" */
     char *mpi;                /* srun's --mpi; may be NULL */
     char *container;          /* "apptainer", "pyxis", "docker" or "podman"; may be NULL */
     char *image;              /* the image it runs in, by container or by the service; may be NULL */
     char *timeout, *shm_size; /* limits from its job file, for a service: "PT5H", "16g"; may be NULL */
     char *scratch;            /* a folder on each node's disk, for the code; may be NULL */
+    char *mount;              /* what mounts folders: "blobfuse2", "rclone"; or "copy"; NULL: what the node has */
     char *resubmit_of;        /* the id of the run this one repeats; may be NULL */
     char *name;               /* what its user calls it, not unique; may be NULL */
     json_t *tags;             /* an object of texts; NULL: none */
     bool own_image;           /* image is of its job file, not of the cluster file */
     bool foreign;             /* another tool's job, or a repeat of one: only its service knows all of it */
     json_t *config;           /* the resolved configuration without secrets; may be NULL */
+    /* Tried again after a failure, at most so often, if its class (the id of a rule of diagnose.h) is one of these. */
+    int retry_times;
+    struct act_strv retry_on;
+    char *own_rules;       /* the project's own rules, for that; may be NULL */
+    struct act_strv avoid; /* nodes it must not be placed on, as they have failed lately */
 };
+
+enum { RUN_HANG_MOST_S = 30 * 86400 };
 
 void run_spec_release(struct run_spec *spec);
 /* The value of an environment variable of the run, the last of several; NULL: it has none. */
@@ -133,6 +149,15 @@ int run_spec_read(const char *path, struct run_spec *out, struct act_error *err)
 json_t *run_volumes_to_json(const struct run_spec *spec);
 int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
+/* ---- mounts.c */
+
+/* How many files written to a mounted folder are, as rclone keeps count in the cache of the mount (its folder is dir),
+ * not in the store. */
+size_t run_mount_unsent(const char *dir);
+/* Whether something that is nowhere else is left in the folder of a mount: unsent files, or what was written to the
+ * mount point while nothing was mounted there. */
+bool run_mount_holds(const char *dir);
+
 /* ---- labels.c: what users call their runs */
 
 /* Whether it may be a name, or the key of a tag: at most 64 letters, digits, '.', '_' and '-', the first a letter or
@@ -158,6 +183,13 @@ struct run_shape {
 int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct run_shape *out,
                  struct act_error *err) ACT_NODISCARD;
 
+/* A node that is to blame for a failure. */
+struct run_bad_node {
+    char node[64], class[48]; /* class: the id of a rule of diagnose.h */
+    int64_t unix_s;
+};
+enum { RUN_BAD_NODES = 4, RUN_RETRY_MOST = 100 };
+
 /* The state of a run, as far as it is known. */
 struct run_status {
     enum run_state state;
@@ -171,7 +203,14 @@ struct run_status {
     bool unsubmitted;                     /* it failed before its platform got it, so the platform does not know it */
     bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
     bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */
+    char class[48];   /* why it failed: the id of a rule of diagnose.h, where the agent knows it; may be empty */
+    int attempts;     /* at most, if every one fails; 0: it is not tried again */
+    char retry[320];  /* one line: why the last attempt failed, or why there is no other; may be empty */
+    struct run_bad_node bad[RUN_BAD_NODES]; /* the latest ones */
+    int n_bad;
 };
+/* Adds a node, in the place of the oldest if there are many; one that is there already, or has a longer name: no. */
+void run_status_add_bad(struct run_status *status, const struct run_bad_node *bad);
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);
 
@@ -220,13 +259,25 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_ATTEMPTS  "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
 /* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
+/* mounts/<name>/ in a node's private folder: a mounted folder, see flow/data/mount.h; and the process that keeps it. */
+#define RUN_DIR_MOUNTS      "mounts"
+#define RUN_DIR_MOUNT_POINT "at"
+#define RUN_FILE_MOUNT_LOCK "lock"
+#define RUN_FILE_MOUNT_END  "end.json" /* {"version": 1, "error": TEXT if there was one} */
+#define RUN_MOUNT_KEEPER    "act-mount"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
  * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that
- * rank]} */
+ * rank], "class": the id of a rule of diagnose.h, where the agent knows it, or it was classified for a retry, and then
+ * "class_line": what says so} */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
  * "exit_status", "signal"} */
 #define RUN_FILE_RANKS "system_logs/ranks.jsonl"
+/* What the processes of a node's ranks were doing when the run hung (node/stacks.h); %s: the node. */
+#define RUN_FILE_STACKS RUN_DIR_SYSTEM "/stacks_%s.txt"
+/* The attempts after which the run was tried again: {"version": 1, "tries": [{"attempt", "class", "node", "words",
+ * "seconds"}]} */
+#define RUN_FILE_RETRY "retry.json"
 char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new string */
 /* The rank whose log has this name, in the words of all platforms, those of Azure Machine Learning's runtimes included
  * ("user_logs/std_log_process_03.txt", "azureml-logs/70_driver_log_3.txt"); -1: it is no rank's log. out_choice (may be

@@ -35,8 +35,10 @@ static const struct text_row spec_texts[] = {
     {"timeout", offsetof(struct run_spec, timeout), false},
     {"shm_size", offsetof(struct run_spec, shm_size), false},
     {"scratch", offsetof(struct run_spec, scratch), false},
+    {"mount", offsetof(struct run_spec, mount), false},
     {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
     {"name", offsetof(struct run_spec, name), false},
+    {"own_rules", offsetof(struct run_spec, own_rules), false},
 };
 
 static const struct text_row folder_texts[] = {
@@ -88,6 +90,8 @@ void run_spec_release(struct run_spec *spec)
     free(spec->folders);
     free(spec->env);
     act_strv_release(&spec->argv);
+    act_strv_release(&spec->retry_on);
+    act_strv_release(&spec->avoid);
     json_decref(spec->config);
     json_decref(spec->tags);
     *spec = (struct run_spec){0};
@@ -151,6 +155,11 @@ static json_t *env_to_json(const struct run_spec *spec)
     return array;
 }
 
+static json_t *hang_to_json(const struct run_spec *spec)
+{
+    return json_pack("{s:i, s:s}", "silent_s", spec->hang_s, "gpus", spec->hang_any_gpus ? "any" : "idle");
+}
+
 json_t *run_spec_to_json(const struct run_spec *spec)
 {
     json_t *json = json_object();
@@ -176,6 +185,14 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "env", env_to_json(spec));
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
+    if (spec->hang_s)
+        json_object_set_new(json, "hang", hang_to_json(spec));
+    if (spec->retry_times)
+        json_object_set_new(
+            json, "retry",
+            json_pack("{s:i, s:o}", "times", spec->retry_times, "on", codec_json_strv_new(&spec->retry_on)));
+    if (spec->avoid.n)
+        json_object_set_new(json, "avoid_nodes", codec_json_strv_new(&spec->avoid));
     if (json_object_size(spec->tags))
         json_object_set(json, "tags", spec->tags);
     if (spec->own_image)
@@ -279,6 +296,38 @@ static int get_starter(const json_t *json, struct run_spec *spec, struct act_err
     return 0;
 }
 
+static int get_hang(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *hang = json_object_get(json, "hang");
+    const char *gpus = codec_json_str(hang, "gpus", "");
+    int64_t silent;
+
+    if (!hang)
+        return 0;
+    if (get_int(hang, "silent_s", 1, RUN_HANG_MOST_S, &silent, err) < 0)
+        return -ACT_FAIL;
+    spec->hang_s = (int)silent;
+    spec->hang_any_gpus = strcmp(gpus, "any") == 0;
+    return spec->hang_any_gpus || strcmp(gpus, "idle") == 0 ? 0 : malformed(err, "gpus", "idle or any");
+}
+
+static int get_retry(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *retry = json_object_get(json, "retry"), *avoid = json_object_get(json, "avoid_nodes");
+    int64_t times;
+
+    if (avoid && !codec_json_strv_get(avoid, &spec->avoid))
+        return malformed(err, "avoid_nodes", "a list of texts");
+    if (!retry)
+        return 0;
+    if (get_int(retry, "times", 1, RUN_RETRY_MOST, &times, err) < 0)
+        return -ACT_FAIL;
+    spec->retry_times = (int)times;
+    if (!codec_json_strv_get(json_object_get(retry, "on"), &spec->retry_on))
+        return malformed(err, "on", "a list of texts");
+    return 0;
+}
+
 static int get_sha256(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     const char *text = codec_json_str(json, "package_sha256", "?");
@@ -305,7 +354,9 @@ static int get_folder(const json_t *json, struct run_folder *folder, struct act_
     if (folder->link && folder->link[0] != '/')
         return malformed(err, "link", "an absolute path");
     if (!run_folder_mode_from_name(codec_json_str(json, "mode", ""), &folder->mode))
-        return malformed(err, "mode", "rw_mount, ro_mount, download or upload");
+        return malformed(err, "mode", "rw_mount, ro_mount, download, upload or path");
+    if (folder->mode == RUN_FOLDER_PATH && !folder->link)
+        return malformed(err, "link", "an absolute path");
     return 0;
 }
 
@@ -403,7 +454,8 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range, get_command, get_starter, get_sha256, get_folders, get_env, get_labels,
+        get_counts, get_range,  get_command, get_starter, get_retry,
+        get_hang,   get_sha256, get_folders, get_env,     get_labels,
     };
     int rc = get_version(json, err);
 

@@ -15,15 +15,52 @@ static json_t *reason_json(const char *reason)
     return json_string(line);
 }
 
+static json_t *bad_to_json(const struct run_status *status)
+{
+    json_t *list = status->n_bad ? json_array() : NULL;
+
+    for (int i = 0; i < status->n_bad; i++)
+        json_array_append_new(list, json_pack("{s:o, s:s, s:I}", "node", reason_json(status->bad[i].node), "class",
+                                              status->bad[i].class, "time", (json_int_t)status->bad[i].unix_s));
+    return list;
+}
+
+void run_status_add_bad(struct run_status *status, const struct run_bad_node *bad)
+{
+    for (int i = 0; i < status->n_bad; i++)
+        if (strcmp(status->bad[i].node, bad->node) == 0 && strcmp(status->bad[i].class, bad->class) == 0)
+            return;
+    if (status->n_bad == RUN_BAD_NODES)
+        memmove(status->bad, status->bad + 1, sizeof(*status->bad) * --status->n_bad);
+    status->bad[status->n_bad++] = *bad;
+}
+
+static void bad_from_json(const json_t *list, struct run_status *out)
+{
+    const json_t *member;
+    size_t i;
+
+    json_array_foreach(list, i, member)
+    {
+        struct run_bad_node bad = {.unix_s = codec_json_int(member, "time", 0)};
+        snprintf(bad.node, sizeof(bad.node), "%s", codec_json_str(member, "node", ""));
+        snprintf(bad.class, sizeof(bad.class), "%s", codec_json_str(member, "class", ""));
+        run_status_add_bad(out, &bad);
+    }
+}
+
 json_t *run_status_to_json(const struct run_status *status)
 {
-    return json_pack("{s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o*, s:o*, s:o*}", "version", 1, "state",
-                     run_state_name(status->state), "started", (json_int_t)status->started_unix_s, "ended",
-                     (json_int_t)status->ended_unix_s, "exit_status", status->exit_status, "failed_rank",
-                     status->failed_rank, "attempt", status->attempt, "heartbeat", (json_int_t)status->heartbeat_unix_s,
-                     "reason", reason_json(status->reason), "unsubmitted", status->unsubmitted ? json_true() : NULL,
-                     "ranks_asked", status->ranks_asked ? json_true() : NULL, "aborted",
-                     status->aborted ? json_true() : NULL);
+    return json_pack("{s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:s*}",
+                     "version", 1, "state", run_state_name(status->state), "started",
+                     (json_int_t)status->started_unix_s, "ended", (json_int_t)status->ended_unix_s, "exit_status",
+                     status->exit_status, "failed_rank", status->failed_rank, "attempt", status->attempt, "heartbeat",
+                     (json_int_t)status->heartbeat_unix_s, "reason", reason_json(status->reason), "unsubmitted",
+                     status->unsubmitted ? json_true() : NULL, "ranks_asked", status->ranks_asked ? json_true() : NULL,
+                     "aborted", status->aborted ? json_true() : NULL, "attempts",
+                     status->attempts ? json_integer(status->attempts) : NULL, "retry",
+                     status->retry[0] ? reason_json(status->retry) : NULL, "bad_nodes", bad_to_json(status), "class",
+                     status->class[0] ? status->class : NULL);
 }
 
 static int bounded(const json_t *json, const char *key, int low, int high, int fallback)
@@ -48,7 +85,11 @@ void run_status_from_json(const json_t *json, struct run_status *out)
         .unsubmitted = json_is_true(json_object_get(json, "unsubmitted")),
         .aborted = json_is_true(json_object_get(json, "aborted")),
         .ranks_asked = json_is_true(json_object_get(json, "ranks_asked")),
+        .attempts = bounded(json, "attempts", 0, RANK_MAX, 0),
     };
+    snprintf(out->class, sizeof(out->class), "%s", codec_json_str(json, "class", ""));
+    snprintf(out->retry, sizeof(out->retry), "%s", codec_json_str(json, "retry", ""));
+    bad_from_json(json_object_get(json, "bad_nodes"), out);
     snprintf(out->reason, sizeof(out->reason), "%s", codec_json_str(json, "reason", ""));
 }
 

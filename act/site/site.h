@@ -36,6 +36,9 @@ struct site_options {
  * key changed, not allowed) is one message with ssh's own words. */
 int site_open(const struct site_options *options, struct site **out, struct act_error *err) ACT_NODISCARD;
 void site_free(struct site *site);
+/* From now on ssh asks nothing on the terminal, which shows something else; where it would, site_open() fails. Before
+ * other threads use sites. */
+void site_never_ask(void);
 
 /* Absolute, on the site. Lives as long as the site. */
 const char *site_root(const struct site *site);

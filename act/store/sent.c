@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "store/store_internal.h"
 
@@ -11,8 +12,11 @@
 struct sent_store {
     struct store store;
     struct store *live, *sent;
-    char *root;  /* in sent, with its slash */
-    int attempt; /* the last one: its logs have plain names */
+    char *root;             /* in sent, with its slash */
+    int attempt;            /* the last one: its logs have plain names */
+    const bool *news;       /* of live; NULL: nobody watches */
+    struct store_page page; /* what sent had at listed_ms */
+    int64_t listed_ms;
 };
 
 /* ---- names */
@@ -95,20 +99,32 @@ static void add_sent(struct sent_store *s, const char *prefix, const struct stor
     }
 }
 
+/* Who asks because of news of the other store gets them without another request each time. */
+static int list_sent(struct sent_store *s, const char *below, bool by_news, struct act_error *err)
+{
+    enum { GOOD_MS = 500 };
+    int64_t now = act_now_monotonic_ms();
+
+    if (by_news && now < s->listed_ms + GOOD_MS)
+        return 0;
+    store_page_release(&s->page);
+    s->listed_ms = now;
+    return list_all(s->sent, below, &s->page, err);
+}
+
 static int list(struct store *store, struct store_call *call, struct store_page *out)
 {
     struct sent_store *s = (struct sent_store *)store;
-    struct store_page sent = {0};
     ACT_AUTOFREE char *below = act_sprintf("%s" ATTEMPTS, s->root);
+    bool by_news = s->news && *s->news;
     int rc = list_all(s->live, call->key, out, &call->error);
 
     if (rc < 0 && rc != -ACT_NOT_FOUND)
         return rc;
     struct act_error other;
-    int sent_rc = list_all(s->sent, below, &sent, rc == 0 ? &other : &call->error);
+    int sent_rc = list_sent(s, below, by_news && rc == 0, rc == 0 ? &other : &call->error);
     if (sent_rc == 0)
-        add_sent(s, call->key, &sent, out);
-    store_page_release(&sent);
+        add_sent(s, call->key, &s->page, out);
     if (rc == 0 || out->n > 0)
         return 0;
     return sent_rc < 0 ? sent_rc
@@ -147,12 +163,23 @@ static int get(struct store *store, struct store_call *call)
 
 /* ---- the store */
 
+/* What the nodes send they print as well. */
+static bool watch(struct store *store, bool *news)
+{
+    struct sent_store *s = (struct sent_store *)store;
+    bool tells = store_watch(s->live, news);
+
+    s->news = tells ? news : NULL;
+    return tells;
+}
+
 static void close_both(struct store *store)
 {
     struct sent_store *s = (struct sent_store *)store;
 
     store_free(s->live);
     store_free(s->sent);
+    store_page_release(&s->page);
     free(s->root);
     free(s);
 }
@@ -161,6 +188,7 @@ static const struct store_ops ops = {
     .start = STORE_READ_ON_LOOP,
     .get = get,
     .list = list,
+    .watch = watch,
     .close = close_both,
     .real_folders = true,
 };

@@ -333,6 +333,11 @@ void store_hurry(struct store *store)
         store->ops->hurry(store);
 }
 
+bool store_watch(struct store *store, bool *news)
+{
+    return store->ops->watch && store->ops->watch(store, news);
+}
+
 void store_no_sync(struct store *store)
 {
     store->no_sync = true;

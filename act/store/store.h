@@ -345,6 +345,10 @@ void store_open_up(struct store *store, const char *key);
 int store_may_read(struct store *store, const char *key, struct act_error *err) ACT_NODISCARD;
 /* Tells calls that wait to be batched not to wait any longer: no other will be started before one of them is done. */
 void store_hurry(struct store *store);
+/* From now on, for as long as the store is open, *news becomes true, on the loop, when LIST has more to tell than at
+ * its last call, and false when LIST has told it. That other things are new as well, such as another log, is only found
+ * by asking without that. False: the store does not tell (logs of a run). */
+bool store_watch(struct store *store, bool *news);
 /* From now on a power cut may lose or truncate what is written (folder). */
 void store_no_sync(struct store *store);
 
@@ -478,7 +482,8 @@ struct store_texts_options {
     const char *id; /* of the run */
     /* Brings the texts up to date; may run the engine. Called by each LIST, and by a GET past their ends. */
     int (*gather)(void *arg, struct act_error *err);
-    void (*close)(void *arg); /* with the store */
+    void (*watch)(void *arg, bool *news); /* store_watch(); NULL: it does not tell */
+    void (*close)(void *arg);             /* with the store */
     void *arg;
     const struct store_texts *texts; /* of the owner */
     bool grow;

@@ -18,6 +18,7 @@ struct store_ops {
     void (*hurry)(struct store *store);                    /* store_hurry(); NULL: no call is ever kept */
     void (*open_up)(struct store *store, const char *key); /* store_open_up(); NULL: no folder needs it */
     int (*may_read)(struct store *store, const char *key, struct act_error *err); /* store_may_read(); may be NULL */
+    bool (*watch)(struct store *store, bool *news);                               /* store_watch(); may be NULL */
     uint64_t max_put;
     bool sums_are_free; /* see store.h */
     bool gives_pieces;  /* store_gives_pieces() */

@@ -195,6 +195,15 @@ static bool is_gathering(const struct store *store)
     return ((const struct texts_store *)store)->gathering;
 }
 
+static bool watch(struct store *store, bool *news)
+{
+    struct texts_store *s = (struct texts_store *)store;
+
+    if (s->options.watch)
+        s->options.watch(s->options.arg, news);
+    return s->options.watch != NULL;
+}
+
 static void close_texts(struct store *store)
 {
     struct texts_store *s = (struct texts_store *)store;
@@ -208,6 +217,7 @@ static const struct store_ops ops = {
     .get = get,
     .list = list,
     .is_busy = is_gathering,
+    .watch = watch,
     .close = close_texts,
     .real_folders = true,
 };

@@ -443,7 +443,12 @@ export class Arm {
 
 const HANDLERS = {
     "workspace get": Arm.prototype.workspace,
-    "workspace list"() { return ok({ value: [this.workspace().body] }); },
+    "workspace list"() {
+        const own = this.workspace().body;
+        const others = (this.world.settings.others ?? []).map((name) => ({ ...own, name,
+            id: own.id.replace(/[^/]+$/, name) }));
+        return ok({ value: [own, ...others] });
+    },
     "job list": Arm.prototype.listJobs,
     "job get"([name]) { return ok(this.job(this.find(this.world.jobs, "jobs", name))); },
     "job put": Arm.prototype.putJob,

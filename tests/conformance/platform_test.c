@@ -989,9 +989,10 @@ TEST(test_local_limits)
     assert_fails(platform_open(&services, &config, &small, &err), err, ACT_CONFIG, "use -c local");
 }
 
-TEST(test_local_refuses_mounts)
+TEST(test_local_refuses_mounts_without_a_tool)
 {
     ACT_AUTO(run_spec) spec = shell_spec(1, "exit 0");
+    ACT_AUTOFREE char *path = act_strdup(getenv("PATH"));
 
     spec.folders = act_calloc(1, sizeof(*spec.folders));
     spec.n_folders = 1;
@@ -999,8 +1000,11 @@ TEST(test_local_refuses_mounts)
                                           .store = act_strdup("blob:acct/cont"),
                                           .path = act_strdup("data"),
                                           .mode = RUN_FOLDER_RO_MOUNT};
-    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err), -ACT_CONFIG);
-    assert_contains(act_error_text(&err), "mode: download");
+    setenv("PATH", "/nowhere", 1);
+    int rc = platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err);
+    setenv("PATH", path, 1);
+    assert_int_equal(rc, -ACT_CONFIG);
+    assert_contains(act_error_text(&err), "install blobfuse2, or rclone");
     assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN);
 }
 

@@ -65,6 +65,7 @@ def main():
         optimizer.step()
         if rank == 0:
             save(path, step + 1, model, optimizer)
+            print(f"step {step + 1} loss {loss.item():.4f}", flush=True)
         if first == 0 and step + 1 == half and end != "never":
             dist.barrier()
             print(f"rank {rank} is half way", flush=True)

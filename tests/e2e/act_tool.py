@@ -100,6 +100,15 @@ class Act:
             os.utime(path, (mtime, mtime))
         return path
 
+    def without(self, *programs):
+        """From now on these programs are not in PATH."""
+        folder = self.scratch / "bin"
+        folder.mkdir()
+        for path in [*pathlib.Path("/usr/bin").iterdir(), *self.programs.iterdir()]:
+            if path.name not in programs and not (folder / path.name).is_symlink():
+                (folder / path.name).symlink_to(path)
+        self.env["PATH"] = str(folder)
+
     # ---- running
 
     def start(self, *words, env=None, cwd=None, **popen):

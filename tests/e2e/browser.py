@@ -57,12 +57,12 @@ class Browser:
             self.events.append(answer)
 
     def open(self, path, width=1200, height=1600, scheme="light", media=""):
-        """Loads a file, and returns what the browser complained of and which requests it made."""
+        """Loads a file or a URL, and returns what the browser complained of and which requests it made."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events.clear()
-        self.call("Page.navigate", url=f"file://{path}")
+        self.call("Page.navigate", url=path if str(path).startswith("http:") else f"file://{path}")
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self.message())
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

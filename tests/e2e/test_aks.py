@@ -126,6 +126,13 @@ def test_create_from_the_cluster_file(act, aks):
     assert (fresh["vm_size"], fresh["min_nodes"], fresh["max_nodes"]) == ("Standard_NC6", 0, 5)
 
 
+def test_create_in_a_subnet_with_tags(act, aks):
+    subnet = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/nodes"
+    run(act, "create", "fresh", "--vm-size", "S", "--max", "2", "--subnet", subnet, "--tag", "team=vision")
+    ((_, body),) = sent(aks)
+    assert (body["properties"]["vnetSubnetID"], body["properties"]["tags"]) == (subnet, {"team": "vision"})
+
+
 @pytest.mark.parametrize("name", ["gpu-pool", "GPU", "1st", "abcdefghijklm", "a_b", "a/b"])
 def test_names_that_cannot_be(act, aks, name):
     fail(act, "create", name, "--vm-size", "S", "--max", "2", status=2, match="cannot be the name of a node pool")
@@ -139,6 +146,9 @@ def test_names_that_cannot_be(act, aks, name):
     (("--vm-size", "S", "--max", "2", "--idle", "5m"), "--idle does not go for node pools"),
     (("--vm-size", "S", "--max", "2", "--ssh-key", "id.pub"), "--ssh-key does not go for node pools"),
     (("--vm-size", "S", "--max", "2", "--location", "westus2"), "--location is for a new cluster"),
+    (("--vm-size", "S", "--max", "2", "--identity", "system"), "--identity does not go for node pools"),
+    (("--vm-size", "S", "--max", "2", "--no-public-ip"), "--no-public-ip does not go for node pools"),
+    (("--vm-size", "S", "--max", "2", "--node-image", "/subscriptions/s/x/images/i"), "--node-image does not go for"),
 ])
 def test_create_with_bad_words(act, aks, words, match):
     act.write("id.pub", "ssh-ed25519 AAAA ann@contoso\n")

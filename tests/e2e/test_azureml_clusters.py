@@ -76,6 +76,89 @@ def test_create(act, azureml):
     assert (cluster["state"], cluster["idle_s"], cluster["admin_user"]) == ("Succeeded", 300, "ann")
 
 
+SUBNET = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/nodes"
+IDENTITY = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
+NODE_IMAGE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/images/ours"
+
+
+def test_create_with_a_network_and_identities(act, azureml):
+    create(act, "fresh", "--subnet", SUBNET, "--no-public-ip", "--identity", "system", "--identity", IDENTITY,
+           "--node-image", NODE_IMAGE, "--tag", "team=vision", "--tag", "cost=42")
+    ((_, body),) = sent(azureml, "PUT")
+    own = body["properties"]["properties"]
+    assert (own["subnet"], own["enableNodePublicIp"], own["virtualMachineImage"]) == (
+        {"id": SUBNET}, False, {"id": NODE_IMAGE})
+    assert body["identity"] == {"type": "SystemAssigned,UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
+    assert body["tags"] == {"team": "vision", "cost": "42"}
+    create(act, "second", "--identity", "system")
+    assert sent(azureml, "PUT")[1][1]["identity"] == {"type": "SystemAssigned"}
+
+
+@pytest.mark.parametrize("words, match", [
+    (("--subnet", "nodes"), "--subnet 'nodes' must be a resource id: /subscriptions/.../subnets/NAME"),
+    (("--identity", SUBNET), "must be a resource id: /subscriptions/.../userAssignedIdentities/NAME"),
+    (("--node-image", "ubuntu"), "must be a resource id"),
+    (("--tag", "team"), "team")])
+def test_create_with_ids_that_are_none(act, azureml, words, match):
+    act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2", *words, status=2, match=match)
+    assert sent(azureml, "PUT") == []
+
+
+def batch(act, **properties):
+    """A file of a cluster as Azure Batch AI had it."""
+    return act.write("cluster.json", json.dumps({"location": "westus2", "properties": {
+        "vmSize": "STANDARD_NC24", "vmPriority": "lowpriority",
+        "scaleSettings": {"autoScale": {"minimumNodeCount": 1, "maximumNodeCount": 5, "initialNodeCount": 0}},
+        "userAccountSettings": {"adminUserName": "ann", "adminUserSshPublicKey": KEY}, **properties}}))
+
+
+def test_create_from_a_file_of_batch_ai(act, azureml):
+    file = batch(act, subnet={"id": SUBNET}, nodeSetup={"setupTask": {"commandLine": "apt"}, "mountVolumes": {}},
+                 virtualMachineConfiguration={"imageReference": {"offer": "UbuntuServer", "sku": "16.04-LTS"}})
+    done = act.run("cluster", "create", "fresh", "-f", file, "--max", "4", "--idle", "5m")
+    ((_, body),) = sent(azureml, "PUT")
+    assert body == {"location": "westus2", "properties": {
+        "computeType": "AmlCompute", "description": "created by act", "properties": {
+            "vmSize": "STANDARD_NC24", "vmPriority": "LowPriority", "osType": "Linux", "subnet": {"id": SUBNET},
+            "scaleSettings": {"minNodeCount": 1, "maxNodeCount": 4, "nodeIdleTimeBeforeScaleDown": "PT300S"},
+            "userAccountCredentials": {"adminUserName": "ann", "adminUserSshPublicKey": KEY},
+            "remoteLoginPortPublicAccess": "Enabled"}}}
+    for note in ("(UbuntuServer 16.04-LTS) is not used", "setupTask is not run", "mountVolumes are not mounted"):
+        assert note in done.err, done.err
+
+
+def test_a_file_of_batch_ai_with_a_fixed_size(act, azureml):
+    act.run("cluster", "create", "fresh", "-f", batch(
+        act, scaleSettings={"manual": {"targetNodeCount": 2}}, vmPriority="dedicated",
+        virtualMachineConfiguration={"imageReference": {"virtualMachineImageId": NODE_IMAGE}},
+        userAccountSettings={"adminUserName": "ann", "adminUserPassword": "pssst-1234"}))
+    own = sent(azureml, "PUT")[0][1]["properties"]["properties"]
+    assert own["scaleSettings"] == {"minNodeCount": 2, "maxNodeCount": 2} and own["vmPriority"] == "Dedicated"
+    assert own["virtualMachineImage"] == {"id": NODE_IMAGE} and "userAccountCredentials" not in own
+
+
+@pytest.mark.parametrize("properties, match", [
+    ({"vmSize": None}, "'properties.vmSize' is missing"),
+    ({"scaleSettings": {}}, "must have one of 'manual', 'autoScale'"),
+    ({"vmPriority": "spot"}, "must be 'dedicated' or 'lowpriority'"),
+    ({"vmSizes": "x"}, "'properties.vmSizes' is nothing that a file of a cluster has; did you mean 'vmSize'"),
+    ({"scaleSettings": {"manual": {"targetNodeCount": -1}}}, "must be a whole number from 0")])
+def test_a_file_of_batch_ai_that_is_wrong(act, azureml, properties, match):
+    act.fail("cluster", "create", "fresh", "-f", batch(act, **properties), status=7, match=match)
+    assert azureml.requests() == []
+
+
+def test_list_of_a_subscription(act, azureml):
+    azureml.tell("settings", others=["theirs"])
+    done = act.run("cluster", "list", "--all")
+    rows = [row.split() for row in done.out.splitlines()]
+    assert rows[0][:2] == ["WORKSPACE", "NAME"] and [row[:2] for row in rows[1:]] == [
+        ["rg/ws", "gpu"], ["rg/ws", "itpgpu"]]
+    assert "cannot list the clusters of the workspace 'rg/theirs'" in done.err
+    assert {c["owner"] for c in act.run("cluster", "list", "--all", "--json").json["clusters"]} == {"rg/ws"}
+    act.fail("cluster", "list", "--all", "--own", status=2, match="--own lists cluster files")
+
+
 def test_create_without_waiting(act, azureml):
     done = create(act, "fresh", "--no-wait", "--location", "westus2")
     assert done.out == "" and "accepted" in done.err

@@ -54,6 +54,13 @@ def test_help_fits_the_terminal(act, scratch):
             assert any(len(line) > columns - 20 for line in lines), "the width is used"
 
 
+def test_usage_errors_fit_the_terminal(act):
+    flat = act.fail("cluster", status=2, match="list . add .* needs|needs more: a cluster list")
+    for columns in (40, 80, 200):
+        shown = act.on_terminal("cluster", columns=columns).decode().replace("\r", "").rstrip("\n").splitlines()
+        assert max(map(len, shown)) <= columns and " ".join(line.strip() for line in shown) == flat
+
+
 def test_help_after_the_command_is_the_commands(act):
     run = act.finish("echo", "--help", "--version", before=("-n", "1"))
     assert act.lines(run) == ["--help --version"]

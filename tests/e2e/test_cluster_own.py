@@ -422,12 +422,67 @@ def test_what_config_set_refuses(act):
     act.fail("config", "set", "docker.password", "secret", status=2, match="is a secret.*a cluster edit")
     act.fail("config", "set", "env.WANDB_API_KEY", "0123456789abcdef", status=2, match="is a secret")
     act.fail("config", "set", "num_gpu", status=2, match="try: a config set KEY VALUE")
-    act.fail("config", "get", status=2, match="try: a config get KEY")
+    act.fail("config", "get", "a", "b", status=2, match=r"try: a config get \[KEY\]")
+    act.fail("config", "unset", status=2, match="try: a config unset KEY")
     act.fail("config", "get", "num_gpuu", status=2, match="did you mean")
     act.fail("config", "set", "num_gpu", "3", "--all", status=2, match="takes no --all")
     act.fail("config", "set", "-p", "num_gpu: 2", "num_gpu", "3", status=2, match="takes no --param")
     assert act.snapshot() == before
     act.fail("-c", "local", "config", "set", "num_gpu", "3", status=3, match="built in and has no file")
+
+
+def test_keys_are_listed(act):
+    result = act.run("config", "get")
+    assert {"num_gpu", "docker.image", "slurm.time", "default_cluster"} <= set(result.out.split())
+    assert "'a config get KEY' prints" in result.err
+    assert act.run("config", "get", "--json").json == {"version": 1, "keys": result.out.split()}
+
+
+def test_origins_are_not_cut(bare):
+    act = bare
+    act.env["HOME"] = str(act.scratch)
+    file = mine(act, "one")
+    act.run("cluster", "add", "one", "--kind", "local", "-p", "num_gpu: 2")
+    for columns, deep in ((80, False), (40, False), (80, True), (200, True)):
+        if deep and file.name == "one.yaml":
+            file = file.with_name("x" * 40 + ".yaml")
+            act.run("cluster", "rename", "one", "x" * 40)
+        shown = act.on_terminal("config", "show", columns=columns).decode().replace("\r", "").splitlines()
+        assert max(map(len, shown[1:-1])) <= columns
+        assert sum(line.strip() == "# default" or line.endswith("  # default") for line in shown) > 10
+        origin = f"# ~/{file.relative_to(act.scratch)}:"
+        assert origin in "\n".join(shown) or columns == 40, shown
+
+
+def test_a_default_is_a_cluster(act):
+    act.home.mkdir(mode=0o700)
+    act.fail("config", "set", "default_cluster", "nosuch", status=3, match="no cluster 'nosuch'")
+    act.cluster("here")
+    act.fail("config", "set", "default_cluster", "here", status=3, match="of this project.*ACT_CLUSTER=here")
+    assert not (act.home / "config/config.yaml").exists()
+    act.run("cluster", "add", "one", "--kind", "local", "-p", "num_gpu: 2")
+    act.run("config", "set", "default_cluster", "one")
+    act.run("config", "set", "default_cluster", "local")
+    act.run("config", "unset", "default_cluster")
+    (act.project / "aux_data/aml/aml.yaml").unlink()
+    settings = act.home / "config/config.yaml"
+    settings.write_text("default_cluster: nosuch\n")
+    settings.chmod(0o600)
+    act.fail("config", "unset", "num_gpu", status=3, match="'a cluster use NAME' another")
+    act.run("-c", "one", "config", "unset", "num_gpu")
+    act.run("config", "unset", "default_cluster")
+    assert settings.read_text() == ""
+
+
+def test_the_default_is_removed(bare):
+    bare.run("cluster", "add", "one", "--kind", "local")
+    bare.run("cluster", "add", "two", "--kind", "local")
+    said = "'one' {} the default cluster: that {} 'local' now"
+    assert said.format("is", "would be") in bare.run("cluster", "remove", "--dry-run", "one").err
+    assert "It is the default cluster." in bare.on_terminal("cluster", "remove", "one", typed=b"n\n").decode()
+    assert said.format("was", "is") in bare.run("cluster", "remove", "-y", "one").err
+    assert own(bare)["local"]["default"]
+    assert "default" not in bare.run("cluster", "remove", "-y", "two").err
 
 
 def test_two_that_set_at_once_lose_nothing(act):
@@ -463,6 +518,25 @@ def test_a_link_stays_a_link(act):
     link.symlink_to("lab.yaml")
     act.run("config", "set", "num_gpu", "3")
     assert link.is_symlink() and real.read_text() == "platform: local\nnum_gpu: 3\n"
+
+
+def test_a_read_only_file_is_left_alone(bare):
+    bare.run("cluster", "add", "one", "--kind", "local")
+    before = mine(bare, "one").read_bytes()
+    mine(bare, "one").chmod(0o400)
+    bare.fail("config", "set", "num_gpu", "3", status=4, match="is read-only; 'chmod u.w ")
+    editor = edits(bare, "touch /nowhere; exit 9")
+    bare.fail("cluster", "edit", "one", env=editor, status=4, match="is read-only")
+    assert mine(bare, "one").read_bytes() == before
+
+
+def test_a_link_that_leads_nowhere(bare):
+    (bare.project / "aux_data/aml").mkdir(parents=True, exist_ok=True)
+    link = bare.project / "aux_data/aml/far.yaml"
+    for target in ("nowhere", "far.yaml"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        bare.fail("-c", "far", "config", "show", status=3, match=f"'{link}' is a link that leads nowhere")
 
 
 def test_completion(bare):

@@ -239,6 +239,7 @@ def test_check_says_what_submit_would_refuse(act):
     act.write("aux_data/aml/lab.yaml", "platform: itp\n")
     assert "code_path" in act.run("-c", "lab", "config", "check", status=7).out
     act.account("store", account_name="acct", account_key="c2VjcmV0LWtleQ==", container_name="cont")
+    act.without("rclone", "blobfuse2")
     assert "'data' cannot be mounted" in act.run("config", "check", status=7).out
     act.fail("submit", "true", status=7, match="'data' cannot be mounted")
     for typo in ("platform: slrum\n", "platfrom: slurm\n"):

@@ -6,6 +6,7 @@ import os
 import pytest
 
 import kubernetes_double
+from test_many_runs import age
 
 K8S = ("-c", "k8s")
 STORE = "aux_data/configs/store.yaml"
@@ -142,6 +143,32 @@ def test_the_logs_of_a_pod_that_was_replaced_are_kept(act, kubernetes, blobs):
     gone(act, kubernetes, run)
     assert act.run("logs", "--attempt", "1", run).out.startswith("attempt 1\n")
     assert act.run("logs", run).out == "attempt 2\n" and act.info(run)["attempt"] == 2
+
+
+def test_a_report(act, kubernetes, blobs):
+    """Its curves, why it failed, and what it wrote; after its pods are gone, too."""
+    use(kubernetes, code=STORE, output=folder("upload", "output"))
+    run = act.submit("sh", "-c", "seq -f 'step %g loss 2' 9; head -c 3000 /dev/zero > output/model.pt; exit 3",
+                     before=("-c", "k8s", "-n", "1"))
+    act.run("wait", run, status=3)
+    for when in ("before", "after"):
+        if when == "after":
+            gone(act, kubernetes, run)
+        page = act.run("report", run).out
+        assert "<figcaption>loss</figcaption>" in page and "<h2>Why</h2>" in page and "<h2>Nodes</h2>" in page
+        assert "1 file in its folders, written while it ran, 2.9 KiB" in page and "output/model.pt" in page, when
+
+
+def test_logs_that_were_sent_are_pruned(act, kubernetes, blobs):
+    use(kubernetes, code=STORE)
+    runs = [act.submit("true", before=("-c", "k8s", "-n", "1")) for _ in range(2)]
+    act.run("wait", *runs)
+    age(act, runs[0])
+    sent = lambda run: [k for k in blobs.keys() if k.startswith(f"code/project/runs/{run}/")]
+    assert sent(runs[0]) and sent(runs[1])
+    result = act.run("-c", "k8s", "prune", "--older", "30d", "-y")
+    assert "1 run (1 with logs in the store)" in result.err
+    assert not sent(runs[0]) and sent(runs[1]), result
 
 
 def test_logs_are_sent_while_the_run_goes_on(act, kubernetes, blobs):

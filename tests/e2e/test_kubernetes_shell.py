@@ -137,6 +137,20 @@ def test_a_server_that_ends_early(act, kubernetes, run):
     assert done.status and done.out == "" and "the connection" in done.err
 
 
+def test_a_server_that_is_gone(act, kubernetes, run):
+    """It takes the connection away from nobody, and says nothing any more."""
+    kubernetes.tell("settings", execDead=True)
+    done = act.run("ssh", run, "--", "true", env={"ACT_STALL_TIMEOUT": "1"}, status=None)
+    kubernetes.tell("settings", execDead=False)
+    assert done.status and "the connection is silent, and nobody answers there" in done.err, done
+
+
+def test_a_command_that_is_silent_is_waited_for(act, kubernetes, run):
+    """Its server answers what asks whether it is there."""
+    done = act.run("ssh", run, "--", "sh", "-c", "sleep 4; echo done", env={"ACT_STALL_TIMEOUT": "1"})
+    assert done.out == "done\n"
+
+
 def test_a_server_that_is_too_old(act, kubernetes, run, tmp_path):
     kubernetes.tell("settings", execProtocols=["v4.channel.k8s.io"])
     assert "kubectl" in fail(act, run, "run a command in the pod", status=None)

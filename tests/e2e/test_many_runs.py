@@ -204,6 +204,13 @@ def test_wait_for_any(act):
     result = act.run("wait", "--any", long, short, status=3)
     assert short in result.err and long not in result.err
     assert [r["id"] for r in act.run("wait", "--any", "--json", long, short, status=3).json["runs"]] == [short]
+    later = act.finish("true", before=("-n", 1))
+    age(act, short)
+    for words in ((later, long, short), (short, later)):
+        result = act.run("wait", "--any", *words, status=3)
+        assert short in result.err and later not in result.err, "that of the first one"
+        found = act.run("wait", "--any", "--json", *words, status=3).json["runs"]
+        assert [r["id"] for r in found] == [short]
     act.fail("wait", "--timeout", "1s", long, short, status=125, match="1 of 2 runs has ended")
     act.fail("wait", "--any", "--timeout", "1s", long, status=125, match="is still")
     process = act.start("wait", long)
@@ -268,7 +275,7 @@ def test_abort_all(act):
 
 
 def test_abort_of_nothing_in_particular(act):
-    act.fail("abort", status=2, match=r"'a abort' needs more: a abort RUN\.\.\. \| --all")
+    act.fail("abort", status=2, match=r"'a abort' needs more: a abort RUN\.\.\. .* --name NAME .*'a abort --help'")
     act.fail("abort", "--all", "one", status=2, match="'one' cannot be named as well")
     act.fail("abort", "--all", "--forget", status=2, match="--forget is for runs that are named")
     act.fail("abort", "--tag", "alone", status=2, match="'alone' is no tag")
@@ -352,6 +359,18 @@ def test_grep_of_attempts(act):
     assert found == [f"{run}:attempts/1/{LOG.format(0)}:1", f"{run}:{LOG.format(0)}:1"]
     rows = [json.loads(line) for line in act.run("grep", "--json", "attempt here", run).out.splitlines()]
     assert [(row["rank"], row["log"].startswith("attempts/1/")) for row in rows] == [(0, True), (0, False)]
+
+
+def test_nothing_of_that_name(act):
+    assert "no runs yet; 'a submit COMMAND' starts one" in act.run("grep", "x", status=1).err
+    act.finish("true", before=("-n", 1))
+    for verb, status in ((("q",), 0), (("grep", "."), 1)):
+        for words, said in ((("--name", "nosuch"), "no run is named 'nosuch'\n"),
+                            (("--tag", "a=b", "--tag", "c=d"), "no run is tagged 'a=b, c=d'\n"),
+                            (("--name", "n", "--tag", "a=b"), "no run is named 'n' and tagged 'a=b'\n")):
+            assert act.run(*verb, *words, status=status).err == said
+    assert act.run("-c", "local", "q", "--name", "n").err == "no run on cluster 'local' is named 'n'\n"
+    assert act.run("q", "--json", "--name", "nosuch").err == ""
 
 
 def test_wrong_greps(act):
@@ -481,6 +500,96 @@ def test_prune(act):
     act.run("abort", running)
 
 
+def packages_of(act):
+    """The packages that are kept anywhere, by their place."""
+    places = (act.home / "packages", act.home / "cache/packages", act.home / "store")
+    return {str(place.relative_to(act.home)): {p.stem for p in place.rglob("*.zip") if len(p.stem) == 64}
+            for place in places}
+
+
+def old_files(act, days=40):
+    for path in [*act.home.rglob("*.zip")]:
+        os.utime(path, (time.time() - days * 86400,) * 2)
+
+
+def test_prune_finds_what_an_interrupted_one_left(act):
+    """It was killed when the runs had gone, and their packages had not."""
+    run = act.finish("true", before=("-n", 1))
+    act.write("a.py", "2\n")
+    other = act.finish("true", before=("-n", 1))
+    package, used = act.info(run)["package"], act.info(other)["package"]
+    shutil.rmtree(act.home / f"runs/{run}")
+    db = sqlite3.connect(act.home / "ledger.db")
+    db.execute("delete from runs where id = ?", (run,))
+    db.commit()
+    db.close()
+    assert "nothing to remove" in act.run("prune", "--older", "30d").err
+    old_files(act)
+    assert "Remove 0 runs" in act.run("prune", "--older", "30d", status=2).err
+    assert act.run("prune", "--older", "30d", "-y", "--json").json["packages"] >= 1
+    for place, found in packages_of(act).items():
+        assert package not in found and (used in found or not found), place
+
+
+def test_prune_killed_anywhere_is_finished_by_the_next(act):
+    """Whatever it has done, the next one does the rest."""
+    for n in range(3):
+        act.write("a.py", f"{n}\n")
+        run = act.finish("true", before=("-n", 1))
+        act.run("q", run)
+    age(act, *listed(act, "q"))
+    old_files(act)
+    assert any(packages_of(act).values())
+    first, second, _ = listed(act, "q")
+    shutil.rmtree(act.home / f"runs/{first}")
+    shutil.rmtree(act.home / f"runs/{second}")
+    shutil.rmtree(act.project / f"assets/{second}")
+    done = act.run("prune", "--older", "30d", "-y")
+    assert "removed 3 runs" in done.err and listed(act, "q") == []
+    assert not list((act.home / "runs").iterdir()) and not list((act.project / "assets").iterdir())
+    assert not any(packages_of(act).values())
+
+
+def test_prune_takes_the_copies_of_logs(act, scratch):
+    old, young = (act.finish("echo", "x", before=("-n", 1)) for _ in range(2))
+    act.run("q", old, young)
+    (act.project / "assets/mine").mkdir()
+    age(act, old)
+    dry = act.run("prune", "--older", "30d", "--dry-run")
+    assert "1 run (1 with logs here)" in dry.err and (act.project / f"assets/{old}").exists()
+    assert act.run("prune", "--older", "30d", "-y", "--json").json["copies"] == 1
+    assert sorted(p.name for p in (act.project / "assets").iterdir()) == sorted([young, "mine"])
+    elsewhere = scratch / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").write_text("x")
+    shutil.rmtree(act.project / f"assets/{young}")
+    (act.project / f"assets/{young}").symlink_to(elsewhere)
+    age(act, young)
+    assert act.run("prune", "--older", "30d", "-y", "--json").json["removed"] == 1
+    assert (elsewhere / "precious").exists(), "no link is followed"
+
+
+def test_prune_leaves_packages_that_runs_of_others_may_need(act):
+    """The root may be shared; what cannot be read may need any of them."""
+    old = act.finish("true", before=("-n", 1))
+    package = act.info(old)["package"]
+    theirs = act.home / "runs/theirs_1700000000_00000001"
+    shutil.copytree(act.home / f"runs/{old}", theirs)
+    age(act, old)
+    kept = act.home / f"packages/{package}.zip"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_bytes(b"package")
+    act.run("prune", "--older", "30d", "-y")
+    assert kept.exists() and not (act.home / f"runs/{old}").exists()
+    (theirs / "run.json").unlink()
+    old_files(act)
+    result = act.run("prune", "--older", "30d", "-y")
+    assert kept.exists() and "left: packages, because there are runs of others" in result.err
+    shutil.rmtree(theirs)
+    act.run("prune", "--older", "30d", "-y")
+    assert not kept.exists()
+
+
 def test_prune_looks_again_after_its_question(act):
     old = act.finish("true", before=("-n", 1))
     act.info(old)
@@ -568,12 +677,15 @@ def test_prune_of_another_users_folder(act):
     assert "left: 1 run, another user's" in result.err and (act.home / f"runs/{old}").exists()
 
 
-def test_prune_leaves_the_jobs_of_a_service(act, azureml):
-    run = act.run("submit", "true").out.strip()
-    act.run("wait", run)
-    age(act, run)
-    assert "left: 1 run, kept by the service itself" in act.run("prune", "--older", "30d", "-y").err
-    assert listed(act, "q") == [run]
+def test_prune_of_jobs_of_azure_machine_learning(act, azureml):
+    runs = [act.run("submit", "true").out.strip() for _ in range(3)]
+    act.run("wait", *runs)
+    age(act, *runs[:2])
+    act.run("prune", "--older", "30d", "--dry-run")
+    assert len([r for r in azureml.requests() if r["method"] == "DELETE"]) == 0
+    assert act.run("prune", "--older", "30d", "-y", "--json").json["removed"] == 2
+    deleted = [r["url"].split("/jobs/")[1].split("?")[0] for r in azureml.requests() if r["method"] == "DELETE"]
+    assert sorted(deleted) == sorted(runs[:2]) and listed(act, "q") == [runs[2]]
 
 
 def test_prune_on_kubernetes(act, kubernetes):

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import html.parser
 import json
+import os
 import re
 import subprocess
 import xml.etree.ElementTree
@@ -186,10 +187,39 @@ def test_what_differs_from_the_run_before(act):
     assert f"<title>{one}</title></path>" in page.source and f"<title>{two}</title></path>" in page.source
 
 
+def test_files_that_the_run_wrote(act):
+    """The biggest first, a hundred of them; what was there before is none of them."""
+    store = act.store / "files"
+    (store / "output").mkdir(parents=True)
+    (store / "output/before.bin").write_bytes(b"x" * 9000)
+    os.utime(store / "output/before.bin", (1000, 1000))
+    run = act.finish("sh", "-c", "mkdir -p output/sub; head -c 5000 /dev/zero > output/sub/model.pt; "
+                     "echo '<b>' > 'output/<b>.txt'; for i in $(seq 200); do : > output/e$i; done", before=("-n", "1"))
+    page = page_of(act, "report", run)
+    assert "202 files in its folders, written while it ran" in page.text and "the biggest:" in page.text
+    assert len(re.findall(r"output/e\d", page.text)) == 98
+    assert "before.bin" not in page.text and "output/<b>.txt" in page.text
+    first = re.search(r"output/e\d", page.text).start()
+    assert page.text.index("output/sub/model.pt") < page.text.index("output/<b>.txt") < first
+    (act.project / "aux_data/configs/store.yaml").unlink()
+    result = act.run("report", run)
+    assert "is known" in result.err or "is not known" in result.err, result.err
+    assert "<h2>Artefacts</h2>" in result.out
+
+
 def test_into_a_file(act, trained):
     target = act.project / "run.html"
     act.run("report", "-o", "run.html", trained)
     assert Page(target.read_text()).text.count(trained) > 1
+    page = act.project / "run.html"
+    for mode in (0o600, 0o664):
+        page.chmod(mode)
+        act.run("report", "-o", "run.html", trained)
+        assert page.stat().st_mode & 0o777 == mode, "that of the file that it replaces"
+    (act.project / "link.html").symlink_to("run.html")
+    page.write_text("old")
+    act.run("report", "-o", "link.html", trained)
+    assert (act.project / "link.html").is_symlink() and page.read_text().startswith("<!DOCTYPE html>")
     target.write_text("kept")
     act.fail("report", "-o", "run.html", trained, "no-such-run", status=3)
     assert target.read_text() == "kept"
@@ -201,7 +231,7 @@ def test_into_a_file(act, trained):
     with open("/dev/full", "wb") as full:
         done = subprocess.run([act.programs / "a", "report", trained], env=act.env, cwd=act.project, stdout=full,
                               stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 1 and b"cannot write the output" in done.stderr
+    assert done.returncode == 1 and done.stderr.count(b"cannot write the output") == 1
 
 
 def test_refused_on_a_terminal(act, trained):

@@ -536,7 +536,8 @@ def test_folders_of_a_blob_store_are_brought_and_sent(act, azure):
     assert "download of folder 'data' ended" in everything_logged(act, run)
 
 
-def test_folders_of_a_blob_store_are_not_mounted_here(act, azure):
+def test_folders_of_a_blob_store_need_what_mounts_them(act, azure):
+    act.without("rclone", "blobfuse2")
     message = act.fail("submit", "true", status=7, match="cannot be mounted")
     assert "mode: download" in message and "mode: upload" in message
     assert azure.service.list(azure.container, "") == {}, "nothing is uploaded for a run that cannot start"

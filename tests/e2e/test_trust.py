@@ -5,6 +5,7 @@ import pty
 import select
 import shutil
 import socket
+import sqlite3
 import stat
 import subprocess
 import threading
@@ -590,6 +591,34 @@ def test_two_that_are_trusted_at_once_are_both_remembered(other, scratch):
     assert len(other.run("trust", "--list", "--json").json["projects"]) == 2
     other.run("trust", "--remove", second)
     assert len(other.run("trust", "--list", "--json").json["projects"]) == 1
+
+
+def test_a_command_for_many_runs_asks_once(other):
+    for n in range(3):
+        other.finish("echo", str(n), before=("-n", 1))
+    link(other, "assets")
+    runs = ("@", "@2", "@3")
+    text = at_terminal(other, "q", *runs, answer="n\n" * 6, status=4)
+    assert text.count("[y/N]") == 1, text
+    assert other.run("q", *runs, status=4).err.count("reaches out of its folder") == 3, "each names its run"
+    text = at_terminal(other, "q", *runs, answer="y\n")
+    assert text.count("[y/N]") == 1 and len(os.listdir(other.secret)) == 4
+
+
+def test_a_command_for_many_runs_asks_once_about_their_cluster(other):
+    """A run of a service does not say where it is."""
+    for _ in range(2):
+        other.finish("true", before=("-n", 1))
+    db = sqlite3.connect(other.home / "ledger.db")
+    db.execute("update runs set platform = 'aml'")
+    db.commit()
+    db.close()
+    assert "[y/N]" not in at_terminal(other, "grep", "x"), "nothing leads out"
+    other.cluster("aml", extra={**LAB, "azureml": {"endpoint": "https://h.example"}})
+    for words, status in ((("du",), 4), (("grep", "x"), 4), (("q", "@", "@2"), 4)):
+        text = at_terminal(other, *words, answer="n\n" * 6, status=status)
+        assert text.count("[y/N]") == 1, text
+    assert other.run("grep", "x", status=4).err.count("reaches out of its folder") == 1
 
 
 def test_trust_refuses_what_it_does_not_take(other):

@@ -21,7 +21,8 @@ struct fake {
     int shrinks;                                     /* so many reads find a log that is shorter than it was */
     void (*before_logs)(int call);                   /* called before each list of the logs, from 1 */
     void (*before_read)(int call, const char *name); /* likewise */
-    int n_status, n_logs_calls, n_read, n_open, n_close;
+    _Atomic int n_status, n_open, n_close;           /* several places are asked at once */
+    int n_logs_calls, n_read;
     char root[64]; /* of the cluster that was opened last */
     char did[64];  /* "abort submit ": what else it was asked for */
 };

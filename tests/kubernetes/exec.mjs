@@ -87,6 +87,8 @@ class Session {
 
     run() {
         const { socket, child } = this;
+        // A server that is gone: nothing comes from it any more, and nobody is told.
+        this.isDead = this.world.settings.execDead ?? false;
         socket.on("data", (data) => this.received(data)).on("error", () => {}).on("close", () => child.stdin?.end());
         child.stdin?.on("error", () => {});
         child.stdout.on("data", (data) => this.send(STDOUT, data));
@@ -100,7 +102,9 @@ class Session {
             this.child.kill();
             return;
         }
-        this.socket.write(frame(BINARY, Buffer.concat([Buffer.from([stream]), data])));
+        if (!this.isDead) {
+            this.socket.write(frame(BINARY, Buffer.concat([Buffer.from([stream]), data])));
+        }
     }
 
     ended(code) {
@@ -109,10 +113,16 @@ class Session {
                 message: `command terminated with non-zero exit code: exit status ${code}`,
                 details: { causes: [{ reason: "ExitCode", message: String(code) }] } };
         this.send(ERROR, Buffer.from(JSON.stringify(status)));
+        if (this.isDead) {
+            return;
+        }
         this.socket.end(frame(CLOSED, Buffer.from([0x03, 0xe8]))); // 1000: all is well
     }
 
     received(data) {
+        if (this.isDead) {
+            return;
+        }
         this.rest = Buffer.concat([this.rest, data]);
         for (let found = parseFrame(this.rest); found; found = parseFrame(this.rest)) {
             this.rest = found.rest;

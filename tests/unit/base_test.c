@@ -589,6 +589,31 @@ TEST(times_go_round)
     assert_false(act_time_from_iso_ns("9999-12-31T23:59:59Z", &v)); /* beyond 64 bits of nanoseconds */
 }
 
+TEST(times_of_all_years_go_round)
+{
+    enum { STEP_S = 7 * 86400 + 3601 }; /* each day of the year comes, and each hour */
+    static const char *const bad[] = {"",
+                                      "2026-13-20T10:00:00Z",
+                                      "2026-00-20T10:00:00Z",
+                                      "2026-11-20",
+                                      "2026-11-20X10:00:00Z",
+                                      "20261-11-20T10:00:00Z",
+                                      "2026-11-20T10:00:00+01",
+                                      "2026-11-20T10:00:00Zz"};
+    char text[ACT_TIME_TEXT];
+    int64_t v;
+
+    for (int64_t s = -9200000000; s < 9200000000; s += STEP_S) {
+        act_time_to_iso_ns(s * 1000000000 + 5, text);
+        assert_true(act_time_from_iso_ns(text, &v));
+        assert_int_equal(v, s * 1000000000 + 5);
+    }
+    assert_true(act_time_from_iso_ns("2024-02-29 23:59:59z", &v));
+    assert_int_equal(v, 1709251199000000000);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(act_time_from_iso_ns(bad[i], &v));
+}
+
 TEST(units_table)
 {
     int64_t s;

@@ -310,7 +310,7 @@ TEST(mistakes_are_explained)
         {"ls|-lx|data", "'a ls' takes no '-lx'; it takes -r, --json, -l, --bytes, --leftovers"},
         {"-f|we|rm|data/w", "'a rm' takes no '-f'; it takes --dry-run, --json, --leftovers, -y"},
         {"-f|nosuch|d|x", "'a download' takes no '-f'; it takes"},
-        {"-rt|eu|submit|x", "'a submit' takes no '-rt'; it takes -f, --name, --tag, --last-package"},
+        {"-rt|eu|submit|x", "'a submit' takes no '-rt'; it takes -f, --name, --tag, --retry"},
         {"-f|job.json|submit|x", "the '-f' of 'a submit' stands behind it: a submit -f"},
         {"-n|5|logs|x", "the '-n' of 'a logs' stands behind it"},
         {"--timeout|2h|wait|x", "'--timeout' stands behind its verb"},

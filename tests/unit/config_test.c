@@ -683,7 +683,7 @@ TEST(refuses_cluster_files)
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x/../y}}\n",
          "aml.yaml:1:57: the path of 'data_folder' must not contain '..'"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, mode: ro_mout}}\n",
-         "aml.yaml:1:66: unknown mode 'ro_mout'; it is one of rw_mount, ro_mount, download, upload; did you mean "
+         "aml.yaml:1:66: unknown mode 'ro_mout'; it is one of rw_mount, ro_mount, download, upload, path; did you mean "
          "'ro_mount'?"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: file}}\n",
          "'file_share' must be the name of a share"},

@@ -163,4 +163,31 @@ TEST(a_picture_has_marks_and_a_legend)
     series_release(&two);
 }
 
+TEST(a_curve_fits_into_a_line)
+{
+    static const struct {
+        double points[6][2];
+        size_t n, columns;
+        bool plain;
+        const char *text;
+    } rows[] = {
+        {{{0, 0}, {1, 7}}, 2, 8, true, "_#"},
+        {{{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 5}, {5, 7}}, 6, 8, true, "_.-~+#"},
+        {{{0, 3}, {1, 3}, {2, 3}}, 3, 8, true, "___"},
+        {{{0, 0}, {1, 9}, {2, 0}, {3, 0}, {4, 0}, {5, 0}}, 6, 3, true, "_#_"},
+        {{{0, -DBL_MAX}, {1, DBL_MAX}}, 2, 8, true, "_#"},
+        {{{0, 0}, {1, 7}}, 2, 8, false, "\u2581\u2588"},
+        {{{0, 5}, {1, 7}}, 2, 1, true, "_"},
+        {{{0, 0}}, 0, 8, true, ""},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct series s = curve_of(rows[i].points, rows[i].n);
+        ACT_AUTO(act_buf) text = {0};
+        draw_spark(&s, rows[i].columns, rows[i].plain, &text);
+        assert_string_equal(text.len ? text.data : "", rows[i].text);
+        series_release(&s);
+    }
+}
+
 TEST_MAIN(NULL, NULL)

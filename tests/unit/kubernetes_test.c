@@ -274,6 +274,29 @@ TEST(settings_become_fields_of_the_pod)
     assert_string_equal(kubernetes_label(job, KUBERNETES_QUEUE), "team");
 }
 
+TEST(a_run_is_kept_off_nodes_whatever_else_it_asks_for)
+{
+    struct kubernetes_run run = run_new();
+    CODEC_AUTOJSON json_t *patch = json_of("{'spec':{'affinity':{'nodeAffinity':{"
+                                           "'requiredDuringSchedulingIgnoredDuringExecution':{'nodeSelectorTerms':["
+                                           "{'matchExpressions':[{'key':'a','operator':'Exists'}]}]}}}}}");
+    static const char *const where =
+        "spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+
+    act_strv_push(&spec.avoid, "n1");
+    act_strv_push(&spec.avoid, "n2");
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
+    assert_json(at(job, where), "[{'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
+                                "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
+    config.k8s.pod = patch;
+    CODEC_AUTOJSON json_t *patched = kubernetes_job(&run, false);
+    assert_json(at(patched, where), "[{'matchExpressions':[{'key':'a','operator':'Exists'}],"
+                                    "'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
+                                    "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
+    act_strv_release(&spec.avoid);
+    config.k8s.pod = NULL;
+}
+
 TEST(the_job_owns_what_its_pods_need)
 {
     struct kubernetes_run run = run_new();

@@ -687,6 +687,37 @@ TEST(a_name_is_found_after_an_id_and_before_a_piece)
     ledger_close(ledger);
 }
 
+TEST(bad_nodes_are_listed_once_and_stay_forgotten)
+{
+    struct ledger_bad rows[] = {
+        {(char[]){"a"}, (char[]){"n1"}, (char[]){"xid"}, (char[]){"r1"}, 100},
+        {(char[]){"a"}, (char[]){"n1"}, (char[]){"ecc"}, (char[]){"r2"}, 200},
+        {(char[]){"a"}, (char[]){"n2"}, (char[]){"ecc"}, (char[]){"r2"}, 150},
+        {(char[]){"b"}, (char[]){"n1"}, (char[]){"ecc"}, (char[]){"r3"}, 50},
+    };
+    const struct ledger_bads all = {rows, COUNT(rows)};
+    struct ledger *ledger = open_ledger();
+    ACT_AUTO(ledger_bads) found = {0}, late = {0}, left = {0};
+    int n = 0;
+
+    assert_ok(ledger_add_bads(ledger, &all, &err), err);
+    assert_ok(ledger_list_bads(ledger, "a", 0, &found, &err), err);
+    assert_int_equal(found.n, 2);
+    assert_string_equal(found.v[0].node, "n1");
+    assert_string_equal(found.v[0].class, "ecc");
+    assert_string_equal(found.v[0].run, "r2");
+    assert_ok(ledger_list_bads(ledger, NULL, 180, &late, &err), err);
+    assert_int_equal(late.n, 1);
+    assert_ok(ledger_forget_bad(ledger, "a", "n1", &n, &err), err);
+    assert_int_equal(n, 2);
+    assert_ok(ledger_add_bads(ledger, &all, &err), err);
+    assert_ok(ledger_list_bads(ledger, NULL, 0, &left, &err), err);
+    assert_int_equal(left.n, 2);
+    assert_string_equal(left.v[0].node, "n2");
+    assert_string_equal(left.v[1].cluster, "b");
+    ledger_close(ledger);
+}
+
 TEST(a_newer_schema_is_refused)
 {
     struct ledger *ledger = open_ledger();

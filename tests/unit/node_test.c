@@ -69,7 +69,7 @@ TEST(test_code_roots)
         open_place(&node, &place, 1);
         assert_string_equal(node.code, rows[i].code);
         assert_true(act_path_is_within(node.local, dir));
-        place_close(&node, &place);
+        assert_ok(place_close(&node, &place, &err), err);
         node_release(&node);
     }
     ACT_AUTOFREE char *scratch = below("nvme");
@@ -82,7 +82,7 @@ TEST(test_code_roots)
     struct stat st;
     assert_int_equal(stat(node.local, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
-    place_close(&node, &place);
+    assert_ok(place_close(&node, &place, &err), err);
     node_release(&node);
 }
 
@@ -135,8 +135,8 @@ TEST(test_base_of_others)
         ACT_AUTOFREE char *used = act_path_dirname(run);
         assert_int_equal(stat(used, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0700);
-        place_close(&a, &first);
-        place_close(&b, &second);
+        assert_ok(place_close(&a, &first, &err), err);
+        assert_ok(place_close(&b, &second, &err), err);
         assert_false(is_there(run));
         node_release(&a);
         node_release(&b);
@@ -159,7 +159,7 @@ TEST(test_readable_base_is_closed)
     assert_true(act_path_is_within(node.local, base));
     assert_int_equal(stat(base, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
-    place_close(&node, &place);
+    assert_ok(place_close(&node, &place, &err), err);
     node_release(&node);
 }
 
@@ -172,7 +172,7 @@ TEST(test_disks_that_are_not_there)
     struct node node = make_node(RUN_A, 1, NULL);
     open_place(&node, &place, 1);
     assert_true(act_path_is_within(node.local, "/tmp"));
-    place_close(&node, &place);
+    assert_ok(place_close(&node, &place, &err), err);
     node_release(&node);
 
     node = make_node(RUN_A, 1, gone);
@@ -190,13 +190,13 @@ TEST(test_last_rank_removes)
     setenv("TMPDIR", dir, 1);
     open_place(&a, &first, 1);
     ACT_AUTOFREE char *local = act_strdup(a.local);
-    place_close(&a, &first); /* the second was killed */
+    assert_ok(place_close(&a, &first, &err), err);
     assert_true(is_there(local));
     open_place(&a, &first, 2);
     open_place(&b, &second, 2);
-    place_close(&b, &second);
+    assert_ok(place_close(&b, &second, &err), err);
     assert_true(is_there(local));
-    place_close(&a, &first);
+    assert_ok(place_close(&a, &first, &err), err);
     assert_false(is_there(local));
     ACT_AUTOFREE char *run = act_path_dirname(local);
     assert_false(is_there(run));
@@ -244,7 +244,7 @@ TEST(test_sweep_between_two_ranks)
         struct node ended = make_node(rows[i].id, 2, NULL), sweeps = make_node(RUN_A, 2, NULL);
         open_place(&ended, &first, 1);
         open_place(&sweeps, &other, 1);
-        place_close(&ended, &first); /* its second rank is still to come */
+        assert_ok(place_close(&ended, &first, &err), err);
         ACT_AUTOFREE char *record = act_path_join(ended.local, "ended.1");
         struct timespec when = {.tv_sec = time(NULL) - rows[i].age_s};
         assert_int_equal(utimensat(AT_FDCWD, record, (struct timespec[]){when, when}, 0), 0);

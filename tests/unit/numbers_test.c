@@ -211,6 +211,7 @@ TEST(series_of_odd_numbers)
     series_add(&s, 3, NAN);
     series_add(&s, 4, -INFINITY);
     assert_true(s.n == 0 && s.odd == 2 && s.odd_x == 3);
+    assert_false(isfinite(s.ended_y));
     for (int i = 0; i < 100; i++) /* differences that are too large for a number */
         series_add(&s, i % 2 ? 1e308 : -1e308, i % 3 ? 1e308 : -1e308);
     series_end(&s);

@@ -153,26 +153,31 @@ TEST_IN(test_logs_of_two_ranks_as_they_grow, make_dir, remove_dir)
     ACT_AUTOFREE char *logs = act_path_join(dir, "user_logs");
     ACT_AUTOFREE char *to = act_path_join(dir, "printed");
     ACT_AUTOFREE char *printed = NULL;
+    ACT_AUTOFREE char *system = act_path_join(dir, "system_logs");
     struct pod_output o = {0};
+    struct node node = {.dir = dir, .name = "n1"};
 
     assert_int_equal(act_mkdir_all(logs, 0700, &err), 0);
+    assert_int_equal(act_mkdir_all(system, 0700, &err), 0);
     fflush(stdout);
     int fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), saved = dup(STDOUT_FILENO);
     dup2(fd, STDOUT_FILENO);
-    pod_output_begin(&o, dir, 2, 2, 2);
+    pod_output_begin(&o, &node, 2, 2, 2);
     bool more = pod_output_follow(&o);
     append("user_logs/std_log_process_3.txt", "three, ");
     append("user_logs/std_log_process_2.txt", "two\n");
     while (pod_output_follow(&o))
         continue;
     append("user_logs/std_log_process_3.txt", "the rest\n");
+    append("system_logs/stacks_n1.txt", "==== rank 2\n[3] act: attempt 7\n");
     pod_output_end(&o);
     dup2(saved, STDOUT_FILENO);
     close(saved);
     close(fd);
     assert_false(more);
     assert_int_equal(act_file_read(to, 4096, &printed, NULL, &err), 0);
-    assert_string_equal(printed, "act: attempt 2\n[2] two\n[3] three, the rest\nact: log 2 at 4\nact: log 3 at 16\n");
+    assert_string_equal(printed, "act: attempt 2\n[2] two\n[3] three, the rest\nact: stacks: ==== rank 2\n"
+                                 "act: stacks: [3] act: attempt 7\nact: log 2 at 4\nact: log 3 at 16\n");
 }
 
 /* ---- what is started ---- */

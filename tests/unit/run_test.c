@@ -206,6 +206,12 @@ TEST(test_spec_round_trip)
     ACT_AUTO(run_spec) spec = full_spec(), back = {0};
     spec.min_nodes = 1;
     spec.max_nodes = spec.nodes + 1;
+    spec.hang_s = 1200;
+    spec.hang_any_gpus = true;
+    spec.retry_times = 3;
+    spec.own_rules = act_strdup("version: 1");
+    act_strv_push(&spec.retry_on, "xid");
+    act_strv_push(&spec.avoid, "n7");
     char path[] = "/tmp/act-run-test.XXXXXX";
     struct stat st;
 
@@ -221,12 +227,17 @@ TEST(test_spec_round_trip)
     assert_true(json_equal(a, b));
     assert_int_equal(back.min_nodes, 1);
     assert_int_equal(back.max_nodes, back.nodes + 1);
+    assert_int_equal(back.retry_times, 3);
+    assert_string_equal(back.retry_on.v[0], "xid");
+    assert_string_equal(back.own_rules, "version: 1");
+    assert_string_equal(back.avoid.v[0], "n7");
     assert_int_equal(back.argv.n, 4);
     assert_string_equal(back.argv.v[2], "\xff\xfe");
     assert_string_equal(back.project_root, "/tmp/non-utf8-\xff");
     assert_string_equal(back.compile_args, "");
     assert_null(back.folders[1].link);
     assert_int_equal(back.folders[1].mode, RUN_FOLDER_UPLOAD);
+    assert_true(back.hang_s == 1200 && back.hang_any_gpus);
     assert_true(back.sleep_if_fail);
     assert_false(back.sleep_if_succeed);
 }
@@ -253,6 +264,8 @@ TEST(test_spec_refused)
         {"{\"max_nodes\": 60000}", "'min_nodes'"},
         {"{\"max_nodes\": 60000, \"min_nodes\": 60001}", "'min_nodes'"},
         {"{\"max_nodes\": 0, \"min_nodes\": 1}", "'max_nodes'"},
+        {"{\"hang\": {\"silent_s\": 0, \"gpus\": \"idle\"}}", "'silent_s'"},
+        {"{\"hang\": {\"silent_s\": 9, \"gpus\": \"busy\"}}", "'gpus'"},
         {"{\"gpus_per_node\": -1}", "'gpus_per_node'"},
         {"{\"on_processors\": 1}", "'on_processors'"},
         {"{\"package_sha256\": \"abc\"}", "'package_sha256'"},
@@ -338,12 +351,20 @@ TEST(test_status)
                                 .failed_rank = 3,
                                 .attempt = 2,
                                 .reason = "said \xff",
-                                .unsubmitted = true};
+                                .unsubmitted = true,
+                                .attempts = 4,
+                                .retry = "attempt 1 failed"};
     struct run_status back;
     char dir[] = "/tmp/act-run-test.XXXXXX";
 
     assert_non_null(mkdtemp(dir));
     ACT_AUTOFREE char *path = act_path_join(dir, "status.json");
+    for (int i = 0; i < RUN_BAD_NODES + 2; i++) {
+        struct run_bad_node bad = {.class = "ecc", .unix_s = 100 + i};
+        snprintf(bad.node, sizeof(bad.node), "n%d", i);
+        run_status_add_bad(&status, &bad);
+        run_status_add_bad(&status, &bad);
+    }
     for (int s = RUN_QUEUED; s <= RUN_CANCELED; s++) {
         status.state = (enum run_state)s;
         assert_ok(run_status_write(path, &status, &err), err);
@@ -357,6 +378,12 @@ TEST(test_status)
     assert_int_equal(back.attempt, 2);
     assert_string_equal(back.reason, "said ?");
     assert_true(back.unsubmitted);
+    assert_int_equal(back.attempts, 4);
+    assert_string_equal(back.retry, "attempt 1 failed");
+    assert_int_equal(back.n_bad, RUN_BAD_NODES);
+    assert_string_equal(back.bad[0].node, "n2"); /* the oldest two are gone */
+    assert_string_equal(back.bad[RUN_BAD_NODES - 1].class, "ecc");
+    assert_int_equal(back.bad[0].unix_s, 102);
     assert_ok(act_file_write(path, "{\"state\": \"Running\", \"exit_status\": 9999}", 40, 0600, &err), err);
     assert_true(run_status_read(path, &back, &err) < 0); /* torn: one byte short */
 

@@ -613,7 +613,7 @@ TEST(test_words)
     ACT_AUTOFREE char *full = sbatch_lines(&s, &spec);
     assert_contains(full, "\n--gres=gpu:a100:4\n");
     assert_contains(full,
-                    "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--partition=gpu\n--account=a\n--qos=q\n--time=1-0\n"
+                    "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--time=1-0\n--partition=gpu\n--account=a\n--qos=q\n"
                     "--constraint=x&y\n--reservation=r\n--exclude=n1\n--nodelist=n[2-3]\n--mem=1 G\n/dev/stdin\n");
     assert_null(strstr(full, "--signal"));
     assert_null(strstr(full, "--gpus-per-node"));
@@ -851,6 +851,42 @@ TEST(test_many)
     print_message("%d runs among %d jobs: %.1f ms, %ld KiB more memory\n", RUNS, JOBS,
                   (double)(end - start) * 1000 / CLOCKS_PER_SEC, after.ru_maxrss - before.ru_maxrss);
     slurm_jobs_release(&jobs);
+}
+
+TEST(the_nodes_of_a_partition)
+{
+    static const char text[] = "n1 main*\nn1 low\nn2 main*\nn3 low\nn3 low\n";
+    static const struct {
+        const char *partition, *nodes;
+    } rows[] = {{NULL, "n1 n2"}, {"low", "n1 n3"}, {"low,main", "n1 n2 n3"}, {"lo", ""}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *copy = act_strdup(text);
+        ACT_AUTO(act_strv) nodes = {0};
+        ACT_AUTO(act_buf) list = {0};
+        slurm_nodes_of_partition(copy, rows[i].partition, &nodes);
+        for (size_t n = 0; n < nodes.n; n++)
+            act_buf_addf(&list, "%s%s", n ? " " : "", nodes.v[n]);
+        assert_string_equal(list.data ? list.data : "", rows[i].nodes);
+    }
+}
+
+TEST(a_job_of_a_run_that_is_tried_again)
+{
+    struct slurm s = {.config = {.exclude = (char[]){"n9"}}};
+    struct run_spec spec = {.id = (char[]){"x_1_00000000"}, .nodes = 1, .procs_per_node = 1, .retry_times = 2};
+    ACT_AUTO(act_strv) avoid = {0}, on = {0}, plain = {0}, again = {0};
+
+    act_strv_push(&avoid, "n1");
+    act_strv_push(&on, "nccl_timeout");
+    spec.avoid = avoid;
+    spec.retry_on = on;
+    slurm_sbatch_words(&s, &spec, "/run", &plain);
+    assert_true(act_strv_has(&plain, "--exclude=n9,n1") && act_strv_has(&plain, "--no-requeue"));
+    act_strv_push(&on, "node_failure");
+    spec.retry_on = on;
+    slurm_sbatch_words(&s, &spec, "/run", &again);
+    assert_true(act_strv_has(&again, "--requeue"));
 }
 
 TEST_MAIN(NULL, NULL)

@@ -6,6 +6,8 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -20,6 +22,7 @@
 #include "fake/platform.h"
 #include "flow/flow.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/board.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 #include "flow/runs/submit_internal.h"
@@ -515,6 +518,116 @@ TEST(one_question_for_each_place)
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
     assert_int_equal(fake.n_status, 0);
     flow_runs_release(&runs);
+}
+
+/* ---- a board ---- */
+
+static struct flow_board *new_board(void)
+{
+    return flow_board_new(&(struct flow_board_options){.cluster = "none", .interval_ms = 3600000});
+}
+
+/* Until every place was asked, and so often. */
+static const struct flow_board_view *lock_settled(struct flow_board *board, int n_status)
+{
+    for (;;) {
+        const struct flow_board_view *view = flow_board_lock(board);
+        if (view->settled && fake.n_status >= n_status)
+            return view;
+        flow_board_unlock(board);
+        poll(NULL, 0, 1);
+    }
+}
+
+TEST(a_board_asks_each_place_once)
+{
+    static const struct {
+        const char *project, *login;
+        int runs;
+    } rows[] = {{"one", "me@here", 30}, {"two", "me@here", 5}, {"three", "me@there", 7}};
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (int k = 0; k < rows[i].runs; k++) {
+            struct flow_run added = make_run(rows[i].project, rows[i].login);
+            add_run(&added);
+            flow_run_release(&added);
+        }
+    struct flow_board *board = new_board();
+    const struct flow_board_view *view = lock_settled(board, 2);
+    assert_int_equal(view->n, 42);
+    assert_int_equal(view->n_clusters, 2);
+    assert_int_equal(view->clusters[0]->running + view->clusters[1]->running, 42);
+    assert_true(view->clusters[0]->running == 7 || view->clusters[0]->running == 35);
+    for (size_t i = 0; i < view->n; i++)
+        assert_int_equal(view->runs[i]->run.status.state, RUN_RUNNING);
+    flow_board_unlock(board);
+    assert_true(flow_board_free(board));
+    assert_int_equal(fake.n_status, 2);
+    assert_int_equal(fake.n_open, 2);
+}
+
+TEST(a_place_that_fails_is_asked_again)
+{
+    add_run(&run);
+    fake.fail_status = 1;
+    struct flow_board *board = new_board();
+    const struct flow_board_view *view = lock_settled(board, 1);
+    assert_non_null(view->clusters[0]->error);
+    assert_int_equal(view->runs[0]->run.status.state, RUN_QUEUED);
+    flow_board_unlock(board);
+    for (bool fails = true; fails; flow_board_unlock(board)) {
+        flow_board_hurry(board);
+        poll(NULL, 0, 1);
+        view = lock_settled(board, 2);
+        fails = view->clusters[0]->error;
+    }
+    view = flow_board_lock(board);
+    assert_int_equal(view->runs[0]->run.status.state, RUN_RUNNING);
+    flow_board_unlock(board);
+    assert_true(flow_board_free(board));
+}
+
+/* Waits until rank 0 said this, asking again and again. */
+static void until_line(struct flow_board *board, const char *line, double loss)
+{
+    bool found = false;
+
+    while (!found) {
+        flow_board_hurry(board);
+        poll(NULL, 0, 1);
+        const struct flow_board_view *view = lock_settled(board, 1);
+        const struct flow_live *live = view->runs[0]->live;
+        found = live && act_streq(live->line, line);
+        if (found && !isnan(loss))
+            assert_true(live->n_numbers == 1 && strcmp(live->numbers[0].name, "loss") == 0 &&
+                        fabs(live->numbers[0].last - loss) < 1e-9);
+        flow_board_unlock(board);
+    }
+}
+
+TEST(a_board_reads_what_is_new)
+{
+    add_run(&run);
+    LOGS({USER0, "step 1 loss 2.5\nstep 2 loss 2.25\nact: metrics: node n1, cpu"});
+    struct flow_board *board = new_board();
+    until_line(board, "step 2 loss 2.25", 2.25);
+    assert_true(flow_board_free(board));
+
+    LOGS({USER0, "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2."}); /* the end is still to come */
+    board = new_board();
+    until_line(board, "step 3 loss 2.", 2.25);
+    assert_true(flow_board_free(board));
+
+    LOGS({USER0, ""});
+    board = new_board();
+    const struct flow_board_view *view = lock_settled(board, 1);
+    assert_true(!view->runs[0]->live || !view->runs[0]->live->line);
+    flow_board_unlock(board);
+    flow_board_abort(board, "no such run");
+    view = flow_board_lock(board);
+    assert_contains(view->said, "cannot abort");
+    flow_board_unlock(board);
+    assert_true(flow_board_free(board));
 }
 
 /* A root that was given on the command line, or a cluster file that has changed. */

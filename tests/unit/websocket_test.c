@@ -60,6 +60,50 @@ TEST(faults)
     }
 }
 
+TEST(status)
+{
+    static const struct {
+        const char *head;
+        int status;
+    } rows[] = {
+        {"HTTP/1.1 101 Switching Protocols", 101},
+        {"HTTP/1.0 403 Forbidden", 403},
+        {"HTTP/1.1 101", 101},
+        {"HTTP/1.1 404\r\nA: b", 404},
+        {"HTTP/1.1 000 None", 0},
+        {"HTTP/1.1 -10 Less", 0},
+        {"HTTP/1.1 +10 More", 0},
+        {"HTTP/1.1 10 Short", 0},
+        {"HTTP/1.1 1010 Long", 0},
+        {"HTTP/1.1 999 High", 0},
+        {"HTTP/1.2 101 Newer", 0},
+        {"HTTP/2 101", 0},
+        {"HTTP/1.1 101x", 0},
+        {"", 0},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(status_of(rows[i].head), rows[i].status);
+}
+
+TEST(beats)
+{
+    struct http_websocket_pulse pulse = {.heard = true};
+
+    assert_int_equal(next_beat(&pulse), BEAT_ON);
+    pulse = (struct http_websocket_pulse){.unread = MESSAGE_MAX};
+    assert_int_equal(next_beat(&pulse), BEAT_ASK);
+    pulse.asked = true;
+    assert_int_equal(next_beat(&pulse), BEAT_DEAD);
+    pulse.before = UNREAD_MAX + 1; /* it may wait for a command that does not read */
+    assert_int_equal(next_beat(&pulse), BEAT_ON);
+    take_pong(&pulse);
+    assert_int_equal(pulse.unread, MESSAGE_MAX - UNREAD_MAX - 1);
+    assert_int_equal(next_beat(&pulse), BEAT_ASK);
+    take_pong(&pulse); /* unasked */
+    assert_int_equal(pulse.unread, MESSAGE_MAX - UNREAD_MAX - 1);
+}
+
 static void count_bytes(struct http_websocket *ws, const char *data, size_t len)
 {
     (void)data;

@@ -35,9 +35,19 @@ bool flow_has_clusters(const struct flow *flow);
 const struct platform_clusters_words *flow_cluster_words(const struct flow *flow);
 /* The name, or if it is NULL that in the cluster file (compute_target, aks.pool); -ACT_USAGE if there is none. */
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out, struct act_error *err) ACT_NODISCARD;
-int flow_list_clusters(struct flow *flow, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
+/* all: those of all workspaces of the subscription. */
+int flow_list_clusters(struct flow *flow, bool all, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
 int flow_get_cluster(struct flow *flow, const char *name, struct platform_cluster *out,
                      struct act_error *err) ACT_NODISCARD;
+/* A new cluster as a file of Azure Batch AI describes it. */
+struct flow_batch_cluster {
+    struct platform_new_cluster cluster; /* without a name; points into json */
+    struct act_strv notes;               /* what has no counterpart, a line each */
+    json_t *json;
+};
+/* Not JSON, unknown members or missing ones: -ACT_CONFIG with file and place. Release out. */
+int flow_read_batch_cluster(const char *file, struct flow_batch_cluster *out, struct act_error *err) ACT_NODISCARD;
+void flow_batch_cluster_release(struct flow_batch_cluster *cluster);
 /* The rest is as in platform/clusters.h. */
 int flow_prepare_cluster(struct flow *flow, struct platform_new_cluster *cluster, char **out_setup,
                          struct act_error *err) ACT_NODISCARD;

@@ -25,13 +25,15 @@ int flow_cluster_name(const struct flow *flow, const char *name, const char **ou
                          words->key, words->noun);
 }
 
-int flow_list_clusters(struct flow *flow, struct platform_clusters *out, struct act_error *err)
+int flow_list_clusters(struct flow *flow, bool all, struct platform_clusters *out, struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
     *out = (struct platform_clusters){0};
-    return rc < 0 ? rc : platform_list_clusters(platform, out, err);
+    if (rc < 0)
+        return rc;
+    return all ? platform_list_all_clusters(platform, out, err) : platform_list_clusters(platform, out, err);
 }
 
 int flow_get_cluster(struct flow *flow, const char *name, struct platform_cluster *out, struct act_error *err)

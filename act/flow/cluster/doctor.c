@@ -25,8 +25,10 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
         platform_findings_add(findings, false, what, "%s", problems->v[i]);
     if (rc == 0)
         rc = config_load(request, &flow->config, &err);
-    if (rc == 0)
+    if (rc == 0) {
+        flow_use_vaults(flow, &flow->config);
         rc = flow_trust(&flow->config, &err);
+    }
     if (rc < 0 && (problems->n == 0 || rc == -ACT_DENIED))
         platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     if (rc == 0 && problems->n == 0)
@@ -62,8 +64,20 @@ static char *missing_folder(const struct flow *flow, const struct config_folder 
     return a.folder && access(a.folder, F_OK) < 0 ? act_strdup(a.folder) : NULL;
 }
 
+/* A folder that the nodes have already, and this machine need not see. */
+static void examine_place(const struct config_folder *folder, struct platform_findings *findings)
+{
+    ACT_AUTOFREE char *what = act_sprintf("folder '%s'", folder->name);
+    bool is_seen = access(folder->account_file, F_OK) == 0;
+
+    platform_findings_add(findings, true, what, "'%s'%s", folder->account_file,
+                          is_seen ? "" : " on the nodes; this machine does not see it");
+}
+
 static void examine_store(struct flow *flow, const struct config_folder *folder, struct platform_findings *findings)
 {
+    if (config_is_place(folder))
+        return examine_place(folder, findings);
     ACT_AUTOFREE char *what = act_sprintf("store of '%s'", folder->name ? folder->name : "code");
     ACT_AUTOFREE char *missing = missing_folder(flow, folder);
     ACT_AUTOFREE char *name = NULL;
@@ -94,6 +108,26 @@ static void examine_stores(struct flow *flow, struct platform_findings *findings
     }
 }
 
+static bool is_mounted(const struct flow *flow, const struct config_folder *folder)
+{
+    ACT_AUTO(config_account) a = {0};
+
+    return (act_streq(folder->mode, "rw_mount") || act_streq(folder->mode, "ro_mount")) &&
+           config_account_peek(&flow->config, folder, &a) && !a.folder;
+}
+
+/* What mounts folders on the nodes, where the agent has to. */
+static void examine_mounts(struct flow *flow, struct platform *platform, struct platform_findings *findings)
+{
+    const struct config *c = &flow->config;
+    bool any = false;
+
+    for (size_t i = 0; i < c->n_folders; i++)
+        any = any || is_mounted(flow, &c->folders[i]);
+    if (any)
+        platform_examine_mounts(platform, c->mount, findings);
+}
+
 static void examine_platform(struct flow *flow, struct platform_findings *findings)
 {
     struct platform *platform;
@@ -101,8 +135,10 @@ static void examine_platform(struct flow *flow, struct platform_findings *findin
 
     if (flow_platform(flow, &platform, &err) < 0)
         platform_findings_add(findings, false, "platform", "%s", act_error_text(&err));
-    else
+    else {
         platform_examine(platform, findings);
+        examine_mounts(flow, platform, findings);
+    }
 }
 
 static void examine_ledger(struct platform_findings *findings)

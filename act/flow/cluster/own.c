@@ -17,6 +17,8 @@
 
 enum { MAX_FILE = 1 << 20 };
 
+static const char DEFAULT[] = "default_cluster";
+
 void flow_own_state(const struct config_named *named, struct config_report *out)
 {
     const struct config_request request = {.cluster = named->name, .file = named->file};
@@ -87,6 +89,8 @@ int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, s
     if (!real || stat(real, &st) < 0)
         return act_error_errno(err, errno, "cannot read '%s'", file);
     out->mode = st.st_mode & 0777;
+    if (!(st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) || access(real, W_OK) < 0) /* root may write anything */
+        return act_error_set(err, ACT_DENIED, "'%s' is read-only; 'chmod u+w %s' lets it be changed", real, real);
     int rc = act_file_read_regular(out->file, MAX_FILE, &out->text, &len, err);
     if (rc == 0 && strlen(out->text) != len)
         rc = act_error_set(err, ACT_CONFIG, "'%s' is not a text", file);
@@ -204,6 +208,22 @@ static int edited(const char *text, const char *name, const struct flow_key *key
     return rc;
 }
 
+/* Whether the user can have it as default in all projects. */
+static int check_default(const char *name, struct act_error *err)
+{
+    ACT_AUTO(config_listing) all = {0};
+    const struct config_named *named = NULL;
+
+    config_list(NULL, &all);
+    int rc = strcmp(name, "local") == 0 ? 0 : flow_find_own(&all, name, false, &named, err);
+    if (rc == -ACT_NOT_FOUND && flow_find_own(&all, name, true, &named, NULL) == 0)
+        return act_error_set(err, ACT_NOT_FOUND,
+                             "'%s' is a cluster of this project, and there is one default for all projects; "
+                             "'export ACT_CLUSTER=%s' makes it that of this shell",
+                             name, name);
+    return rc;
+}
+
 static int set_in_settings(const struct flow_key *key, char **out_file, bool *out_changed, struct act_error *err)
 {
     ACT_AUTO(flow_draft) draft = {0};
@@ -303,6 +323,9 @@ int flow_set_key(const struct config_request *request, const struct flow_key *ke
         return act_error_set(
             err, ACT_USAGE, "'%s' is a secret, which the command line shows to others: 'a cluster edit' opens the file",
             key->key);
+    int rc = key->value && strcmp(key->key, DEFAULT) == 0 ? check_default(key->value, err) : 0;
+    if (rc < 0)
+        return rc;
     return home == CONFIG_IN_SETTINGS ? set_in_settings(key, out_file, out_changed, err)
                                       : set_in_cluster(request, key, out_file, out_changed, err);
 }
@@ -314,31 +337,23 @@ static int set_default(const char *name, struct act_error *err)
     ACT_AUTOFREE char *file = NULL;
     bool changed;
 
-    return set_in_settings(&(struct flow_key){.key = "default_cluster", .value = name}, &file, &changed, err);
+    return set_in_settings(&(struct flow_key){.key = DEFAULT, .value = name}, &file, &changed, err);
 }
 
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err)
 {
     ACT_AUTO(config_listing) all = {0};
-    const struct config_named *named = NULL;
-    int rc;
+    int rc = check_default(name, err);
 
     *out_instead = NULL;
     config_list(NULL, &all);
-    rc = strcmp(name, "local") == 0 ? 0 : flow_find_own(&all, name, false, &named, err);
-    if (rc == -ACT_NOT_FOUND && flow_find_own(&all, name, true, &named, NULL) == 0)
-        return act_error_set(err, ACT_NOT_FOUND,
-                             "'%s' is a cluster of this project, and there is one default for all projects; "
-                             "'export ACT_CLUSTER=%s' makes it that of this shell",
-                             name, name);
     for (size_t i = 0; rc == 0 && i < all.n; i++)
         if (all.v[i].is_default && !all.v[i].is_users && all.v[i].file)
             *out_instead = act_strdup(all.v[i].file);
     return rc < 0 || dry_run ? rc : set_default(name, err);
 }
 
-/* Whether the settings name the cluster. */
-static bool is_chosen(const char *name)
+bool flow_is_default(const char *name)
 {
     ACT_AUTO(config_user) user = {0};
     struct act_error ignored;
@@ -349,7 +364,7 @@ static bool is_chosen(const char *name)
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run, struct act_error *err)
 {
     ACT_AUTOFREE char *file = config_users_cluster_file(name);
-    bool chosen = is_chosen(named->name);
+    bool chosen = flow_is_default(named->name);
     int rc = config_check_name(name, err);
 
     if (rc == 0 && access(file, F_OK) == 0)
@@ -363,7 +378,7 @@ int flow_rename_own(const struct config_named *named, const char *name, bool dry
 
 int flow_remove_own(const struct config_named *named, struct act_error *err)
 {
-    int rc = is_chosen(named->name) ? set_default(NULL, err) : 0;
+    int rc = flow_is_default(named->name) ? set_default(NULL, err) : 0;
 
     if (rc == 0 && unlink(named->file) < 0)
         rc = act_error_errno(err, errno, "cannot remove '%s'", named->file);

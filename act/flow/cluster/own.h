@@ -25,7 +25,9 @@ int flow_find_own(const struct config_listing *listing, const char *name, bool w
 /* Makes it the user's default ("local": the built-in one). *out_instead: the cluster file of this project that comes
  * before it, or NULL (new string). */
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err) ACT_NODISCARD;
-/* The default of the user goes along. */
+/* Whether the settings of the user name the cluster. */
+bool flow_is_default(const char *name);
+/* The default of the user goes along; of one that is removed there is none any more. */
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run,
                     struct act_error *err) ACT_NODISCARD;
 int flow_remove_own(const struct config_named *named, struct act_error *err) ACT_NODISCARD;
@@ -40,7 +42,7 @@ struct flow_draft {
     char *text; /* what it holds; NULL: it is not there */
     mode_t mode;
 };
-/* must_exist: one that is not there is -ACT_NOT_FOUND. */
+/* To be changed: one that is read-only is -ACT_DENIED. must_exist: one that is not there is -ACT_NOT_FOUND. */
 int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err) ACT_NODISCARD;
 void flow_draft_release(struct flow_draft *draft);
 /* What would be wrong with a cluster file of that text, and was not before. */

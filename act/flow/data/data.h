@@ -82,5 +82,15 @@ int flow_last_sent(struct store *store, const char *path, struct act_error *err)
  * the run was submitted from. */
 int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
                          struct act_error *err) ACT_NODISCARD;
+/* Mounts a mapped path at a folder, which must be empty, until SIGINT or SIGTERM; returns when all that was written is
+ * in the store. A folder of mode ro_mount is read-only in any case. -ACT_USAGE: nothing can be mounted at that place.
+ * -ACT_NOT_FOUND: nothing here mounts. */
+int flow_mount(struct flow *flow, const char *path, const char *at, bool read_only,
+               struct act_error *err) ACT_NODISCARD;
+/* Mounts a mapped folder of a run below node_dir, the private folder of a node (node/place.h), for the agent. Returns
+ * when it is mounted; a process of its own, RUN_MOUNT_KEEPER, keeps it so until it is told to end by SIGTERM, or no
+ * rank of the node is left. It has ended when its lock is free, and has then written RUN_FILE_MOUNT_END. */
+int flow_mount_run_folder(const char *run_dir, const char *folder, const char *node_dir,
+                          struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -52,6 +52,23 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
 /* What the nodes of a run need to access the stores of its folders (RUN_FILE_STORES), with a SAS instead of an account
  * key. *out NULL: nothing. New string, contains secrets. */
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err) ACT_NODISCARD;
+/* A folder in a container of Blob Storage and what opens it, without an account key. */
+struct flow_blob {
+    char *account, *container, *endpoint, *path;
+    char *sas;       /* secret; NULL: everybody may read it */
+    int64_t cache_s; /* for which a mount may take what it knows for current; -1: not given */
+};
+void flow_blob_release(struct flow_blob *blob);
+/* Of a row of the configuration, for what the mode needs. In a folder store: -ACT_CONFIG. Release out in any case. */
+int flow_blob_of(struct flow *flow, const struct config_folder *folder, enum run_folder_mode mode,
+                 struct flow_blob *out, struct act_error *err) ACT_NODISCARD;
+/* Of a run, on its node: as its folder says, else as the project does, which flow, {0}, then opens. */
+int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, enum run_folder_mode mode,
+                     struct flow_blob *out, struct act_error *err) ACT_NODISCARD;
+int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store **out,
+                   struct act_error *err) ACT_NODISCARD;
+/* Whether it can be listed: what mounts it would mount what is not there, and fail at each access. */
+int flow_blob_check(struct flow *flow, const struct flow_blob *blob, struct act_error *err) ACT_NODISCARD;
 /* The run's folder of this name; NULL: none. */
 const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name);
 

@@ -60,7 +60,7 @@ void flow_use_here(const struct config *config, const struct config_folder *from
 {
     ACT_AUTOFREE char *own = act_path_join(config->project_root, folder->name);
 
-    if (!see_the_project(config, from) || !folder->link || !flow_has_content(own))
+    if (config_is_place(from) || !see_the_project(config, from) || !folder->link || !flow_has_content(own))
         return;
     if (flow_has_content(folder->link)) {
         if (config_is_built_in(from) && has_unstored(own, folder->link)) /* a user who configured a store knows */

@@ -20,7 +20,20 @@
 
 /* ---- here: what they get */
 
-/* For its container only, and for as long as a run can wait and work. Permissions in the documented order. */
+/* What may be done with the container, in the documented order. */
+static const char *permissions(enum run_folder_mode mode)
+{
+    switch (mode) {
+    case RUN_FOLDER_RW_MOUNT:
+        return "rcwdl";
+    case RUN_FOLDER_UPLOAD:
+        return "rcwl";
+    default:
+        return "rl";
+    }
+}
+
+/* For its container only, and for as long as a run can wait and work. */
 static int make_sas(const struct config_account *a, enum run_folder_mode mode, char **out, struct act_error *err)
 {
     enum { LIFE_S = 30 * 24 * 3600 };
@@ -29,8 +42,8 @@ static int make_sas(const struct config_account *a, enum run_folder_mode mode, c
 
     if (rc < 0)
         return rc;
-    rc = auth_service_sas(auth, a->container_name, NULL, mode == RUN_FOLDER_UPLOAD ? "rcwl" : "rl", 0,
-                          act_now_unix_s() + LIFE_S, act_starts_with(a->endpoint, "https:"), out, err);
+    rc = auth_service_sas(auth, a->container_name, NULL, permissions(mode), 0, act_now_unix_s() + LIFE_S,
+                          act_starts_with(a->endpoint, "https:"), out, err);
     auth_free(auth);
     return rc;
 }
@@ -45,7 +58,7 @@ static int sign_with_login(struct flow *flow, const struct config_folder *f, enu
     int rc = flow_store(flow, f, &store, err);
 
     if (rc == 0)
-        rc = store_url(store, NULL, mode == RUN_FOLDER_UPLOAD ? "rcwl" : "rl", LIFE_S, &url, err);
+        rc = store_url(store, NULL, permissions(mode), LIFE_S, &url, err);
     store_free(store);
     const char *query = url ? strchr(url, '?') : NULL;
     *out = query ? act_strdup(query + 1) : NULL;
@@ -59,6 +72,8 @@ static int find_sas(struct flow *flow, const struct config_folder *f, const stru
 {
     bool prefer_sas = act_streq(a->auth, "sas") && a->sas_token;
 
+    if (act_streq(a->auth, "anonymous"))
+        return 0;
     if (flow_uses_login(a))
         return sign_with_login(flow, f, mode, out, err);
     if (a->account_key && !prefer_sas)
@@ -77,27 +92,52 @@ static int check_store(struct flow *flow, const struct config_folder *f, struct 
     return rc;
 }
 
-static int describe_store(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, json_t *folders,
-                          struct act_error *err)
+void flow_blob_release(struct flow_blob *blob)
 {
-    struct config_account a;
-    ACT_AUTOFREE char *sas = NULL;
+    char **const texts[] = {&blob->account, &blob->container, &blob->endpoint, &blob->path, &blob->sas};
+
+    if (blob->sas)
+        explicit_bzero(blob->sas, strlen(blob->sas));
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        free(*texts[i]);
+    *blob = (struct flow_blob){0};
+}
+
+int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, struct flow_blob *out,
+                 struct act_error *err)
+{
+    ACT_AUTO(config_account) a = {0};
     int rc = config_account(&flow->config, f, &a, err);
 
+    *out = (struct flow_blob){0};
     if (rc < 0)
         return rc;
     rc = check_store(flow, f, err);
+    if (rc == 0 && a.folder)
+        rc = act_error_set(err, ACT_CONFIG, "its store is the folder '%s', which needs no mount", a.folder);
     if (rc == 0)
-        rc = find_sas(flow, f, &a, mode, &sas, err);
-    if (rc == 0)
-        rc = json_object_set_new(folders, f->name,
-                                 json_pack("{s:s, s:s, s:s, s:s, s:s?}", "path", f->path, "account_name",
-                                           a.account_name, "container_name", a.container_name, "endpoint", a.endpoint,
-                                           "sas_token", sas));
-    config_account_release(&a);
-    if (sas)
-        explicit_bzero(sas, strlen(sas));
-    return rc < 0 ? act_error_prefix(err, "folder '%s'", f->name) : 0;
+        rc = find_sas(flow, f, &a, mode, &out->sas, err);
+    out->path = act_strdup(f->path);
+    out->account = act_strdup(a.account_name);
+    out->container = act_strdup(a.container_name);
+    out->endpoint = act_strdup(a.endpoint);
+    out->cache_s = f->blob_cache_timeout;
+    return rc;
+}
+
+static int describe_store(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, json_t *folders,
+                          struct act_error *err)
+{
+    ACT_AUTO(flow_blob) blob = {0};
+
+    if (flow_blob_of(flow, f, mode, &blob, err) < 0)
+        return act_error_prefix(err, "folder '%s'", f->name);
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s*}", "path", blob.path, "account_name", blob.account,
+                            "container_name", blob.container, "endpoint", blob.endpoint, "sas_token", blob.sas);
+    if (blob.cache_s >= 0)
+        json_object_set_new(row, "cache_s", json_integer(blob.cache_s));
+    json_object_set_new(folders, f->name, row);
+    return 0;
 }
 
 static const struct config_folder *find_folder(const struct config *config, const char *name)
@@ -108,9 +148,11 @@ static const struct config_folder *find_folder(const struct config *config, cons
     return NULL;
 }
 
-static bool is_moved(const struct run_folder *f)
+/* Whether nodes get at it by ACT, which copies it or mounts it. */
+static bool is_reached(const struct run_spec *spec, const struct run_folder *f)
 {
-    return !f->link && (f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD);
+    return !f->link && (f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD ||
+                        platform_find(spec->platform)->agent_mounts);
 }
 
 /* A place in the store of the code. */
@@ -134,7 +176,7 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, 
     *out = NULL;
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
         const struct config_folder *f = find_folder(&flow->config, spec->folders[i].name);
-        if (f && is_moved(&spec->folders[i]))
+        if (f && is_reached(spec, &spec->folders[i]))
             rc = describe_store(flow, f, spec->folders[i].mode, folders, err);
     }
     if (rc == 0 && spec->logs_path)
@@ -165,7 +207,7 @@ static const char *attempt_of(const char *name)
     return act_starts_with(name, RUN_STORE_LOGS "/") ? name + strlen(RUN_STORE_LOGS "/") : NULL;
 }
 
-static int open_given(const char *file, const char *name, struct place *p, struct act_error *err)
+static int read_given(const char *file, const char *name, struct flow_blob *out, struct act_error *err)
 {
     enum { MAX_BYTES = 1 << 20 };
     CODEC_AUTOJSON json_t *root = NULL;
@@ -173,24 +215,43 @@ static int open_given(const char *file, const char *name, struct place *p, struc
 
     if (rc < 0)
         return rc;
-    const char *attempt = attempt_of(name);
-    const json_t *f = json_object_get(json_object_get(root, "folders"), attempt ? RUN_STORE_LOGS : name);
+    const json_t *f = json_object_get(json_object_get(root, "folders"), name);
     if (!f)
         return no_such_folder(name, err);
-    struct store_azure_options o = {.account = codec_json_str(f, "account_name", ""),
-                                    .container = codec_json_str(f, "container_name", ""),
-                                    .endpoint = codec_json_str(f, "endpoint", ""),
-                                    .sas = codec_json_str(f, "sas_token", NULL),
-                                    .is_checked = true};
-    p->path = act_strdup(codec_json_str(f, "path", ""));
-    if (attempt) {
-        free(p->path);
-        p->path = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%s", codec_json_str(f, "path", ""), attempt);
-    }
-    return store_azure_open(flow_http(&p->flow), &o, &p->store, err);
+    *out = (struct flow_blob){.path = act_strdup(codec_json_str(f, "path", "")),
+                              .account = act_strdup(codec_json_str(f, "account_name", "")),
+                              .container = act_strdup(codec_json_str(f, "container_name", "")),
+                              .endpoint = act_strdup(codec_json_str(f, "endpoint", "")),
+                              .sas = act_strdup(codec_json_str(f, "sas_token", NULL)),
+                              .cache_s = codec_json_int(f, "cache_s", -1)};
+    return 0;
 }
 
-static int open_of_project(const char *run_dir, const char *name, struct place *p, struct act_error *err)
+int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store **out, struct act_error *err)
+{
+    return store_azure_open(flow_http(flow),
+                            &(struct store_azure_options){.account = blob->account,
+                                                          .container = blob->container,
+                                                          .endpoint = blob->endpoint,
+                                                          .sas = blob->sas,
+                                                          .is_checked = true},
+                            out, err);
+}
+
+static int open_given(const char *file, const char *name, struct place *p, struct act_error *err)
+{
+    const char *attempt = attempt_of(name);
+    ACT_AUTO(flow_blob) blob = {0};
+    int rc = read_given(file, attempt ? RUN_STORE_LOGS : name, &blob, err);
+
+    if (rc < 0)
+        return rc;
+    p->path = attempt ? act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%s", blob.path, attempt) : act_strdup(blob.path);
+    return flow_blob_open(&p->flow, &blob, &p->store, err);
+}
+
+static int find_in_project(const char *run_dir, const char *name, struct flow *flow, const struct config_folder **out,
+                           struct act_error *err)
 {
     ACT_AUTOFREE char *spec_path = act_path_join(run_dir, RUN_FILE_SPEC);
     ACT_AUTO(run_spec) spec = {0};
@@ -198,15 +259,35 @@ static int open_of_project(const char *run_dir, const char *name, struct place *
 
     if (rc == 0) {
         struct config_request request = {.cluster = spec.cluster, .start_dir = spec.project_root};
-        rc = flow_open(&request, &p->flow, err);
+        rc = flow_open(&request, flow, err);
     }
     if (rc < 0)
         return rc;
-    const struct config_folder *f = find_folder(&p->flow.config, name);
-    if (!f)
-        return no_such_folder(name, err);
+    *out = find_folder(&flow->config, name);
+    return *out ? 0 : no_such_folder(name, err);
+}
+
+static int open_of_project(const char *run_dir, const char *name, struct place *p, struct act_error *err)
+{
+    const struct config_folder *f;
+    int rc = find_in_project(run_dir, name, &p->flow, &f, err);
+
+    if (rc < 0)
+        return rc;
     p->path = act_strdup(f->path);
     return flow_store(&p->flow, f, &p->store, err);
+}
+
+int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, enum run_folder_mode mode,
+                     struct flow_blob *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *given = act_path_join(run_dir, RUN_FILE_STORES);
+    const struct config_folder *f;
+
+    if (access(given, F_OK) == 0)
+        return read_given(given, name, out, err);
+    int rc = find_in_project(run_dir, name, flow, &f, err);
+    return rc < 0 ? rc : flow_blob_of(flow, f, mode, out, err);
 }
 
 static int send_status(struct place *p, const char *dir, struct act_error *err)

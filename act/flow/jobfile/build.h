@@ -28,6 +28,9 @@ struct job_build {
 void job_note(struct job_build *b, const char *fmt, ...) ACT_PRINTF(2, 3);
 /* The text of a member, or NULL. */
 const char *job_text(const json_t *object, const char *member);
+/* The text of a secret; or, if a reference to a key vault stands in its place, "keyvault:" and its URL; or NULL. New
+ * string. */
+char *job_secret(const json_t *object, const char *member, const char *reference);
 /* Appends text in double quotes, in which variables are still expanded. */
 void job_add_quoted(struct act_buf *line, const char *text);
 

@@ -1,4 +1,4 @@
-/* format.c - what a job file of Azure Batch AI may say. */
+/* format.c - what the files of Azure Batch AI may say: those of jobs, and those of clusters. */
 #include <ctype.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ enum { COUNT_MAX = 1 << 16 };
 enum kind {
     ANYTHING, /* nothing is taken from it */
     TEXT,
-    COUNT, /* a whole number from 1 */
+    NUMBER, /* a whole number from 0 */
+    COUNT,  /* and from 1 */
     YES_NO,
     OBJECT,
     LIST, /* of objects */
@@ -138,10 +139,60 @@ static const struct member file_members[] = {{"$schema", TEXT, false, NULL},  {"
                                              {"name", ANYTHING, false, NULL}, {"type", ANYTHING, false, NULL},
                                              {"tags", ANYTHING, false, NULL}, {0}};
 
+static const struct member manual_members[] = {
+    {"targetNodeCount", NUMBER, true, NULL}, {"nodeDeallocationOption", ANYTHING, false, NULL}, {0}};
+static const struct member auto_members[] = {{"minimumNodeCount", NUMBER, true, NULL},
+                                             {"maximumNodeCount", COUNT, true, NULL},
+                                             {"initialNodeCount", ANYTHING, false, NULL},
+                                             {0}};
+static const struct member scale_members[] = {
+    {"manual", OBJECT, false, manual_members}, {"autoScale", OBJECT, false, auto_members}, {0}};
+static const struct member image_members[] = {{"publisher", TEXT, false, NULL},
+                                              {"offer", TEXT, false, NULL},
+                                              {"sku", TEXT, false, NULL},
+                                              {"version", TEXT, false, NULL},
+                                              {"id", TEXT, false, NULL},
+                                              {"virtualMachineImageId", TEXT, false, NULL},
+                                              {0}};
+static const struct member machine_members[] = {{"imageReference", OBJECT, false, image_members}, {0}};
+static const struct member setup_members[] = {{"setupTask", ANYTHING, false, NULL},
+                                              {"mountVolumes", ANYTHING, false, NULL},
+                                              {"performanceCountersSettings", ANYTHING, false, NULL},
+                                              {0}};
+static const struct member user_members[] = {{"adminUserName", TEXT, true, NULL},
+                                             {"adminUserSshPublicKey", TEXT, false, NULL},
+                                             {"adminUserPassword", ANYTHING, false, NULL},
+                                             {0}};
+static const struct member cluster_members[] = {
+    {"vmSize", TEXT, true, NULL},
+    {"vmPriority", TEXT, false, NULL},
+    {"scaleSettings", OBJECT, true, scale_members},
+    {"virtualMachineConfiguration", OBJECT, false, machine_members},
+    {"nodeSetup", OBJECT, false, setup_members},
+    {"userAccountSettings", OBJECT, true, user_members},
+    {"subnet", OBJECT, false, id_members},
+    /* what the service adds when it shows a cluster */
+    {"allocationState", ANYTHING, false, NULL},
+    {"allocationStateTransitionTime", ANYTHING, false, NULL},
+    {"creationTime", ANYTHING, false, NULL},
+    {"currentNodeCount", ANYTHING, false, NULL},
+    {"errors", ANYTHING, false, NULL},
+    {"nodeStateCounts", ANYTHING, false, NULL},
+    {"provisioningState", ANYTHING, false, NULL},
+    {"provisioningStateTransitionTime", ANYTHING, false, NULL},
+    {0},
+};
+static const struct member cluster_file_members[] = {
+    {"$schema", TEXT, false, NULL},  {"properties", OBJECT, true, cluster_members},
+    {"location", TEXT, false, NULL}, {"id", ANYTHING, false, NULL},
+    {"name", ANYTHING, false, NULL}, {"type", ANYTHING, false, NULL},
+    {"tags", ANYTHING, false, NULL}, {0}};
+
 /* ---- whether a file has that format ---- */
 
 struct check {
     const char *file;
+    const char *kind; /* "job file" */
     struct act_error *err;
 };
 
@@ -167,8 +218,9 @@ static int unknown(const struct check *c, const char *place, const char *name, c
     if (members == file_members && find_member(job_members, name))
         return act_error_set(c->err, ACT_CONFIG, "%s: '%s' must be a member of 'properties'", c->file, name);
     const char *near = act_nearest(name, names);
-    return act_error_set(c->err, ACT_CONFIG, "%s: '%s%s%s' is nothing that a job file has%s%s%s", c->file, place,
-                         *place ? "." : "", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return act_error_set(c->err, ACT_CONFIG, "%s: '%s%s%s' is nothing that a %s has%s%s%s", c->file, place,
+                         *place ? "." : "", name, c->kind, near ? "; did you mean '" : "", near ? near : "",
+                         near ? "'?" : "");
 }
 
 /* The same as the Python SDK writes it: "process_count" for "processCount". New string. */
@@ -219,6 +271,11 @@ static int check_list(const struct check *c, const char *place, const json_t *li
     return rc;
 }
 
+static bool is_number(const json_t *value, json_int_t least)
+{
+    return json_is_integer(value) && json_integer_value(value) >= least && json_integer_value(value) <= COUNT_MAX;
+}
+
 static int check_value(const struct check *c, const char *place, json_t *value, const struct member *m)
 {
     switch (m->kind) {
@@ -226,10 +283,10 @@ static int check_value(const struct check *c, const char *place, json_t *value, 
         return 0;
     case TEXT:
         return json_is_string(value) ? 0 : wrong(c, place, "a text");
+    case NUMBER:
+        return is_number(value, 0) ? 0 : wrong(c, place, "a whole number from 0 to 65536");
     case COUNT:
-        if (json_is_integer(value) && json_integer_value(value) >= 1 && json_integer_value(value) <= COUNT_MAX)
-            return 0;
-        return wrong(c, place, "a whole number from 1 to 65536");
+        return is_number(value, 1) ? 0 : wrong(c, place, "a whole number from 1 to 65536");
     case YES_NO:
         return json_is_boolean(value) ? 0 : wrong(c, place, "true or false");
     case OBJECT:
@@ -268,11 +325,19 @@ static int check_object(const struct check *c, const char *place, json_t *object
     return 0;
 }
 
+static int check_file(const struct check *c, json_t *json, const struct member *members)
+{
+    if (!json_is_object(json))
+        return act_error_set(c->err, ACT_CONFIG, "%s: a %s is a JSON object", c->file, c->kind);
+    return check_object(c, "", json, members);
+}
+
 int flow_job_file_check(json_t *json, const char *name, struct act_error *err)
 {
-    struct check check = {name, err};
+    return check_file(&(struct check){name, "job file", err}, json, file_members);
+}
 
-    if (!json_is_object(json))
-        return act_error_set(err, ACT_CONFIG, "%s: a job file is a JSON object", name);
-    return check_object(&check, "", json, file_members);
+int flow_batch_cluster_check(json_t *json, const char *name, struct act_error *err)
+{
+    return check_file(&(struct check){name, "file of a cluster", err}, json, cluster_file_members);
 }

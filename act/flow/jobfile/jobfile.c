@@ -119,38 +119,36 @@ static int check_name(const struct job_build *b, const char *list, size_t i, con
                          list, i, name);
 }
 
-/* NULL, with a note: it is in a key vault. */
-static int value_of(struct job_build *b, const char *list, size_t i, const json_t *item, const char **out)
+/* Only a secret may be in a key vault. New string. */
+static int value_of(struct job_build *b, const char *list, size_t i, const json_t *item, char **out)
 {
-    const char *name = job_text(item, "name");
-    int rc = check_name(b, list, i, name);
+    int rc = check_name(b, list, i, job_text(item, "name"));
 
-    *out = job_text(item, "value");
-    if (rc < 0 || *out)
-        return rc;
-    if (!json_is_object(json_object_get(item, "valueSecretReference")))
-        return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s[%zu].value' is missing", b->file, list, i);
-    job_note(b, "%s: '%s' is in a key vault, which is not asked: the variable is not set", list, name);
-    return 0;
+    *out = rc < 0 ? NULL : job_secret(item, "value", "valueSecretReference");
+    if (rc == 0 && !*out)
+        rc = act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s[%zu].value' is missing", b->file, list, i);
+    return rc;
 }
 
 /* Adds the variables of a list to out, and to expanded the names of those whose values refer to variables of Batch
  * AI. */
 static int add_variables(struct job_build *b, const char *list, struct act_strv *out, struct act_strv *expanded)
 {
-    const char *value;
     size_t i;
     json_t *item;
 
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
+        ACT_AUTOFREE char *value = NULL;
         int rc = value_of(b, list, i, item, &value);
         if (rc < 0)
             return rc;
-        if (!value)
-            continue;
+        bool in_vault = config_is_in_vault(value);
+        if (in_vault)
+            job_note(b, "%s: '%s' is what your login reads at '%s'", list, job_text(item, "name"),
+                     value + strlen(CONFIG_KEYVAULT));
         act_strv_pushf(out, "%s=%s", job_text(item, "name"), value);
-        b->out->has_secrets |= out == &b->out->secrets;
+        b->out->has_secrets |= out == &b->out->secrets && !in_vault;
         if (job_has_variable(value))
             act_strv_push(expanded, job_text(item, "name"));
     }
@@ -217,24 +215,18 @@ static void take_image(struct flow_job_file *out, const char *server, const char
 
 static int take_credentials(struct job_build *b, const json_t *credentials)
 {
-    const char *username = job_text(credentials, "username"), *password = job_text(credentials, "password");
+    const char *username = job_text(credentials, "username");
+    ACT_AUTOFREE char *password = job_secret(credentials, "password", "passwordSecretReference");
     static const char place[] = "containerSettings.imageSourceRegistry.credentials";
 
     if (!credentials || (!username && !password))
         return 0;
-    if (username && !password && json_is_object(json_object_get(credentials, "passwordSecretReference"))) {
-        job_note(b,
-                 "%s: the password is in a key vault, which is not asked; docker.username and docker.password "
-                 "of the cluster file are used when they are for the same registry",
-                 place);
-        return 0;
-    }
     if (!username || !password)
         return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s.%s' is missing", b->file, place,
                              username ? "password" : "username");
     b->out->username = act_strdup(username);
+    b->out->has_secrets |= !config_is_in_vault(password);
     b->out->password = act_strdup(password);
-    b->out->has_secrets = true;
     return 0;
 }
 
@@ -363,27 +355,36 @@ static void note_secrets(const char *path, const struct config *config, struct f
 
 static const char byte_order_mark[] = "\xef\xbb\xbf"; /* as editors on Windows write one */
 
-int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out, struct act_error *err)
+int flow_batch_file_read(const char *path, const char *is_not, json_t **out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *json = NULL;
     ACT_AUTOFREE char *text = NULL;
     size_t len;
     int rc = act_file_read(path, FILE_MAX, &text, &len, err);
 
-    *out = (struct flow_job_file){0};
+    *out = NULL;
     if (rc < 0)
         return rc;
     size_t mark = act_starts_with(text, byte_order_mark) ? strlen(byte_order_mark) : 0;
     if (text[mark + strspn(text + mark, " \t\r\n")] != '{')
-        return act_error_set(err, ACT_CONFIG,
-                             "'%s' is not a job file, which is JSON and begins with '{'; a program of the project runs "
-                             "by its command: a submit python3 train.py",
-                             path);
-    if (codec_json_parse(text + mark, len - mark, path, &json, err) < 0) {
+        return act_error_set(err, ACT_CONFIG, "'%s' is not %s", path, is_not);
+    if (codec_json_parse(text + mark, len - mark, path, out, err) < 0) {
         err->code = ACT_CONFIG;
         return -ACT_CONFIG;
     }
-    rc = flow_job_file_parse(json, path, config, out, err);
+    return 0;
+}
+
+int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = flow_batch_file_read(path,
+                                  "a job file, which is JSON and begins with '{'; a program of the project runs by its "
+                                  "command: a submit python3 train.py",
+                                  &json, err);
+
+    *out = (struct flow_job_file){0};
+    if (rc == 0)
+        rc = flow_job_file_parse(json, path, config, out, err);
     if (rc == 0)
         note_secrets(path, config, out);
     return rc;

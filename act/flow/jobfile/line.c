@@ -20,6 +20,13 @@ const char *job_text(const json_t *object, const char *member)
     return codec_json_str(object, member, NULL);
 }
 
+char *job_secret(const json_t *object, const char *member, const char *reference)
+{
+    const char *text = job_text(object, member), *url = job_text(json_object_get(object, reference), "secretUrl");
+
+    return text || !url ? act_strdup(text) : act_sprintf(CONFIG_KEYVAULT "%s", url);
+}
+
 void job_add_quoted(struct act_buf *line, const char *text)
 {
     act_buf_addc(line, '"');

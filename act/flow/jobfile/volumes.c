@@ -123,6 +123,11 @@ static void note_options(struct job_build *b, const struct volume *v)
                      members[i], v->path);
 }
 
+static char *account_key(const struct volume *v)
+{
+    return job_secret(json_object_get(v->item, "credentials"), "accountKey", "accountKeySecretReference");
+}
+
 static int mount_volume(struct job_build *b, const struct volume *v)
 {
     struct flow_job_file *out = b->out;
@@ -139,7 +144,7 @@ static int mount_volume(struct job_build *b, const struct volume *v)
                                      .mode = act_strdup("rw_mount"),
                                      .account = act_calloc(1, sizeof(*folder->account))};
     folder->account->account_name = act_strdup(job_text(v->item, "accountName"));
-    folder->account->account_key = act_strdup(job_text(json_object_get(v->item, "credentials"), "accountKey"));
+    folder->account->account_key = account_key(v);
     if (job_is_in_code(b->config, v->path))
         job_note(b, "mountVolumes.%s: the volume is mounted in place of the code's '%s'", v->kind->list, v->path);
     note_options(b, v);
@@ -158,7 +163,8 @@ static const char *obstacle(const struct job_build *b, const struct volume *v)
         return "";
     if (!job_text(v->item, "accountName") || !job_text(v->item, v->kind->place))
         return ", as the file does not say where it is";
-    if (!job_text(json_object_get(v->item, "credentials"), "accountKey"))
+    ACT_AUTOFREE char *key = account_key(v);
+    if (!key)
         return ", as the file has no accountKey for it";
     if (!act_path_is_safe(v->path, strlen(v->path)) || strchr(v->path, '/'))
         return ", as its path is not one plain name";
@@ -169,7 +175,9 @@ static int take_volume(struct job_build *b, const struct volume *v)
 {
     const char *reason = obstacle(b, v);
 
-    b->out->has_secrets |= job_text(json_object_get(v->item, "credentials"), "accountKey") != NULL;
+    ACT_AUTOFREE char *key = account_key(v);
+
+    b->out->has_secrets |= key && !config_is_in_vault(key);
     if (job_is_mapped(b, v->path))
         job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", v->kind->list, v->path);
     else if (!reason)

@@ -1,101 +1,513 @@
-/* board.c - see board.h. */
+/* board.c - the view of a board: the runs of the ledger, merged with what their places say, and the thread that lists
+ * them. */
 #include "flow/runs/board.h"
 
+#include <malloc.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
-#include "codec/json.h"
-#include "flow/runs/grid.h"
-#include "run/run.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/board_internal.h"
+#include "flow/runs/runs_internal.h"
+#include "flow/trust.h"
+#include "platform/platform.h"
+#include "site/site.h"
 
-const char *flow_board_value(const struct flow_board_row *row, const char *parameter)
+enum { END_MS = 500 }; /* how long threads have to end */
+
+/* ---- threads */
+
+void board_cond_init(pthread_cond_t *cond)
 {
-    return codec_json_str(row->tags, parameter, NULL);
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
 }
 
-/* ---- which tags */
-
-static bool tells_apart(const struct flow_board *board, const char *key)
+void board_wait(struct flow_board *board, pthread_cond_t *cond, int64_t due_ms)
 {
-    const char *first = flow_board_value(&board->v[0], key);
+    struct timespec due = {.tv_sec = due_ms / 1000, .tv_nsec = due_ms % 1000 * 1000000};
 
-    for (size_t i = 1; i < board->n; i++)
-        if (!act_streq(flow_board_value(&board->v[i], key), first))
+    pthread_cond_timedwait(cond, &board->lock, &due);
+}
+
+void board_changed(struct flow_board *board)
+{
+    pthread_mutex_lock(&board->lock);
+    if (board->options.changed && !board->stop)
+        board->options.changed(board->options.arg);
+    pthread_mutex_unlock(&board->lock);
+}
+
+/* Signals are for the thread that shows the view. */
+static bool start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(thread, NULL, run, arg) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+/* ---- places */
+
+static struct board_place *find_place(const struct flow_board *board, const char *where)
+{
+    for (size_t i = 0; i < board->n_places; i++)
+        if (strcmp(board->places[i]->where, where) == 0)
+            return board->places[i];
+    return NULL;
+}
+
+static bool has_name(const char *names, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = names; *at; at += strcspn(at, ",") + strspn(at + strcspn(at, ","), ", "))
+        if (strncmp(at, name, len) == 0 && (at[len] == ',' || !at[len]))
             return true;
-    return board->n == 1;
+    return false;
 }
 
-static void take_parameters(struct flow_board *board)
+static void add_name(struct flow_board_cluster *cluster, const char *name)
 {
-    ACT_AUTO(act_strv) keys = {0};
-    const char *key;
-    json_t *value;
+    char *before = cluster->name;
 
-    for (size_t i = 0; i < board->n; i++)
-        json_object_foreach(board->v[i].tags, key, value)
-        {
-            if (strcmp(key, FLOW_SWEEP_TAG) != 0 && !act_strv_has(&keys, key))
-                act_strv_push(&keys, key);
-        }
-    for (size_t i = 0; i < keys.n; i++)
-        if (tells_apart(board, keys.v[i]))
-            act_strv_push(&board->parameters, keys.v[i]);
-}
-
-/* ---- the number */
-
-static void take_curve(const struct series *s, enum flow_best best, struct flow_board_row *row)
-{
-    if (s->n == 0)
+    if (has_name(before, name))
         return;
-    row->curve = s;
-    row->best = best == FLOW_LOWEST ? s->low : s->high;
-    row->best_x = s->last.x;
-    for (size_t i = s->n; i-- > 0;) /* where it was reached first, as far as points are kept */
-        if (s->v[i].y == row->best)
-            row->best_x = s->v[i].x;
-    row->ends_odd = s->odd > 0 && s->odd_x > s->last.x;
+    cluster->name = act_sprintf("%s, %s", before, name);
+    free(before);
 }
 
-/* Those without the number last, before them those that end in NaN. */
-static int class_of(const struct flow_board_row *row)
+static struct ledger_run copy_sample(const struct ledger_run *row)
 {
-    return row->curve ? row->ends_odd : 2;
+    return (struct ledger_run){.id = act_strdup(row->id),
+                               .platform = act_strdup(row->platform),
+                               .cluster = act_strdup(row->cluster),
+                               .project = act_strdup(row->project),
+                               .settings = act_strdup(row->settings)};
 }
 
-static int compare(const void *a, const void *b, void *arg)
+/* why: it cannot even be said where the cluster is, or NULL. */
+static struct board_place *add_place(struct flow_board *board, const struct ledger_run *row, const char *where,
+                                     const struct act_error *why)
 {
-    const struct flow_board_row *x = a, *y = b;
-    const enum flow_best *best = arg;
-    int sign = *best == FLOW_LOWEST ? 1 : -1;
+    struct board_place *place = act_calloc(1, sizeof(*place));
 
-    if (class_of(x) != class_of(y))
-        return class_of(x) - class_of(y);
-    if (x->curve && x->best != y->best)
-        return x->best < y->best ? -sign : sign;
-    return x->run < y->run ? -1 : x->run > y->run; /* as they were */
+    *place = (struct board_place){.board = board,
+                                  .where = act_strdup(where),
+                                  .sample = copy_sample(row),
+                                  .index = board->n_places,
+                                  .shown = {.name = act_strdup(row->cluster), .asked = why != NULL}};
+    board_cond_init(&place->wake);
+    if (why)
+        place->shown.error = act_strdup(act_error_text(why));
+    ACT_PUSH(board->places, board->n_places, place);
+    ACT_PUSH(board->view.clusters, board->view.n_clusters, &place->shown);
+    return place;
 }
 
-void flow_board(const struct flow_runs *runs, struct numbers *const *numbers, const char *key, enum flow_best best,
-                struct flow_board *out)
+/* The places of the runs that were listed last, so that each cluster is looked up once. */
+struct known_place {
+    char *key;
+    struct board_place *place;
+};
+struct known_places {
+    struct known_place *v;
+    size_t n;
+};
+
+static char *key_of(const struct ledger_run *row)
 {
-    *out = (struct flow_board){.v = act_calloc(runs->n + 1, sizeof(*out->v)), .n = runs->n};
-    for (size_t i = 0; i < runs->n; i++) {
-        struct numbers_key *found = key && numbers[i] ? numbers_find(numbers[i], key) : NULL;
-        out->v[i] = (struct flow_board_row){.run = &runs->v[i], .tags = run_tags_parse(runs->v[i].row.tags)};
-        if (found)
-            take_curve(&found->series, best, &out->v[i]);
+    return act_sprintf("%s\n%s\n%s\n%s", row->platform, row->cluster, row->project ? row->project : "",
+                       row->settings ? row->settings : "");
+}
+
+static struct board_place *place_of(struct flow_board *board, struct known_places *known, const struct ledger_run *row)
+{
+    ACT_AUTOFREE char *key = key_of(row);
+    ACT_AUTOFREE char *where = NULL;
+    struct act_error err;
+
+    for (size_t i = 0; i < known->n; i++)
+        if (strcmp(known->v[i].key, key) == 0)
+            return known->v[i].place;
+    int rc = flow_place_of(row, &where, &err);
+    if (rc < 0)
+        where = act_sprintf("?\n%s", key);
+    pthread_mutex_lock(&board->lock);
+    struct board_place *place = find_place(board, where);
+    if (place)
+        add_name(&place->shown, row->cluster);
+    else
+        place = add_place(board, row, where, rc < 0 ? &err : NULL);
+    pthread_mutex_unlock(&board->lock);
+    ACT_PUSH(known->v, known->n, (struct known_place){act_strdup(key), place});
+    return place;
+}
+
+static void release_known(struct known_places *known)
+{
+    for (size_t i = 0; i < known->n; i++)
+        free(known->v[i].key);
+    free(known->v);
+}
+
+static void start_places(struct flow_board *board)
+{
+    for (size_t i = 0; i < board->n_places; i++) {
+        struct board_place *place = board->places[i];
+        if (!place->has_thread && !place->shown.error)
+            place->has_thread = start_thread(&place->thread, board_ask_place, place);
     }
-    if (out->n > 0)
-        take_parameters(out);
-    if (key && out->n > 0)
-        qsort_r(out->v, out->n, sizeof(*out->v), compare, &best);
 }
 
-void flow_board_release(struct flow_board *board)
+/* ---- the view */
+
+static void free_entry(struct board_entry *entry)
 {
-    for (size_t i = 0; i < board->n; i++)
-        json_decref(board->v[i].tags);
-    free(board->v);
-    act_strv_release(&board->parameters);
-    *board = (struct flow_board){0};
+    flow_run_release(&entry->shown.run);
+    flow_live_free(entry->shown.live);
+    free(entry);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    struct board_entry *const *x = a, *const *y = b;
+
+    return strcmp((*x)->shown.run.row.id, (*y)->shown.run.row.id);
+}
+
+static int compare_id(const void *id, const void *entry)
+{
+    return strcmp(id, (*(struct board_entry *const *)entry)->shown.run.row.id);
+}
+
+struct board_entry *board_find(struct flow_board *board, const char *id)
+{
+    struct board_entry **found =
+        board->view.n ? bsearch(id, board->by_id, board->view.n, sizeof(*board->by_id), compare_id) : NULL;
+
+    return found ? *found : NULL;
+}
+
+bool board_follows(const struct flow_board *board, const struct board_entry *entry)
+{
+    return entry->shown.run.status.state == RUN_RUNNING && (entry->followed || !board->chosen);
+}
+
+/* Another process may have seen the end of a run; else what its platform said just now is newer than the ledger. */
+static void keep_newer(struct board_entry *entry, const struct flow_run *listed)
+{
+    bool ended = run_state_is_final(entry->shown.run.status.state);
+
+    if (!entry->fresh || (!ended && run_state_is_final(listed->status.state)))
+        entry->shown.run.status = listed->status;
+}
+
+static struct board_entry *new_entry(struct flow_run *listed, size_t cluster)
+{
+    struct board_entry *entry = act_calloc(1, sizeof(*entry));
+
+    entry->shown = (struct flow_board_run){.run = *listed, .cluster = cluster};
+    *listed = (struct flow_run){0};
+    return entry;
+}
+
+static void free_unlisted(struct board_entry *const *old, size_t n, const struct flow_board *board)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!bsearch(old[i]->shown.run.row.id, board->by_id, board->view.n, sizeof(*board->by_id), compare_id))
+            free_entry(old[i]);
+}
+
+/* Takes over the runs. With the lock held. */
+static void merge(struct flow_board *board, struct flow_runs *listed, const size_t *clusters)
+{
+    struct board_entry **old = board->by_id, **now = act_calloc(listed->n + 1, sizeof(struct board_entry *));
+    struct flow_board_run **shown = act_calloc(listed->n + 1, sizeof(struct flow_board_run *));
+    size_t n_old = board->view.n;
+
+    for (size_t i = 0; i < listed->n; i++) {
+        struct board_entry *entry = board_find(board, listed->v[i].row.id);
+        if (entry)
+            keep_newer(entry, &listed->v[i]);
+        else
+            entry = new_entry(&listed->v[i], clusters[i]);
+        now[i] = entry;
+        shown[i] = &entry->shown;
+    }
+    free(board->view.runs);
+    board->by_id = now;
+    board->view.runs = shown;
+    board->view.n = listed->n;
+    board->view.total = listed->total;
+    qsort(now, listed->n, sizeof(*now), by_id);
+    free_unlisted(old, n_old, board);
+    free(old);
+}
+
+static void count_runs(struct flow_board_view *view)
+{
+    for (size_t i = 0; i < view->n_clusters; i++)
+        view->clusters[i]->running = view->clusters[i]->queued = 0;
+    for (size_t i = 0; i < view->n && view->n_clusters; i++) {
+        struct flow_board_cluster *cluster = view->clusters[view->runs[i]->cluster];
+        cluster->running += view->runs[i]->run.status.state == RUN_RUNNING;
+        cluster->queued += view->runs[i]->run.status.state == RUN_QUEUED;
+    }
+}
+
+static bool is_settled(const struct flow_board_view *view)
+{
+    bool settled = view->listed;
+
+    for (size_t i = 0; i < view->n_clusters; i++)
+        settled = settled && view->clusters[i]->asked;
+    return settled;
+}
+
+const struct flow_board_view *flow_board_lock(struct flow_board *board)
+{
+    pthread_mutex_lock(&board->lock);
+    count_runs(&board->view);
+    board->view.settled = is_settled(&board->view);
+    return &board->view;
+}
+
+void flow_board_unlock(struct flow_board *board)
+{
+    pthread_mutex_unlock(&board->lock);
+}
+
+/* ---- listing */
+
+struct lister {
+    struct flow_board *board;
+    struct flow flow;
+    struct known_places known;
+    struct stat ledger;
+};
+
+/* The cluster that a submit would use, even if it has no run. */
+static void add_own_cluster(struct lister *l)
+{
+    struct config_request request = {.cluster = l->board->options.cluster};
+    ACT_AUTO(config) config = {0};
+    struct act_error err;
+
+    if (config_load(&request, &config, &err) < 0)
+        return; /* there is none; 'a config check' reports a broken one */
+    place_of(
+        l->board, &l->known,
+        &(struct ledger_run){.platform = config.platform, .cluster = config.cluster, .project = config.project_root});
+}
+
+/* Of ended runs the cluster is not asked, and need not be known any more. */
+static size_t *find_places(struct lister *l, const struct flow_runs *runs)
+{
+    size_t *clusters = act_calloc(runs->n + 1, sizeof(*clusters));
+
+    for (size_t i = 0; i < runs->n && !l->board->options.table_only; i++)
+        if (!run_state_is_final(runs->v[i].status.state))
+            clusters[i] = place_of(l->board, &l->known, &runs->v[i].row)->index;
+    return clusters;
+}
+
+static void take_list(struct flow_board *board, struct flow_runs *runs, const size_t *clusters, int rc,
+                      const struct act_error *err)
+{
+    pthread_mutex_lock(&board->lock);
+    if (rc == 0)
+        merge(board, runs, clusters);
+    free(board->view.error);
+    board->view.error = rc < 0 ? act_strdup(act_error_text(err)) : NULL;
+    board->view.listed = true;
+    start_places(board);
+    pthread_mutex_unlock(&board->lock);
+}
+
+static void list(struct lister *l)
+{
+    struct flow_board *board = l->board;
+    ACT_AUTO(flow_runs) runs = {0};
+    struct act_error err;
+
+    if (!flow_ledger_changed(&l->ledger) && !board->options.table_only)
+        return;
+    int rc = flow_list_runs(&l->flow, &board->options.table, &runs, &err);
+    ACT_AUTOFREE size_t *clusters = rc == 0 ? find_places(l, &runs) : NULL;
+    take_list(board, &runs, clusters, rc, &err);
+    board_changed(board);
+}
+
+/* Whether to go on, at the next time. */
+static bool wait_to_list(struct flow_board *board)
+{
+    int64_t due_ms = act_now_monotonic_ms() + board->options.interval_ms;
+
+    pthread_mutex_lock(&board->lock);
+    while (!board->stop && !board->hurry && act_now_monotonic_ms() < due_ms)
+        board_wait(board, &board->wake, due_ms);
+    board->hurry = false;
+    bool stop = board->stop;
+    board->lister_ended = stop;
+    pthread_mutex_unlock(&board->lock);
+    return !stop;
+}
+
+static void *list_runs(void *arg)
+{
+    struct lister l = {.board = arg};
+
+    flow_open_bare(l.board->options.table.cluster, &l.flow);
+    if (!l.board->options.table_only)
+        add_own_cluster(&l);
+    do
+        list(&l);
+    while (wait_to_list(l.board));
+    release_known(&l.known);
+    flow_close(&l.flow);
+    return NULL;
+}
+
+/* ---- the board */
+
+struct flow_board *flow_board_new(const struct flow_board_options *options)
+{
+    struct flow_board *board = act_calloc(1, sizeof(*board));
+
+    mallopt(M_ARENA_MAX, 1); /* a heap for each of many threads, which mostly wait, would be mostly empty */
+    site_never_ask();
+    flow_trust_asks(NULL);
+    board->options = *options;
+    board->options.table.as_known = !options->table_only;
+    pthread_mutex_init(&board->lock, NULL);
+    board_cond_init(&board->wake);
+    board->lister_ended = !start_thread(&board->lister, list_runs, board);
+    return board;
+}
+
+void flow_board_hurry(struct flow_board *board)
+{
+    pthread_mutex_lock(&board->lock);
+    board->hurry = true;
+    pthread_cond_signal(&board->wake);
+    for (size_t i = 0; i < board->n_places; i++) {
+        board->places[i]->hurry = true;
+        pthread_cond_signal(&board->places[i]->wake);
+    }
+    pthread_mutex_unlock(&board->lock);
+}
+
+void flow_board_follow(struct flow_board *board, const char *const *ids, size_t n)
+{
+    pthread_mutex_lock(&board->lock);
+    board->chosen = true;
+    for (size_t i = 0; i < board->view.n; i++)
+        board->by_id[i]->followed = false;
+    for (size_t i = 0; i < n && i < FLOW_BOARD_FOLLOWED; i++) {
+        struct board_entry *entry = board_find(board, ids[i]);
+        if (!entry)
+            continue;
+        entry->followed = true;
+        if (board->n_places > 0 && !entry->shown.live && entry->shown.run.status.state == RUN_RUNNING) {
+            struct board_place *place = board->places[entry->shown.cluster];
+            place->look_at_logs = true;
+            pthread_cond_signal(&place->wake);
+        }
+    }
+    pthread_mutex_unlock(&board->lock);
+}
+
+void flow_board_abort(struct flow_board *board, const char *id)
+{
+    pthread_mutex_lock(&board->lock);
+    struct board_entry *entry = board_find(board, id);
+    struct board_place *place = entry && board->n_places ? board->places[entry->shown.cluster] : NULL;
+    if (place && place->has_thread) {
+        act_strv_push(&place->aborts, id);
+        pthread_cond_signal(&place->wake);
+    }
+    free(board->view.said);
+    board->view.said = place && place->has_thread ? act_sprintf("aborting %s ...", id)
+                                                  : act_sprintf("cannot abort %s: its cluster cannot be asked", id);
+    pthread_mutex_unlock(&board->lock);
+    board_changed(board);
+}
+
+/* With the lock held. */
+static bool have_ended(const struct flow_board *board)
+{
+    bool ended = board->lister_ended;
+
+    for (size_t i = 0; i < board->n_places; i++)
+        ended = ended && (!board->places[i]->has_thread || board->places[i]->ended);
+    return ended;
+}
+
+static void stop_threads(struct flow_board *board)
+{
+    int64_t until_ms = act_now_monotonic_ms() + END_MS;
+
+    board->stop = true;
+    pthread_cond_signal(&board->wake);
+    for (size_t i = 0; i < board->n_places; i++)
+        pthread_cond_signal(&board->places[i]->wake);
+    while (!have_ended(board) && act_now_monotonic_ms() < until_ms) {
+        pthread_mutex_unlock(&board->lock);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        pthread_mutex_lock(&board->lock);
+    }
+}
+
+static void free_place(struct board_place *place)
+{
+    if (place->has_thread)
+        pthread_join(place->thread, NULL);
+    pthread_cond_destroy(&place->wake);
+    free(place->where);
+    free(place->shown.name);
+    free(place->shown.error);
+    platform_summary_release(&place->shown.summary);
+    ledger_run_release(&place->sample);
+    act_strv_release(&place->aborts);
+    free(place);
+}
+
+bool flow_board_free(struct flow_board *board)
+{
+    if (!board)
+        return true;
+    pthread_mutex_lock(&board->lock);
+    stop_threads(board);
+    bool ended = have_ended(board);
+    pthread_mutex_unlock(&board->lock);
+    if (!ended)
+        return false;
+    pthread_join(board->lister, NULL);
+    for (size_t i = 0; i < board->n_places; i++)
+        free_place(board->places[i]);
+    for (size_t i = 0; i < board->view.n; i++)
+        free_entry(board->by_id[i]);
+    free(board->view.runs);
+    free(board->view.clusters);
+    free(board->view.error);
+    free(board->view.said);
+    free(board->by_id);
+    free(board->places);
+    pthread_cond_destroy(&board->wake);
+    pthread_mutex_destroy(&board->lock);
+    free(board);
+    return true;
 }

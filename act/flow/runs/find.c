@@ -351,3 +351,14 @@ int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out
 {
     return find_row(flow, piece, false, out, err);
 }
+
+int flow_find_known(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+{
+    int rc = find_row(flow, piece, false, out, err);
+
+    if (rc == 0)
+        rc = flow_load_spec(out, err);
+    if (rc < 0)
+        flow_run_release(out);
+    return rc;
+}

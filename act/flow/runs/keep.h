@@ -34,6 +34,8 @@ struct flow_pruned {
     struct flow_run run;
     struct platform *platform; /* NULL: it never got there */
     uint64_t bytes;
+    bool has_copies; /* of its logs, in the project */
+    bool has_sent;   /* its nodes sent logs to the store of the code */
 };
 /* What goes, and what is left although it is old. */
 struct flow_prune {
@@ -42,18 +44,23 @@ struct flow_prune {
 
     struct flow_pruned *v;
     size_t n;
-    struct act_strv packages; /* of those runs, by SHA-256, that no other run in the ledger has */
-    uint64_t bytes;           /* of runs, packages and agents */
+    struct act_strv packages; /* of those runs, by SHA-256 */
+    struct act_strv used;     /* of all other runs in the ledger */
+    uint64_t bytes;           /* of runs, copies of logs, packages and agents */
     size_t n_packages, n_agents;
+    size_t n_copies; /* runs whose logs were copied to this project */
+    size_t n_sent;   /* runs whose logs are in the store of the code */
 
     size_t active;      /* not ended */
     size_t others;      /* another user's, or perhaps: found on the cluster */
     size_t service;     /* their service keeps them itself */
     size_t unreachable; /* their cluster does not answer */
     bool busy;          /* agents stay where a run has not ended */
+    bool unknown;       /* packages stay where a folder of a run cannot be read */
 };
 /* Finds and measures what there is to remove of this project's runs: their folders or objects where they ran, their
- * rows in the ledger, their packages here and there, and agents of other versions. Changes nothing. Release *p in
+ * logs in the project and in the store of the code, their rows in the ledger; packages here and there that no run has,
+ * if these runs had them or they are old; and agents of other versions. Changes nothing. Release *p in
  * every case. */
 int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
 /* Removes that. One run that cannot be removed does not stop the others: -ACT_PARTIAL. *out_n: runs removed. */

@@ -33,8 +33,7 @@ static void add(struct flow_keeps *out, const char *what, char *where, uint64_t 
         ACT_PUSH(out->v, out->n, (struct flow_kept){.what = what, .where = where, .bytes = bytes, .n = n});
 }
 
-/* What a file, or a tree, takes up on the disk; no link is followed. */
-static uint64_t size_of(const char *path)
+uint64_t flow_disk_size(const char *path)
 {
     ACT_AUTOFREE char *root = act_strdup(path);
     FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
@@ -67,9 +66,9 @@ static void add_here(struct flow_keeps *out)
     ACT_AUTOFREE char *state = act_state_dir();
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *ledger = act_path_join(state, "ledger.db");
-    uint64_t bytes = size_of(ledger);
+    uint64_t bytes = flow_disk_size(ledger);
 
-    add(out, "package cache", act_strdup(packages), size_of(packages), count_in(packages));
+    add(out, "package cache", act_strdup(packages), flow_disk_size(packages), count_in(packages));
     add(out, "ledger", act_strdup(ledger), bytes, bytes > 0);
 }
 
@@ -78,7 +77,7 @@ static void add_copies(const struct flow_run *run, struct flow_keeps *out)
 {
     ACT_AUTOFREE char *copies = flow_assets(run);
     ACT_AUTOFREE char *folder = flow_log_folder(run->row.project);
-    uint64_t bytes = size_of(copies);
+    uint64_t bytes = flow_disk_size(copies);
 
     for (size_t i = 0; i < out->n && bytes > 0; i++)
         if (strcmp(out->v[i].where, folder) == 0) {

@@ -394,6 +394,7 @@ struct follower {
     struct flow_run *run;
     const struct flow_follow *what;
     struct flow_log_source from;
+    struct flow_watch watch; /* of which the source knows as long as it is open */
     struct store_page logs;
     int attempt; /* the one that is read; 0: not known yet */
     struct stream *v;
@@ -577,13 +578,12 @@ static int choose_attempt(struct follower *f, int last, struct act_error *err)
     return drain_attempt(f, f->attempt, last, f->what->tail >= 0, err);
 }
 
+/* A round over what was listed. */
 static int follow_round(struct follower *f, struct act_error *err)
 {
-    store_page_release(&f->logs);
-    f->moved = false;
-    int rc = flow_log_source_list(&f->from, &f->logs, err), last = last_attempt(&f->logs);
+    int last = last_attempt(&f->logs), rc = 0;
 
-    if (rc == 0 && f->attempt == 0)
+    if (f->attempt == 0)
         return choose_attempt(f, last, err);
     while (rc == 0 && f->attempt < last && f->what->attempt == 0)
         rc = change_attempt(f, last, err);
@@ -591,14 +591,16 @@ static int follow_round(struct follower *f, struct act_error *err)
 }
 
 /* When logs that grew grow no more, the run has ended, or is about to. */
-static void look_at_growth(struct follower *f, struct flow_watch *watch)
+static void look_at_growth(struct follower *f)
 {
     bool grows = false;
 
     for (size_t i = 0; i < f->logs.n && !grows; i++)
         grows = f->logs.v[i].grows;
     if (f->grew && !grows)
-        watch->due_ms = 0;
+        f->watch.due_ms = 0;
+    if (f->grew && !grows && f->watch.tells)
+        f->watch.round_ms = 0; /* as at the beginning */
     f->grew = f->grew || grows;
 }
 
@@ -608,14 +610,20 @@ static int end_round(const struct follower *f, struct act_error *err)
     return f->what->all && f->moved ? f->what->sink.write(f->what->sink.arg, "", 0, err) : 0;
 }
 
-/* Every log is asked for in every round. */
-static int timed_round(struct follower *f, struct flow_watch *watch, struct act_error *err)
+/* Every log is asked for in every round, but those of a source that tells are there when they are listed. */
+static int timed_round(struct follower *f, struct act_error *err)
 {
     int64_t start = act_now_monotonic_ms();
-    int rc = follow_round(f, err);
-
     bool by_request = f->from.platform && platform_row(f->from.platform)->answers_by_request;
-    watch->round_ms = by_request ? act_now_monotonic_ms() - start : 0;
+
+    store_page_release(&f->logs);
+    f->moved = false;
+    int rc = flow_log_source_list(&f->from, &f->logs, err);
+    int64_t listed = act_now_monotonic_ms();
+    if (rc == 0)
+        rc = follow_round(f, err);
+    int64_t end = f->watch.tells ? listed : act_now_monotonic_ms();
+    f->watch.round_ms = by_request ? end - start : 0;
     return rc;
 }
 
@@ -654,27 +662,28 @@ static void say_what_it_waits_for(struct follower *f, int64_t begun_ms)
 static int follow(struct follower *f, struct act_error *err)
 {
     const struct flow_follow *what = f->what;
-    struct flow_watch watch = {0};
+    struct flow_watch *watch = &f->watch;
     int64_t begun_ms = act_now_monotonic_ms();
 
+    watch->tells = what->follow && f->from.store && store_watch(f->from.store, &watch->news);
     for (;;) {
         /* the state was asked for just before this began */
-        int rc = f->attempt ? flow_watch_look(&watch, f->flow, f->from.platform, &f->run, 1, err) : 0;
+        int rc = f->attempt ? flow_watch_look(watch, f->flow, f->from.platform, &f->run, 1, err) : 0;
         bool ended = run_state_is_final(f->run->status.state);
         if (rc == 0)
-            rc = timed_round(f, &watch, err);
-        look_at_growth(f, &watch);
+            rc = timed_round(f, err);
+        look_at_growth(f);
         if (rc == 0)
             rc = end_round(f, err);
         if (what->follow)
-            rc = flow_watch_took(&watch, rc, err);
-        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_follow_over(f))
+            rc = flow_watch_took(watch, rc, err);
+        if (rc < 0 || !what->follow || (ended && !watch->trial_ms) || is_follow_over(f))
             return rc;
         rc = heed_signal(f, err);
         if (rc < 0)
             return rc;
         say_what_it_waits_for(f, begun_ms);
-        flow_watch_pause(&watch, f->flow, f->moved, 0);
+        flow_watch_pause(watch, f->flow, f->moved, 0);
     }
 }
 

@@ -1,21 +1,33 @@
 /* prune.c - removing what ACT keeps of old runs of a project. A run goes only if it has ended, by the word of its
- * platform now, is this user's and of this project; a package only if no other run in the ledger has it. What is in
- * the stores of the code stays, because others may run it, and so do the copies of logs in assets/, which are the
- * user's own.
+ * platform now, is this user's and of this project. Everything of it goes before its row in the ledger does, so that
+ * whatever interrupts that is found again.
+ *
+ * Packages are found where they are, not by their runs: one goes if no run in the ledger has it, nor any folder of a
+ * run where it is, and it is old or was one of the runs that go. In a store of the code that others may use, it stays.
  */
+#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/text.h"
+#include "codec/json.h"
+#include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/keep.h"
+#include "flow/runs/logs_internal.h"
 #include "flow/runs/runs_internal.h"
+#include "flow/trust.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
 #include "run/run.h"
+#include "store/store.h"
+#include "transfer/transfer.h"
 
 void flow_prune_release(struct flow_prune *p)
 {
@@ -23,6 +35,7 @@ void flow_prune_release(struct flow_prune *p)
         flow_run_release(&p->v[i].run);
     free(p->v);
     act_strv_release(&p->packages);
+    act_strv_release(&p->used);
     *p = (struct flow_prune){0};
 }
 
@@ -38,6 +51,19 @@ static bool is_old(const struct flow_prune *p, const struct flow_run *run)
 static bool is_of_project(const struct flow *flow, const struct flow_run *run)
 {
     return act_streq(run->row.project, flow->config.project_root);
+}
+
+/* The copies of its logs in the project, as far as no link leads elsewhere. */
+static uint64_t size_of_copies(const struct flow_run *run)
+{
+    ACT_AUTOFREE char *folder = flow_assets(run), *root = flow_log_folder(run->row.project);
+    struct act_error ignored;
+    int fd = flow_trust_logs(run->row.project, &ignored) < 0 ? -1 : act_folder_below(root, folder, false, &ignored);
+
+    if (fd < 0)
+        return 0;
+    close(fd);
+    return flow_disk_size(folder);
 }
 
 /* Takes the run, or counts why it stays. */
@@ -66,9 +92,17 @@ static void judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
         p->service++;
         return;
     }
-    ACT_PUSH(p->v, p->n, (struct flow_pruned){.run = *run, .platform = platform, .bytes = bytes});
+    uint64_t copies = size_of_copies(run);
+    struct flow_pruned taken = {.run = *run,
+                                .platform = platform,
+                                .bytes = bytes + copies,
+                                .has_copies = copies > 0,
+                                .has_sent = run->spec.logs_path && platform_find(run->row.platform)->nodes_send_logs};
+    ACT_PUSH(p->v, p->n, taken);
     *run = (struct flow_run){0};
-    p->bytes += bytes;
+    p->bytes += taken.bytes;
+    p->n_copies += taken.has_copies;
+    p->n_sent += taken.has_sent;
 }
 
 static int find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
@@ -97,6 +131,8 @@ static bool is_first_there(const struct flow_prune *p, size_t i)
 static void drop(struct flow_pruned *v, struct flow_prune *p)
 {
     p->bytes -= v->bytes;
+    p->n_copies -= v->has_copies;
+    p->n_sent -= v->has_sent;
     flow_run_release(&v->run);
 }
 
@@ -151,23 +187,23 @@ static void ask_again(struct flow_prune *p)
 
 /* ---- packages */
 
-static bool goes(const struct flow_prune *p, const char *id)
+static void ids_of(const struct flow_prune *p, struct act_strv *out)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->v[i].run.row.id, id) == 0)
-            return true;
-    return false;
+        act_strv_push(out, p->v[i].run.row.id);
 }
 
 /* What runs of any project have that stay, and how many runs may be somebody else's. */
-static void look_at_rest(const struct flow *flow, struct flow_prune *p, const struct flow_runs *all,
-                         struct act_strv *kept)
+static void look_at_rest(const struct flow *flow, struct flow_prune *p, const struct flow_runs *all)
 {
+    ACT_AUTO(act_strv) going = {0};
+
+    ids_of(p, &going);
     for (size_t i = 0; i < all->n; i++) {
         const struct flow_run *run = &all->v[i];
-        if (goes(p, run->row.id))
+        if (act_strv_has(&going, run->row.id))
             continue;
-        act_strv_push(kept, run->spec.package_sha256);
+        act_strv_push(&p->used, run->spec.package_sha256);
         p->others += run->row.found && is_of_project(flow, run) && is_old(p, run) &&
                      (!p->cluster || act_streq(run->row.cluster, p->cluster));
     }
@@ -177,21 +213,50 @@ static int find_packages(struct flow *flow, struct flow_prune *p, struct act_err
 {
     const struct flow_table table = {.as_known = true, .with_spec = true};
     ACT_AUTO(flow_runs) all = {0};
-    ACT_AUTO(act_strv) kept = {0};
     int rc = flow_list_runs(flow, &table, &all, err);
 
     if (rc < 0)
         return rc;
-    look_at_rest(flow, p, &all, &kept);
-    for (size_t i = 0; i < p->n; i++) {
-        const char *sha256 = p->v[i].run.spec.package_sha256;
-        if (*sha256 && !act_strv_has(&kept, sha256) && !act_strv_has(&p->packages, sha256))
-            act_strv_push(&p->packages, sha256);
-    }
+    look_at_rest(flow, p, &all);
+    for (size_t i = 0; i < p->n; i++)
+        if (!act_strv_has(&p->packages, p->v[i].run.spec.package_sha256))
+            act_strv_push(&p->packages, p->v[i].run.spec.package_sha256);
     return 0;
 }
 
+/* Whether no run that stays has it, as far as the ledger knows. */
+static bool is_unused(const struct flow_prune *p, const char *sha256, bool is_old)
+{
+    return *sha256 && !act_strv_has(&p->used, sha256) && (is_old || act_strv_has(&p->packages, sha256));
+}
+
+static void count_package(struct flow_prune *p, uint64_t bytes)
+{
+    p->n_packages++;
+    p->bytes += bytes;
+}
+
 /* ---- at each place */
+
+static int sweep_packages(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
+{
+    struct platform_packages unused;
+    struct platform_kept kept = {0};
+    ACT_AUTO(act_strv) going = {0};
+
+    ids_of(p, &going);
+    int rc = platform_unused_packages(platform, p->older_s, &going, &unused, err);
+    p->unknown = p->unknown || (rc == 0 && unused.unknown);
+    for (size_t i = 0; rc == 0 && i < unused.n; i++) {
+        if (!is_unused(p, unused.v[i].sha256, unused.v[i].is_old))
+            continue;
+        rc = dry_run ? 0 : platform_remove_package(platform, unused.v[i].sha256, false, &kept, err);
+        if (rc == 0 && (dry_run || kept.n > 0))
+            count_package(p, unused.v[i].bytes);
+    }
+    platform_packages_release(&unused);
+    return rc;
+}
 
 static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
 {
@@ -202,36 +267,98 @@ static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry
     p->busy = p->busy || busy;
     p->n_agents += kept.n;
     p->bytes += kept.bytes;
-    for (size_t i = 0; rc == 0 && i < p->packages.n; i++) {
-        rc = platform_remove_package(platform, p->packages.v[i], dry_run, &kept, err);
-        p->n_packages += kept.n;
-        p->bytes += kept.bytes;
-    }
-    return rc;
+    return rc < 0 ? rc : sweep_packages(platform, p, dry_run, err);
 }
 
-static void sweep_cache(struct flow_prune *p, bool dry_run)
+static void add_place(struct platform *platform, struct platform **places, size_t *n)
 {
+    for (size_t i = 0; i < *n; i++)
+        if (places[i] == platform)
+            return;
+    places[(*n)++] = platform;
+}
+
+/* Where the runs are that go, this machine and the cluster of the project: something may be left there of a prune that
+ * did not come to its end. */
+static void sweep_places(struct flow *flow, struct flow_prune *p, bool dry_run)
+{
+    struct platform **places = act_calloc(p->n + 2, sizeof(*places)), *one;
+    struct act_error err;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i].platform)
+            add_place(p->v[i].platform, places, &n);
+    if (!p->cluster && flow_platform_here(flow, &one, &err) == 0)
+        add_place(one, places, &n);
+    if (flow_platform(flow, &one, &err) == 0)
+        add_place(one, places, &n);
+    for (size_t i = 0; i < n; i++)
+        if (sweep_place(places[i], p, dry_run, &err) < 0)
+            act_warn("packages and agents on %s stay: %s", platform_row(places[i])->name, act_error_text(&err));
+    free(places);
+}
+
+/* ---- here */
+
+struct sweep {
+    struct flow_prune *p;
+    bool dry_run;
+};
+
+static void sweep_file(const struct sweep *s, const char *dir, const char *name)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, name), *sha256 = act_strndup(name, strcspn(name, "."));
     struct stat st;
 
-    for (size_t i = 0; i < p->packages.n; i++) {
-        ACT_AUTOFREE char *file = flow_package_cache(p->packages.v[i]);
-        if (lstat(file, &st) < 0 || (!dry_run && unlink(file) < 0))
-            continue;
-        p->n_packages++;
-        p->bytes += (uint64_t)st.st_size;
-    }
+    if (!act_ends_with(name, ".zip") || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return;
+    if (is_unused(s->p, sha256, st.st_mtime < act_now_unix_s() - s->p->older_s) && (s->dry_run || unlink(path) == 0))
+        count_package(s->p, (uint64_t)st.st_size);
 }
 
-static int sweep(struct flow_prune *p, bool dry_run, struct act_error *err)
+static void sweep_folder(const struct sweep *s, const char *dir)
 {
-    int rc = 0;
+    DIR *folder = opendir(dir);
 
-    for (size_t i = 0; rc == 0 && i < p->n; i++)
-        if (is_first_there(p, i))
-            rc = sweep_place(p->v[i].platform, p, dry_run, err);
-    sweep_cache(p, dry_run);
-    return rc;
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        sweep_file(s, dir, entry->d_name);
+    if (folder)
+        closedir(folder);
+}
+
+/* The built-in store, below ACT's own folder, is nobody else's. What was packed last is named there by a pointer. */
+static void sweep_store(struct flow *flow, const struct sweep *s)
+{
+    const struct config_folder *code = &flow->config.code;
+    ACT_AUTOFREE char *state = act_state_dir(), *base = flow_code_base(&flow->config);
+    CODEC_AUTOJSON json_t *latest = NULL;
+    ACT_AUTO(config_account) a = {0};
+    struct store *store = NULL;
+    struct act_error err;
+
+    if (!config_is_built_in(code) || config_account(&flow->config, code, &a, &err) < 0 || !a.folder ||
+        !act_path_is_within(a.folder, state) || access(a.folder, F_OK) < 0)
+        return;
+    int rc = flow_store(flow, code, &store, &err);
+    if (rc == 0)
+        rc = flow_read_pointer(flow, store, &latest, &err);
+    store_free(store);
+    if (rc < 0)
+        return;
+    act_strv_push(&s->p->used, codec_json_str(latest, "sha256", ""));
+    ACT_AUTOFREE char *dir = act_path_join(a.folder, base);
+    sweep_folder(s, dir);
+}
+
+static void sweep(struct flow *flow, struct flow_prune *p, bool dry_run)
+{
+    const struct sweep here = {p, dry_run};
+    ACT_AUTOFREE char *cache = flow_packages_dir();
+
+    sweep_places(flow, p, dry_run);
+    sweep_store(flow, &here);
+    sweep_folder(&here, cache);
 }
 
 int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *err)
@@ -242,7 +369,9 @@ int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *e
         ask_again(p);
     if (rc == 0)
         rc = find_packages(flow, p, err);
-    return rc == 0 ? sweep(p, true, err) : rc;
+    if (rc == 0)
+        sweep(flow, p, true);
+    return rc;
 }
 
 /* ---- doing it */
@@ -259,16 +388,58 @@ static int forget(struct ledger *ledger, void *arg, struct act_error *err)
     return ledger_remove(ledger, gone->ids, gone->n, err);
 }
 
+/* Those in a store that the project does not name any more are nobody's to reach. */
+static int remove_sent(struct flow *flow, const struct flow_run *run, struct act_error *err)
+{
+    struct transfer_report report = {0};
+    struct flow_sent sent;
+    int rc = flow_sent_open(flow, run, &sent, err);
+
+    if (rc == -ACT_NOT_FOUND) {
+        act_warn("%s", act_error_text(err));
+        return 0;
+    }
+    if (rc < 0 || !sent.store)
+        return rc;
+    struct transfer_path what = {.store = sent.store, .path = sent.path, .is_folder = true};
+    rc = transfer_remove(flow_engine(flow), &what, &(struct transfer_options){0}, &report, err);
+    transfer_report_release(&report);
+    flow_sent_close(&sent);
+    return rc == -ACT_NOT_FOUND ? 0 : rc;
+}
+
+static int remove_copies(const struct flow_pruned *v, struct act_error *err)
+{
+    ACT_AUTOFREE char *folder = flow_assets(&v->run), *root = flow_log_folder(v->run.row.project);
+    int fd = v->has_copies ? act_folder_below(root, folder, false, err) : -1;
+
+    if (fd < 0)
+        return 0;
+    close(fd);
+    return act_remove_tree(folder, err);
+}
+
+static int remove_run(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
+{
+    int rc = v->has_sent ? remove_sent(flow, &v->run, err) : 0;
+
+    if (rc == 0 && v->platform)
+        rc = platform_remove(v->platform, v->run.row.id, err);
+    return rc < 0 ? rc : remove_copies(v, err);
+}
+
 /* Those that could be removed. */
-static void remove_runs(struct flow_prune *p, struct gone *gone)
+static void remove_runs(struct flow *flow, struct flow_prune *p, struct gone *gone)
 {
     struct act_error err;
 
     for (size_t i = 0; i < p->n; i++) {
         struct flow_pruned *v = &p->v[i];
-        if (!v->platform || platform_remove(v->platform, v->run.row.id, &err) == 0) {
+        if (remove_run(flow, v, &err) == 0) {
             gone->ids[gone->n++] = v->run.row.id;
             p->bytes += v->bytes;
+            p->n_copies += v->has_copies;
+            p->n_sent += v->has_sent;
         } else {
             act_warn("run '%s' stays: %s", v->run.row.id, act_error_text(&err));
         }
@@ -281,7 +452,8 @@ static int find_packages_again(struct flow *flow, struct flow_prune *p, struct a
     size_t others = p->others;
 
     act_strv_release(&p->packages);
-    p->packages = (struct act_strv){0};
+    act_strv_release(&p->used);
+    p->packages = p->used = (struct act_strv){0};
     int rc = find_packages(flow, p, err);
     p->others = others;
     return rc;
@@ -292,13 +464,13 @@ int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct ac
 {
     ask_again(p);
     struct gone gone = {.ids = act_calloc(p->n + 1, sizeof(const char *))};
-    p->bytes = p->n_packages = p->n_agents = 0;
-    remove_runs(p, &gone);
+    p->bytes = p->n_packages = p->n_agents = p->n_copies = p->n_sent = 0;
+    remove_runs(flow, p, &gone);
     int rc = flow_with_ledger(flow, forget, &gone, err);
     if (rc == 0 && gone.n == p->n)
         rc = find_packages_again(flow, p, err);
     if (rc == 0 && gone.n == p->n)
-        rc = sweep(p, false, err);
+        sweep(flow, p, false);
     if (rc == 0 && gone.n < p->n)
         rc = act_error_set(err, ACT_PARTIAL, "%zu of %zu runs could not be removed", p->n - gone.n, p->n);
     *out_n = gone.n;

@@ -147,6 +147,8 @@ static void repeat_hooks(const struct config *config, const struct run_spec *old
 {
     if (!config_is_said(config, "compile_args"))
         act_str_replace(&spec->compile_args, old->compile_args);
+    if (!config_is_said(config, "mount"))
+        act_str_replace(&spec->mount, old->mount);
     if (!config_is_said(config, "sleep_if_fail"))
         spec->sleep_if_fail = old->sleep_if_fail;
     if (!config_is_said(config, "sleep_if_succeed"))

@@ -177,7 +177,7 @@ static const struct flow_run *find_compared(struct flow *flow, const struct flow
 
     if (!run->spec.resubmit_of)
         return compared;
-    if (flow_find_unasked(flow, run->spec.resubmit_of, found, &err) == 0 && flow_load_spec(found, &err) == 0)
+    if (flow_find_known(flow, run->spec.resubmit_of, found, &err) == 0)
         return found;
     act_note("the run that '%s' repeats is not known here: %s", run->row.id, act_error_text(&err));
     return NULL;
@@ -218,6 +218,7 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     if (rc == 0) {
         list_attempts(&here, out);
         list_files(&here, out);
+        flow_list_outputs(flow, out);
         list_settings(flow, compared, out);
         ask_why(flow, out);
     }
@@ -256,6 +257,9 @@ void flow_report_release(struct flow_report *report)
     free(report->nodes);
     free(report->tails);
     free(report->files);
+    for (size_t i = 0; i < report->n_outputs; i++)
+        free(report->outputs[i].name);
+    free(report->outputs);
     free(report->attempts);
     free(report->compared);
     numbers_free(report->numbers);

@@ -61,6 +61,10 @@ struct flow_report {
     size_t n_tails;
     struct flow_file *files; /* the copies of logs, by name */
     size_t n_files;
+    struct flow_file *outputs; /* what was written into its mapped folders while it ran: "output/model.pt", the biggest
+                                  ones first */
+    size_t n_outputs, n_all_outputs;
+    uint64_t output_bytes; /* of all */
 };
 
 enum { FLOW_REPORT_NODES = 128 };

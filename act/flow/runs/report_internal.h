@@ -24,6 +24,8 @@ int flow_here_read(const struct flow_here *here, const char *name,
 int flow_here_tail(const struct flow_here *here, const struct store_entry *file, size_t max, struct act_buf *out,
                    struct act_error *err) ACT_NODISCARD;
 
+/* outputs.c: a store that cannot be asked is a warning */
+void flow_list_outputs(struct flow *flow, struct flow_report *out);
 /* settings.c */
 void flow_list_settings(const struct run_spec *spec, const struct run_spec *before, struct flow_report *out);
 /* use.c */

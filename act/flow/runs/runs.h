@@ -39,6 +39,8 @@ void flow_runs_release(struct flow_runs *runs);
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise, as recorded in the ledger, without asking the platform and without spec. */
 int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
+/* Likewise, with spec. */
+int flow_find_known(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise for watching it: if the platform cannot be reached, the user is told and this succeeds anyway. */
 int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 
@@ -75,10 +77,11 @@ int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err) AC
 /* Likewise for several, but first finds the runs that the pieces identify: if one is none, nothing is waited for. */
 struct flow_waiting {
     int64_t timeout_s; /* then -ACT_TIMEOUT; 0: no limit */
-    bool any;          /* only until one of them has ended */
+    bool any;          /* only until one of them has ended, which is the first of *out then */
     /* Called when they are found, and after each check that finds some not ended; may be NULL. */
     void (*each)(void *arg, const struct flow_runs *runs, size_t n_ended);
-    void (*ended)(void *arg, const struct flow_run *run); /* once for each that has ended; may be NULL */
+    void (*ended)(void *arg,
+                  const struct flow_run *run); /* once for each that has ended, any: for the first; may be NULL */
     void *arg;
 };
 /* Release *out in every case. */

@@ -46,6 +46,7 @@ struct flow_watch {
     int64_t pause_ms;        /* between rounds */
     int64_t trial_ms;        /* likewise while the platform cannot be reached; 0: it can */
     int64_t round_ms;        /* duration of a round, if it is many requests to a service; else 0 */
+    bool tells, news;        /* what is watched says itself that there is something new: that ends a pause */
 };
 /* flow_refresh_all() if it is due, otherwise nothing. */
 int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *const *runs,
@@ -54,5 +55,8 @@ int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *pl
 int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err) ACT_NODISCARD;
 /* Waits for the next round, at most until until_ms (0: no limit); moved: this round brought something new. */
 void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64_t until_ms);
+
+/* kept.c: what a file, or a tree, takes up on the disk, in bytes; no link is followed. */
+uint64_t flow_disk_size(const char *path);
 
 #endif

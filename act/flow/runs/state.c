@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/bad.h"
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/runs_internal.h"
 #include "ledger/ledger.h"
@@ -95,7 +96,8 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
     keep_abort(old, now);
     run->changed = run->changed || now->state != old->state || now->started_unix_s != old->started_unix_s ||
                    now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
-                   now->ranks_asked != old->ranks_asked || strcmp(now->reason, old->reason) != 0;
+                   now->ranks_asked != old->ranks_asked || strcmp(now->reason, old->reason) != 0 ||
+                   now->attempts != old->attempts || now->n_bad != old->n_bad || strcmp(now->retry, old->retry) != 0;
     run->status = *now;
 }
 
@@ -120,6 +122,10 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
     for (size_t i = 0; i < n; i++) {
         if (!runs[i].changed)
             continue;
+        if (runs[i].status.n_bad > 0 && !runs[i].row.found)
+            rc = flow_note_bad_nodes(flow, &runs[i], err);
+        if (rc < 0)
+            return rc;
         CODEC_AUTOJSON json_t *json = run_status_to_json(&runs[i].status);
         act_strv_take(&lines, codec_json_line(json));
         updates[lines.n - 1] =

@@ -55,7 +55,8 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
         int rc = describe_folder(flow, &c->folders[i], &spec->folders[i], err);
         if (rc < 0)
             return rc;
-        if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT)
+        if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT &&
+            spec->folders[i].mode != RUN_FOLDER_PATH)
             act_warn("'mode: %s' of the folder '%s' has no effect: its store is a folder, which runs read and write "
                      "themselves",
                      c->folders[i].mode, c->folders[i].name);
@@ -168,6 +169,7 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     spec->platform = act_strdup(c->platform);
     spec->project_root = act_strdup(c->project_root);
     spec->compile_args = act_strdup(c->compile_args);
+    spec->mount = act_strdup(c->mount);
     spec->sleep_if_fail = c->sleep_if_fail;
     spec->sleep_if_succeed = c->sleep_if_succeed;
     spec->config = config_resolved(c);
@@ -347,6 +349,8 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     int rc = flow_use_own_folders(&flow->config, platform, spec, err);
     if (rc == 0)
         rc = flow_trust_submitted(&flow->config, err);
+    if (rc == 0)
+        rc = flow_fetch_secrets(flow, spec, err);
     if (rc < 0)
         return rc;
     if (!platform_row(platform)->answers_by_request)
@@ -394,6 +398,10 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
         rc = flow_check_shared_temp(platform, &io->spec, err);
     if (rc == 0)
         rc = flow_form_starter(platform, &io->spec, err);
+    if (rc == 0 && !with->own_folders) /* else the user sees it hang */
+        rc = flow_take_hang(&flow->config, platform_row(platform), &io->spec, err);
+    if (rc == 0 && !with->own_folders)
+        rc = flow_set_retry(&flow->config, platform_row(platform), &io->spec, err);
     describe_by_platform(&flow->config, platform, job, &io->spec);
     if (rc == 0 && with->own_folders)
         describe_own_folders(&flow->config, &io->spec);
@@ -401,6 +409,8 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
         rc = choose_folders(flow, &io->spec, err);
     if (rc == 0)
         rc = platform_check(platform, &io->spec, err);
+    if (rc == 0 && !with->own_folders)
+        rc = flow_avoid_bad_nodes(flow, platform, &io->spec, err);
     if (rc == 0)
         rc = pin_package(flow, platform, io, with->own_folders, &with->package, err);
     if (rc == 0)
@@ -543,8 +553,12 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
     spec->title = act_strdup(old->title);
     int rc = repeat_shape(to, old, moved, platform, spec, err);
+    if (rc == 0)
+        rc = flow_repeat_hang(&to->config, platform_row(platform), old, spec, err);
     if (rc == 0 && !old->foreign)
         rc = flow_form_starter(platform, spec, err);
+    if (rc == 0)
+        rc = flow_repeat_retry(&to->config, platform_row(platform), old, spec, err);
     if (rc == 0)
         rc = choose_folders(to, spec, err);
     if (rc == 0)
@@ -640,6 +654,8 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
         rc = flow_check_shared_temp(platform, spec, err);
     if (rc == 0 && !spec->foreign)
         rc = platform_check(platform, spec, err);
+    if (rc == 0)
+        rc = flow_avoid_bad_nodes(to, platform, spec, err);
     if (rc == 0)
         rc = repeat_package(home, &old->spec, &package, err);
     if (rc == 0)

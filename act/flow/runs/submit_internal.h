@@ -15,6 +15,7 @@
 #include "run/run.h"
 
 struct platform;
+struct platform_row;
 
 /* What a request becomes on its way to a specification. */
 struct flow_describing {
@@ -37,6 +38,13 @@ int flow_take_range(const struct config *c, struct platform *platform, struct fl
 /* Completes the shape of the largest size; per_node: what a whole node has. */
 int flow_set_range(const struct flow_range *range, int per_node, struct run_spec *spec,
                    struct act_error *err) ACT_NODISCARD;
+/* Whether and how the run is watched for hangs, from the configuration, and for a repeated run from the first one. A
+ * platform where no agent sees all ranks: -ACT_USAGE. */
+struct platform_row;
+int flow_take_hang(const struct config *c, const struct platform_row *row, struct run_spec *spec,
+                   struct act_error *err) ACT_NODISCARD;
+int flow_repeat_hang(const struct config *c, const struct platform_row *row, const struct run_spec *old,
+                     struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 /* Whether a run would be refused because of the configuration; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Call it when the run's command and size are known: if the command is a starter (run/starter.h), it is started once
@@ -79,9 +87,19 @@ struct flow_again {
 /* True if the same submission was begun before and its outcome is unknown: then spec gets the id of that one. */
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
-/* The same without again.c, for an id that is remembered elsewhere. Sets *asked when the platform is asked for the run. */
+/* The same without again.c, for an id that is remembered elsewhere. Sets *asked when the platform is asked for the
+ * run. */
 int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
                    bool *asked, struct act_error *err) ACT_NODISCARD;
+/* What the run is tried again after, from the configuration; a repeated run keeps what the first one had. What cannot
+ * be: -ACT_USAGE or -ACT_CONFIG, by where it was said. */
+int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
+                   struct act_error *err) ACT_NODISCARD;
+int flow_repeat_retry(const struct config *c, const struct platform_row *row, const struct run_spec *old,
+                      struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* Keeps the run off nodes that failed lately, if it fits without them, and says so. */
+int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct run_spec *spec,
+                         struct act_error *err) ACT_NODISCARD;
 /* Records a finished specification in the ledger, then hands it to the platform, so that no run goes unrecorded. */
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
                    struct act_error *err) ACT_NODISCARD;

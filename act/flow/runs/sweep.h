@@ -2,8 +2,8 @@
  *
  * A sweep is the same when project, cluster, size, command, grids, name, tags, configuration and package are: its id is
  * the hash of these, and <state folder>/sweeps/<id>.json says how far it has come and which ids the runs have that are
- * being submitted. So the same command goes on where it was interrupted, and no point is submitted twice: platforms take
- * an id once. Its runs have the tags sweep=<id> and, for each grid, NAME=VALUE.
+ * being submitted. So the same command goes on where it was interrupted, and no point is submitted twice: platforms
+ * take an id once. Its runs have the tags sweep=<id> and, for each grid, NAME=VALUE.
  */
 #ifndef ACT_FLOW_RUNS_SWEEP_H
 #define ACT_FLOW_RUNS_SWEEP_H

@@ -192,6 +192,24 @@ static size_t tell_ended(struct waiting *w)
     return n;
 }
 
+/* Moves the one that ended first to the front, and tells of it. Returns how many have. */
+static size_t tell_first(struct waiting *w)
+{
+    struct flow_run *first = NULL, *v = w->runs->v;
+
+    for (size_t i = 0; i < w->runs->n; i++)
+        if (run_state_is_final(v[i].status.state) && (!first || v[i].status.ended_unix_s < first->status.ended_unix_s))
+            first = &v[i];
+    if (!first)
+        return 0;
+    struct flow_run taken = *first;
+    *first = *v;
+    *v = taken;
+    if (w->how->ended)
+        w->how->ended(w->how->arg, v);
+    return 1;
+}
+
 static int too_late(const struct waiting *w, size_t ended, const struct limit *limit, struct act_error *err)
 {
     const struct flow_run *first = w->runs->v;
@@ -208,7 +226,7 @@ static int wait_until(struct waiting *w, const struct limit *limit, struct act_e
     int rc = make_groups(w, err);
 
     while (rc == 0) {
-        size_t ended = tell_ended(w);
+        size_t ended = w->how->any ? tell_first(w) : tell_ended(w);
         if (ended == w->runs->n || (w->how->any && ended > 0))
             break;
         if (is_limit_over(limit)) {

@@ -67,22 +67,34 @@ int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err)
     return 0;
 }
 
-static void set(void *arg)
+struct pause {
+    bool *over, is_long_enough;
+};
+
+static void end_pause(void *arg)
 {
-    *(bool *)arg = true;
+    struct pause *p = arg;
+
+    *p->over = p->is_long_enough = true;
 }
 
-/* What is under way goes on: a log that is followed. Else a signal ends the pause. */
-static void sleep_ms(struct engine *engine, int64_t ms)
+/* What is under way goes on: a log that is followed. Else a signal ends the pause. *news: it does, too. */
+static void sleep_ms(struct engine *engine, int64_t ms, bool *news)
 {
     bool over = false;
+    struct pause pause = {.over = news ? news : &over};
 
     if (!engine_busy(engine)) {
         usleep((useconds_t)ms * 1000);
         return;
     }
-    engine_timer(engine, ms, set, &over);
-    engine_run(engine, &over);
+    if (*pause.over)
+        return;
+    engine_timer(engine, ms, end_pause, &pause);
+    engine_run(engine, pause.over);
+    engine_forget(engine, &pause);
+    if (pause.is_long_enough)
+        *pause.over = false;
 }
 
 /* From quick to patient: what happens early is noticed at once, a long run is not asked about all the time. */
@@ -96,5 +108,8 @@ void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64
     pause = w->trial_ms ? w->trial_ms : w->pause_ms > by_cost ? w->pause_ms : by_cost;
     if (until_ms && until_ms - now < pause)
         pause = until_ms > now ? until_ms - now : 0;
-    sleep_ms(flow_engine(flow), pause);
+    int64_t deaf = w->tells && !w->trial_ms ? at_most(pause, SHORTEST_MS) : pause;
+    sleep_ms(flow_engine(flow), deaf, NULL);
+    if (pause > deaf)
+        sleep_ms(flow_engine(flow), pause - deaf, &w->news);
 }

@@ -1,10 +1,9 @@
 /* why.c - why a run failed, from the agent's record, the status and the ends of the logs.
  *
- * Every text that may tell something is scanned with the rules. Hits compete, first by place (enum quality), then by
- * the order of the rules. The logs of other ranks are read only if the rank that failed first says nothing, or merely
- * that it lost its peer.
+ * Every text that may tell something is scanned with the rules (diagnose/verdict.c). The logs of other ranks are read
+ * only if the rank that failed first says nothing, or merely that it lost its peer.
  */
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -21,24 +20,9 @@ enum {
     SYSTEM_LOGS = 16, /* of each kind at most */
     METRICS_TAIL = 32 << 10,
     METRICS_LINES = 6, /* the last minute */
-    NEAR_LINES = 200,  /* what a log says near its end */
     SHOWN_LINES = 20,
     MEMORY_FULL_PERCENT = 95,
     DISK_FULL_PERCENT = 99,
-};
-
-/* How good an explanation is by the place it was found in; the first is the best. */
-enum quality {
-    CAUSE,       /* near the end of the failed rank's log, or in the words of the agent, Slurm or mpirun */
-    UNEXPLAINED, /* an exception near the end of that log */
-    ENDING,      /* how the rank ended: a signal, an exit status */
-    OTHERS_CAUSE,
-    OTHERS_UNEXPLAINED,
-    FAR_CAUSE, /* earlier in the failed rank's log */
-    EFFECT,
-    AFTERMATH, /* the abort of a rank that had said what it could not go on after */
-    OTHERS_EFFECT,
-    NOTHING
 };
 
 struct asking {
@@ -49,8 +33,8 @@ struct asking {
     struct run_status status; /* of the attempt that failed */
     bool has_record;          /* the agent wrote down why */
     struct flow_why *out;
-    enum quality quality; /* of what out holds */
-    bool said_effect;     /* the failed rank, near its end */
+    struct diagnose_verdict verdict;
+    char *class, *class_line; /* as the agent has judged it; NULL: it has not */
 };
 
 /* ---- reading */
@@ -80,101 +64,6 @@ static int read_tail(const struct asking *a, const struct store_entry *log, size
                      struct act_error *err)
 {
     return flow_log_tail(&a->from, log, max, out, err);
-}
-
-/* ---- what is found */
-
-static void consider(struct asking *a, enum quality quality, const struct diagnose_hit *hit, const char *log, int rank)
-{
-    struct flow_why *out = a->out;
-
-    if (quality > a->quality || (quality == a->quality && hit->rule->order >= out->rule->order))
-        return;
-    a->quality = quality;
-    out->rule = hit->rule;
-    out->cause_rank = rank;
-    free(out->log);
-    free(out->line);
-    out->log = log ? act_sprintf("%s%s", a->prefix, log) : NULL;
-    out->line = act_strdup(hit->line);
-}
-
-static void scan(const struct asking *a, enum diagnose_where where, const char *text, size_t len,
-                 struct diagnose_hits *out)
-{
-    struct diagnose_scan *s = diagnose_scan_new(a->out->rules, where);
-
-    if (len > 0)
-        diagnose_scan_feed(s, text, len);
-    diagnose_scan_end(s, out);
-}
-
-/* Some rules tell only how a process ended: those of the agent's last resort. */
-static bool is_ending(const struct diagnose_rule *rule)
-{
-    return rule->kind == DIAGNOSE_LAST_RESORT && (rule->where & DIAGNOSE_AGENT);
-}
-
-/* A signal that came from outside says more than what the rank complained of; an abort is what it did about that. */
-static enum quality ending_quality(const struct asking *a, enum quality otherwise)
-{
-    bool has_aborted = a->out->signal == SIGABRT || a->out->exit_status == 128 + SIGABRT;
-
-    return has_aborted && a->said_effect ? AFTERMATH : otherwise;
-}
-
-static bool says_effect(const struct diagnose_hits *hits)
-{
-    for (size_t i = 0; i < hits->n; i++)
-        if (hits->v[i].rule->kind == DIAGNOSE_EFFECT && hits->lines - hits->v[i].line_no < NEAR_LINES)
-            return true;
-    return false;
-}
-
-/* What a text explains whose place in it does not matter. */
-static void judge_text(struct asking *a, enum diagnose_where where, const char *text, size_t len, const char *log)
-{
-    static const enum quality qualities[] = {
-        [DIAGNOSE_CAUSE] = CAUSE, [DIAGNOSE_EFFECT] = EFFECT, [DIAGNOSE_LAST_RESORT] = ENDING};
-    ACT_AUTO(diagnose_hits) hits = {0};
-
-    scan(a, where, text, len, &hits);
-    for (size_t i = 0; i < hits.n; i++) {
-        enum quality quality = qualities[hits.v[i].rule->kind];
-        consider(a, quality == ENDING ? ending_quality(a, ENDING) : quality, &hits.v[i], log, -1);
-    }
-}
-
-static void judge_failed_rank(struct asking *a, const struct act_buf *text, const char *log, int rank)
-{
-    static const enum quality near[] = {
-        [DIAGNOSE_CAUSE] = CAUSE, [DIAGNOSE_EFFECT] = EFFECT, [DIAGNOSE_LAST_RESORT] = UNEXPLAINED};
-    ACT_AUTO(diagnose_hits) hits = {0};
-
-    scan(a, DIAGNOSE_FAILED_RANK, text->data, text->len, &hits);
-    a->said_effect = says_effect(&hits);
-    for (size_t i = 0; i < hits.n; i++) {
-        bool is_near = hits.lines - hits.v[i].line_no < NEAR_LINES;
-        enum quality quality = near[hits.v[i].rule->kind];
-        if (is_near)
-            consider(a, is_ending(hits.v[i].rule) ? ending_quality(a, quality) : quality, &hits.v[i], log, rank);
-        else if (hits.v[i].rule->kind == DIAGNOSE_CAUSE)
-            consider(a, FAR_CAUSE, &hits.v[i], log, rank);
-    }
-}
-
-static void judge_other_rank(struct asking *a, const struct act_buf *text, const char *log, int rank)
-{
-    static const enum quality near[] = {[DIAGNOSE_CAUSE] = OTHERS_CAUSE,
-                                        [DIAGNOSE_EFFECT] = OTHERS_EFFECT,
-                                        [DIAGNOSE_LAST_RESORT] = OTHERS_UNEXPLAINED};
-    ACT_AUTO(diagnose_hits) hits = {0};
-
-    scan(a, DIAGNOSE_OTHER_RANK, text->data, text->len, &hits);
-    bool has_effect = says_effect(&hits);
-    for (size_t i = 0; i < hits.n; i++)
-        if (!(has_effect && is_ending(hits.v[i].rule)) && hits.lines - hits.v[i].line_no < NEAR_LINES)
-            consider(a, near[hits.v[i].rule->kind], &hits.v[i], log, rank);
 }
 
 /* ---- the record */
@@ -239,6 +128,12 @@ static int find_failed_rank(struct asking *a, struct act_error *err)
     return 0;
 }
 
+static void take_class(struct asking *a, const json_t *record)
+{
+    a->class = codec_json_bytes_get(json_object_get(record, "class"));
+    a->class_line = codec_json_bytes_get(json_object_get(record, "class_line"));
+}
+
 /* The status of the attempt, and what the agent wrote down besides. A record of another attempt does not count. */
 static int read_record(struct asking *a, struct act_error *err)
 {
@@ -255,9 +150,16 @@ static int read_record(struct asking *a, struct act_error *err)
     out->reason = act_strdup(a->status.reason);
     if (rc == 0)
         rc = read_json(a, RUN_FILE_FAILURE, &record, err);
+    memcpy(out->class, a->status.class, sizeof(out->class));
     a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
-    if (a->has_record)
+    if (a->has_record) {
         take_record(out, record);
+        take_class(a, record);
+    }
+    if (!a->class && *out->class) {
+        a->class = act_strdup(out->class);
+        a->class_line = act_strdup(out->reason);
+    }
     bool failed = a->status.state == RUN_FAILED || *a->prefix;
     if (rc == 0 && !a->has_record && !out->node && failed && !platform_row(a->from.platform)->keeps_record)
         rc = find_failed_rank(a, err);
@@ -289,22 +191,16 @@ static int ask_failed_rank(struct asking *a, struct act_error *err)
     if (rc == 0 && text.len > 0) {
         if (a->out->lines.n == 0)
             take_last_lines(a->out, &text);
-        judge_failed_rank(a, &text, name, a->out->rank);
+        diagnose_judge_failed_rank(&a->verdict, text.data, text.len, name, a->out->rank);
     }
     return rc;
 }
 
 static void ask_agent(struct asking *a)
 {
-    const struct flow_why *out = a->out;
-    ACT_AUTO(act_buf) text = {0};
+    ACT_AUTOFREE char *reason = act_sprintf("%s\n%s", a->out->reason, a->status.reason);
 
-    act_buf_addf(&text, "%s\n%s\n", out->reason, a->status.reason);
-    if (out->rank >= 0 && out->signal)
-        act_buf_addf(&text, "rank %d was killed by signal %d\n", out->rank, out->signal);
-    else if (out->rank >= 0)
-        act_buf_addf(&text, "rank %d exited with status %d\n", out->rank, out->exit_status);
-    judge_text(a, DIAGNOSE_AGENT, text.data, text.len, NULL);
+    diagnose_judge_end(&a->verdict, reason, a->out->rank);
 }
 
 /* The output of the preparation counts only if the preparation failed: pip warns about many things. */
@@ -331,7 +227,7 @@ static int ask_system_logs(struct asking *a, struct act_error *err)
         asked++;
         rc = read_tail(a, &a->logs.v[i], OTHER_TAIL, &text, err);
         if (rc == 0 && text.len > 0)
-            judge_text(a, (enum diagnose_where)where, text.data, text.len, name);
+            diagnose_judge_text(&a->verdict, (enum diagnose_where)where, text.data, text.len, name);
         act_buf_release(&text);
     }
     return rc;
@@ -350,7 +246,7 @@ static int ask_other_ranks(struct asking *a, struct act_error *err)
         asked++;
         rc = read_tail(a, log, OTHER_TAIL, &text, err);
         if (rc == 0 && text.len > 0)
-            judge_other_rank(a, &text, name, rank);
+            diagnose_judge_other_rank(&a->verdict, text.data, text.len, name, rank);
         act_buf_release(&text);
     }
     return rc;
@@ -462,7 +358,7 @@ static int ask_metrics(struct asking *a, struct act_error *err)
     /* a full memory explains only a process that was killed */
     bool was_killed = out->signal == 9 || out->exit_status == 128 + 9;
     for (size_t i = 0; i < out->notes.n && was_killed; i++)
-        judge_text(a, DIAGNOSE_METRICS, out->notes.v[i], strlen(out->notes.v[i]), name);
+        diagnose_judge_text(&a->verdict, DIAGNOSE_METRICS, out->notes.v[i], strlen(out->notes.v[i]), name);
     return rc;
 }
 
@@ -492,6 +388,32 @@ static char *fill_in(const char *advice, const struct flow_run *run, const struc
     return act_buf_steal(&out);
 }
 
+/* What the agent decided by is what is shown, whatever was written into the logs since. */
+static void follow_agent(struct asking *a)
+{
+    const struct diagnose_rule *rule = a->class ? diagnose_find(a->out->rules, a->class) : NULL;
+
+    if (!rule || rule == a->verdict.rule)
+        return;
+    diagnose_verdict_release(&a->verdict);
+    a->verdict = (struct diagnose_verdict){.rule = rule, .line = act_strdup(a->class_line), .rank = -1};
+}
+
+static void take_verdict(struct asking *a)
+{
+    const struct diagnose_verdict *v = &a->verdict;
+
+    follow_agent(a);
+    free(a->class);
+    free(a->class_line);
+
+    a->out->rule = v->rule;
+    a->out->cause_rank = v->rank;
+    a->out->log = v->log ? act_sprintf("%s%s", a->prefix, v->log) : NULL;
+    a->out->line = act_strdup(v->line);
+    diagnose_verdict_release(&a->verdict);
+}
+
 static int ask_all_ranks(struct asking *a, int64_t ended_unix_s, struct act_error *err)
 {
     return flow_find_rank_lines(&a->from, a->run, &a->logs, a->prefix, ended_unix_s, &a->out->said, err);
@@ -505,6 +427,8 @@ static int explain(struct asking *a, struct act_error *err)
         a->out->attempt = 0;
         return rc;
     }
+    a->verdict.exit_status = a->out->exit_status;
+    a->verdict.signal = a->out->signal;
     if (rc == 0)
         rc = ask_failed_rank(a, err);
     if (rc == 0) {
@@ -513,9 +437,9 @@ static int explain(struct asking *a, struct act_error *err)
     }
     if (rc == 0)
         rc = ask_metrics(a, err);
-    if (rc == 0 && a->quality > ENDING)
+    if (rc == 0 && !diagnose_is_settled(&a->verdict))
         rc = ask_other_ranks(a, err);
-    if (rc == 0 && a->out->rule && a->out->rule->compare && a->run->status.state != RUN_RUNNING)
+    if (rc == 0 && a->verdict.rule && a->verdict.rule->compare && a->run->status.state != RUN_RUNNING)
         rc = ask_all_ranks(a, a->out->failed_unix_s, err);
     return rc;
 }
@@ -537,12 +461,27 @@ static int failed_attempt(const struct run_status *status)
     return run_state_is_final(status->state) || status->attempt < 2 ? 0 : status->attempt - 1;
 }
 
+/* Some platforms count only the attempts that they begin: the last one whose logs were put away; 0: none. */
+static int last_put_away(const struct store_page *logs)
+{
+    static const char folder[] = RUN_DIR_ATTEMPTS "/";
+    int last = 0;
+
+    for (size_t i = 0; i < logs->n; i++) {
+        int n = act_starts_with(logs->v[i].key, folder) ? atoi(logs->v[i].key + strlen(folder)) : 0;
+        last = n > last ? n : last;
+    }
+    return last;
+}
+
 static int ask_why(struct asking *a, struct act_error *err)
 {
     const struct run_status *status = &a->run->status;
-    ACT_AUTOFREE char *earlier = act_sprintf(RUN_DIR_ATTEMPTS "/%d/", a->out->attempt);
     int rc = flow_log_source_list(&a->from, &a->logs, err);
 
+    if (rc == 0 && status->state == RUN_RUNNING && a->out->attempt == 0)
+        a->out->attempt = last_put_away(&a->logs);
+    ACT_AUTOFREE char *earlier = act_sprintf(RUN_DIR_ATTEMPTS "/%d/", a->out->attempt);
     if (rc == 0 && status->state == RUN_RUNNING)
         rc = ask_all_ranks(a, 0, err);
     if (status->state == RUN_FAILED)
@@ -551,6 +490,7 @@ static int ask_why(struct asking *a, struct act_error *err)
         a->prefix = earlier;
     if (rc == 0 && a->out->attempt > 0)
         rc = explain(a, err);
+    take_verdict(a);
     a->prefix = "";
     store_page_release(&a->logs);
     return rc;
@@ -559,7 +499,7 @@ static int ask_why(struct asking *a, struct act_error *err)
 int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out, struct act_error *err)
 {
     const struct run_status *status = &run->status;
-    struct asking a = {.run = run, .prefix = "", .out = out, .quality = NOTHING};
+    struct asking a = {.run = run, .prefix = "", .out = out};
 
     a.status = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1};
     *out = (struct flow_why){.attempt = status->unsubmitted ? 0 : failed_attempt(status), .rank = -1, .cause_rank = -1};
@@ -567,13 +507,16 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
     if (!asks_platform && !status->unsubmitted && status->state != RUN_CANCELED)
         return 0; /* the status says all */
     int rc = flow_rules(run, &out->rules, err);
+    a.verdict = (struct diagnose_verdict){.rules = out->rules, .quality = DIAGNOSE_NOTHING, .rank = -1};
     if (rc == 0 && !asks_platform)
-        judge_text(&a, DIAGNOSE_AGENT, status->reason, strlen(status->reason), NULL);
+        diagnose_judge_text(&a.verdict, DIAGNOSE_AGENT, status->reason, strlen(status->reason), NULL);
     if (rc == 0 && asks_platform)
         rc = flow_log_source_open(flow, run, &a.from, err);
     if (rc == 0 && asks_platform)
         rc = ask_why(&a, err);
     flow_log_source_close(&a.from);
+    if (!asks_platform)
+        take_verdict(&a);
     if (rc == 0 && out->rule)
         out->advice = fill_in(out->rule->advice, run, out);
     if (rc < 0)

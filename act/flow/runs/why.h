@@ -32,6 +32,7 @@ struct flow_why {
     int rank;                /* that failed first; -1: not one rank's failure, or not known */
     char *node;              /* of that rank; NULL: not known */
     int exit_status, signal; /* of that rank or of the run; signal 0: none */
+    char class[48];          /* the id of the rule, if the agent ended the run by it; may be empty */
     char *reason;            /* as worded by the agent or the scheduler; may be empty */
     int64_t failed_unix_s;   /* 0: not known */
     struct act_strv lines;   /* the last ones of that rank */

@@ -211,6 +211,7 @@ extern const struct platform_clusters_ops azureml_clusters;
  * open_logs; nodes.c nodes, shell; cluster.c summary, jobs. */
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
+int azureml_remove(struct platform *p, const char *id, struct act_error *err);
 int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
 int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err);
 int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
@@ -119,6 +120,64 @@ static int list_clusters(struct platform *p, struct platform_clusters *out, stru
     return rc;
 }
 
+/* ---- those of the whole subscription ---- */
+
+struct all_clusters {
+    const struct azureml *a;
+    struct arm *arm;
+    struct platform_clusters *out;
+};
+
+/* "rg/ws" of a workspace's id. New string; NULL: it is none. */
+static char *owner_of(const char *id)
+{
+    static const char groups[] = "/resourceGroups/", workspaces[] = "/workspaces/";
+    const char *group = id ? strcasestr(id, groups) : NULL, *name = id ? strcasestr(id, workspaces) : NULL;
+
+    if (!group || !name)
+        return NULL;
+    group += strlen(groups);
+    return act_sprintf("%.*s/%s", (int)strcspn(group, "/"), group, name + strlen(workspaces));
+}
+
+/* One that the user may not read is no reason to hide the others. */
+static int take_workspace(void *arg, const json_t *item, struct act_error *err)
+{
+    struct all_clusters *all = arg;
+    const char *id = codec_json_str(item, "id", NULL);
+    ACT_AUTOFREE char *owner = owner_of(id);
+    struct act_error why = {0};
+
+    (void)err;
+    if (!owner)
+        return 0;
+    ACT_AUTOFREE char *url = act_sprintf("%s/computes", id);
+    ACT_AUTOFREE char *what = act_sprintf("list the clusters of the workspace '%s'", owner);
+    size_t first = all->out->n;
+    if (arm_each(all->arm, url, all->a->api_version, false, "value", what, take_cluster, all->out, &why) < 0)
+        act_warn("%s", act_error_text(&why));
+    for (size_t i = first; i < all->out->n; i++)
+        all->out->v[i].owner = act_strdup(owner);
+    return 0;
+}
+
+static int list_all_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    struct all_clusters all = {.a = a, .out = out};
+    int rc = azureml_arm(a, &all.arm, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *url = act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/workspaces",
+                                         a->config->workspace.subscription_id);
+    rc = arm_each(all.arm, url, a->api_version, false, "value", "list the workspaces of the subscription",
+                  take_workspace, &all, err);
+    if (rc < 0)
+        platform_clusters_release(out);
+    return rc;
+}
+
 /* The resource; with missing_is_fine *out is NULL when there is none. */
 static int get_resource(const struct azureml *a, struct arm *arm, const char *name, bool missing_is_fine, json_t **out,
                         struct act_error *err)
@@ -191,6 +250,36 @@ static json_t *scale_json(const struct platform_scale *scale)
     return json;
 }
 
+/* What a cluster is beside its size. */
+static void add_network(json_t *own, const struct platform_new_cluster *c)
+{
+    if (c->subnet)
+        json_object_set_new(own, "subnet", json_pack("{s:s}", "id", c->subnet));
+    if (c->node_image)
+        json_object_set_new(own, "virtualMachineImage", json_pack("{s:s}", "id", c->node_image));
+    if (c->no_public_ip)
+        json_object_set_new(own, "enableNodePublicIp", json_false());
+}
+
+/* NULL: the nodes have none. */
+static json_t *identity_json(const struct act_strv *identities)
+{
+    json_t *users = json_object();
+    bool of_its_own = false;
+
+    for (size_t i = 0; identities && i < identities->n; i++)
+        if (strcmp(identities->v[i], "system") == 0)
+            of_its_own = true;
+        else
+            json_object_set_new(users, identities->v[i], json_object());
+    if (json_object_size(users) == 0) {
+        json_decref(users);
+        return of_its_own ? json_pack("{s:s}", "type", "SystemAssigned") : NULL;
+    }
+    return json_pack("{s:s, s:o}", "type", of_its_own ? "SystemAssigned,UserAssigned" : "UserAssigned",
+                     "userAssignedIdentities", users);
+}
+
 static json_t *new_cluster_json(const struct platform_new_cluster *c, const char *location,
                                 const struct platform_scale *scale)
 {
@@ -204,8 +293,15 @@ static json_t *new_cluster_json(const struct platform_new_cluster *c, const char
             json_pack("{s:s, s:s}", "adminUserName", c->admin_user, "adminUserSshPublicKey", c->ssh_key));
         json_object_set_new(own, "remoteLoginPortPublicAccess", json_string("Enabled"));
     }
-    return json_pack("{s:s, s:{s:s, s:s, s:o}}", "location", location, "properties", "computeType", MANAGED,
-                     "description", "created by act", "properties", own);
+    add_network(own, c);
+    json_t *body = json_pack("{s:s, s:{s:s, s:s, s:o}}", "location", location, "properties", "computeType", MANAGED,
+                             "description", "created by act", "properties", own);
+    json_t *identity = identity_json(c->identities);
+    if (identity)
+        json_object_set_new(body, "identity", identity);
+    if (json_object_size(c->tags))
+        json_object_set(body, "tags", c->tags);
+    return body;
 }
 
 static int check_free(const struct azureml *a, struct arm *arm, const char *name, struct act_error *err)
@@ -365,6 +461,7 @@ static const char *usual_cluster(const struct config *config)
 const struct platform_clusters_ops azureml_clusters = {
     .words = {.noun = NOUN, .owner = "workspace", .key = "compute_target", .usual = usual_cluster},
     .list = list_clusters,
+    .list_all = list_all_clusters,
     .get = get_cluster,
     .prepare = prepare_cluster,
     .create = create_cluster,

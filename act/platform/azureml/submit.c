@@ -199,7 +199,24 @@ int azureml_submit(struct platform *p, const struct platform_submission *submiss
     return rc;
 }
 
-/* ---- abort ---- */
+/* ---- abort and remove ---- */
+
+/* The service answers 204 for a job that it does not have. */
+int azureml_remove(struct platform *p, const char *id, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *what = act_sprintf("delete '%s'", id);
+    struct arm_call call = {
+        .method = "DELETE", .what = what, .url = azureml_url(a, "/jobs/%s", id), .api_version = a->api_version};
+    rc = arm_do(arm, &call, err);
+    arm_call_release(&call);
+    return rc == -ACT_NOT_FOUND ? 0 : rc;
+}
 
 static int cancel_job(struct azureml *a, const char *id, struct act_error *err)
 {

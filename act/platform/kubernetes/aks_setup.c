@@ -20,11 +20,20 @@ static bool is_name(const char *name)
 /* What managed clusters of Azure Machine Learning have, and node pools do not. */
 static int check_strange(const struct platform_new_cluster *c, struct act_error *err)
 {
-    if (c->ssh_key)
-        return act_error_set(err, ACT_USAGE, "--ssh-key does not go for node pools: nobody logs in to their nodes");
-    if (c->scale.idle_s)
-        return aks_refuse_idle(err);
-    return 0;
+    const struct {
+        bool given;
+        const char *option, *because;
+    } rows[] = {
+        {c->ssh_key, "--ssh-key", "nobody logs in to their nodes"},
+        {c->identities && c->identities->n, "--identity", "their nodes have that of the cluster"},
+        {c->node_image, "--node-image", "the service chooses what their nodes start from"},
+        {c->no_public_ip, "--no-public-ip", "their nodes have no public address as it is"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].given)
+            return act_error_set(err, ACT_USAGE, "%s does not go for node pools: %s", rows[i].option, rows[i].because);
+    return c->scale.idle_s ? aks_refuse_idle(err) : 0;
 }
 
 static int complete(const struct config_aks *config, struct platform_new_cluster *c, struct act_error *err)
@@ -71,6 +80,9 @@ static int plan_cluster(struct aks *aks, struct platform_new_cluster *c, char **
     if (rc == 0 && strcmp(c->name, SYSTEM_POOL) == 0)
         rc = act_error_set(err, ACT_USAGE, "the first node pool of a new cluster cannot be '%s': its own nodes are",
                            SYSTEM_POOL);
+    if (rc == 0 && c->subnet)
+        rc = act_error_set(err, ACT_USAGE, "--subnet is for a node pool of a cluster that is there, and '%s' is not",
+                           config->cluster);
     if (rc < 0)
         return rc;
     c->with_owner = true;
@@ -145,6 +157,10 @@ static json_t *pool_json(const struct aks *aks, const struct platform_new_cluste
         json_object_set_new(pool, "nodeTaints", codec_json_strv_new(&aks->config->node_taints));
     if (c->low_priority)
         make_spot(pool);
+    if (c->subnet)
+        json_object_set_new(pool, "vnetSubnetID", json_string(c->subnet));
+    if (json_object_size(c->tags))
+        json_object_set(pool, "tags", c->tags);
     return pool;
 }
 

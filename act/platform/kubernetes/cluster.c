@@ -296,3 +296,36 @@ int kubernetes_jobs(struct platform *p, struct platform_jobs *out, struct act_er
     json_decref(f.places);
     return rc;
 }
+
+/* ---- what a run may be placed on ---- */
+
+struct usable {
+    json_t *selector;
+    struct act_strv *out;
+};
+
+static int take_usable(void *arg, const json_t *node, struct act_error *err)
+{
+    const struct usable *u = arg;
+    bool fits = kubernetes_condition(node, "Ready") &&
+                !json_is_true(json_object_get(json_object_get(node, "spec"), "unschedulable"));
+    const char *key;
+    json_t *value;
+
+    (void)err;
+    json_object_foreach(u->selector, key, value) fits =
+        fits && act_streq(kubernetes_label(node, key), json_string_value(value));
+    if (fits)
+        act_strv_push(u->out, kubernetes_name_of(node));
+    return 0;
+}
+
+int kubernetes_usable_nodes(struct platform *p, const struct run_spec *spec, struct act_strv *out,
+                            struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    struct usable u = {.selector = k->config->k8s.node_selector, .out = out};
+
+    (void)spec;
+    return kubernetes_each_node(k, take_usable, &u, err);
+}

@@ -442,6 +442,34 @@ static void add_queue(const struct kubernetes_run *run, json_t *job)
     json_object_set_new(notes, "kueue.x-k8s.io/job-completions-equal-parallelism", json_string("true"));
 }
 
+/* The member of an object, which is made if it is not there. */
+static json_t *member(json_t *object, const char *key, json_t *(*make)(void))
+{
+    if (!json_object_get(object, key))
+        json_object_set_new(object, key, make());
+    return json_object_get(object, key);
+}
+
+/* A node by its name, which the label of its host name need not be. Each requirement takes one value, and the terms are
+ * alternatives. Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#NodeSelectorTerm */
+static void keep_off(json_t *pod, const struct act_strv *nodes)
+{
+    json_t *affinity = member(member(pod, "affinity", json_object), "nodeAffinity", json_object);
+    json_t *required = member(affinity, "requiredDuringSchedulingIgnoredDuringExecution", json_object);
+    json_t *terms = member(required, "nodeSelectorTerms", json_array), *term;
+    size_t i;
+
+    if (json_array_size(terms) == 0)
+        json_array_append_new(terms, json_object());
+    json_array_foreach(terms, i, term)
+    {
+        json_t *fields = member(term, "matchFields", json_array);
+        for (size_t n = 0; n < nodes->n; n++)
+            json_array_append_new(fields, json_pack("{s:s, s:s, s:[s]}", "key", "metadata.name", "operator", "NotIn",
+                                                    "values", nodes->v[n]));
+    }
+}
+
 static json_t *template_of(const struct kubernetes_run *run)
 {
     json_t *template =
@@ -449,6 +477,8 @@ static json_t *template_of(const struct kubernetes_run *run)
                   KUBERNETES_RUN, run->spec->id, KUBERNETES_USER, run->user, "spec", pod_of(run));
 
     kubernetes_merge(template, run->config->k8s.pod);
+    if (run->spec->avoid.n)
+        keep_off(json_object_get(template, "spec"), &run->spec->avoid);
     return template;
 }
 

@@ -239,6 +239,10 @@ void kubernetes_pod_log_end(struct kubernetes_pod_log *log);
 /* The next bytes are of another connection, which repeats what was there at that second. Returns the value of its
  * sinceTime, or NULL: from the beginning. New string. */
 char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log);
+/* By how many of its last lines a log shows that nothing was added; 0: by none, it has to be read from that second. */
+int64_t kubernetes_pod_log_proof(const struct kubernetes_pod_log *log);
+/* Whether so many last lines of the log end with what was taken. */
+bool kubernetes_pod_log_proves(const struct kubernetes_pod_log *log, const char *bytes, size_t len);
 void kubernetes_pod_log_free(struct kubernetes_pod_log *log);
 
 /* ---- shell.c */
@@ -265,6 +269,8 @@ int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_err
 int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                       struct act_error *err);
 struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ended);
+int kubernetes_usable_nodes(struct platform *p, const struct run_spec *spec, struct act_strv *out,
+                            struct act_error *err) ACT_NODISCARD;
 int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int kubernetes_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                      struct platform_shell *out, struct act_error *err);

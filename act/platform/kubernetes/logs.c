@@ -5,9 +5,10 @@
  * as one is there that knows the last one; where all were replaced, they begin at 1 again, and it is counted on here.
  * So the pods that others took the place of are read first, those of each index in the order in which they were made.
  *
- * Whoever asks a second time watches: from then on what a running pod prints is followed, and comes whenever the loop
- * runs. What an ended pod has printed is read once more from the last second on: other things than the end of the log,
- * such as its rotation, may end the stream that follows it.
+ * Whoever asks a second time watches, or who says so: from then on what a running pod prints is followed, and comes
+ * whenever the loop runs. Other things than the end of the log, such as its rotation, may end the stream that follows
+ * it: then the last lines of the log are asked for, and if those are not the ones that came last, it is read once more
+ * from their second on.
  *
  * Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/ (read log).
  */
@@ -20,8 +21,16 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
-/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has. */
-enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000 };
+/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has, or be ahead of it. LISTED_MS:
+ * so long is a list of pods good enough for who is told of news. */
+enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000, LISTED_MS = 500 };
+
+/* What a request for a log is for. */
+enum reading {
+    READ,   /* what there is */
+    FOLLOW, /* and what comes */
+    PROVE,  /* that nothing was added to what was read */
+};
 
 struct logs;
 
@@ -43,7 +52,12 @@ struct reader {
     bool was_read; /* as far as it was then */
     bool follows;  /* its stream does, and is under way, or nobody has looked yet at how it ended */
     bool awaited;
+    bool has_news;    /* since the stream began */
+    bool came_to_end; /* the stream that followed, at ended_ms; it is not known yet whether the log did */
+    int64_t ended_ms;
+    size_t last_kept; /* where the last text went */
     char *what;
+    struct act_buf last_lines;
     struct kube_stream stream;
 };
 
@@ -61,10 +75,12 @@ struct logs {
     size_t n_kept;
     json_t *places; /* of kept, by what they are of */
     struct store_texts texts;
-    int attempt;    /* the last one */
-    size_t awaited; /* streams */
-    bool idle;      /* none is awaited */
-    int rc;         /* of the first text that could not be kept */
+    int attempt;       /* the last one */
+    bool *news;        /* of who watches; NULL: nobody said so */
+    int64_t listed_ms; /* when the pods were */
+    size_t awaited;    /* streams */
+    bool idle;         /* none is awaited */
+    int rc;            /* of the first text that could not be kept */
 };
 
 /* ---- the texts ---- */
@@ -110,13 +126,35 @@ static int attempt_of(struct reader *r, int attempt, int rank)
     return attempt + r->more;
 }
 
+/* Mostly it is the one of the line before. */
+static int64_t kept_for(struct reader *r, int attempt, int rank)
+{
+    struct logs *l = r->of;
+    const struct kept *last = r->last_kept < l->n_kept ? &l->kept[r->last_kept] : NULL;
+
+    if (last && last->attempt == attempt && last->rank == rank && (rank >= 0 || last->index == r->index))
+        return (int64_t)r->last_kept;
+    int64_t at = find_kept(l, attempt, rank, r->index);
+    r->last_kept = at < 0 ? 0 : (size_t)at;
+    return at;
+}
+
+static void tell_news(struct logs *l)
+{
+    if (l->news)
+        *l->news = true;
+}
+
 static void take_text(void *arg, int counted, int rank, const char *text, size_t len)
 {
     struct reader *r = arg;
     struct logs *l = r->of;
     int attempt = attempt_of(r, counted, rank);
-    int64_t at = find_kept(l, attempt, rank, r->index);
+    int64_t at = kept_for(r, attempt, rank);
     int rc = at < 0 ? -EFBIG : store_texts_add(&l->texts, (size_t)at, text, len);
+
+    r->has_news = true;
+    tell_news(l);
 
     r->last_attempt = attempt > r->last_attempt ? attempt : r->last_attempt;
     l->attempt = attempt > l->attempt ? attempt : l->attempt;
@@ -149,6 +187,8 @@ static int publish(struct logs *l, struct act_error *err)
         l->texts.v[i].key = key_of(l, &l->kept[i]);
     }
     l->texts.is_whole = is_all_whole(l);
+    if (l->news)
+        *l->news = false;
     return rc < 0 ? act_error_errno(err, -rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
                   : 0;
 }
@@ -180,10 +220,20 @@ static void take_bytes(struct kube_stream *stream, const char *data, size_t len)
     kubernetes_pod_log_take(((struct reader *)stream->arg)->log, data, len);
 }
 
+static void take_last_lines(struct kube_stream *stream, const char *data, size_t len)
+{
+    act_buf_add(&((struct reader *)stream->arg)->last_lines, data, len);
+}
+
+/* That a stream ended which brought something is news: the pod may have ended. */
 static void reading_done(struct kube_stream *stream)
 {
     struct reader *r = stream->arg;
 
+    if (r->follows)
+        r->ended_ms = act_now_monotonic_ms();
+    if (r->follows && r->has_news)
+        tell_news(r->of);
     if (r->awaited)
         r->of->awaited--;
     r->awaited = false;
@@ -203,25 +253,41 @@ static void run_until_idle(struct logs *l)
         engine_run(services_engine(l->k->base.services), &l->idle);
 }
 
-static void start_reading(struct reader *r, bool follow)
+/* "&sinceTime=...", or "&tailLines=2". New string. */
+static char *query_of(const struct reader *r, enum reading reading)
+{
+    if (reading == PROVE)
+        return act_sprintf("&tailLines=%lld", (long long)kubernetes_pod_log_proof(r->log));
+    ACT_AUTOFREE char *since = kubernetes_pod_log_resume(r->log);
+    ACT_AUTOFREE char *escaped = since ? http_encode(since, false) : act_strdup("");
+    return act_sprintf("%s%s%s", reading == FOLLOW ? "&follow=true" : "", since ? "&sinceTime=" : "", escaped);
+}
+
+static void start_reading(struct reader *r, enum reading reading)
 {
     struct logs *l = r->of;
-    ACT_AUTOFREE char *since = kubernetes_pod_log_resume(r->log);
-    ACT_AUTOFREE char *escaped = since ? http_encode(since, false) : NULL;
+    ACT_AUTOFREE char *query = query_of(r, reading);
     ACT_AUTOFREE char *pod = kube_path(l->k->kube, "v1", "pods", r->pod, NULL);
 
     kube_stream_release(&r->stream);
-    r->stream = (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s%s%s",
-                                                         pod, follow ? "&follow=true" : "",
-                                                         escaped ? "&sinceTime=" : "", escaped ? escaped : ""),
-                                     .what = r->what,
-                                     .take = take_bytes,
-                                     .done = reading_done,
-                                     .arg = r};
-    r->follows = follow;
-    if (!follow)
+    r->stream =
+        (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s", pod, query),
+                             .what = r->what,
+                             .take = reading == PROVE ? take_last_lines : take_bytes,
+                             .done = reading_done,
+                             .arg = r};
+    r->follows = reading == FOLLOW;
+    r->came_to_end = r->came_to_end && reading == PROVE;
+    r->has_news = false;
+    if (!r->follows)
         await(r);
     kube_stream_start(l->k->kube, &r->stream);
+}
+
+static void end_log(struct reader *r)
+{
+    kubernetes_pod_log_end(r->log);
+    r->is_whole = true;
 }
 
 /* A pod that is gone, or has not begun, has no log: that is no failure. */
@@ -231,10 +297,9 @@ static int end_reading(struct reader *r, struct act_error *err)
     struct act_error why = r->stream.error;
 
     r->was_read = rc == 0;
-    if (rc == 0 && r->has_ended && !r->follows) {
-        kubernetes_pod_log_end(r->log);
-        r->is_whole = true;
-    }
+    if (rc == 0 && r->has_ended && !r->follows)
+        end_log(r);
+    r->came_to_end = rc == 0 && r->follows && kubernetes_pod_log_proof(r->log) > 0;
     r->follows = false;
     kube_stream_release(&r->stream);
     if (rc == 0 || rc == -ACT_INTERRUPTED || status == 404 || status == 400)
@@ -345,6 +410,47 @@ static void end_following(struct logs *l)
     }
 }
 
+/* Whether those whose streams came to their ends are read to the ends of their logs. */
+static void prove_ends(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++)
+        if (l->readers[i]->came_to_end)
+            start_reading(l->readers[i], PROVE);
+    run_until_idle(l);
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct reader *r = l->readers[i];
+        if (!r->came_to_end)
+            continue;
+        bool proven = r->stream.rc == 0 && kubernetes_pod_log_proves(r->log, r->last_lines.data, r->last_lines.len);
+        r->came_to_end = proven && !r->has_ended;
+        if (proven && r->has_ended)
+            end_log(r);
+        act_buf_release(&r->last_lines);
+        kube_stream_release(&r->stream);
+    }
+}
+
+/* A log may end a moment before the cluster says so of its pod. */
+static bool is_about_to_end(const struct reader *r)
+{
+    return r->came_to_end && act_now_monotonic_ms() - r->ended_ms < LAST_WORDS_MS;
+}
+
+static bool has_to_be_read(const struct reader *r)
+{
+    return r->has_begun && !r->is_whole && !r->stream.under_way && !is_about_to_end(r);
+}
+
+/* Who watches is told at once what those print that go on. */
+static void follow_on(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct reader *r = l->readers[i];
+        if (r->was_read && !r->has_ended && has_to_be_read(r))
+            start_reading(r, FOLLOW);
+    }
+}
+
 /* A pod whose log cannot be had has an attempt nevertheless: those that come after it count on from there. Returns how
  * many were read; the others are followed. */
 static size_t read_all(struct logs *l, struct reader *const *readers, size_t n)
@@ -352,7 +458,7 @@ static size_t read_all(struct logs *l, struct reader *const *readers, size_t n)
     size_t n_read = 0;
 
     for (size_t i = 0; i < n; i++)
-        start_reading(readers[i], readers[i]->was_read && !readers[i]->has_ended);
+        start_reading(readers[i], readers[i]->was_read && !readers[i]->has_ended ? FOLLOW : READ);
     run_until_idle(l);
     for (size_t i = 0; i < n; i++) {
         struct reader *r = readers[i];
@@ -386,8 +492,9 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
 
     await_last_words(l);
     end_following(l);
+    prove_ends(l);
     for (size_t i = 0; i < n; i++)
-        if (readers[i]->has_begun && !readers[i]->is_whole && !readers[i]->stream.under_way)
+        if (has_to_be_read(readers[i]))
             readers[left++] = readers[i];
     for (size_t age = 0; left > 0; age++) {
         size_t n_now = 0, later = 0;
@@ -404,6 +511,8 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
         left = later;
         n_read += read_all(l, now, n_now);
     }
+    if (l->news)
+        follow_on(l);
     return end_readings(l, n_read, err);
 }
 
@@ -418,11 +527,24 @@ static int check_run(struct logs *l, struct act_error *err)
     return rc;
 }
 
+/* Whether only that has come what the streams brought, of the pods that were there just now. */
+static bool is_only_text(const struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++)
+        if (l->readers[i]->follows && !l->readers[i]->stream.under_way)
+            return false;
+    return l->news && *l->news && act_now_monotonic_ms() < l->listed_ms + LISTED_MS;
+}
+
 static int gather(void *arg, struct act_error *err)
 {
     struct logs *l = arg;
     CODEC_AUTOJSON json_t *pods = NULL;
+
+    if (is_only_text(l))
+        return publish(l, err);
     int rc = kubernetes_find_pods(l->k, l->name, &pods, err);
+    l->listed_ms = rc == 0 ? act_now_monotonic_ms() : 0;
 
     if (rc == 0 && json_array_size(pods) == 0)
         rc = check_run(l, err);
@@ -431,10 +553,16 @@ static int gather(void *arg, struct act_error *err)
     return rc < 0 ? rc : publish(l, err);
 }
 
+static void watch(void *arg, bool *news)
+{
+    ((struct logs *)arg)->news = news;
+}
+
 static void close_logs(void *arg)
 {
     struct logs *l = arg;
 
+    l->news = NULL;
     for (size_t i = 0; i < l->n_readers; i++) {
         if (!l->readers[i]->stream.under_way)
             continue;
@@ -445,6 +573,7 @@ static void close_logs(void *arg)
     for (size_t i = 0; i < l->n_readers; i++) {
         struct reader *r = l->readers[i];
         kube_stream_release(&r->stream);
+        act_buf_release(&r->last_lines);
         kubernetes_pod_log_free(r->log);
         free(r->pod);
         free(r->what);
@@ -466,8 +595,11 @@ struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ende
 
     *l = (struct logs){
         .k = k, .id = act_strdup(id), .name = kubernetes_name(id), .places = json_object(), .attempt = 1, .idle = true};
-    return store_texts_open(
-        services_http(k->base.services),
-        &(struct store_texts_options){
-            .id = l->id, .gather = gather, .close = close_logs, .arg = l, .texts = &l->texts, .grow = !ended});
+    return store_texts_open(services_http(k->base.services), &(struct store_texts_options){.id = l->id,
+                                                                                           .gather = gather,
+                                                                                           .watch = watch,
+                                                                                           .close = close_logs,
+                                                                                           .arg = l,
+                                                                                           .texts = &l->texts,
+                                                                                           .grow = !ended});
 }

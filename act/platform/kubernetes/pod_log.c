@@ -153,25 +153,36 @@ static bool comes_again(struct kubernetes_pod_log *log, int64_t ns)
     return ns <= log->last_ns;
 }
 
-static void take_line(struct kubernetes_pod_log *log, char *line, size_t len)
+/* The timestamp before a line, *out_text behind it; 0: there is none. */
+static int64_t time_of(const char *line, size_t len, const char **out_text)
 {
-    char *blank = memchr(line, ' ', len);
+    const char *blank = memchr(line, ' ', len);
+    char stamp[ACT_TIME_TEXT];
     int64_t ns = 0;
 
-    if (blank) {
-        *blank = '\0';
-        if (!act_time_from_iso_ns(line, &ns))
-            *blank = ' ';
-    }
+    *out_text = line;
+    if (!blank || (size_t)(blank - line) >= sizeof(stamp))
+        return 0;
+    memcpy(stamp, line, (size_t)(blank - line));
+    stamp[blank - line] = '\0';
+    if (!act_time_from_iso_ns(stamp, &ns) || !ns)
+        return 0;
+    *out_text = blank + 1;
+    return ns;
+}
+
+static void take_line(struct kubernetes_pod_log *log, char *line, size_t len)
+{
+    const char *text;
+    int64_t ns = time_of(line, len, &text);
+
     if (ns) {
         if (comes_again(log, ns))
             return;
         log->with_last = ns == log->last_ns ? log->with_last + 1 : 1;
         log->last_ns = ns;
-        len -= (size_t)(blank + 1 - line);
-        line = blank + 1;
     }
-    take_content(log, line, len);
+    take_content(log, line + (text - line), len - (size_t)(text - line));
 }
 
 static void end_line(struct kubernetes_pod_log *log)
@@ -210,4 +221,30 @@ char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log)
     log->to_skip = log->with_last;
     act_time_to_iso(log->last_ns / 1000000000, text);
     return act_strdup(text);
+}
+
+/* ---- the end of the log ---- */
+
+int64_t kubernetes_pod_log_proof(const struct kubernetes_pod_log *log)
+{
+    enum { MOST = 100 };
+
+    return log->last_ns && log->line.len == 0 && log->with_last < MOST ? log->with_last + 1 : 0;
+}
+
+/* One line before the last timestamp, and then all lines that had it. */
+bool kubernetes_pod_log_proves(const struct kubernetes_pod_log *log, const char *bytes, size_t len)
+{
+    const char *text, *end;
+    int64_t n = 0;
+
+    for (; len > 0; n++) {
+        int64_t ns = time_of(bytes, len, &text);
+        end = memchr(bytes, '\n', len);
+        if (!ns || !end || (n == 0 ? ns >= log->last_ns : ns != log->last_ns))
+            return false;
+        len -= (size_t)(end + 1 - bytes);
+        bytes = end + 1;
+    }
+    return n == log->with_last + 1;
 }

@@ -394,6 +394,38 @@ static int64_t here(const struct kubernetes_view *view, int64_t unix_s)
     return unix_s ? unix_s - view->ahead_s : 0;
 }
 
+/* The node of the pod of this host name, "<job>-<index>", which its own name begins with; NULL: it is gone. */
+static const char *node_of_host(const json_t *pods, const char *host)
+{
+    const char *dash = strrchr(host, '-');
+    const json_t *pod;
+    size_t i;
+
+    json_array_foreach(pods, i, pod)
+    {
+        const char *index = kubernetes_annotation(pod, KUBERNETES_INDEX);
+        if (dash && act_streq(index, dash + 1) && act_starts_with(kubernetes_name_of(pod), host))
+            return codec_json_str(json_object_get(pod, "spec"), "nodeName", NULL);
+    }
+    return NULL;
+}
+
+/* The agent knows pods by their host names, and not on which nodes they are. */
+static void name_bad_nodes(const struct kubernetes_view *view, struct run_status *status)
+{
+    int n = 0;
+
+    for (int i = 0; i < status->n_bad; i++) {
+        struct run_bad_node bad = status->bad[i];
+        const char *node = node_of_host(view->pods, bad.node);
+        if (!node || strlen(node) >= sizeof(bad.node))
+            continue;
+        snprintf(bad.node, sizeof(bad.node), "%s", node);
+        status->bad[n++] = bad;
+    }
+    status->n_bad = n;
+}
+
 static void read_end(const struct kubernetes_view *view, const json_t *complete, const json_t *failed,
                      struct run_status *out)
 {
@@ -402,9 +434,10 @@ static void read_end(const struct kubernetes_view *view, const json_t *complete,
     bool told = read_last_words(view->pods, &words);
     int64_t ended = complete ? kubernetes_time(status, "completionTime") : 0;
 
-    if (told && (words.state == RUN_COMPLETED) == (complete != NULL))
+    if (told && (words.state == RUN_COMPLETED) == (complete != NULL)) {
         *out = words;
-    else if (failed)
+        name_bad_nodes(view, out);
+    } else if (failed)
         explain_failure(view, failed, out);
     if (kubernetes_completions(view->job) == 1 && out->attempt <= replaced(view->pods, 1))
         out->attempt = replaced(view->pods, 1) + 1; /* nobody told the pod of those before it */

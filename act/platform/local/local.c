@@ -115,7 +115,9 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
     if (spec->gpus_per_node > l->machine.slots)
         return act_error_set(err, ACT_NO_CAPACITY, "the run needs %d %s, and this machine has %d; use at most -n %d",
                              spec->gpus_per_node, slot_word(l), l->machine.slots, l->machine.slots);
-    int rc = platform_check_mounts(spec, "this machine", err);
+    int rc = platform_check_shares(spec, "this machine", err);
+    if (rc == 0)
+        rc = platform_check_mounts_here(spec, err);
     return rc < 0 ? rc : check_mpirun(spec, err);
 }
 
@@ -550,7 +552,9 @@ const struct platform_row platform_local = {
     .name = "local",
     .is_here = true,
     .keeps_record = true,
+    .tries_again = true,
     .nodes_share_folder = true,
+    .agent_mounts = true,
     .place = local_place,
     .recall = local_recall,
     .sees_project = local_sees_project,
@@ -569,5 +573,6 @@ const struct platform_row platform_local = {
     .summary = local_summary,
     .jobs = local_jobs,
     .examine = local_examine,
+    .examine_mounts = local_examine_mounts,
     .close = local_close,
 };

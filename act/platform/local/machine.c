@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "base/user.h"
+#include "proc/mounts.h"
 #include "proc/proc.h"
 
 /* ---- resources ---- */
@@ -419,4 +420,19 @@ void local_examine(struct platform *p, struct platform_findings *findings)
     examine_mpirun(findings);
     platform_findings_add(findings, true, "room", "for %d process%s, one for each %s", machine->slots,
                           machine->slots == 1 ? "" : "es", machine->has_gpus ? "GPU" : "processor");
+}
+
+void local_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings)
+{
+    static const char what[] = "mounts";
+    ACT_AUTOFREE char *program = NULL;
+    enum mounts_tool tool;
+    struct act_error err;
+
+    (void)p;
+    if (mounts_find_tool(wanted, &tool, &program, &err) < 0)
+        platform_findings_add(findings, false, what, "%s; install blobfuse2, or rclone and fuse3",
+                              act_error_text(&err));
+    else
+        platform_findings_add(findings, true, what, "by '%s'", program);
 }

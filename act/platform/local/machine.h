@@ -23,5 +23,6 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
 int local_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 void local_examine(struct platform *p, struct platform_findings *findings);
+void local_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
 
 #endif

@@ -512,3 +512,64 @@ int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
         slurm_jobs_of_all(text, out);
     return rc;
 }
+
+/* ---- what a run may be placed on ---- */
+
+static bool has_partition(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; *list; list += strcspn(list, ","), list += *list == ',')
+        if (strncmp(list, name, len) == 0 && (list[len] == ',' || list[len] == '\0'))
+            return true;
+    return false;
+}
+
+void slurm_nodes_of_partition(char *text, const char *partition, struct act_strv *out)
+{
+    for (char *at = text, *line; (line = strsep(&at, "\n"));) {
+        char *name = strsep(&line, " ");
+        if (!line || act_strv_has(out, name))
+            continue;
+        size_t len = strlen(line);
+        bool is_default = len > 0 && line[len - 1] == '*';
+        line[len - is_default] = '\0';
+        if (partition ? has_partition(partition, line) : is_default)
+            act_strv_push(out, name);
+    }
+}
+
+/* Adds the names in a list such as "n[1-3,5]". */
+static int expand(struct slurm *s, const char *list, struct act_strv *out, struct act_error *err)
+{
+    const char *const argv[] = {"scontrol", "show", "hostnames", list, NULL};
+    ACT_AUTOFREE char *text = NULL;
+    int rc = list ? slurm_run(s, argv, &text, err) : 0;
+
+    for (char *at = text, *line; rc == 0 && (line = strsep(&at, "\n"));)
+        if (*line)
+            act_strv_push(out, line);
+    return rc;
+}
+
+int slurm_usable_nodes(struct platform *p, const struct run_spec *spec, struct act_strv *out, struct act_error *err)
+{
+    static const char *const argv[] = {"sinfo",    "--noheader", "--Node", "--states", "idle,alloc,mix,comp",
+                                       "--format", "%N %P",      NULL};
+    struct slurm *s = slurm_of(p);
+    ACT_AUTO(act_strv) excluded = {0}, all = {0};
+    ACT_AUTOFREE char *text = NULL;
+
+    (void)spec;
+    if (s->config.nodelist) /* it must have these */
+        return 0;
+    int rc = slurm_run(s, argv, &text, err);
+    if (rc == 0)
+        rc = expand(s, s->config.exclude, &excluded, err);
+    if (rc == 0)
+        slurm_nodes_of_partition(text, s->config.partition, &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (!act_strv_has(&excluded, all.v[i]))
+            act_strv_push(out, all.v[i]);
+    return rc;
+}

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "platform/slurm/slurm_internal.h"
+#include "proc/mounts.h"
 
 /* The first line of a program's output on the site; NULL, with the error, if it failed. New string. */
 static char *first_line(struct slurm *s, const char *const *argv, struct act_error *err)
@@ -169,4 +170,62 @@ void slurm_examine(struct platform *p, struct platform_findings *findings)
     examine_root(s, findings);
     examine_agent(s, findings);
     examine_launcher(s, findings);
+}
+
+/* ---- on a node */
+
+/* Prints which of the names are programs there, and whether FUSE may be used. */
+static const char has_programs[] = "for p in \"$@\"; do command -v \"$p\" >/dev/null && echo \"$p\"; done\n"
+                                   "[ -w /dev/fuse ] && echo /dev/fuse; true";
+
+static bool has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+
+    for (; text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
+        if (strncmp(text, line, n) == 0 && (text[n] == '\n' || !text[n]))
+            return true;
+    return false;
+}
+
+static void judge_mounts(const char *text, const char *wanted, struct platform_findings *findings)
+{
+    static const char what[] = "mounts";
+    const char *tool = NULL;
+
+    for (int i = MOUNTS_TOOLS - 1; i >= 0; i--) {
+        const char *name = mounts_tool_name((enum mounts_tool)i);
+        if ((!wanted || strcmp(wanted, name) == 0) && has_line(text, name))
+            tool = name;
+    }
+    if (!tool)
+        platform_findings_add(findings, false, what, "a node has no '%s'",
+                              wanted ? wanted : "blobfuse2' and no 'rclone");
+    else if (!has_line(text, "fusermount3") || !has_line(text, "/dev/fuse"))
+        platform_findings_add(findings, false, what, "a node has '%s', but %s", tool,
+                              has_line(text, "fusermount3") ? "its '/dev/fuse' cannot be used" : "no 'fusermount3'");
+    else
+        platform_findings_add(findings, true, what, "by '%s' on a node", tool);
+}
+
+/* As a job of a moment; where all nodes are taken, a run will say it at once. */
+void slurm_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings)
+{
+    struct slurm *s = slurm_of(p);
+    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+
+    act_strv_push(&words, "srun");
+    act_strv_push(&words, "--immediate=10");
+    act_strv_push(&words, "--ntasks=1");
+    act_strv_push(&words, "--time=1");
+    slurm_push_places(s, NULL, &words);
+    const char *const script[] = {"sh", "-c", has_programs, "act", "blobfuse2", "rclone", "fusermount3"};
+    for (size_t i = 0; i < sizeof(script) / sizeof(script[0]); i++)
+        act_strv_push(&words, script[i]);
+    if (slurm_run(s, (const char *const *)words.v, &text, &err) < 0)
+        platform_findings_add(findings, true, "mounts", "not looked for, as no node was free at once");
+    else
+        judge_mounts(text, wanted, findings);
 }

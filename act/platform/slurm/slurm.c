@@ -379,7 +379,10 @@ static int slurm_site_of(struct platform *p, struct site **out, struct act_error
 const struct platform_row platform_slurm = {
     .name = "slurm",
     .keeps_record = true,
+    .tries_again = true,
+    .tries_elsewhere = true,
     .nodes_share_folder = true,
+    .agent_mounts = true,
     .place = slurm_place,
     .recall = slurm_recall,
     .sees_project = slurm_sees_project,
@@ -391,6 +394,7 @@ const struct platform_row platform_slurm = {
     .limits = slurm_limits,
     .check = slurm_check,
     .own_folders = slurm_own_folders,
+    .usable_nodes = slurm_usable_nodes,
     .submit = slurm_submit,
     .most_together = slurm_most_together,
     .submit_several = slurm_submit_several,
@@ -405,5 +409,6 @@ const struct platform_row platform_slurm = {
     .summary = slurm_summary,
     .jobs = slurm_jobs,
     .examine = slurm_examine,
+    .examine_mounts = slurm_examine_mounts,
     .close = slurm_close,
 };

@@ -92,6 +92,9 @@ char *slurm_task_text(int64_t job, int64_t task);
 
 /* ---- examine.c */
 
+void slurm_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
+/* The options that say which nodes, and on whose account. */
+void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out);
 void slurm_examine(struct platform *p, struct platform_findings *findings);
 
 /* ---- cluster.c */
@@ -101,6 +104,11 @@ int slurm_shell(struct platform *p, const char *id, const char *node, const stru
                 struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
 int slurm_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
+int slurm_usable_nodes(struct platform *p, const struct run_spec *spec, struct act_strv *out,
+                       struct act_error *err) ACT_NODISCARD;
+/* From "sinfo --Node -o '%N %P'", where a star marks the default partition: the nodes of a partition, or of the default
+ * one (NULL); text is modified. */
+void slurm_nodes_of_partition(char *text, const char *partition, struct act_strv *out);
 /* The nodes of a job, from "scontrol show job -d". */
 void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct platform_nodes *out);
 /* The nodes and partitions of "sinfo -O" with slurm_sinfo_fields, the jobs of "squeue -O" with slurm_queue_fields, and

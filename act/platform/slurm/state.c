@@ -423,10 +423,20 @@ static void note_silence(const struct slurm_known *k, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "its agent was last heard of at %.10s %.8s UTC", iso, iso + 11);
 }
 
+/* What only the agent knows of the attempts. */
+static void keep_record(const struct run_status *said, struct run_status *out)
+{
+    out->attempts = said->attempts;
+    memcpy(out->retry, said->retry, sizeof(said->retry));
+    memcpy(out->bad, said->bad, sizeof(said->bad));
+    out->n_bad = said->n_bad;
+}
+
 /* Slurm runs it: the agent's record is more precise, if it is about this attempt. */
 static void merge_active(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)
 {
     slurm_status_of(job, out);
+    keep_record(k->said, out);
     if (strcmp(job->state, "COMPLETING") == 0 && k->said->attempt == job->restarts) {
         out->attempt = k->said->attempt; /* Slurm already counts the next one */
         snprintf(out->reason, sizeof(out->reason), "it is ending, and will be queued again");
@@ -510,6 +520,7 @@ bool slurm_merge(const struct slurm_known *k, struct run_status *out)
         return false;
     }
     slurm_status_of(job, out);
+    keep_record(k->said, out);
     if (job == k->past) /* sacct does not report the number of restarts */
         out->attempt = k->queue ? k->queue->restarts + 1 : k->said->attempt;
     if (k->said->started_unix_s && is_current(k->said, job))

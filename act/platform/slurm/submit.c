@@ -96,13 +96,32 @@ int slurm_check(struct platform *p, const struct run_spec *spec, struct act_erro
     int rc = check_container(s, err);
     if (rc == 0)
         rc = check_options(s, err);
-    return rc < 0 ? rc : platform_check_mounts(spec, "the nodes of a Slurm cluster", err);
+    return rc < 0 ? rc : platform_check_shares(spec, "the nodes of a Slurm cluster", err);
 }
 
 static void push_option(struct act_strv *out, const char *option, const char *value)
 {
     if (value && *value)
         act_strv_pushf(out, "%s=%s", option, value);
+}
+
+/* Nodes not to use: the user's, and those that have failed lately. */
+static void push_excluded(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
+{
+    ACT_AUTO(act_buf) list = {0};
+
+    if (s->config.exclude)
+        act_buf_adds(&list, s->config.exclude);
+    for (size_t i = 0; spec && i < spec->avoid.n; i++)
+        act_buf_addf(&list, "%s%s", list.len ? "," : "", spec->avoid.v[i]);
+    push_option(out, "--exclude", list.data);
+}
+
+/* Slurm itself begins a job again only after these. */
+static bool is_requeued(const struct slurm *s, const struct run_spec *spec)
+{
+    return s->preemption_allowed || (spec->retry_times && (act_strv_has(&spec->retry_on, "node_failure") ||
+                                                           act_strv_has(&spec->retry_on, "preempted")));
 }
 
 static void push_gpus(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
@@ -134,6 +153,19 @@ static void push_output(const struct form *form, struct act_strv *out)
     act_strv_take(out, act_buf_steal(&b));
 }
 
+void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
+{
+    const struct config_slurm *c = &s->config;
+
+    push_option(out, "--partition", c->partition);
+    push_option(out, "--account", c->account);
+    push_option(out, "--qos", c->qos);
+    push_option(out, "--constraint", c->constraint);
+    push_option(out, "--reservation", c->reservation);
+    push_excluded(s, spec, out);
+    push_option(out, "--nodelist", c->nodelist);
+}
+
 static void push_words(const struct slurm *s, const struct run_spec *spec, const struct form *form,
                        struct act_strv *out)
 {
@@ -150,16 +182,10 @@ static void push_words(const struct slurm *s, const struct run_spec *spec, const
     act_strv_push(out, "--open-mode=append");
     if (c->warn_seconds > 0)
         act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
-    act_strv_push(out, s->preemption_allowed ? "--requeue" : "--no-requeue");
+    act_strv_push(out, is_requeued(s, spec) ? "--requeue" : "--no-requeue");
     act_strv_pushf(out, "--chdir=%s", form->cwd);
-    push_option(out, "--partition", c->partition);
-    push_option(out, "--account", c->account);
-    push_option(out, "--qos", c->qos);
     push_option(out, "--time", c->time);
-    push_option(out, "--constraint", c->constraint);
-    push_option(out, "--reservation", c->reservation);
-    push_option(out, "--exclude", c->exclude);
-    push_option(out, "--nodelist", c->nodelist);
+    slurm_push_places(s, spec, out);
     act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
 }
 

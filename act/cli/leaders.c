@@ -1,10 +1,10 @@
-/* board.c - the best of several runs as a table, on a terminal, in a file or on a page. */
+/* leaders.c - the best of several runs as a table, on a terminal, in a file or on a page. */
 #include <math.h>
 
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "flow/runs/board.h"
+#include "flow/runs/leaders.h"
 
 int cli_check_metric(const struct cli_options *o, struct act_error *err)
 {
@@ -45,10 +45,10 @@ int64_t cli_age_s(const struct flow_run *run)
     return age > 0 ? age : 0;
 }
 
-void cli_board_heads(const struct flow_board *board, const char *key, enum flow_best best, struct act_strv *out)
+void cli_leaders_heads(const struct flow_leaders *leaders, const char *key, enum flow_best best, struct act_strv *out)
 {
     act_strv_push(out, "ID");
-    act_strv_copy(out, board->parameters.v, board->parameters.n);
+    act_strv_copy(out, leaders->parameters.v, leaders->parameters.n);
     act_strv_push(out, "STATUS");
     act_strv_push(out, "AGE");
     if (!key)
@@ -59,21 +59,21 @@ void cli_board_heads(const struct flow_board *board, const char *key, enum flow_
 }
 
 /* "2.31"; of a value that is not there "-", of one that is no number "nan". New string. */
-static char *number_text(const struct flow_board_row *row, double value, bool is_last)
+static char *number_text(const struct flow_leader_row *row, double value, bool is_last)
 {
     if (!row->curve)
         return act_strdup("-");
     return is_last && row->ends_odd ? act_strdup("nan") : act_sprintf("%.6g", value);
 }
 
-void cli_board_cells(const struct flow_board *board, size_t i, const char *key, struct act_strv *out)
+void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, const char *key, struct act_strv *out)
 {
-    const struct flow_board_row *row = &board->v[i];
+    const struct flow_leader_row *row = &leaders->v[i];
     char age[ACT_UNIT_TEXT];
 
     act_strv_push(out, row->run->row.id);
-    for (size_t k = 0; k < board->parameters.n; k++) {
-        const char *value = flow_board_value(row, board->parameters.v[k]);
+    for (size_t k = 0; k < leaders->parameters.n; k++) {
+        const char *value = flow_leader_value(row, leaders->parameters.v[k]);
         act_strv_push(out, value ? value : "-");
     }
     act_strv_push(out, run_state_name(row->run->status.state));

@@ -1,0 +1,568 @@
+/* top_text.c - see top_text.h. From the top: what it is about, the clusters, the runs, more about the chosen run, keys.
+ * On few rows only the runs are left. */
+#include "cli/top_text.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/terminal.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "draw/draw.h"
+
+enum {
+    CLUSTER_ROWS = 8, /* rows of a screen that show clusters at all */
+    CHOSEN_ROWS = 16, /* and more about the chosen run */
+    CHOSEN_LINES = 5,
+    SILENT_S = 60, /* then it is said for how long */
+    BAR = 5,
+    SPARK = 8,
+    LONG_SPARK = 24,
+    COLUMNS = 9,
+};
+
+const char *top_sort_name(enum top_sort sort)
+{
+    static const char *const names[TOP_SORTS] = {
+        [TOP_BY_STATE] = "state",     [TOP_BY_TIME] = "newest",     [TOP_BY_USE] = "use",
+        [TOP_BY_SILENCE] = "silence", [TOP_BY_CLUSTER] = "cluster",
+    };
+
+    return names[sort];
+}
+
+/* ---- which runs, in which order */
+
+static bool has_word(const struct flow_run *run, const char *word)
+{
+    const char *const texts[] = {run->row.id,      run->row.name, run->row.cluster, run_state_name(run->status.state),
+                                 run->row.command, run->row.tags};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (texts[i] && strcasestr(texts[i], word))
+            return true;
+    return false;
+}
+
+/* A tag is in the ledger as JSON: "sweep=7" means "sweep":"7". */
+static bool has_tag(const struct flow_run *run, const char *word)
+{
+    const char *equals = strchr(word, '=');
+
+    if (!equals || !run->row.tags)
+        return false;
+    ACT_AUTOFREE char *member = act_sprintf("\"%.*s\":\"%s", (int)(equals - word), word, equals + 1);
+    return strcasestr(run->row.tags, member) != NULL;
+}
+
+static bool passes(const struct flow_run *run, const char *filter)
+{
+    ACT_AUTOFREE char *words = act_strdup(filter ? filter : "");
+    char *rest = words, *word;
+    bool pass = true;
+
+    while ((word = strsep(&rest, " ")))
+        pass = pass && (has_word(run, word) || has_tag(run, word));
+    return pass;
+}
+
+static int state_order(enum run_state state)
+{
+    static const int order[] = {[RUN_RUNNING] = 0,   [RUN_QUEUED] = 1, [RUN_UNKNOWN] = 2,
+                                [RUN_COMPLETED] = 3, [RUN_FAILED] = 3, [RUN_CANCELED] = 3};
+
+    return order[state];
+}
+
+static double use_of(const struct flow_board_run *run)
+{
+    return run->live && run->run.status.state == RUN_RUNNING ? run->live->busy : -2;
+}
+
+static int64_t spoke_of(const struct flow_board_run *run)
+{
+    bool runs = run->live && run->run.status.state == RUN_RUNNING && run->live->spoke_unix_s > 0;
+
+    return runs ? run->live->spoke_unix_s : INT64_MAX;
+}
+
+/* Equal ones stay in the order of the ledger. */
+static int compare(const struct flow_board_run *x, const struct flow_board_run *y, enum top_sort sort)
+{
+    switch (sort) {
+    case TOP_BY_STATE:
+        return state_order(x->run.status.state) - state_order(y->run.status.state);
+    case TOP_BY_USE:
+        return use_of(x) > use_of(y) ? -1 : use_of(x) < use_of(y);
+    case TOP_BY_SILENCE:
+        return spoke_of(x) < spoke_of(y) ? -1 : spoke_of(x) > spoke_of(y);
+    case TOP_BY_CLUSTER:
+        return strcmp(x->run.row.cluster, y->run.row.cluster);
+    default:
+        return 0;
+    }
+}
+
+struct ordered {
+    const struct flow_board_run *run;
+    size_t at;
+    enum top_sort sort;
+};
+
+static int by_sort(const void *a, const void *b)
+{
+    const struct ordered *x = a, *y = b;
+    int order = compare(x->run, y->run, x->sort);
+
+    return order ? order : x->at < y->at ? -1 : 1;
+}
+
+const struct flow_board_run **top_order(const struct flow_board_view *view, const struct top_look *look, size_t *out_n)
+{
+    ACT_AUTOFREE struct ordered *order = act_calloc(view->n + 1, sizeof(*order));
+    const struct flow_board_run **out = act_calloc(view->n + 1, sizeof(*out));
+    size_t n = 0;
+
+    for (size_t i = 0; i < view->n; i++)
+        if (passes(&view->runs[i]->run, look->filter))
+            order[n++] = (struct ordered){view->runs[i], i, look->sort};
+    qsort(order, n, sizeof(*order), by_sort);
+    for (size_t i = 0; i < n; i++)
+        out[i] = order[i].run;
+    *out_n = n;
+    return out;
+}
+
+static size_t find_chosen(const struct flow_board_run *const *runs, size_t n, const char *chosen)
+{
+    for (size_t i = 0; i < n && chosen; i++)
+        if (strcmp(runs[i]->run.row.id, chosen) == 0)
+            return i;
+    return 0;
+}
+
+void top_move(const struct flow_board_view *view, struct top_look *look, int64_t by)
+{
+    size_t n;
+    ACT_AUTOFREE const struct flow_board_run **runs = top_order(view, look, &n);
+
+    if (n == 0)
+        return;
+    int64_t to = (int64_t)find_chosen(runs, n, look->chosen) + by, last = (int64_t)n - 1;
+    act_str_replace(&look->chosen, runs[to < 0 ? 0 : to > last ? last : to]->run.row.id);
+}
+
+/* ---- lines */
+
+ACT_PRINTF(3, 4)
+static void add_line(struct act_strv *lines, const struct top_look *look, const char *fmt, ...)
+{
+    struct act_buf line = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
+    va_end(ap);
+    cli_add_line(&line, text, look->columns);
+    act_strv_take(lines, act_buf_steal(&line));
+}
+
+static void add_table(struct act_strv *lines, const struct act_buf *text)
+{
+    ACT_AUTOFREE char *copy = act_strdup(text->data ? text->data : "");
+    char *rest = copy, *line;
+
+    while ((line = strsep(&rest, "\n")))
+        if (rest)
+            act_strv_push(lines, line);
+}
+
+static void add_head(const struct flow_board_view *view, const struct top_look *look, struct act_strv *lines)
+{
+    size_t counts[RUN_UNKNOWN + 1] = {0};
+    char now[ACT_TIME_TEXT];
+    ACT_AUTO(act_buf) text = {0};
+
+    act_time_to_local(look->now_unix_s, now);
+    for (size_t i = 0; i < view->n; i++)
+        counts[view->runs[i]->run.status.state]++;
+    act_buf_addf(&text, "%s  %zu running, %zu queued, %zu failed", strlen(now) > 11 ? now + 11 : now,
+                 counts[RUN_RUNNING], counts[RUN_QUEUED], counts[RUN_FAILED]);
+    if (view->n < view->total)
+        act_buf_addf(&text, ", the newest %zu of %zu", view->n, view->total);
+    if (look->sort != TOP_BY_STATE)
+        act_buf_addf(&text, "  sorted by %s", top_sort_name(look->sort));
+    if (look->filter)
+        act_buf_addf(&text, "  /%s", look->filter);
+    add_line(lines, look, "%s", text.data);
+}
+
+/* ---- clusters */
+
+/* "3/8": idle of all. */
+static void push_share(struct act_strv *cells, bool known, int idle, int all)
+{
+    if (!known || idle < 0 || all < 0)
+        act_strv_push(cells, "-");
+    else
+        act_strv_pushf(cells, "%d/%d", idle, all);
+}
+
+static void push_cluster(struct act_strv *cells, const struct flow_board_cluster *c)
+{
+    const struct platform_pool *t = &c->summary.total;
+
+    act_strv_push(cells, c->name);
+    push_share(cells, c->has_summary, t->nodes_idle, t->nodes);
+    push_share(cells, c->has_summary, t->gpus_idle, t->gpus);
+    cli_push_count(cells, c->has_summary ? t->jobs_queued : -1);
+    act_strv_pushf(cells, "%zu+%zu", c->running, c->queued);
+    act_strv_push(cells, c->error                                 ? c->error
+                         : !c->asked                              ? "..."
+                         : c->has_summary && !c->summary.has_gpus ? "CPUs"
+                                                                  : "-");
+}
+
+static void add_clusters(const struct flow_board_view *view, const struct top_look *look, size_t most,
+                         struct act_strv *lines)
+{
+    static const struct cli_column columns[] = {
+        {"CLUSTER", 'l', .rank = 0, .min = 8},
+        {"IDLE NODES", 'r', .rank = 2},
+        {"IDLE GPUS", 'r', .rank = 3},
+        {"QUEUE", 'r', .rank = 4},
+        {"YOURS", 'r', .rank = 5},
+        {"NOTE", 'l', .rank = 1, .min = 8},
+    };
+    enum { N = sizeof(columns) / sizeof(columns[0]) };
+    size_t n = view->n_clusters <= most ? view->n_clusters : most - 1;
+    ACT_AUTO(act_strv) cells = {0};
+    ACT_AUTO(act_buf) text = {0};
+
+    if (view->n_clusters == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        push_cluster(&cells, view->clusters[i]);
+    cli_table_text(columns, N, &cells, look->columns, look->coloured, &text);
+    add_table(lines, &text);
+    if (n < view->n_clusters)
+        add_line(lines, look, "and %zu more clusters", view->n_clusters - n);
+    act_strv_push(lines, "");
+}
+
+/* ---- runs */
+
+static int64_t since(const struct top_look *look, int64_t unix_s)
+{
+    return look->now_unix_s > unix_s ? look->now_unix_s - unix_s : 0;
+}
+
+/* How long it runs, waits, or has been over. */
+static void push_age(struct act_strv *cells, const struct flow_run *run, const struct top_look *look)
+{
+    const struct run_status *s = &run->status;
+    int64_t from = s->ended_unix_s ? s->ended_unix_s : s->started_unix_s ? s->started_unix_s : run->row.created_unix_s;
+    char text[ACT_UNIT_TEXT];
+
+    act_duration_to_text(since(look, from), text);
+    act_strv_push(cells, text);
+}
+
+static void push_use(struct act_strv *cells, const struct flow_live *live, const struct top_look *look)
+{
+    ACT_AUTO(act_buf) bar = {0};
+
+    if (!live || live->busy < 0) {
+        act_strv_push(cells, "-");
+        return;
+    }
+    int full = (int)lround(fmin(live->busy, 1) * BAR);
+    for (int i = 0; i < BAR; i++)
+        act_buf_adds(&bar, i < full ? (look->plain ? "#" : "\u2588") : look->plain ? "." : "\u2591");
+    act_buf_addf(&bar, "%4.0f%%%s", fmin(live->busy, 9.99) * 100, live->has_gpus ? "" : " cpu");
+    act_strv_push(cells, bar.data);
+}
+
+static void push_memory(struct act_strv *cells, const struct flow_live *live)
+{
+    if (live && live->memory >= 0)
+        act_strv_pushf(cells, "%.0f%%", fmin(live->memory, 9.99) * 100);
+    else
+        act_strv_push(cells, "-");
+}
+
+static void add_number(struct act_buf *out, const struct flow_live_number *number, size_t spark,
+                       const struct top_look *look)
+{
+    char value[DRAW_NUMBER_TEXT];
+
+    if (isfinite(number->last))
+        draw_number(number->last, DRAW_NUMBER, value);
+    else
+        snprintf(value, sizeof(value), "%s", isnan(number->last) ? "NaN" : number->last > 0 ? "inf" : "-inf");
+    act_buf_addf(out, "%s%s %s", out->len ? "  " : "", number->name, value);
+    if (spark > 0 && number->curve.n > 1) {
+        act_buf_addc(out, ' ');
+        draw_spark(&number->curve, spark, look->plain, out);
+    }
+}
+
+static void push_numbers(struct act_strv *cells, const struct flow_live *live, const struct top_look *look)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    for (size_t i = 0; live && i < live->n_numbers; i++)
+        add_number(&text, &live->numbers[i], i == 0 ? SPARK : 0, look);
+    act_strv_push(cells, text.len ? text.data : "-");
+}
+
+static void add_said(struct act_buf *out, const struct flow_live *live, const struct top_look *look)
+{
+    char age[ACT_UNIT_TEXT];
+    int64_t silent_s = live->spoke_unix_s > 0 ? since(look, live->spoke_unix_s) : 0;
+
+    if (!live->line)
+        return;
+    act_duration_to_text(silent_s, age);
+    if (live->spoke_unix_s > 0)
+        act_buf_addf(out, silent_s >= SILENT_S ? "silent for %s" : "%s ago", age);
+    if (live->held_up_by >= 0)
+        act_buf_addf(out, ", rank %d holds it up", live->held_up_by);
+    act_buf_addf(out, "%s%s", out->len ? ": " : "", live->line);
+}
+
+/* What it says; of a run that does not run, why. */
+static void push_said(struct act_strv *cells, const struct flow_board_run *run, const struct top_look *look)
+{
+    const struct run_status *s = &run->run.status;
+    ACT_AUTO(act_buf) text = {0};
+
+    if (s->state == RUN_RUNNING && run->live)
+        add_said(&text, run->live, look);
+    else if (*s->reason)
+        act_buf_adds(&text, s->reason);
+    act_strv_push(cells, text.len ? text.data : "-");
+}
+
+/* The last piece of an id, which is unique enough to be typed. */
+static const char *short_id(const char *id)
+{
+    const char *piece = strrchr(id, '_');
+
+    return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
+}
+
+static void push_run(struct act_strv *cells, const struct flow_board_run *run, bool chosen, const struct top_look *look)
+{
+    const struct ledger_run *row = &run->run.row;
+    const struct flow_live *live = run->run.status.state == RUN_RUNNING ? run->live : NULL;
+    const char *id = look->columns > 0 ? short_id(row->id) : row->id;
+
+    act_strv_pushf(cells, "%s%s", look->columns == 0 ? "" : chosen ? ">" : " ", id);
+    act_strv_push(cells, run_state_name(run->run.status.state));
+    push_age(cells, &run->run, look);
+    act_strv_push(cells, row->cluster);
+    push_use(cells, live, look);
+    push_memory(cells, live);
+    push_numbers(cells, live, look);
+    act_strv_push(cells, row->name ? row->name : row->command);
+    push_said(cells, run, look);
+}
+
+/* Leaves out the columns that nothing is known for, so that there is room for others. Returns how many are left. */
+static size_t drop_empty(struct cli_column *columns, size_t n, struct act_strv *cells)
+{
+    ACT_AUTO(act_strv) kept = {0};
+    size_t left = 0;
+    bool has[COLUMNS];
+
+    for (size_t i = 0; i < n; i++) {
+        has[i] = columns[i].rank == 0;
+        for (size_t k = i; k < cells->n && !has[i]; k += n)
+            has[i] = strcmp(cells->v[k], "-") != 0;
+        if (has[i])
+            columns[left++] = columns[i];
+    }
+    for (size_t k = 0; k < cells->n; k++)
+        if (has[k % n])
+            act_strv_push(&kept, cells->v[k]);
+    act_strv_release(cells);
+    *cells = kept;
+    kept = (struct act_strv){0};
+    return left;
+}
+
+static void runs_text(const struct flow_board_run *const *runs, size_t n, const struct top_look *look,
+                      struct act_buf *out)
+{
+    struct cli_column columns[COLUMNS] = {
+        {"RUN", 'l', .rank = 0},
+        {"STATE", 'l', .rank = 0, .is_state = true},
+        {"AGE", 'r', .rank = 1},
+        {"CLUSTER", 'l', .rank = 6, .min = 7},
+        {"GPU", 'l', .rank = 2, .min = 10},
+        {"MEM", 'r', .rank = 4},
+        {"NUMBERS", 'l', .rank = 3, .min = 9},
+        {"NAME", 'l', .rank = 7, .min = 8},
+        {"SAYS", 'l', .rank = 5, .min = 12},
+    };
+    ACT_AUTO(act_strv) cells = {0};
+
+    for (size_t i = 0; i < n; i++)
+        push_run(&cells, runs[i], act_streq(runs[i]->run.row.id, look->chosen), look);
+    size_t left = look->columns > 0 ? drop_empty(columns, COLUMNS, &cells) : COLUMNS;
+    cli_table_text(columns, left, &cells, look->columns, look->coloured, out);
+}
+
+/* The line that keys are for, without colours of its own. */
+static char *inverse(const char *line)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    act_buf_adds(&text, "\033[7m");
+    for (const char *at = line; *at; at++) {
+        if (*at == '\033')
+            at += strcspn(at, "m");
+        else
+            act_buf_addc(&text, *at);
+    }
+    act_buf_adds(&text, "\033[0m");
+    return act_buf_steal(&text);
+}
+
+/* Scrolls so that the chosen run is among the shown ones. */
+static size_t scroll(struct top_look *look, size_t n, size_t chosen, size_t shown)
+{
+    if (chosen < look->first)
+        look->first = chosen;
+    if (chosen >= look->first + shown)
+        look->first = chosen - shown + 1;
+    if (look->first + shown > n)
+        look->first = n > shown ? n - shown : 0;
+    return n - look->first < shown ? n - look->first : shown;
+}
+
+/* In so many lines; look->rows 0: in as many as it takes. */
+static void add_runs(const struct flow_board_run *const *runs, size_t n, size_t chosen, size_t room,
+                     struct top_look *look, struct act_strv *lines, struct act_strv *out_seen)
+{
+    bool has_head = look->rows == 0 || room > 1;
+    size_t shown = look->rows == 0 ? n : scroll(look, n, chosen, room - has_head);
+    ACT_AUTO(act_buf) text = {0};
+    ACT_AUTO(act_strv) table = {0};
+
+    runs_text(runs + look->first, shown, look, &text);
+    add_table(&table, &text);
+    for (size_t i = !has_head; i < table.n; i++) {
+        bool inverted = look->rows > 0 && i == chosen - look->first + 1 && n > 0;
+        act_strv_take(lines, inverted ? inverse(table.v[i]) : act_strdup(table.v[i]));
+    }
+    for (size_t i = 0; i < shown; i++)
+        if (runs[look->first + i]->run.status.state == RUN_RUNNING)
+            act_strv_push(out_seen, runs[look->first + i]->run.row.id);
+}
+
+/* ---- more about the chosen run */
+
+static void add_chosen(const struct flow_board_run *run, const struct top_look *look, struct act_strv *lines)
+{
+    const struct ledger_run *row = &run->run.row;
+    ACT_AUTO(act_buf) numbers = {0};
+    ACT_AUTO(act_buf) said = {0};
+
+    for (size_t i = 0; run->live && i < run->live->n_numbers; i++)
+        add_number(&numbers, &run->live->numbers[i], LONG_SPARK, look);
+    if (run->live && run->run.status.state == RUN_RUNNING)
+        add_said(&said, run->live, look);
+    act_strv_push(lines, "");
+    add_line(lines, look, "%s  %s  on %s  %s", row->id, row->name ? row->name : "", row->cluster,
+             row->tags ? row->tags : "");
+    add_line(lines, look, "%s", row->command);
+    add_line(lines, look, "%s", numbers.len ? numbers.data : "");
+    add_line(lines, look, "%s", said.len ? said.data : run->run.status.reason);
+}
+
+/* ---- all of it */
+
+static void add_help(const struct top_look *look, struct act_strv *lines)
+{
+    static const char *const help[] = {
+        "up down j k     choose a run; also page up, page down, home, end",
+        "l, Enter        its log: follows it if it runs, Ctrl-C comes back",
+        "w               why it failed or waits, or what it is doing",
+        "a               abort it; asks",
+        "s               sort by state, newest, use, silence, cluster",
+        "/               show only runs that have these words in their id, name,",
+        "                cluster, state, command or tags; Esc shows all",
+        "r               ask all clusters now",
+        "h ?             this help; any key leaves it",
+        "q               quit",
+        "",
+        "IDLE: of all. YOURS: running+queued. AGE: runs, waits, or is over for so long.",
+        "GPU, MEM: of all GPUs of the run (cpu: of the processors). NUMBERS: what rank 0",
+        "prints again and again. SAYS: its last line, and how long ago.",
+    };
+
+    for (size_t i = 0; i < sizeof(help) / sizeof(help[0]); i++)
+        add_line(lines, look, "%s", help[i]);
+}
+
+static const char *no_runs(const struct flow_board_view *view, const struct top_look *look)
+{
+    return view->error     ? view->error
+           : !view->listed ? "..."
+           : look->filter  ? "no run has these words; Esc shows all"
+                           : "no runs yet; 'a submit COMMAND' starts one";
+}
+
+/* Above the last line. */
+static void add_body(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,
+                     struct act_strv *out_seen)
+{
+    size_t n, room = look->rows > 1 ? (size_t)look->rows - 1 : 1; /* on a single row, instead of it */
+    ACT_AUTOFREE const struct flow_board_run **runs = top_order(view, look, &n);
+    size_t chosen = find_chosen(runs, n, look->chosen);
+    bool with_chosen = look->rows >= CHOSEN_ROWS && n > 0;
+
+    act_str_replace(&look->chosen, n > 0 ? runs[chosen]->run.row.id : NULL);
+    if (look->rows == 0 || look->rows >= CLUSTER_ROWS) {
+        add_head(view, look, lines);
+        add_clusters(view, look, look->rows == 0 ? SIZE_MAX : room / 3, lines);
+    }
+    room -= with_chosen ? CHOSEN_LINES : 0;
+    if (n == 0)
+        add_line(lines, look, "%s", no_runs(view, look));
+    else
+        add_runs(runs, n, chosen, room > lines->n ? room - lines->n : 1, look, lines, out_seen);
+    while (with_chosen && lines->n < room)
+        act_strv_push(lines, "");
+    if (with_chosen)
+        add_chosen(runs[chosen], look, lines);
+}
+
+static void add_bottom(const struct top_look *look, struct act_strv *lines)
+{
+    static const char keys[] = "q quit  l log  w why  a abort  s sort  / filter  h help";
+
+    while (lines->n < (size_t)look->rows - 1)
+        act_strv_push(lines, "");
+    add_line(lines, look, "%s", look->bottom ? look->bottom : keys);
+}
+
+void top_lines(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,
+               struct act_strv *out_seen)
+{
+    bool has_bottom = look->rows > 1 || (look->rows == 1 && look->bottom);
+
+    if (look->help)
+        add_help(look, lines);
+    else
+        add_body(view, look, lines, out_seen);
+    while (look->rows > 0 && lines->n > (size_t)look->rows - has_bottom)
+        free(lines->v[--lines->n]);
+    if (has_bottom)
+        add_bottom(look, lines);
+}

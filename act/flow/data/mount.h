@@ -1,0 +1,54 @@
+/* mount.h - for the files of flow/data only: a container of Blob Storage as a folder of this machine.
+ *
+ *   mount_tool.c   what blobfuse2 and rclone are told; pure
+ *   mount.c        a folder of a run, on its node
+ *   mount_here.c   a mapped path, for people
+ *   mount_keep.c   the keeper: one process for each mount, which starts the tool, sees what was written into the store,
+ *                  and unmounts
+ *
+ * Everything of a mount is in a private folder on the node's own disk:
+ *
+ *   at/        the mount point (of a run's folder)
+ *   cache/     what was written and is not in the store yet; it stays if it could not be sent (run_mount_unsent())
+ *   tool.yaml  the configuration of blobfuse2, 0600: it has the signature
+ *   tool.txt   what the tool said, 0600: it may have it, too
+ *   lock       held by the keeper, with its pid
+ *   end.json   how it ended
+ *
+ * Sources: rclone.org/commands/rclone_mount, rclone.org/azureblob, rclone.org/docs (configuration by the environment);
+ * github.com/Azure/azure-storage-fuse: README, setup/baseConfig.yaml, cmd/mount.go.
+ */
+#ifndef ACT_FLOW_DATA_MOUNT_H
+#define ACT_FLOW_DATA_MOUNT_H
+
+#include <stdbool.h>
+
+#include "flow/data/data_internal.h"
+#include "proc/mounts.h"
+
+struct mount_plan {
+    const char *name; /* of the folder, for messages */
+    const struct flow_blob *blob;
+    enum mounts_tool tool;
+    const char *program;
+    bool read_only;
+    const char *dir; /* the private folder */
+    const char *at;  /* the mount point */
+};
+
+/* The words of the tool, without a secret, and the variables that it gets besides this process's, which are secret. */
+void mount_words(const struct mount_plan *plan, struct act_strv *out_words, struct act_strv *out_variables);
+/* The file that the words name; NULL: none. New string, secret. */
+char *mount_file(const struct mount_plan *plan);
+
+/* Mounts, keeps it mounted until wanted() says no or a signal comes, and has what was written sent. ready() is called
+ * once it is mounted. One process has one keeper, and no thread. */
+struct mount_keeper {
+    struct mount_plan plan;
+    bool (*wanted)(void *arg); /* asked about once a second; NULL: always */
+    void (*ready)(void *arg);
+    void *arg;
+};
+int mount_keep(struct mount_keeper *k, struct act_error *err) ACT_NODISCARD;
+
+#endif

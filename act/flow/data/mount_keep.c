@@ -1,0 +1,339 @@
+/* mount_keep.c - the keeper of a mount. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "flow/data/mount.h"
+#include "proc/proc.h"
+
+enum {
+    LOOK_MS = 100,
+    ASK_MS = 1000,
+    MOUNT_MS = 60 * 1000,
+    FREE_MS = 10 * 1000, /* for programs to close what they have open */
+    END_MS = 30 * 1000,  /* for the tool to end once it serves nothing */
+    RESTARTS = 3,
+};
+
+struct tool {
+    const struct mount_plan *plan;
+    char *log;
+    pid_t pid; /* 0: it has ended */
+    int status;
+    int signal_fd;
+    int told; /* how often a signal told us to end */
+};
+
+/* ---- the tool */
+
+static int open_signals(struct tool *t, struct act_error *err)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return act_error_errno(err, errno, "cannot block signals");
+    t->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return t->signal_fd < 0 ? act_error_errno(err, errno, "cannot wait for signals") : 0;
+}
+
+static void reap(struct tool *t)
+{
+    if (t->pid > 0 && waitpid(t->pid, &t->status, WNOHANG) == t->pid)
+        t->pid = 0;
+}
+
+/* Waits for a signal, at most for a moment. */
+static void look(struct tool *t)
+{
+    struct signalfd_siginfo info;
+
+    poll(&(struct pollfd){.fd = t->signal_fd, .events = POLLIN}, 1, LOOK_MS);
+    while (read(t->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        t->told += info.ssi_signo != SIGCHLD;
+    reap(t);
+}
+
+/* Only what may be done between fork() and exec(). */
+__attribute__((noreturn)) static void become_tool(char *const *words, char *const *env, int log_fd)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    setpgid(0, 0); /* Ctrl-C is ours */
+    proc_reset_signals();
+    if (dup2(log_fd, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0)
+        execve(words[0], words, env);
+    _exit(ACT_WRAPPER);
+}
+
+static int write_file(const struct mount_plan *plan, struct act_error *err)
+{
+    ACT_AUTOFREE char *text = mount_file(plan);
+    ACT_AUTOFREE char *path = act_path_join(plan->dir, "tool.yaml");
+    int rc = text ? act_file_write_quickly(path, text, strlen(text), 0600, err) : 0;
+
+    if (text)
+        explicit_bzero(text, strlen(text));
+    return rc;
+}
+
+static int spawn(struct tool *t, struct act_error *err)
+{
+    ACT_AUTO(act_strv) words = {0}, env = {0};
+    int log_fd = open(t->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    if (log_fd < 0)
+        return act_error_errno(err, errno, "cannot write '%s'", t->log);
+    mount_words(t->plan, &words, &env);
+    size_t secrets = env.n;
+    for (char **e = environ; *e; e++)
+        act_strv_push(&env, *e);
+    t->pid = fork();
+    if (t->pid == 0)
+        become_tool(words.v, env.v, log_fd);
+    int start_errno = errno;
+    close(log_fd);
+    for (size_t i = 0; i < secrets; i++)
+        explicit_bzero(env.v[i], strlen(env.v[i]));
+    if (t->pid < 0) {
+        t->pid = 0;
+        return act_error_errno(err, start_errno, "cannot start '%s'", t->plan->program);
+    }
+    return 0;
+}
+
+/* ---- what it said */
+
+/* A tool may quote a URL with its signature. */
+static void mask_signatures(char *line)
+{
+    for (char *at = line; (at = strstr(at, "sig=")); at += strlen("sig="))
+        for (char *c = at + strlen("sig="); *c && !strchr("&\"' ", *c); c++)
+            *c = '*';
+}
+
+/* The last line of the log from an offset on that contains the words. New string; NULL: none. */
+static char *find_line(const struct tool *t, off_t from, const char *words)
+{
+    enum { TAIL = 64 << 10 };
+    int fd = open(t->log, O_RDONLY | O_CLOEXEC);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    ACT_AUTOFREE char *text = act_calloc(1, TAIL + 1);
+    char *found = NULL, *rest = text, *line;
+
+    if (fd < 0)
+        return NULL;
+    ssize_t n = act_pread_all(fd, text, TAIL, end - TAIL > from ? end - TAIL : from);
+    close(fd);
+    while (n > 0 && (line = strsep(&rest, "\n")))
+        if (*line && strstr(line, words)) {
+            free(found);
+            found = act_one_line(line, strlen(line));
+        }
+    if (found)
+        mask_signatures(found);
+    return found;
+}
+
+/* What the service said, which is a line of its own, else the last error. New string. */
+static char *find_reason(const struct tool *t, off_t from)
+{
+    static const char *const marks[] = {"ServiceCode=", "ERROR CODE: ", "ERROR"};
+    char *line = NULL;
+
+    for (size_t i = 0; !line && i < sizeof(marks) / sizeof(marks[0]); i++)
+        line = find_line(t, from, marks[i]);
+    return line ? line : act_sprintf("'%s' did not say why", mounts_tool_name(t->plan->tool));
+}
+
+static off_t log_size(const struct tool *t)
+{
+    struct stat st;
+
+    return stat(t->log, &st) == 0 ? st.st_size : 0;
+}
+
+/* How the tool ended, and what it said last. */
+static int say_ended(const struct tool *t, off_t from, const char *what, struct act_error *err)
+{
+    ACT_AUTOFREE char *line = find_line(t, from, "");
+    const char *name = mounts_tool_name(t->plan->tool);
+
+    if (WIFSIGNALED(t->status))
+        return act_error_set(err, ACT_FAIL, "%s: '%s' was killed by signal %d", what, name, WTERMSIG(t->status));
+    return act_error_set(err, ACT_FAIL, "%s: '%s' ended with status %d: %s", what, name, WEXITSTATUS(t->status),
+                         line ? line : "it said nothing");
+}
+
+/* ---- begin */
+
+static void kill_tool(struct tool *t, int sig, int64_t wait_ms)
+{
+    int64_t until = act_now_monotonic_ms() + wait_ms;
+
+    if (t->pid > 0)
+        kill(t->pid, sig);
+    while (t->pid > 0 && act_now_monotonic_ms() < until)
+        look(t);
+}
+
+static void end_tool(struct tool *t)
+{
+    kill_tool(t, SIGTERM, END_MS);
+    kill_tool(t, SIGKILL, END_MS);
+}
+
+static int wait_until_mounted(struct tool *t, off_t from, struct act_error *err)
+{
+    int64_t until = act_now_monotonic_ms() + MOUNT_MS;
+
+    while (!mounts_is_one(t->plan->at)) {
+        if (t->pid == 0)
+            return say_ended(t, from, "it cannot be mounted", err);
+        if (t->told)
+            return act_error_set(err, ACT_INTERRUPTED, "told to end while it was being mounted");
+        if (act_now_monotonic_ms() >= until)
+            return act_error_set(err, ACT_TIMEOUT, "'%s' has not mounted it within a minute",
+                                 mounts_tool_name(t->plan->tool));
+        look(t);
+    }
+    return 0;
+}
+
+static int start(struct tool *t, struct act_error *err)
+{
+    off_t from = log_size(t);
+    int rc = write_file(t->plan, err);
+
+    if (rc == 0)
+        rc = spawn(t, err);
+    if (rc == 0)
+        rc = wait_until_mounted(t, from, err);
+    if (rc < 0)
+        end_tool(t);
+    return rc;
+}
+
+/* What was written before is in its cache, and is sent by the next one. */
+static int restart(struct tool *t, struct act_error *err)
+{
+    (void)say_ended(t, log_size(t), "the mount ended", err);
+    act_warn("'%s': %s; it is mounted again", t->plan->name, act_error_text(err));
+    return mounts_end_below(t->plan->at) ? start(t, err)
+                                         : act_error_set(err, ACT_FAIL, "'%s' cannot be unmounted", t->plan->at);
+}
+
+/* ---- end */
+
+/* Whether the tool has tried in vain since then, and more often than what passes takes. */
+static bool has_given_up(const struct tool *t, off_t from)
+{
+    enum { TRIES = 5 };
+    static const char words[] = "failed to upload try #"; /* vfs/vfscache/writeback/writeback.go */
+    ACT_AUTOFREE char *line = find_line(t, from, words);
+
+    return line && atoi(strstr(line, words) + strlen(words)) >= TRIES;
+}
+
+/* While a file is open it counts as one that is not sent. */
+static void wait_until_sent(struct tool *t)
+{
+    off_t from = log_size(t);
+    int told = t->told;
+
+    while (t->pid > 0 && t->told <= told + 1 && run_mount_unsent(t->plan->dir) > 0 && !has_given_up(t, from))
+        look(t);
+}
+
+static void unmount(struct tool *t)
+{
+    int64_t until = act_now_monotonic_ms() + FREE_MS;
+    struct act_error err;
+
+    while (mounts_is_one(t->plan->at) && mounts_end(t->plan->at, false, &err) < 0 && act_now_monotonic_ms() < until &&
+           t->pid > 0)
+        look(t);
+    if (mounts_is_one(t->plan->at) && mounts_end(t->plan->at, true, &err) < 0)
+        act_warn("%s", act_error_text(&err));
+    kill_tool(t, 0, END_MS);
+    end_tool(t);
+}
+
+static int check_sent(const struct tool *t, off_t from, struct act_error *err)
+{
+    size_t n = run_mount_unsent(t->plan->dir);
+
+    if (n == 0)
+        return 0;
+    ACT_AUTOFREE char *why = find_reason(t, from);
+    return act_error_set(err, ACT_FAIL,
+                         "%zu file%s written to it %s not in the store but in '%s/cache' on this node: %s", n,
+                         n == 1 ? "" : "s", n == 1 ? "is" : "are", t->plan->dir, why);
+}
+
+static int finish(struct tool *t, struct act_error *err)
+{
+    off_t from = log_size(t);
+
+    wait_until_sent(t);
+    unmount(t);
+    return check_sent(t, from, err);
+}
+
+/* ---- all of it */
+
+static int keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
+{
+    int64_t ask_ms = 0;
+    int restarts = 0;
+
+    while (!t->told) {
+        look(t);
+        if (t->pid == 0 && !t->told) {
+            int rc = restarts++ < RESTARTS ? restart(t, err) : say_ended(t, 0, "the mount ended", err);
+            if (rc < 0)
+                return rc;
+        }
+        if (!k->wanted || act_now_monotonic_ms() < ask_ms)
+            continue;
+        ask_ms = act_now_monotonic_ms() + ASK_MS;
+        if (!k->wanted(k->arg))
+            break;
+    }
+    return 0;
+}
+
+int mount_keep(struct mount_keeper *k, struct act_error *err)
+{
+    ACT_AUTOFREE char *log = act_path_join(k->plan.dir, "tool.txt");
+    struct tool t = {.plan = &k->plan, .log = log};
+    struct act_error other;
+    int rc = open_signals(&t, err);
+
+    if (rc == 0)
+        rc = start(&t, err);
+    if (rc < 0)
+        return rc;
+    k->ready(k->arg);
+    rc = keep(k, &t, err);
+    int end = finish(&t, rc < 0 ? &other : err);
+    (void)mounts_end_below(k->plan.at);
+    close(t.signal_fd);
+    return rc < 0 ? rc : end;
+}

@@ -1,0 +1,89 @@
+/* mount_tool.c - what blobfuse2 and rclone are told. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "flow/data/mount.h"
+
+enum { CACHE_S = 30 }; /* for which a node may not see what another one wrote */
+
+static int cache_s(const struct mount_plan *p)
+{
+    enum { MOST_S = 24 * 3600 };
+    int64_t wanted = p->blob->cache_s;
+
+    return wanted < 0 ? CACHE_S : wanted > MOST_S ? MOST_S : (int)wanted;
+}
+
+/* ---- rclone */
+
+#define REMOTE "act" /* a remote that only the environment configures */
+
+/* Files are sent as soon as they are closed. */
+static void rclone_words(const struct mount_plan *p, struct act_strv *words, struct act_strv *variables)
+{
+    static const char *const fixed[] = {"--config",     "",     "--vfs-write-back", "1s", "--dir-perms", "0777",
+                                        "--file-perms", "0777", "--poll-interval",  "0",  "--log-level", "NOTICE"};
+
+    act_strv_push(words, "mount");
+    act_strv_pushf(words, REMOTE ":%s%s%s", p->blob->container, *p->blob->path ? "/" : "", p->blob->path);
+    act_strv_push(words, p->at);
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        act_strv_push(words, fixed[i]);
+    act_strv_pushf(words, "--cache-dir=%s/cache", p->dir);
+    act_strv_pushf(words, "--dir-cache-time=%ds", cache_s(p));
+    act_strv_push(words, p->read_only ? "--read-only" : "--vfs-cache-mode=writes");
+    act_strv_push(variables, "RCLONE_CONFIG_ACT_TYPE=azureblob");
+    act_strv_pushf(variables, "RCLONE_CONFIG_ACT_SAS_URL=%s/%s%s%s", p->blob->endpoint, p->blob->container,
+                   p->blob->sas ? "?" : "", p->blob->sas ? p->blob->sas : "");
+}
+
+/* ---- blobfuse2 */
+
+#define BLOBFUSE_FILE "tool.yaml"
+
+static void blobfuse_words(const struct mount_plan *p, struct act_strv *words)
+{
+    act_strv_push(words, "mount");
+    act_strv_push(words, p->at);
+    act_strv_pushf(words, "--config-file=%s/" BLOBFUSE_FILE, p->dir);
+    act_strv_push(words, "--foreground");
+    if (p->read_only)
+        act_strv_push(words, "--read-only");
+}
+
+/* JSON is YAML. */
+static char *blobfuse_file(const struct mount_plan *p)
+{
+    const struct flow_blob *b = p->blob;
+    ACT_AUTOFREE char *cache = act_path_join(p->dir, "cache");
+    CODEC_AUTOJSON json_t *root = json_pack(
+        "{s:{s:s, s:s}, s:[s, s, s, s], s:{s:i, s:i, s:i}, s:{s:s, s:i}, s:{s:i}, s:{s:s, s:s, s:s, s:s, s:s, s:s*}}",
+        "logging", "type", "silent", "level", "log_err", "components", "libfuse", "file_cache", "attr_cache",
+        "azstorage", "libfuse", "attribute-expiration-sec", cache_s(p), "entry-expiration-sec", cache_s(p),
+        "negative-entry-expiration-sec", cache_s(p), "file_cache", "path", cache, "timeout-sec", cache_s(p),
+        "attr_cache", "timeout-sec", cache_s(p), "azstorage", "type", "block", "account-name", b->account, "endpoint",
+        b->endpoint, "container", b->container, "mode", "sas", "sas", b->sas);
+    if (*b->path)
+        json_object_set_new(json_object_get(root, "azstorage"), "subdirectory", json_string(b->path));
+    return codec_json_line(root);
+}
+
+/* ---- both */
+
+void mount_words(const struct mount_plan *p, struct act_strv *words, struct act_strv *variables)
+{
+    act_strv_push(words, p->program);
+    if (p->tool == MOUNTS_RCLONE)
+        rclone_words(p, words, variables);
+    else
+        blobfuse_words(p, words);
+}
+
+char *mount_file(const struct mount_plan *p)
+{
+    return p->tool == MOUNTS_RCLONE ? NULL : blobfuse_file(p);
+}

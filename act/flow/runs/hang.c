@@ -1,0 +1,50 @@
+/* hang.c - whether a run is watched for hangs (node/hang.h). */
+#include "base/log.h"
+#include "base/units.h"
+#include "flow/runs/submit_internal.h"
+#include "platform/platform.h"
+
+enum { SHORT_S = 60 };
+
+static int refuse_here(const struct config *c, const struct platform_row *row, struct act_error *err)
+{
+    return act_error_set(err, ACT_USAGE,
+                         "a run on '%s' cannot be watched for hangs (--hang, key 'hang'): on platform '%s' the service "
+                         "starts the ranks, and no agent sees them all; leave it out, here with -p 'hang: ~'",
+                         c->cluster, row->name);
+}
+
+int flow_take_hang(const struct config *c, const struct platform_row *row, struct run_spec *spec, struct act_error *err)
+{
+    int64_t seconds;
+
+    if (!c->hang)
+        return 0;
+    if (!act_duration_from_text(c->hang, &seconds) || seconds == 0)
+        return act_error_set(err, ACT_CONFIG, CONFIG_HANG_FORM, c->hang);
+    if (seconds > RUN_HANG_MOST_S)
+        return act_error_set(err, ACT_CONFIG, "'hang' must be at most 30d, not '%s'", c->hang);
+    if (!row->keeps_record)
+        return refuse_here(c, row, err);
+    if (seconds < SHORT_S)
+        act_warn("'hang: %s' is very short: whatever is silent and idle for that long is ended, even if it only waits "
+                 "for data",
+                 c->hang);
+    spec->hang_s = (int)seconds;
+    spec->hang_any_gpus = act_streq(c->hang_gpus, "any");
+    return 0;
+}
+
+int flow_repeat_hang(const struct config *c, const struct platform_row *row, const struct run_spec *old,
+                     struct run_spec *spec, struct act_error *err)
+{
+    if (config_is_said(c, "hang") || !old->hang_s)
+        return flow_take_hang(c, row, spec, err);
+    if (!row->keeps_record) {
+        act_note("the first run was watched for hangs; this one is not, as nobody can on platform '%s'", row->name);
+        return 0;
+    }
+    spec->hang_s = old->hang_s;
+    spec->hang_any_gpus = config_is_said(c, "hang_gpus") ? act_streq(c->hang_gpus, "any") : old->hang_any_gpus;
+    return 0;
+}

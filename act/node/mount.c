@@ -1,0 +1,162 @@
+#include "node/mount.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "proc/mounts.h"
+
+bool mount_is_for(const struct node *node, const struct run_folder *folder)
+{
+    bool mounts = strcmp(node->spec.platform, "local") == 0 || strcmp(node->spec.platform, "slurm") == 0;
+
+    return mounts && !folder->link && (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
+}
+
+bool mount_any(const struct node *node)
+{
+    for (size_t i = 0; i < node->spec.n_folders; i++)
+        if (mount_is_for(node, &node->spec.folders[i]))
+            return true;
+    return false;
+}
+
+char *mount_point(const struct node *node, const struct run_folder *folder)
+{
+    return act_sprintf("%s/" RUN_DIR_MOUNTS "/%s/" RUN_DIR_MOUNT_POINT, node->local, folder->name);
+}
+
+/* ---- the keepers ---- */
+
+/* Calls visit with the folder of every mount; the sum of what it returns, or the first error. */
+static int for_mounts(const char *node_dir, int (*visit)(const char *dir, const char *name, struct act_error *err),
+                      struct act_error *err)
+{
+    ACT_AUTOFREE char *all = act_path_join(node_dir, RUN_DIR_MOUNTS);
+    DIR *d = opendir(all);
+    const struct dirent *e;
+    int sum = 0;
+
+    while (d && (e = readdir(d))) {
+        struct act_error this;
+        if (e->d_name[0] == '.')
+            continue;
+        ACT_AUTOFREE char *dir = act_path_join(all, e->d_name);
+        int rc = visit(dir, e->d_name, sum < 0 ? &this : err);
+        sum = sum < 0 ? sum : rc < 0 ? rc : sum + rc;
+    }
+    if (d)
+        closedir(d);
+    return sum;
+}
+
+/* The keeper holds the lock as long as it lives. Returns a descriptor of it when it is free; -1: it is not, or there
+ * has never been a keeper. */
+static int try_lock(const char *dir)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static pid_t keeper_of(const char *dir)
+{
+    enum { PID_TEXT_MAX = 32 };
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
+    ACT_AUTOFREE char *text = NULL;
+    int64_t pid;
+
+    if (act_file_read(path, PID_TEXT_MAX, &text, NULL, NULL) < 0)
+        return 0;
+    text[strcspn(text, "\n")] = '\0';
+    return act_int_from_text(text, &pid) && pid > 1 ? (pid_t)pid : 0;
+}
+
+static int tell_keeper(const char *dir, const char *name, struct act_error *err)
+{
+    int fd = try_lock(dir);
+    pid_t pid = fd < 0 ? keeper_of(dir) : 0;
+
+    (void)err;
+    if (fd >= 0)
+        close(fd);
+    if (pid > 0 && kill(pid, SIGTERM) == 0)
+        node_say("folder '%s' is unmounted", name);
+    return 0;
+}
+
+/* What the keeper wrote; without it, it was killed. */
+static int read_end(const char *dir, const char *name, struct act_error *err)
+{
+    enum { END_MAX = 1 << 16 };
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_END);
+    CODEC_AUTOJSON json_t *end = NULL;
+
+    if (codec_json_read(path, END_MAX, &end, NULL) < 0)
+        return act_error_set(err, ACT_FAIL,
+                             "folder '%s': what kept it mounted was killed, so that what was written to it "
+                             "may not be in the store",
+                             name);
+    ACT_AUTOFREE char *why = codec_json_bytes_get(json_object_get(end, "error"));
+    return why ? act_error_set(err, ACT_FAIL, "folder '%s': %s", name, why) : 0;
+}
+
+static int wait_for_keeper(const char *dir, const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0) /* it was never mounted */
+        return 0;
+    while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+        continue;
+    close(fd);
+    return read_end(dir, name, err);
+}
+
+int mount_end_all(const char *node_dir, struct act_error *err)
+{
+    if (for_mounts(node_dir, tell_keeper, err) < 0) /* all at once */
+        return -ACT_FAIL;
+    return for_mounts(node_dir, wait_for_keeper, err);
+}
+
+/* ---- what is left ---- */
+
+/* 1: it is in use, or holds something. */
+static int clear_one(const char *dir, const char *name, struct act_error *err)
+{
+    int fd = try_lock(dir);
+    bool kept = fd < 0 && keeper_of(dir) > 0;
+
+    (void)err;
+    if (fd >= 0)
+        close(fd);
+    if (kept || !mounts_end_below(dir))
+        return 1;
+    if (!run_mount_holds(dir))
+        return 0;
+    node_say("folder '%s': '%s' is left, as files in it are not in the store", name, dir);
+    return 1;
+}
+
+bool mount_clear(const char *node_dir)
+{
+    struct act_error ignored;
+
+    return for_mounts(node_dir, clear_one, &ignored) == 0;
+}

@@ -1,0 +1,420 @@
+#include "node/retry.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "diagnose/diagnose.h"
+
+enum {
+    RANK_TAIL = 256 << 10,
+    OTHER_TAIL = 64 << 10,
+    OTHER_RANKS = 64,
+    SYSTEM_LOGS = 16,
+    AT_ONCE_S = 30, /* an attempt of less has done nothing */
+    SAME_MOST = 3,
+};
+
+#define NAME_SLURM_OUTPUT "slurm.txt"
+
+/* ---- the class ---- */
+
+/* The end of a file, not before from; one that is not there is empty. */
+static void read_tail(const char *path, size_t max, int64_t from, struct act_buf *out)
+{
+    ACT_AUTOFREE char *bytes = act_alloc(max);
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = 0;
+
+    if (fd >= 0 && fstat(fd, &st) == 0) {
+        off_t start = st.st_size > (off_t)max ? st.st_size - (off_t)max : 0;
+        n = act_pread_all(fd, bytes, max, start > from ? start : from);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (n > 0)
+        act_buf_add(out, bytes, (size_t)n);
+}
+
+static void read_rank_log(const struct node *node, int rank, size_t max, struct act_buf *out)
+{
+    ACT_AUTOFREE char *name = run_rank_log(rank);
+    ACT_AUTOFREE char *path = node_path(node, name);
+
+    read_tail(path, max, 0, out);
+}
+
+static void ask_failed_rank(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    if (facts->rank >= 0)
+        read_rank_log(node, facts->rank, RANK_TAIL, &text);
+    for (size_t i = 0; text.len == 0 && facts->lines && i < facts->lines->n; i++)
+        act_buf_addf(&text, "%s\n", facts->lines->v[i]);
+    if (text.len > 0)
+        diagnose_judge_failed_rank(v, text.data, text.len, NULL, facts->rank);
+}
+
+/* The output of the preparation counts only if the preparation failed: pip warns about many things. */
+static bool is_asked(unsigned where, const char *reason)
+{
+    if (where & (DIAGNOSE_MPIRUN | DIAGNOSE_SLURM))
+        return true;
+    return (where & DIAGNOSE_PREPARE) && strstr(reason, "preparation");
+}
+
+static void ask_system_log(const struct node *node, const struct retry_facts *facts, const char *name,
+                           struct diagnose_verdict *v)
+{
+    ACT_AUTOFREE char *log = act_path_join(RUN_DIR_SYSTEM, name);
+    ACT_AUTOFREE char *path = node_path(node, log);
+    unsigned where = diagnose_where_of(log, facts->rank);
+    ACT_AUTO(act_buf) text = {0};
+
+    if (!is_asked(where, facts->reason))
+        return;
+    read_tail(path, OTHER_TAIL, strcmp(name, NAME_SLURM_OUTPUT) == 0 ? facts->slurm_from : 0, &text);
+    if (text.len > 0)
+        diagnose_judge_text(v, (enum diagnose_where)where, text.data, text.len, log);
+}
+
+static void ask_system_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
+{
+    ACT_AUTOFREE char *folder = node_path(node, RUN_DIR_SYSTEM);
+    ACT_AUTO(act_strv) names = {0};
+    DIR *dir = opendir(folder);
+    const struct dirent *e;
+
+    while (dir && (e = readdir(dir)))
+        act_strv_push(&names, e->d_name);
+    if (dir)
+        closedir(dir);
+    act_strv_sort(&names);
+    for (size_t i = 0; i < names.n && i < SYSTEM_LOGS; i++)
+        ask_system_log(node, facts, names.v[i], v);
+}
+
+static void ask_other_ranks(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
+{
+    for (int rank = 0; rank < node_world_size(node) && rank < OTHER_RANKS; rank++) {
+        ACT_AUTO(act_buf) text = {0};
+        if (rank == facts->rank)
+            continue;
+        read_rank_log(node, rank, OTHER_TAIL, &text);
+        if (text.len > 0)
+            diagnose_judge_other_rank(v, text.data, text.len, NULL, rank);
+    }
+}
+
+static void ask_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
+{
+    ask_failed_rank(node, facts, v);
+    diagnose_judge_end(v, facts->reason, facts->rank);
+    ask_system_logs(node, facts, v);
+    if (!diagnose_is_settled(v))
+        ask_other_ranks(node, facts, v);
+}
+
+static void copy_text(char *out, size_t size, const char *text)
+{
+    ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
+
+    snprintf(out, size, "%.*s", (int)size - 1, line);
+}
+
+static bool is_of_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '-' || c == '_';
+}
+
+static bool names(const char *line, const char *host)
+{
+    size_t len = strlen(host);
+
+    for (const char *at = line; len > 0 && (at = strstr(at, host)); at += len)
+        if ((at == line || !is_of_name(at[-1])) && !is_of_name(at[len]))
+            return true;
+    return false;
+}
+
+/* An error of the network may name the node at the other end, which is the one to blame. */
+static void find_peer(const struct retry_facts *facts, const char *line, struct retry_class *out)
+{
+    for (size_t i = 0; facts->hosts && i < facts->hosts->n; i++)
+        if (strcmp(facts->hosts->v[i], facts->node) != 0 && names(line, facts->hosts->v[i])) {
+            copy_text(out->peer, sizeof(out->peer), facts->hosts->v[i]);
+            out->blames_node = true;
+            return;
+        }
+}
+
+static void take_rule(const struct retry_facts *facts, const struct diagnose_rule *rule, const char *line,
+                      struct retry_class *out)
+{
+    if (!rule)
+        return;
+    copy_text(out->id, sizeof(out->id), rule->id);
+    copy_text(out->title, sizeof(out->title), rule->title);
+    copy_text(out->line, sizeof(out->line), line);
+    out->blames_node = rule->bad_node;
+    if (rule->retry == DIAGNOSE_RETRY_OTHER_NODE)
+        find_peer(facts, line, out);
+}
+
+void retry_classify(const struct node *node, const struct retry_facts *facts, struct retry_class *out)
+{
+    struct diagnose *rules = NULL;
+    struct act_error err;
+
+    *out = (struct retry_class){0};
+    if (diagnose_open_text(node->spec.own_rules, &rules, &err) < 0 && diagnose_open_text(NULL, &rules, &err) < 0) {
+        node_say("%s", act_error_text(&err));
+        return;
+    }
+    if (facts->class_of_elsewhere) {
+        take_rule(facts, diagnose_find(rules, facts->class_of_elsewhere), facts->reason, out);
+    } else {
+        ACT_AUTO(diagnose_verdict)
+        v = {.rules = rules,
+             .exit_status = facts->exit_status,
+             .signal = facts->signal,
+             .quality = DIAGNOSE_NOTHING,
+             .rank = -1};
+        ask_logs(node, facts, &v);
+        take_rule(facts, v.rule, v.line ? v.line : "", out);
+    }
+    diagnose_free(rules);
+}
+
+/* ---- what was before ---- */
+
+static json_t *try_to_json(const struct retry_try *t)
+{
+    return json_pack("{s:i, s:s, s:s, s:s, s:I}", "attempt", t->attempt, "class", t->class, "node", t->node, "words",
+                     t->words, "seconds", (json_int_t)t->seconds);
+}
+
+static struct retry_try try_from_json(const json_t *json)
+{
+    struct retry_try t = {.attempt = codec_json_int_in(json, "attempt", 0, INT32_MAX, 0),
+                          .seconds = codec_json_int(json, "seconds", 0)};
+
+    copy_text(t.class, sizeof(t.class), codec_json_str(json, "class", ""));
+    copy_text(t.node, sizeof(t.node), codec_json_str(json, "node", ""));
+    copy_text(t.words, sizeof(t.words), codec_json_str(json, "words", ""));
+    return t;
+}
+
+void retry_history_read(const struct node *node, struct retry_history *out)
+{
+    enum { FILE_MAX = 256 * 1024 };
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_RETRY);
+    CODEC_AUTOJSON json_t *json = NULL;
+    const json_t *member;
+    size_t i;
+
+    out->n = 0;
+    if (codec_json_read(path, FILE_MAX, &json, NULL) < 0)
+        return;
+    json_array_foreach(json_object_get(json, "tries"), i, member)
+    {
+        if (out->n < RUN_RETRY_MOST)
+            out->v[out->n++] = try_from_json(member);
+    }
+}
+
+static int history_write(const struct node *node, const struct retry_history *history, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_RETRY);
+    json_t *list = json_array();
+    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:o}", "version", 1, "tries", list);
+
+    for (int i = 0; i < history->n; i++)
+        json_array_append_new(list, try_to_json(&history->v[i]));
+    return codec_json_write(path, json, 0600, err);
+}
+
+static bool ends_with_attempt(const struct retry_history *history, int attempt)
+{
+    return history->n > 0 && history->v[history->n - 1].attempt == attempt;
+}
+
+int retry_history_add(const struct node *node, struct retry_history *history, const struct retry_try *try,
+                      struct act_error *err)
+{
+    if (ends_with_attempt(history, try->attempt))
+        history->n--;
+    if (history->n < RUN_RETRY_MOST)
+        history->v[history->n++] = *try;
+    return history_write(node, history, err);
+}
+
+void retry_forget(const struct node *node, int attempt)
+{
+    struct retry_history history;
+    struct act_error err;
+
+    retry_history_read(node, &history);
+    if (!ends_with_attempt(&history, attempt))
+        return;
+    history.n--;
+    if (history_write(node, &history, &err) < 0)
+        node_say("%s", act_error_text(&err));
+}
+
+int retry_attempts(const struct node *node, int attempt)
+{
+    struct retry_history history;
+
+    if (node->spec.retry_times == 0)
+        return 0;
+    retry_history_read(node, &history);
+    return attempt + node->spec.retry_times - history.n;
+}
+
+bool retry_follows(const struct node *node, int attempt, int *out_tries)
+{
+    struct retry_history history;
+
+    retry_history_read(node, &history);
+    *out_tries = history.n;
+    return ends_with_attempt(&history, attempt);
+}
+
+/* ---- the decision ---- */
+
+void retry_same_words(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from; from++) {
+        bool digit = isxdigit((unsigned char)*from) && (isdigit((unsigned char)*from) || (to > text && to[-1] == '0'));
+        char c = digit ? '0' : *from;
+        if (!(digit && to > text && to[-1] == '0'))
+            *to++ = c;
+    }
+    *to = '\0';
+}
+
+static bool is_futile(const struct retry_history *history, const struct retry_try *failed)
+{
+    int same = failed->seconds < AT_ONCE_S;
+
+    for (int i = history->n; same && i-- > 0 && history->v[i].seconds < AT_ONCE_S &&
+                             strcmp(history->v[i].class, failed->class) == 0 &&
+                             strcmp(history->v[i].words, failed->words) == 0;)
+        same++;
+    return same >= SAME_MOST;
+}
+
+enum retry_verdict retry_decide(const struct run_spec *spec, const struct retry_history *history,
+                                const struct retry_try *failed)
+{
+    if (spec->retry_times == 0)
+        return RETRY_NOT_ASKED;
+    if (!act_strv_has(&spec->retry_on, failed->class))
+        return RETRY_OTHER;
+    if (history->n >= spec->retry_times)
+        return RETRY_USED_UP;
+    return is_futile(history, failed) ? RETRY_FUTILE : RETRY_AGAIN;
+}
+
+int64_t retry_pause_s(int n_tries)
+{
+    enum { FIRST_S = 10, MOST_S = 300, GROWS = 3 };
+    const char *text = getenv("ACT_RETRY_PAUSE");
+    int64_t pause;
+
+    if (!text || !act_int_from_text(text, &pause) || pause < 0 || pause > MOST_S)
+        pause = FIRST_S;
+    for (int i = 1; i < n_tries && pause < MOST_S; i++)
+        pause *= GROWS;
+    return pause < MOST_S ? pause : MOST_S;
+}
+
+/* ---- in words ---- */
+
+static void say(const struct retry_facts *facts, const struct retry_class *class, enum retry_verdict verdict,
+                struct run_status *status)
+{
+    static const char *const whys[] = {
+        [RETRY_OTHER] = "not tried again, as this is none of the failures it is tried again after (retry.on)",
+        [RETRY_USED_UP] = "not tried again, as all its attempts are used up",
+        [RETRY_FUTILE] = "not tried again, as it failed three times in a row with the same words, each at once"};
+    ACT_AUTOFREE char *where = *facts->node ? act_sprintf(" on %s", facts->node) : act_strdup("");
+    ACT_AUTOFREE char *what =
+        *class->id ? act_sprintf("%s (%s)", class->title, class->id) : act_strdup("a failure that no rule explains");
+
+    if (verdict == RETRY_AGAIN)
+        snprintf(status->retry, sizeof(status->retry), "attempt %d failed%s: %.120s", facts->attempt, where, what);
+    else if (whys[verdict])
+        snprintf(status->retry, sizeof(status->retry), "%.120s: %s", what, whys[verdict]);
+}
+
+static void note_bad_node(const char *node, const struct retry_class *class, struct run_status *status)
+{
+    struct run_bad_node bad = {.unix_s = act_now_unix_s()};
+
+    if (!class->blames_node || !*node || strlen(node) >= sizeof(bad.node))
+        return;
+    copy_text(bad.node, sizeof(bad.node), node);
+    copy_text(bad.class, sizeof(bad.class), class->id);
+    run_status_add_bad(status, &bad);
+}
+
+/* For "a why", which then explains the failure as it was judged here. */
+static void note_class(const struct node *node, const struct retry_class *class)
+{
+    enum { FILE_MAX = 1024 * 1024 };
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_FAILURE);
+    CODEC_AUTOJSON json_t *json = NULL;
+    struct act_error err;
+
+    if (!*class->id || codec_json_read(path, FILE_MAX, &json, &err) < 0)
+        return;
+    json_object_set_new(json, "class", json_string(class->id));
+    json_object_set_new(json, "class_line", json_string(class->line));
+    if (codec_json_write(path, json, 0600, &err) < 0)
+        node_say("%s", act_error_text(&err));
+}
+
+int retry_consider(const struct node *node, const struct retry_facts *facts, struct run_status *status)
+{
+    struct retry_try failed = {.attempt = facts->attempt, .seconds = facts->seconds};
+    struct retry_history history;
+    struct retry_class class;
+    struct act_error err;
+
+    retry_history_read(node, &history);
+    retry_classify(node, facts, &class);
+    const char *culprit = *class.peer ? class.peer : facts->node;
+    note_bad_node(culprit, &class, status);
+    copy_text(failed.class, sizeof(failed.class), class.id);
+    copy_text(failed.node, sizeof(failed.node), culprit);
+    copy_text(failed.words, sizeof(failed.words), *class.line ? class.line : facts->reason);
+    retry_same_words(failed.words);
+    enum retry_verdict verdict = retry_decide(&node->spec, &history, &failed);
+    if (verdict == RETRY_NOT_ASKED && !facts->class_of_elsewhere)
+        return 0;
+    note_class(node, &class);
+    say(facts, &class, verdict, status);
+    if (verdict != RETRY_AGAIN)
+        return 0;
+    if (retry_history_add(node, &history, &failed, &err) < 0) {
+        snprintf(status->retry, sizeof(status->retry), "not tried again: %.250s", act_error_text(&err));
+        return 0;
+    }
+    return facts->attempt + 1;
+}

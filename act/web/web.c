@@ -1,0 +1,459 @@
+/* web.c - connections: each reads a head, waits for its answer, writes it, and takes what still comes, so that closing
+ * does not destroy the answer on its way (RFC 9112 section 9.6). */
+#include "web/web.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "engine/engine.h"
+#include "web/web_internal.h"
+
+enum {
+    VISITS = 64,
+    ACCEPTS = 16, /* in one turn of the loop */
+    TICK_MS = 500,
+    READ_MS = 5000,
+    WRITE_MS = 30000, /* without any byte going */
+    LINGER_MS = 1000,
+    LINGER_BYTES = 1 << 20,
+};
+
+enum stage { FREE, READING, WAITING, WRITING, LINGERING };
+
+struct web_body {
+    struct act_buf text;
+    int holders;
+};
+
+struct web_visit {
+    struct web *web;
+    enum stage stage;
+    int fd;
+    int64_t deadline_ms;   /* of reading, writing and lingering */
+    uint64_t number;       /* in the order in which they came */
+    bool is_head, is_deaf; /* deaf: the client has ended what it says */
+    char in[WEB_HEAD_BYTES + 1];
+    size_t n_in;
+    struct act_buf head;
+    struct web_body *body; /* NULL: none is to be sent */
+    size_t n_out;
+};
+
+struct web {
+    struct web_options options;
+    int fd;
+    bool is_paused; /* no connection could be accepted; until the next tick */
+    char key[WEB_KEY_TEXT];
+    char *url;
+    uint64_t visits;
+    struct web_visit v[VISITS];
+};
+
+/* ---- bodies */
+
+struct web_body *web_body_new(struct act_buf *text)
+{
+    struct web_body *body = act_calloc(1, sizeof(*body));
+
+    body->text = *text;
+    body->holders = 1;
+    *text = (struct act_buf){0};
+    return body;
+}
+
+struct web_body *web_body_hold(struct web_body *body)
+{
+    body->holders++;
+    return body;
+}
+
+void web_body_drop(struct web_body *body)
+{
+    if (!body || --body->holders > 0)
+        return;
+    act_buf_release(&body->text);
+    free(body);
+}
+
+/* ---- one connection */
+
+static void ready(void *visit);
+
+static void end_visit(struct web_visit *v)
+{
+    if (v->stage == FREE)
+        return;
+    engine_unwatch(v->web->options.engine, v->fd);
+    close(v->fd);
+    act_buf_release(&v->head);
+    web_body_drop(v->body);
+    v->body = NULL;
+    v->stage = FREE;
+}
+
+static void enter(struct web_visit *v, enum stage stage, int64_t time_ms)
+{
+    v->stage = stage;
+    v->deadline_ms = act_now_monotonic_ms() + time_ms;
+}
+
+/* Whoever has ended what it says is always readable, and is written to at each tick instead. */
+static void watch(struct web_visit *v)
+{
+    struct engine *engine = v->web->options.engine;
+
+    if (v->is_deaf)
+        engine_unwatch(engine, v->fd);
+    else if (!engine_watch(engine, v->fd, v->stage == WRITING, ready, v))
+        end_visit(v);
+}
+
+/* The next piece of what is to be written. */
+static size_t next_piece(const struct web_visit *v, const char **out)
+{
+    size_t done = v->n_out < v->head.len ? 0 : v->n_out - v->head.len;
+
+    if (v->n_out < v->head.len) {
+        *out = v->head.data + v->n_out;
+        return v->head.len - v->n_out;
+    }
+    *out = v->body ? v->body->text.data + done : NULL;
+    return v->body ? v->body->text.len - done : 0;
+}
+
+static void begin_to_linger(struct web_visit *v)
+{
+    shutdown(v->fd, SHUT_WR);
+    v->n_out = 0;
+    if (v->is_deaf)
+        end_visit(v);
+    else
+        enter(v, LINGERING, LINGER_MS);
+}
+
+static void write_on(struct web_visit *v)
+{
+    const char *piece;
+    size_t len;
+
+    while ((len = next_piece(v, &piece)) > 0) {
+        ssize_t n = send(v->fd, piece, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n < 0) {
+            end_visit(v);
+            return;
+        }
+        v->n_out += (size_t)n;
+        v->deadline_ms = act_now_monotonic_ms() + WRITE_MS;
+    }
+    begin_to_linger(v);
+}
+
+static void begin_to_write(struct web_visit *v)
+{
+    v->n_out = 0;
+    enter(v, WRITING, WRITE_MS);
+    write_on(v);
+    if (v->stage != FREE)
+        watch(v);
+}
+
+/* ---- answers */
+
+static const char *phrase(int status)
+{
+    static const struct {
+        int status;
+        const char *text;
+    } rows[] = {
+        {200, "OK"},
+        {202, "Accepted"},
+        {400, "Bad Request"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {421, "Misdirected Request"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {505, "HTTP Version Not Supported"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].status == status)
+            return rows[i].text;
+    return "";
+}
+
+/* Nothing is kept, guessed, shown in a frame, shared with windows of others, or told to the next server. */
+static void add_head(struct act_buf *out, int status, const char *type, size_t len)
+{
+    act_buf_addf(out,
+                 "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s; charset=utf-8\r\nContent-Length: %zu\r\n"
+                 "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"
+                 "X-Frame-Options: DENY\r\nCross-Origin-Opener-Policy: same-origin\r\n"
+                 "Cross-Origin-Resource-Policy: same-origin\r\n",
+                 status, phrase(status), type, len);
+}
+
+void web_answer(struct web_visit *v, const struct web_answer *answer)
+{
+    add_head(&v->head, answer->status, "text/html", answer->body->text.len);
+    act_buf_addf(&v->head, "Content-Security-Policy: %s\r\n", answer->policy);
+    if (answer->refresh_s > 0)
+        act_buf_addf(&v->head, "Refresh: %d\r\n", answer->refresh_s);
+    act_buf_adds(&v->head, "\r\n");
+    v->body = v->is_head ? NULL : web_body_hold(answer->body);
+    begin_to_write(v);
+}
+
+/* What is said to strangers tells nothing. */
+static void refuse(struct web_visit *v, int status)
+{
+    ACT_AUTOFREE char *why =
+        act_sprintf("%d %s%s\n", status, phrase(status),
+                    status == 403 ? ": open the address that 'a ui' printed last; it has a new key each time" : "");
+
+    add_head(&v->head, status, "text/plain", strlen(why));
+    act_buf_addf(&v->head, "%sContent-Security-Policy: default-src 'none'\r\n\r\n%s",
+                 status == 405 ? "Allow: GET, HEAD\r\n" : "", v->is_head ? "" : why);
+    begin_to_write(v);
+}
+
+/* ---- requests */
+
+static void take_head(struct web_visit *v, size_t len)
+{
+    const struct web_options *o = &v->web->options;
+    struct web_request request;
+
+    v->in[len] = '\0';
+    int status = web_read_head(v->in, len, v->web->key, &request);
+    v->is_head = request.is_head;
+    if (status != 200) {
+        refuse(v, status);
+        return;
+    }
+    engine_unwatch(o->engine, v->fd);
+    v->stage = WAITING;
+    o->visit(o->arg, v, request.path, request.query);
+}
+
+/* Returns false when nothing more comes for now, or ever. */
+static bool read_some(struct web_visit *v, char *to, size_t room, size_t *out_n)
+{
+    ssize_t n = recv(v->fd, to, room, MSG_DONTWAIT);
+
+    *out_n = n > 0 ? (size_t)n : 0;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n < 0) {
+        end_visit(v);
+        return false;
+    }
+    v->is_deaf = n == 0;
+    return n > 0;
+}
+
+static void read_request(struct web_visit *v)
+{
+    size_t n, len;
+
+    if (!read_some(v, v->in + v->n_in, WEB_HEAD_BYTES - v->n_in, &n)) {
+        if (v->is_deaf)
+            end_visit(v);
+        return;
+    }
+    v->n_in += n;
+    len = web_head_end(v->in, v->n_in);
+    if (len > 0)
+        take_head(v, len);
+    else if (v->n_in == WEB_HEAD_BYTES)
+        refuse(v, 431);
+}
+
+static void discard(struct web_visit *v)
+{
+    char ignored[16384];
+    size_t n;
+
+    if (!read_some(v, ignored, sizeof(ignored), &n) && v->is_deaf && v->stage != FREE)
+        watch(v);
+    if (v->stage == LINGERING && (v->is_deaf || (v->n_out += n) > LINGER_BYTES))
+        end_visit(v);
+}
+
+static void ready(void *visit)
+{
+    struct web_visit *v = visit;
+
+    if (v->stage == READING) {
+        read_request(v);
+        return;
+    }
+    discard(v);
+    if (v->stage == WRITING)
+        write_on(v);
+    if (v->stage == LINGERING)
+        watch(v);
+}
+
+/* ---- all connections */
+
+/* A place for one more: a free one, or that of who has waited longest without having shown the key. NULL: all have. */
+static struct web_visit *find_place(struct web *web)
+{
+    struct web_visit *oldest = NULL;
+
+    for (size_t i = 0; i < VISITS; i++) {
+        struct web_visit *v = &web->v[i];
+        if (v->stage == FREE)
+            return v;
+        if ((v->stage == READING || v->stage == LINGERING) && (!oldest || v->number < oldest->number))
+            oldest = v;
+    }
+    if (oldest)
+        end_visit(oldest);
+    return oldest;
+}
+
+static void begin_visit(struct web *web, int fd)
+{
+    struct web_visit *v = find_place(web);
+
+    if (!v) {
+        close(fd);
+        return;
+    }
+    v->fd = fd;
+    v->number = web->visits++;
+    v->n_in = v->n_out = 0;
+    v->is_head = v->is_deaf = false;
+    enter(v, READING, READ_MS);
+    watch(v);
+}
+
+/* Without descriptors the waiting connection would wake the loop for ever. */
+static void accept_some(void *arg)
+{
+    struct web *web = arg;
+
+    for (int i = 0; i < ACCEPTS; i++) {
+        int fd = accept4(web->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            begin_visit(web, fd);
+            continue;
+        }
+        if (errno == EINTR || errno == ECONNABORTED)
+            continue;
+        web->is_paused = errno != EAGAIN;
+        if (web->is_paused)
+            engine_unwatch(web->options.engine, web->fd);
+        return;
+    }
+}
+
+static void tick(void *arg)
+{
+    struct web *web = arg;
+    int64_t now_ms = act_now_monotonic_ms();
+
+    for (size_t i = 0; i < VISITS; i++) {
+        struct web_visit *v = &web->v[i];
+        if (v->stage == FREE || v->stage == WAITING)
+            continue;
+        if (v->deadline_ms <= now_ms)
+            end_visit(v);
+        else if (v->stage == WRITING && v->is_deaf)
+            write_on(v);
+    }
+    if (web->is_paused)
+        web->is_paused = !engine_watch(web->options.engine, web->fd, false, accept_some, web);
+    engine_timer(web->options.engine, TICK_MS, tick, web);
+}
+
+/* ---- the server */
+
+static int listen_here(struct web *web, struct act_error *err)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)web->options.port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const int one = 1;
+
+    web->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (web->fd < 0)
+        return act_error_errno(err, errno, "cannot make a socket");
+    setsockopt(web->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (bind(web->fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(web->fd, VISITS) == 0)
+        return 0;
+    if (errno == EADDRINUSE)
+        return act_error_set(err, ACT_USAGE,
+                             "port %d of 127.0.0.1 is taken; --port takes another one, and without it one that is "
+                             "free is found",
+                             web->options.port);
+    return act_error_errno(err, errno, "cannot listen on 127.0.0.1, port %d", web->options.port);
+}
+
+static int make_url(struct web *web, struct act_error *err)
+{
+    struct sockaddr_in address = {0};
+    socklen_t len = sizeof(address);
+    uint8_t key[WEB_KEY_BYTES];
+
+    if (getsockname(web->fd, (struct sockaddr *)&address, &len) < 0)
+        return act_error_errno(err, errno, "cannot learn the port");
+    act_random(key, sizeof(key));
+    act_hex(key, sizeof(key), web->key);
+    web->url = act_sprintf("http://127.0.0.1:%d/%s/", ntohs(address.sin_port), web->key);
+    return 0;
+}
+
+int web_open(const struct web_options *options, struct web **out, struct act_error *err)
+{
+    struct web *web = act_calloc(1, sizeof(*web));
+
+    web->options = *options;
+    for (size_t i = 0; i < VISITS; i++)
+        web->v[i].web = web;
+    int rc = listen_here(web, err);
+    if (rc == 0)
+        rc = make_url(web, err);
+    if (rc == 0 && !engine_watch(options->engine, web->fd, false, accept_some, web))
+        rc = act_error_errno(err, errno, "cannot wait for connections");
+    if (rc == 0)
+        engine_timer(options->engine, TICK_MS, tick, web);
+    *out = web;
+    if (rc == 0)
+        return 0;
+    web_close(web);
+    *out = NULL;
+    return rc;
+}
+
+const char *web_url(const struct web *web)
+{
+    return web->url;
+}
+
+void web_close(struct web *web)
+{
+    if (!web)
+        return;
+    for (size_t i = 0; i < VISITS; i++)
+        end_visit(&web->v[i]);
+    engine_forget(web->options.engine, web);
+    if (web->fd >= 0) {
+        engine_unwatch(web->options.engine, web->fd);
+        close(web->fd);
+    }
+    free(web->url);
+    free(web);
+}

@@ -1,0 +1,190 @@
+"""Secrets in key vaults: of account files, of registries, of job files; and what goes wrong."""
+import base64
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+from authority import Authority
+from login_double import OTHER_TENANT
+from vault_double import VERSION, VaultDouble
+
+CLIENT = pathlib.Path(__file__).resolve().parent.parent / "keyvault/read.mjs"
+
+
+@pytest.fixture
+def authority(scratch):
+    return Authority(scratch)
+
+
+@pytest.fixture
+def vault(act, login, authority):
+    server = VaultDouble(authority)
+    act.env |= {**login.principal(), "ACT_CA_FILE": str(authority.file)}
+    yield server
+    server.close()
+    unseen = [s for s in server.secrets.values() if len(s) > 8]
+    for path in act.scratch.rglob("*"):
+        if path.is_file() and path.name != "secrets.json" and "user_logs" not in path.parts:
+            content = path.read_bytes()
+            assert not [s for s in unseen if s.encode() in content], path
+
+
+@pytest.fixture
+def store(act, double, vault):
+    """The project with its data at an account whose key is in the vault."""
+    vault.secrets["storage"] = double.key
+    act.account("store", account_name=double.account, container_name=double.container, endpoint=double.endpoint,
+                account_key=vault.said("storage"))
+    return double
+
+
+def account(act, double, **keys):
+    act.account("store", account_name=double.account, container_name=double.container, endpoint=double.endpoint, **keys)
+
+
+def test_the_official_client_reads_the_double(vault, authority, login):
+    vault.secrets["one"] = "the value"
+    said = subprocess.run(["node", CLIENT, vault.url, "one"], capture_output=True, text=True, timeout=60, env={
+        "PATH": "/usr/bin:/bin", "NODE_EXTRA_CA_CERTS": str(authority.file),
+        "TOKEN": login.token("https://vault.azure.net")})
+    assert said.returncode == 0, said.stderr
+    got = json.loads(said.stdout)
+    assert got["value"] == "the value" and got["properties"]["version"] == VERSION, got
+    assert vault.refused and "missing" in vault.refused[0], "it asks without a token first, and reads the challenge"
+
+
+@pytest.mark.parametrize("version", [None, VERSION])
+def test_the_key_of_an_account(act, store, vault, version):
+    account(act, store, account_key=vault.said("storage", version))
+    act.write("data/a.txt", "hello")
+    act.run("u", "data")
+    assert store.get(f"{store.container}/files/data/a.txt") == b"hello"
+    assert len(vault.log) == 1, "each secret is asked for once in a command"
+    act.write("data/a.txt", "changed")
+    act.run("d", "-y", "data")
+
+
+def test_a_sas(act, store, vault):
+    vault.secrets["sas"] = "?" + store.container_sas(store.container)
+    account(act, store, sas_token=vault.said("sas"))
+    act.write("data/a.txt", "hello")
+    act.run("u", "data")
+
+
+def test_a_run_with_its_code_there(act, store, vault):
+    act.cluster("aml", folders=())
+    run = act.submit("echo", "done")
+    act.run("wait", run)
+    assert act.lines(run) == ["done"]
+
+
+def test_the_secret_of_the_file_that_is_not_used_is_not_asked_for(act, store, vault):
+    account(act, store, account_key=vault.said("storage"), auth="key", sas_token=vault.said("nowhere"))
+    act.write("data/a.txt", "hello")
+    act.run("u", "data")
+    assert [path for path in vault.log if "storage" not in path] == []
+
+
+def test_a_job_file(act, vault):
+    vault.secrets["token"] = "hf_a-secret-of-others"
+    act.write("aux_data/configs/job.json", json.dumps({"properties": {
+        "nodeCount": 1, "customToolkitSettings": {"commandLine": "echo ${#TOKEN} $TOKEN"},
+        "secrets": [{"name": "TOKEN", "valueSecretReference": {
+            "sourceVault": {"id": "/subscriptions/x"}, "secretUrl": f"{vault.url}/secrets/token"}}]}}))
+    result = act.run("submit", "-f", "aux_data/configs/job.json")
+    assert f"'TOKEN' is what your login reads at '{vault.url}/secrets/token'" in result.err
+    run = result.out.split()[-1] if not result.out.startswith("{") else result.json["id"]
+    act.run("wait", run)
+    assert act.lines(run) == ["21 hf_a-secret-of-others"]
+    assert "hf_a" not in act.run("q", "--json").out
+
+
+def test_where_a_secret_is_may_be_shown(act, store, vault):
+    shown = act.run("config", "show", "--json").json
+    assert vault.said("storage") in json.dumps(shown)
+    assert not vault.log
+    (act.project / "aux_data/configs/store.yaml").chmod(0o644)
+    assert "chmod" not in act.run("config", "check", status=None).err
+
+
+# ---- what goes wrong
+
+
+@pytest.mark.parametrize("said, match", [
+    ("keyvault:", "no secret of a key vault"),
+    ("keyvault:https://a.vault.azure.net/keys/x", "no secret of a key vault"),
+    ("keyvault:https://a.vault.azure.net/secrets/x?y", "no secret of a key vault"),
+    ("keyvault:https://a.vault.azure.net/secrets/x/1/2", "no secret of a key vault"),
+    ("keyvault:https://a.vault.azure.net/secrets/a_b", "no secret of a key vault"),
+    ("keyvault:https://me@a.vault.azure.net/secrets/x", "no secret of a key vault")])
+def test_a_wrong_reference(act, store, vault, said, match):
+    account(act, store, account_key=said)
+    message = act.fail("ls", "data", status=7, match=match)
+    assert "aux_data/configs/store.yaml:4" in message and "account_key" not in message.split(":")[0]
+    assert match in act.run("config", "check", status=7).out
+
+
+@pytest.mark.parametrize("url, status, match", [
+    ("https://acct.blob.core.windows.net", 7, "is no key vault of AzureCloud: its host is not in 'vault.azure.net'"),
+    ("https://vault.azure.net", 7, "is no key vault"),
+    ("https://vault.example.com", None, "ACT_TRUSTED_HOSTS|trusted_hosts"),
+    ("http://a.vault.azure.net", 7, "https")])
+def test_a_token_goes_to_key_vaults_alone(act, store, vault, login, url, status, match):
+    account(act, store, account_key=f"keyvault:{url}/secrets/x")
+    act.fail("ls", "data", status=status, match=match)
+    assert not vault.log and not login.asked("token")
+
+
+def test_not_there_forbidden_disabled(act, store, vault):
+    vault.forbidden.add("f")
+    vault.disabled.add("d")
+    for name, match in (("none", "SecretNotFound"), ("f", "'Key Vault Secrets User'"), ("d", "disabled secret")):
+        account(act, store, account_key=vault.said(name))
+        message = act.fail("ls", "data", status=None, match=match)
+        assert f"{vault.url}/secrets/{name}" in message and "store.yaml:4" in message, message
+
+
+def test_a_secret_that_is_no_key(act, store, vault):
+    vault.secrets["storage"] = "not base64, but secret"
+    message = act.fail("ls", "data", status=7, match="'account_key' is not base64")
+    assert "but secret" not in message
+
+
+def test_the_vault_is_of_another_tenant(act, store, vault, login):
+    """The service names it, and no tenant is set where a token comes from 'az'."""
+    vault.tenant = OTHER_TENANT
+    act.fail("ls", "data", status=None, match="AKV10032|tenant")
+    assert not vault.log
+
+
+def test_nothing_is_submitted_without_its_secrets(act, vault):
+    act.write("aux_data/configs/job.json", json.dumps({"properties": {
+        "nodeCount": 1, "customToolkitSettings": {"commandLine": "true"},
+        "secrets": [{"name": "TOKEN", "valueSecretReference": {"secretUrl": f"{vault.url}/secrets/none"}}]}}))
+    act.fail("submit", "-f", "aux_data/configs/job.json", status=None, match="the variable 'TOKEN'.*SecretNotFound")
+    assert act.run("q", "--json").json["runs"] == []
+
+
+def test_an_unknown_project_is_asked_about(act, store, vault):
+    """Its files say which secrets of the user are read."""
+    (act.home / "trusted").unlink(missing_ok=True)
+    message = act.fail("ls", "data", status=None, match="your login reads",
+                       env={"ACT_TRUSTED_PROJECTS": ""})
+    assert vault.url in message and not vault.log
+
+
+def test_the_password_of_a_registry(act, kubernetes, vault):
+    """The pods' Secret has it; what is shown has not."""
+    vault.secrets["registry"] = "pssst-of-the-registry"
+    kubernetes.cluster(docker={"address": "registry.example.com", "username": "me",
+                               "password": vault.said("registry")})
+    dry = act.run("-c", "k8s", "submit", "--dry-run", "true")
+    assert "pssst" not in dry.out and not vault.log
+    run = act.submit("true", before=("-c", "k8s"))
+    secret, = [s["data"][key] for s in kubernetes.objects("Secret") for key in s["data"] if key == ".dockerconfigjson"]
+    login = json.loads(base64.b64decode(secret))["auths"]["registry.example.com"]
+    assert login["password"] == "pssst-of-the-registry"
+    act.run("wait", run)
+    assert "pssst" not in act.run("q", "--json", run).out

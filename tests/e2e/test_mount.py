@@ -1,0 +1,287 @@
+"""Mapped folders that are mounted on the nodes of a run: rclone mount, a container of Azurite, and what goes wrong."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+FUSE = pathlib.Path("/dev/fuse")
+
+
+@pytest.fixture
+def mounts(act, azure):
+    """The project with its folders mounted from Azurite, and no mount left at the end."""
+    if not FUSE.exists() or not shutil.which("rclone") or not shutil.which("fusermount3"):
+        pytest.skip("no FUSE here: scripts/install-deps --test")
+    (act.scratch / "tmp").mkdir()
+    act.env["TMPDIR"] = str(act.scratch / "tmp")
+    yield azure
+    left = points(act)
+    for point in left:
+        subprocess.run(["fusermount3", "-uz", point], check=False)
+    assert not left
+
+
+def points(act):
+    """What is mounted below the test's folder."""
+    lines = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line.split()[4] for line in lines if str(act.scratch) in line.split()[4]]
+
+
+def use(act, **modes):
+    """The cluster file, whose folders have these modes; a mode None is the default."""
+    path = act.cluster("aml")
+    text = path.read_text()
+    for folder, mode in modes.items():
+        if mode:
+            text = text.replace(f'"path": "files/{folder}"', f'"path": "files/{folder}", "mode": "{mode}"')
+    path.write_text(text)
+
+
+def test_the_default_mode_reads_and_writes_the_container(act, mounts):
+    mounts.put("data/a.txt", b"from the store")
+    act.finish("sh", "-c", "mkdir -p output/deep; echo result >output/deep/b.txt; cp data/a.txt output/")
+    run = act.finish("sh", "-c", "cat output/deep/b.txt")
+    assert act.lines(run) == ["result"]
+    assert mounts.get("output/deep/b.txt") == b"result\n" and mounts.get("output/a.txt") == b"from the store"
+    assert not points(act) and not list((act.scratch / "tmp").glob("act-*/*"))
+
+
+def test_read_only(act, mounts):
+    use(act, data="ro_mount")
+    mounts.put("data/a.txt", b"original")
+    act.finish("sh", "-c", "cat data/a.txt && ! echo new >data/a.txt && ! rm data/a.txt && ! touch data/b.txt")
+    assert mounts.get("data/a.txt") == b"original"
+    assert "data/b.txt" not in mounts.keys()
+
+
+def test_all_ranks_of_a_node_share_one_mount(act, mounts, two_ranks):
+    run = begin(act, 'echo rank $RANK >output/$RANK.txt', "-n", 2)
+    assert len(points(act)) == 2, "data and output"
+    go(act, run)
+    assert mounts.get("output/0.txt") == b"rank 0\n" and mounts.get("output/1.txt") == b"rank 1\n"
+
+
+def test_changes_and_removals_reach_the_store(act, mounts):
+    mounts.put("output/old.txt", b"old")
+    mounts.put("output/gone.txt", b"gone")
+    act.finish("sh", "-c", "echo more >>output/old.txt; rm output/gone.txt; mv output/old.txt output/new.txt")
+    assert mounts.get("output/new.txt") == b"oldmore\n"
+    assert not {"output/old.txt", "output/gone.txt"} & mounts.keys().keys()
+
+
+def test_what_a_failed_run_wrote_is_sent(act, mounts):
+    act.finish("sh", "-c", "echo partial >output/a.txt; exit 3", status=3)
+    assert mounts.get("output/a.txt") == b"partial\n"
+
+
+# ---- a run that waits until it may go on
+
+
+def begin(act, command, *options, then="true"):
+    """A run that does this, says so, and then waits for go()."""
+    gate, ranks = act.scratch / "gate", options[-1] if options else 1
+    run = act.submit(*options, "sh", "-c", f"{command}; touch {act.scratch}/begun.$RANK; until test -e {gate}; do "
+                     f"sleep 0.05; done; {then}")
+    act.until(lambda: len(list(act.scratch.glob("begun.*"))) == ranks, "its command to begin")
+    return run
+
+
+def go(act, run, status=0):
+    (act.scratch / "gate").touch()
+    act.run("wait", run, status=status)
+
+
+def process(act, *words):
+    """The processes whose command lines have all these words."""
+    return [pid for pid, line in act.processes().items() if all(w in b" ".join(line) for w in words)]
+
+
+def keepers(act):
+    return [pid for pid in act.processes()
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "act-mount"]
+
+
+def test_no_secret_is_seen(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    words = b" ".join(b" ".join(line) for line in act.processes().values())
+    assert b"rclone" in words and b"sig=" not in words
+    key = mounts.service.key.encode()
+    for path in [p for p in act.scratch.rglob("*") if p.is_file() and "aux_data" not in str(p)]:
+        content = path.read_bytes()
+        assert key not in content and b"sig=" not in content, path
+    assert "sig=" not in act.log(run).decode()
+    go(act, run)
+
+
+def test_abort_sends_and_unmounts(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    act.run("abort", run)
+    act.until_state(run, "Canceled")
+    assert mounts.get("output/a.txt") == b"a\n" and not points(act)
+
+
+def test_the_tool_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    tools = process(act, b"rclone mount")
+    assert len(tools) == 2
+    for pid in tools:
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: len(process(act, b"rclone mount")) == 2 and not set(tools) & act.processes().keys()
+              and len(points(act)) == 2, "new ones")
+    go(act, run)
+    assert mounts.get("output/a.txt") == b"a\n"
+
+
+def test_the_keeper_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    for pid in keepers(act):
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: not process(act, b"rclone mount"), "rclone to end with it")
+    go(act, run, status=(1, 125))
+    assert "was killed" in act.info(run)["reason"]
+    assert not points(act)
+
+
+def test_the_rank_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    for pid in process(act, b"act-node", b"rank"):
+        os.kill(pid, signal.SIGKILL)
+    act.run("wait", run, status=None)
+    assert mounts.get("output/a.txt") == b"a\n" and not points(act)
+
+
+def test_the_supervisor_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    for pid in process(act, b"act-node", b"supervise"):
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: not points(act), "everything to be unmounted")
+    assert mounts.get("output/a.txt") == b"a\n"
+    assert act.state(run) == "Failed"
+
+
+def test_everything_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    for sig in signal.SIGSTOP, signal.SIGKILL:  # so that rclone does not hear of the end of its keeper
+        for pid in act.processes():
+            os.kill(pid, sig)
+    assert len(points(act)) == 2, "stale"
+    assert act.state(run) == "Failed"
+    assert not points(act)
+
+
+def test_the_container_vanishes(act, mounts):
+    run = begin(act, "echo a >output/a.txt", then="echo late >output/late.txt")
+    act.until(lambda: "output/a.txt" in mounts.keys(), "what is closed to be sent")
+    mounts.service.request("DELETE", mounts.container, {"restype": "container"})
+    go(act, run, status=125)
+    reason = act.info(run)["reason"]
+    assert "1 file written to it is not in the store" in reason and "ContainerNotFound" in reason
+    assert not points(act)
+    kept, = [p for p in (act.scratch / "tmp").rglob("late.txt") if "/vfs/" in str(p)]
+    assert kept.read_text() == "late\n"
+    mounts.service.create(mounts.container)
+    act.finish("true")
+    assert kept.exists(), "no other run removes it"
+
+
+# ---- a mount
+
+
+def mount(act, path, *words):
+    """`a mount` of a path, once it is there."""
+    at = act.scratch / "at"
+    at.mkdir(exist_ok=True)
+    tool = act.start("mount", *words, path, at)
+    act.until(lambda: points(act) or tool.poll() is not None, "it to be mounted")
+    assert tool.poll() is None, tool.communicate()
+    return at, tool
+
+
+def end(tool, status=0):
+    tool.send_signal(signal.SIGINT)
+    _, err = tool.communicate(timeout=60)
+    assert tool.returncode == status, err
+    return err.decode()
+
+
+def test_people_mount_a_path(act, mounts):
+    mounts.put("data/sub/a.txt", b"from the store")
+    at, tool = mount(act, "data/sub")
+    assert (at / "a.txt").read_bytes() == b"from the store"
+    (at / "b.txt").write_text("new")
+    assert "Ctrl-C" in end(tool)
+    assert mounts.get("data/sub/b.txt") == b"new" and not points(act)
+    assert not list((act.home / "cache/mounts").glob("*"))
+
+
+def test_people_mount_read_only(act, mounts):
+    mounts.put("data/a.txt", b"original")
+    at, tool = mount(act, "data", "--read-only")
+    with pytest.raises(OSError):
+        (at / "a.txt").write_text("changed")
+    end(tool)
+    assert mounts.get("data/a.txt") == b"original"
+
+
+def test_what_cannot_be_a_mount_point(act, mounts):
+    at, tool = mount(act, "data")
+    act.fail("mount", "data", at, status=2, match="something is mounted at")
+    end(tool)
+    act.fail("mount", "data", act.project, status=2, match="not empty")
+    act.fail("mount", "data", act.scratch / "none", status=3, match="No such file")
+    act.fail("mount", "nodata", at, status=3, match="nodata")
+
+
+def test_nothing_that_mounts(act, mounts):
+    (act.scratch / "at").mkdir()
+    act.without("fusermount3", "fusermount")
+    act.fail("mount", "data", act.scratch / "at", status=3, match="'fusermount3' is not in PATH")
+    act.fail("submit", "true", status=7, match="'fusermount3' is not in PATH")
+
+
+def test_a_container_that_is_not_there(act, mounts):
+    (act.scratch / "at").mkdir()
+    mounts.service.request("DELETE", mounts.container, {"restype": "container"})
+    act.fail("mount", "data", act.scratch / "at", status=None, match="container")
+    assert list((act.scratch / "at").iterdir()) == []
+    mounts.service.create(mounts.container)
+
+
+def test_doctor_says_what_mounts(act, mounts):
+    assert "by '/usr/bin/rclone'" in act.run("doctor", status=None).out
+    act.without("rclone", "blobfuse2")
+    assert "neither 'blobfuse2' nor 'rclone'" in act.run("doctor", status=1).out
+
+
+# ---- blobfuse2, for which a script stands
+
+
+@pytest.fixture
+def blobfuse2(act, mounts):
+    act.without()
+    (act.scratch / "bin/blobfuse2").symlink_to(pathlib.Path(__file__).parent / "blobfuse2")
+    return mounts
+
+
+def test_blobfuse2_is_preferred(act, blobfuse2):
+    use(act, data="ro_mount")
+    blobfuse2.put("data/a.txt", b"from the store")
+    run = begin(act, "cat data/a.txt; ! touch data/b.txt; echo new >output/b.txt")
+    words = b" ".join(b" ".join(line) for line in act.processes().values())
+    assert b" blob:" in words and b" act:" not in words and b"sig=" not in words
+    go(act, run)
+    assert "from the store" in act.log(run).decode() and blobfuse2.get("output/b.txt") == b"new\n"
+    assert "by '" + str(act.scratch / "bin/blobfuse2") in act.run("doctor", status=None).out
+
+
+def test_the_cluster_file_chooses(act, blobfuse2):
+    path = act.cluster("aml", extra={"mount": "rclone"})
+    run = begin(act, "true")
+    words = b" ".join(b" ".join(line) for line in act.processes().values())
+    assert b" act:" in words and b" blob:" not in words
+    go(act, run)
+    path.write_text(path.read_text().replace('"mount": "rclone"', '"mount": "s3fs"'))
+    act.fail("submit", "true", status=7, match="it is one of blobfuse2, rclone")

@@ -1,0 +1,61 @@
+"""Mounted folders on the nodes of a Slurm cluster."""
+import os
+import pathlib
+import shutil
+import signal
+
+import pytest
+from test_mount import process
+
+
+def points(lab):
+    """What is mounted below the test's folder on any node."""
+    found = []
+    for node in ("n1", "n2", "n3"):
+        lines = pathlib.Path(f"/proc/{lab.bed.pid(f'slurmd.{node}')}/mountinfo").read_text().splitlines()
+        found += [line.split()[4] for line in lines if str(lab.act.scratch) in line.split()[4]]
+    return found
+
+
+@pytest.fixture
+def mounted(lab, azure):
+    """The cluster's folders mounted from Azurite."""
+    if not os.path.exists("/dev/fuse") or not shutil.which("rclone") or not shutil.which("fusermount3"):
+        pytest.skip("no FUSE here: scripts/install-deps --test")
+    act = lab.act
+    (act.scratch / "tmp").mkdir()
+    rows = {f"{f}_folder": {"path": f"files/{f}"} for f in ("data", "output")}
+    store = "aux_data/configs/store.yaml"
+    lab.configure(azure_blob_config_file=store, config_param={"code_path": {"path": "files/code/project.zip"}, **rows},
+                  env={"TMPDIR": str(act.scratch / "tmp")})
+    act.env["TMPDIR"] = str(act.scratch / "tmp")
+    yield azure
+    assert not points(lab)
+
+
+def test_two_nodes_write_different_files_of_one_folder(lab, mounted):
+    mounted.put("data/a.txt", b"from the store")
+    run = lab.submit("sh", "-c", "cat data/a.txt; for i in $(seq 50); do echo $RANK.$i >output/$RANK.$i.txt; done", n=4)
+    lab.wait(run, "Completed", 0)
+    assert lab.rank_text(run, 3).strip() == "from the store"
+    found = {k: mounted.get(k) for k in mounted.keys() if k.startswith("output/")}
+    assert found == {f"output/{r}.{i}.txt": b"%d.%d\n" % (r, i) for r in range(4) for i in range(1, 51)}
+
+
+def test_every_agent_of_a_node_is_killed(lab, mounted):
+    run = lab.submit("sh", "-c", f"echo a >output/$RANK.txt; touch {lab.act.scratch}/begun.$RANK; sleep 1000", n=4)
+    lab.act.until(lambda: len(list(lab.act.scratch.glob("begun.*"))) == 4, "the ranks")
+    for pid in process(lab.act, b"act-node", b"rank"):
+        os.kill(pid, signal.SIGKILL)
+    lab.act.run("-c", "lab", "wait", run, status=None)
+    lab.act.until(lambda: not points(lab), "all to be unmounted")
+
+
+def test_a_node_without_the_tool_says_so(lab, mounted):
+    lab.configure(mount="blobfuse2", azure_blob_config_file="aux_data/configs/store.yaml")
+    run = lab.submit("true")
+    assert "'blobfuse2', which 'mount' names, is not in PATH" in lab.wait(run, "Failed")["reason"]
+
+
+def test_doctor_looks_at_a_node(lab, mounted):
+    assert "by 'rclone' on a node" in lab.act.run("-c", "lab", "doctor", status=None).out

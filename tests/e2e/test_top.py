@@ -1,0 +1,400 @@
+"""All runs on one screen, live: what it shows, its keys, and that it leaves the terminal as it was. The lines that
+follow from facts are in cli_test.c."""
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+import report_data
+import tmux
+
+pytestmark = pytest.mark.skipif(bool(tmux.MISSING), reason=str(tmux.MISSING))
+
+
+@pytest.fixture
+def terminal(act):
+    """Starts programs on a terminal."""
+    started = []
+
+    def start(*words, **options):
+        started.append(tmux.Tmux(act, *words, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+class Speaker:
+    """A run that says what it is told to."""
+
+    def __init__(self, act, *before):
+        self.act = act
+        self.words = act.scratch / "words"
+        self.words.write_bytes(b"")
+        self.run = act.submit("tail", "-c", "+1", "-s", "0.05", "-f", str(self.words), before=("-n", "1", *before))
+        self.id = self.run[-8:]
+
+    def say(self, text):
+        with self.words.open("ab") as words:
+            words.write(text if isinstance(text, bytes) else text.encode())
+
+    @property
+    def log(self):
+        return self.act.run_dir(self.run) / "user_logs/std_log_process_0.txt"
+
+    def end(self):
+        self.act.run("abort", self.run)
+
+
+@pytest.fixture
+def speaker(act):
+    one = Speaker(act)
+    act.until_state(one.run, "Running")
+    yield one
+    one.end()
+
+
+# ---- what is shown
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_runs_and_clusters(act, terminal, speaker, columns):
+    failed = act.finish("sh", "-c", "exit 3", before=("-n", "1"), status=3)
+    speaker.say(report_data.training(60))
+    screen = terminal("top", columns=columns)
+    screen.until(rf">?{speaker.id}\s+Running\s+\d")
+    screen.until(rf"{failed[-8:]}\s+Failed")
+    screen.until(r"aml\s+[\d/-]+")  # the cluster, with what is idle
+    screen.until(r"loss")
+    if columns >= 80:
+        screen.until(r"loss 2\.\d+ [\u2581-\u2588]{4,}")
+    if columns == 200:
+        screen.until(r"ago: step 59/60 loss")
+        screen.until(r"rank 0 exited with status 3")
+    assert all(len(line) <= columns for line in screen.lines())
+    speaker.say("step 60 loss 7.125\n")
+    screen.until(r"7\.125" if columns > 40 else "loss")
+    screen.type("q")
+    screen.ends()
+
+
+def test_resize(terminal, speaker):
+    screen = terminal("top", columns=120)
+    screen.until(speaker.id)
+    for columns, rows in ((40, 24), (200, 50), (40, 5), (20, 2), (13, 1), (80, 24)):
+        screen.resize(columns, rows)
+        screen.until(speaker.id)
+        if rows == 1:
+            continue
+        screen.until(r"\n[^\n]+\n*$")
+    screen.until("q quit")
+    screen.type("q")
+    screen.ends()
+
+
+def test_no_runs(act, terminal):
+    screen = terminal("top")
+    screen.until("no runs yet")
+    screen.type("a", "l", "w", "j", "k", "G", "g", "s", "q")
+    screen.ends()
+
+
+def test_use_of_gpus(act, terminal, speaker):
+    """The last whole sample counts: the writer is in the middle of the next one."""
+    folder = act.run_dir(speaker.run) / "metrics"
+    act.until(folder.is_dir, "the agent writes samples")
+    text = report_data.metrics(1, 3)
+    busy = [gpu["busy"] for gpu in json.loads(text.splitlines()[1])["gpus"]]
+    (folder / "other.jsonl").write_text(text[:text.rindex('"index":3')])
+    screen = terminal("top", columns=120)
+    screen.until(rf"[\u2588\u2591]{{5}}\s+{round(100 * sum(busy) / len(busy))}%\s+70%")
+    screen.type("q")
+    screen.ends()
+
+
+def test_hostile_text(terminal, speaker):
+    speaker.say(b"\x1b]0;pwned\x07\x1b[2J\x1b[1;1H\x1b[31mred \xff\xfe \xe8\xae\xad\xe7\xbb\x83 "
+                + "\u202eback".encode() + b"\x1b[5;5H\x9b2J end\n")
+    screen = terminal("top", columns=120)
+    screen.until(r"red .* end")
+    assert re.match(r"\d\d:\d\d:\d\d", screen.lines()[0]) and "pwned" not in screen.show("pane_title")
+    assert "\u8bad\u7ec3" in screen.text() and "\u202e" not in screen.text()
+    screen.type("q")
+    screen.ends()
+
+
+def test_odd_numbers(terminal, speaker):
+    """Not finite, cut in the middle, and steps that go back."""
+    speaker.say("step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss nan\n")
+    screen = terminal("top", columns=160)
+    screen.until("loss NaN")
+    speaker.say("step 4 loss inf\n")
+    screen.until("loss inf")
+    speaker.say("step 1 loss 1.75\nstep 2 loss 1.5\nstep 3 lo")
+    screen.until(r"loss 1\.5 ")
+    speaker.say("ss 1.12")
+    screen.until(r"step 3 loss 1\.12")
+    assert re.search(r"loss 1\.5 ", screen.text())
+    speaker.say("5\n")
+    screen.until(r"loss 1\.125 ")
+    os.utime(speaker.log, (2e9, 2e9))
+    speaker.say("")
+    screen.until(r"0s ago: step 3")
+    screen.type("q")
+    screen.ends()
+
+
+def test_log_of_gigabytes(terminal, speaker):
+    speaker.say("step 1 loss 3\n")
+    screen = terminal("top", columns=120)
+    screen.until("loss 3")
+    os.truncate(speaker.log, 5 << 30)
+    with speaker.log.open("ab") as log:
+        log.write(b"\nstep 8 loss 0.5\nstep 9 loss 0.25\n")
+    screen.until(r"loss 0\.25")
+    screen.type("q")
+    screen.ends()
+
+
+def test_rank_that_is_waited_for(act, two_ranks, terminal):
+    run = act.submit("sh", "-c", '[ $RANK = 1 ] && echo loading || echo waiting; exec sleep 1000', before=("-n", "2"))
+    logs = [act.run_dir(run) / f"user_logs/std_log_process_{rank}.txt" for rank in (0, 1)]
+    act.until(lambda: all(log.exists() and log.read_text() for log in logs), "both have said something")
+    for rank, log in enumerate(logs):
+        os.utime(log, (time.time() - 600 - rank * 60,) * 2)
+    screen = terminal("top", columns=120)
+    screen.until(r"silent for 10m\d\ds, rank 1 holds it up: waiting")
+    screen.type("q")
+    screen.ends()
+    act.run("abort", run)
+
+
+def test_cluster_that_fails(act, terminal, speaker):
+    """Its line says why; the others go on."""
+    away = act.scratch / "away"
+    away.write_text("#!/bin/sh\necho 'ssh: connect to host away port 22: No route to host' >&2\nexit 255\n")
+    away.chmod(0o755)
+    act.env["ACT_SSH"] = str(away)
+    act.cluster("away", extra={"platform": "slurm", "gpu_per_node": 1,
+                               "slurm": {"login": "me@away", "root": str(act.scratch / "there")}})
+    screen = terminal("-c", "away", "top", columns=160)
+    screen.until(r"away .*No route to host")
+    screen.type("q")
+    screen.ends()
+    frame = act.run("-c", "away", "top", "--once").out
+    assert "No route to host" in frame
+
+
+def test_cluster_that_hangs(act, terminal, speaker):
+    """It holds up nobody, and not the end."""
+    away = act.scratch / "away"
+    away.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    away.chmod(0o755)
+    act.env["ACT_SSH"] = str(away)
+    there = act.finish("true", before=("-n", "1"))
+    act.cluster("away", extra={"platform": "slurm", "gpu_per_node": 1,
+                               "slurm": {"login": "me@away", "root": str(act.scratch / "there")}})
+    with sqlite3.connect(act.home / "ledger.db") as ledger:
+        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = 'Running', status = NULL, "
+                       "spec = json_set(spec, '$.config.slurm.login', 'me@away') WHERE id = ?", (there,))
+    speaker.say("step 1 loss 2.5\nstep 2 loss 2.25\n")
+    screen = terminal("top", columns=120)
+    screen.until(r"away +- .*\.\.\.")
+    screen.until(rf"{speaker.id} +Running .*loss 2\.25")
+    screen.type("/", speaker.id, "Enter")
+    screen.until_not(there[-8:])
+    screen.type("q")
+    screen.ends()
+
+
+# ---- keys
+
+
+@pytest.mark.smoke
+def test_abort_asks(act, terminal, speaker):
+    screen = terminal("top")
+    screen.until(speaker.id)
+    screen.type("a")
+    screen.until(rf"Abort {speaker.run}\? \[y/N\]")
+    screen.type("n")
+    screen.until("not confirmed")
+    assert act.state(speaker.run) == "Running"
+    screen.type("a")
+    screen.until(r"\[y/N\]")
+    screen.type("y")
+    screen.until(rf"{speaker.id}\s+Canceled")
+    screen.until(f"aborted {speaker.run}")
+    screen.type("a")
+    screen.until("has ended")
+    screen.type("q")
+    screen.ends()
+
+
+def test_logs_and_why(terminal, speaker):
+    speaker.say("first words\n")
+    screen = terminal("top")
+    screen.until(speaker.id)
+    screen.type("l")
+    screen.until("^first words")
+    speaker.say("second words\n")
+    screen.until("second words")
+    screen.type("C-c")
+    screen.until("q quit")
+    screen.type("w")
+    screen.until("press a key")
+    assert "second words" in screen.text()
+    screen.type("Space")
+    screen.until("q quit")
+    screen.type("h")
+    screen.until("follows it if it runs")
+    screen.type("Escape")
+    screen.until(speaker.id)
+    screen.type("q")
+    screen.ends()
+
+
+def test_filter_and_sort(act, terminal, speaker):
+    tagged = act.submit("sh", "-c", "exit 0", "", before=("-n", "1"))
+    act.run("wait", tagged)
+    screen = terminal("top")
+    screen.until(tagged[-8:])
+    screen.type("/", "Running".lower())
+    screen.until_not(tagged[-8:])
+    screen.until(speaker.id)
+    screen.type("Enter")
+    screen.until("q quit")
+    screen.type("/")
+    screen.until("^(.*\n)*/running_")
+    screen.type(*["BSpace"] * 7, "nothing like it")
+    screen.until("no run has these words")
+    screen.type("Escape")
+    screen.until(tagged[-8:])
+    screen.type("s")
+    screen.until("sorted by newest")
+    screen.until(rf"(?s){tagged[-8:]}.*{speaker.id}")
+    screen.type("G")
+    screen.until(f">{speaker.id}")
+    screen.type("Up")
+    screen.until(f">{tagged[-8:]}")
+    screen.type("q")
+    screen.ends()
+
+
+# ---- its end
+
+
+@pytest.mark.parametrize("verb", ["top", "q --watch"])
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
+def test_ends_by_signals(terminal, speaker, verb, name):
+    screen = terminal(verb)
+    screen.until(speaker.id)
+    if name == "INT":
+        screen.type("C-c")
+    else:
+        kill_program(screen, name)
+    screen.ends(128 + getattr(signal, f"SIG{name}"))
+
+
+def kill_program(screen, name):
+    shell = screen.show("pane_pid")
+    children = subprocess.run(["pgrep", "-P", shell], stdout=subprocess.PIPE, check=True).stdout.split()
+    os.kill(int(children[-1]), getattr(signal, f"SIG{name}"))
+
+
+def test_stops_and_goes_on(terminal, speaker):
+    screen = terminal(shell=True)
+    screen.until(r"bash-\S+[#$]")
+    screen.type("PS1='prompt> '", "Enter")
+    screen.until("^prompt>")
+    screen.type("stty -g > before; a top", "Enter")
+    screen.until(speaker.id)
+    screen.type("C-z")
+    screen.until("Stopped")
+    assert screen.show("alternate_on") == "0" and screen.show("cursor_flag") == "1"
+    screen.type("fg", "Enter")
+    screen.until(rf">{speaker.id}")
+    assert screen.show("alternate_on") == "1"
+    screen.type("q")
+    screen.until(r"^prompt>\s*\Z")
+    screen.type("stty -g > after; cmp before after && echo all the same", "Enter")
+    screen.until("^all the same")
+
+
+# ---- without a screen
+
+
+def test_one_frame(act, speaker):
+    speaker.say("step 1 loss 2.5\nstep 2 loss 2.25\n")
+    act.until(lambda: "2.25" in speaker.log.read_text(), "it said so")
+    for words in (("top",), ("top", "--once")):
+        frame = act.run(*words).out
+        assert "\x1b" not in frame
+        assert re.search(rf"{speaker.run} +Running .*loss 2\.25 \S+ .*step 2 loss 2\.25", frame), frame
+    assert re.search(r"loss 2\.25 [_.~=+*#-]+ ", act.run("top", env={"LC_ALL": "C"}).out)
+
+
+def test_terminals_that_cannot(act):
+    assert b"TERM is 'dumb'; 'a top --once'" in act.on_terminal("top", TERM="dumb").replace(b")", b"")
+    assert b"without --watch" in act.on_terminal("q", "--watch", TERM="")
+    act.fail("q", "--watch", status=2, match="no terminal to redraw")
+    act.fail("top", "-n", "3", status=2, match="--interval")
+    act.fail("q", "-n", "3", status=2, match="--watch")
+    act.fail("q", "--watch", "--json", status=2, match="which one")
+    act.fail("top", "-n", "soon", status=2, match="time such as")
+    assert b"\x1b[3" not in act.on_terminal("top", "--once", TERM="xterm", NO_COLOR="1")
+
+
+def test_without_colours(terminal, speaker):
+    screen = terminal("top", env={"NO_COLOR": "1"})
+    screen.until(speaker.id)
+    assert not re.search("\x1b\\[3[0-7]m", screen.text("-e"))
+    screen.type("q")
+    screen.ends()
+
+
+def test_table_alone(act, terminal, speaker):
+    screen = terminal("q", "--watch", columns=120)
+    screen.until(rf"{speaker.run}\s+Running")
+    done = act.finish("true", before=("-n", "1"))
+    screen.until(rf"{done}\s+Completed")
+    screen.resize(40, 6)
+    screen.until(done)
+    screen.type("q")
+    screen.ends()
+
+
+# ---- elsewhere
+
+
+def test_slurm(lab, terminal):
+    run = lab.shell('for i in $(seq 1000); do echo "step $i loss $((1000 - i))"; sleep 0.2; done', n=4)
+    lab.until_text(run, "step 3 ")
+    screen = terminal("-c", "lab", "top", columns=160)
+    screen.until(rf"{run[-8:]}\s+Running.*loss 9\d\d")
+    screen.until(r"lab\s+\d/3\s+\d+/12")
+    screen.type("a")
+    screen.until(r"\[y/N\]")
+    screen.type("y")
+    screen.until(rf"{run[-8:]}\s+Canceled")
+    screen.type("q")
+    screen.ends()
+
+
+def test_azureml(act, azureml, terminal):
+    run = act.submit("sh", "-c", 'for i in $(seq 1000); do echo "step $i loss $((1000 - i))"; sleep 0.2; done',
+                     before=("-n", "1"))
+    screen = terminal("top", columns=160)
+    screen.until(rf"{run[-8:]}\s+Running.*loss 9\d\d")
+    screen.type("a")
+    screen.until(r"\[y/N\]")
+    screen.type("y")
+    screen.until(rf"{run[-8:]}\s+Canceled")
+    screen.type("q")
+    screen.ends()

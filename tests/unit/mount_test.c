@@ -1,0 +1,115 @@
+/* mount_test.c - what the tools that mount are told, and what is said to be left in the folder of a mount. */
+#include "unit/temp_dir.h"
+#include "unit/test.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "flow/data/mount.h"
+#include "run/run.h"
+
+#define SAS "sv=2021-12-02&sr=c&sig=c2VjcmV0"
+
+static struct flow_blob blob = {.account = (char[]){"acct"},
+                                .container = (char[]){"cont"},
+                                .endpoint = (char[]){"https://acct.blob.core.windows.net"},
+                                .path = (char[]){"team/data"},
+                                .sas = (char[]){SAS},
+                                .cache_s = 7};
+
+static struct mount_plan make_plan(enum mounts_tool tool, bool read_only)
+{
+    return (struct mount_plan){.name = "data",
+                               .blob = &blob,
+                               .tool = tool,
+                               .program = "/usr/bin/tool",
+                               .read_only = read_only,
+                               .dir = "/private",
+                               .at = "/private/at"};
+}
+
+TEST(test_rclone_is_told_the_secret_in_its_environment)
+{
+    const struct mount_plan plan = make_plan(MOUNTS_RCLONE, false);
+    ACT_AUTO(act_strv) words = {0}, variables = {0};
+
+    mount_words(&plan, &words, &variables);
+    assert_string_equal(words.v[1], "mount");
+    assert_string_equal(words.v[2], "act:cont/team/data");
+    assert_string_equal(words.v[3], "/private/at");
+    assert_true(act_strv_has(&words, "--cache-dir=/private/cache"));
+    assert_true(act_strv_has(&words, "--dir-cache-time=7s"));
+    assert_true(act_strv_has(&words, "--vfs-cache-mode=writes"));
+    for (size_t i = 0; i < words.n; i++)
+        assert_null(strstr(words.v[i], "sig="));
+    assert_true(act_strv_has(&variables, "RCLONE_CONFIG_ACT_TYPE=azureblob"));
+    assert_true(act_strv_has(&variables, "RCLONE_CONFIG_ACT_SAS_URL=https://acct.blob.core.windows.net/cont?" SAS));
+    assert_null(mount_file(&plan));
+}
+
+TEST(test_read_only)
+{
+    for (int tool = 0; tool < MOUNTS_TOOLS; tool++) {
+        const struct mount_plan plan = make_plan((enum mounts_tool)tool, true);
+        ACT_AUTO(act_strv) words = {0}, variables = {0};
+        mount_words(&plan, &words, &variables);
+        assert_true(act_strv_has(&words, "--read-only"));
+        assert_false(act_strv_has(&words, "--vfs-cache-mode=writes"));
+    }
+}
+
+TEST(test_blobfuse2_is_told_the_secret_in_a_file)
+{
+    const struct mount_plan plan = make_plan(MOUNTS_BLOBFUSE2, false);
+    ACT_AUTO(act_strv) words = {0}, variables = {0};
+    ACT_AUTOFREE char *text = mount_file(&plan);
+    CODEC_AUTOJSON json_t *file = NULL;
+
+    mount_words(&plan, &words, &variables);
+    assert_int_equal(variables.n, 0);
+    assert_true(act_strv_has(&words, "--config-file=/private/tool.yaml"));
+    assert_true(act_strv_has(&words, "--foreground"));
+    for (size_t i = 0; i < words.n; i++)
+        assert_null(strstr(words.v[i], "sig="));
+    assert_ok(codec_json_parse(text, strlen(text), "tool.yaml", &file, &err), err);
+    const json_t *store = json_object_get(file, "azstorage");
+    assert_string_equal(codec_json_str(store, "sas", ""), SAS);
+    assert_string_equal(codec_json_str(store, "container", ""), "cont");
+    assert_string_equal(codec_json_str(store, "subdirectory", ""), "team/data");
+    assert_string_equal(codec_json_str(json_object_get(file, "file_cache"), "path", ""), "/private/cache");
+}
+
+static void put(const char *name, const char *text)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, name);
+
+    assert_ok(act_file_write_quickly(path, text, strlen(text), 0600, &err), err);
+}
+
+TEST(test_what_is_left)
+{
+    ACT_AUTOFREE char *mount = act_path_join(dir, "sent");
+
+    assert_int_equal(run_mount_unsent(mount), 0);
+    assert_false(run_mount_holds(mount));
+    put("sent/cache/vfsMeta/act/cont/a", "{\"Size\": 1, \"Dirty\": false}");
+    assert_int_equal(run_mount_unsent(mount), 0);
+    put("sent/cache/vfsMeta/act/cont/b", "{\"Size\": 1, \"Dirty\": true}");
+    put("sent/cache/vfsMeta/act/cont/c", "{\"Size\": "); /* it is being written */
+    assert_int_equal(run_mount_unsent(mount), 2);
+    assert_true(run_mount_holds(mount));
+}
+
+TEST(test_what_was_written_beside_the_mount)
+{
+    ACT_AUTOFREE char *mount = act_path_join(dir, "beside");
+
+    put("beside/at/lost.txt", "x");
+    assert_int_equal(run_mount_unsent(mount), 0);
+    assert_true(run_mount_holds(mount));
+}
+
+TEST_MAIN(make_dir, remove_dir)

@@ -1,0 +1,273 @@
+/* What 'a top' shows: facts in, lines out; and which keys bytes are. */
+#include "unit/test.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/terminal.h"
+#include "cli/screen.h"
+#include "cli/top_text.h"
+
+enum { NOW = 1795572000, RUNS = 4 };
+
+/* A view of four runs on two clusters. */
+struct fixture {
+    struct flow_board_run runs[RUNS];
+    struct flow_board_run *shown[RUNS];
+    struct flow_live live;
+    struct series_point points[4];
+    struct flow_board_cluster clusters[2], *of_view[2];
+    struct flow_board_view view;
+};
+
+static struct flow_board_run run_of(const char *id, enum run_state state, const char *cluster, const char *command)
+{
+    struct flow_board_run run = {.run = {.row = {.id = (char *)(uintptr_t)id,
+                                                 .cluster = (char *)(uintptr_t)cluster,
+                                                 .command = (char *)(uintptr_t)command,
+                                                 .created_unix_s = NOW - 60},
+                                         .status = {.state = state}}};
+
+    run.run.status.started_unix_s = state == RUN_QUEUED ? 0 : NOW - 45;
+    run.run.status.ended_unix_s = run_state_is_final(state) ? NOW - 5 : 0;
+    return run;
+}
+
+static void set_up(struct fixture *f)
+{
+    static char line[] = "step 4 loss 0.5", reason[] = "exit status 3", tags[] = "{\"sweep\":\"7\"}",
+                error[] = "no route";
+    static char lab[] = "lab", away[] = "away";
+
+    *f = (struct fixture){
+        .points = {{1, 4}, {2, 3}, {3, 2}, {4, 0.5}},
+        .clusters = {{.name = lab, .asked = true, .has_summary = true, .running = 1, .queued = 1},
+                     {.name = away, .asked = true, .error = error}},
+        .live = {.line = line, .spoke_unix_s = NOW - 3, .held_up_by = -1, .has_gpus = true, .busy = 0.8, .memory = 0.4},
+    };
+    f->clusters[0].summary = (struct platform_summary){
+        .total = {.nodes = 8, .nodes_idle = 3, .gpus = 64, .gpus_idle = 24, .jobs_queued = 2}, .has_gpus = true};
+    f->runs[0] = run_of("exp_1795571940_aaaaaaaa", RUN_FAILED, "lab", "python a.py");
+    f->runs[1] = run_of("exp_1795571940_bbbbbbbb", RUN_QUEUED, "away", "python b.py");
+    f->runs[2] = run_of("exp_1795571940_cccccccc", RUN_RUNNING, "lab", "python c.py");
+    f->runs[3] = run_of("exp_1795571940_dddddddd", RUN_COMPLETED, "lab", "python d.py");
+    snprintf(f->runs[0].run.status.reason, sizeof(f->runs[0].run.status.reason), "%s", reason);
+    f->runs[2].run.row.tags = tags;
+    f->runs[2].live = &f->live;
+    f->live.n_numbers = 1;
+    f->live.numbers[0] = (struct flow_live_number){.name = "loss", .last = 0.5, .curve = {.v = f->points, .n = 4}};
+    for (size_t i = 0; i < RUNS; i++)
+        f->shown[i] = &f->runs[i];
+    for (size_t i = 0; i < 2; i++)
+        f->of_view[i] = &f->clusters[i];
+    f->view = (struct flow_board_view){.runs = f->shown,
+                                       .n = RUNS,
+                                       .total = RUNS,
+                                       .clusters = f->of_view,
+                                       .n_clusters = 2,
+                                       .listed = true,
+                                       .settled = true};
+}
+
+static char *text_of(const struct fixture *f, struct top_look *look, struct act_strv *seen)
+{
+    ACT_AUTO(act_strv) lines = {0};
+    struct act_buf text = {0};
+
+    look->now_unix_s = NOW;
+    top_lines(&f->view, look, &lines, seen);
+    if (look->rows > 0)
+        assert_int_equal(lines.n, look->rows);
+    for (size_t i = 0; i < lines.n; i++)
+        act_buf_addf(&text, "%s\n", lines.v[i]);
+    return act_buf_steal(&text);
+}
+
+/* Without the first line, which has the time of this machine. */
+static const char *body(const char *text)
+{
+    return strchr(text, '\n') + 1;
+}
+
+TEST(a_frame_has_all_that_there_is_room_for)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 16, .columns = 100, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    set_up(&f);
+    ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+    assert_non_null(strstr(text, "  1 running, 1 queued, 1 failed\n"));
+    assert_string_equal(
+        body(text),
+        "CLUSTER  IDLE NODES  IDLE GPUS  QUEUE  YOURS  NOTE\n"
+        "lab             3/8      24/64      2    1+1  -\n"
+        "away              -          -      -    0+0  no route\n"
+        "\n"
+        "RUN        STATE        AGE  CLUSTER  GPU         MEM  NUMBERS        NAME      SAYS\n"
+        "\033[7m>cccccccc  Running      45s  lab      ####.  80%  40%  loss 0.5 #+~_  pytho...  3s ago: step 4 lo..."
+        "\033[0m\n"
+        " bbbbbbbb  Queued     1m00s  away     -             -  -              pytho...  -\n"
+        " aaaaaaaa  Failed        5s  lab      -             -  -              pytho...  exit status 3\n"
+        " dddddddd  Completed     5s  lab      -             -  -              pytho...  -\n"
+        "\n"
+        "exp_1795571940_cccccccc    on lab  {\"sweep\":\"7\"}\n"
+        "python c.py\n"
+        "loss 0.5 #+~_\n"
+        "3s ago: step 4 loss 0.5\n"
+        "q quit  l log  w why  a abort  s sort  / filter  h help\n");
+    assert_int_equal(seen.n, 1);
+    assert_string_equal(look.chosen, f.runs[2].run.row.id);
+    free(look.chosen);
+}
+
+TEST(every_size_is_filled_and_no_line_is_too_wide)
+{
+    struct fixture f;
+
+    set_up(&f);
+    f.live.line = (char[]){"\033[2J\033]0;x\007 \xff \xe8\xae\xad\xe7\xbb\x83 \xe2\x80\xae end"};
+    for (int rows = 1; rows < 40; rows++)
+        for (int columns = 20; columns < 220; columns += 20) {
+            struct top_look look = {.rows = rows, .columns = columns};
+            ACT_AUTO(act_strv) lines = {0};
+            ACT_AUTO(act_strv) seen = {0};
+            look.now_unix_s = NOW;
+            top_lines(&f.view, &look, &lines, &seen);
+            assert_int_equal(lines.n, rows);
+            for (size_t i = 0; i < lines.n; i++) {
+                const char *line = lines.v[i];
+                bool inverse = act_starts_with(line, "\033[7m");
+                ACT_AUTOFREE char *bare = inverse ? act_strndup(line + 4, strlen(line) - 8) : act_strdup(line);
+                assert_null(strchr(bare, '\033'));
+                assert_true(act_utf8_valid(bare, strlen(bare)));
+                assert_true(act_columns(bare) <= columns);
+            }
+            free(look.chosen);
+        }
+}
+
+TEST(runs_pass_a_filter_of_words)
+{
+    static const struct {
+        const char *filter;
+        const char *ids; /* the first letters of what is left, in order */
+    } rows[] = {
+        {NULL, "cbad"},  {"lab", "cad"}, {"LAB failed", "a"}, {"d.py", "d"},   {"sweep=7", "c"},
+        {"sweep=8", ""}, {"b", "cbad"},  {"bbbb", "b"},       {"   ", "cbad"}, {"zzz", ""},
+    };
+    struct fixture f;
+
+    set_up(&f);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char filter[32] = "", found[RUNS + 1] = "";
+        snprintf(filter, sizeof(filter), "%s", rows[i].filter ? rows[i].filter : "");
+        struct top_look look = {.filter = rows[i].filter ? filter : NULL};
+        size_t n;
+        ACT_AUTOFREE const struct flow_board_run **runs = top_order(&f.view, &look, &n);
+        for (size_t k = 0; k < n; k++)
+            found[k] = strrchr(runs[k]->run.row.id, '_')[1];
+        assert_string_equal(found, rows[i].ids);
+    }
+}
+
+TEST(runs_are_sorted)
+{
+    static const char *const orders[TOP_SORTS] = {
+        [TOP_BY_STATE] = "cbad",   [TOP_BY_TIME] = "abcd",    [TOP_BY_USE] = "cabd",
+        [TOP_BY_SILENCE] = "cabd", [TOP_BY_CLUSTER] = "bacd",
+    };
+    struct fixture f;
+
+    set_up(&f);
+    for (int sort = 0; sort < TOP_SORTS; sort++) {
+        struct top_look look = {.sort = (enum top_sort)sort};
+        char found[RUNS + 1] = "";
+        size_t n;
+        ACT_AUTOFREE const struct flow_board_run **runs = top_order(&f.view, &look, &n);
+        for (size_t k = 0; k < n; k++)
+            found[k] = strrchr(runs[k]->run.row.id, '_')[1];
+        assert_string_equal(found, orders[sort]);
+        assert_non_null(top_sort_name((enum top_sort)sort));
+    }
+}
+
+TEST(the_chosen_run_stays_on_the_screen)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 4, .columns = 40};
+
+    set_up(&f);
+    for (int i = 0; i < RUNS + 2; i++) {
+        ACT_AUTO(act_strv) seen = {0};
+        ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+        ACT_AUTOFREE char *mark = act_sprintf("\033[7m>%s", strrchr(look.chosen, '_') + 1);
+        assert_non_null(strstr(text, mark));
+        top_move(&f.view, &look, 1);
+    }
+    assert_string_equal(look.chosen, f.runs[3].run.row.id);
+    top_move(&f.view, &look, -100);
+    assert_string_equal(look.chosen, f.runs[2].run.row.id);
+    f.view.n = 0;
+    top_move(&f.view, &look, 1);
+    ACT_AUTO(act_strv) seen = {0};
+    ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+    assert_non_null(strstr(text, "no runs yet"));
+    assert_null(look.chosen);
+}
+
+TEST(clocks_that_go_back_and_odd_numbers_are_shown)
+{
+    struct fixture f;
+    struct top_look look = {.plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    set_up(&f);
+    f.live.spoke_unix_s = NOW + 1000;
+    f.live.held_up_by = 5;
+    f.live.busy = 12;
+    f.runs[2].run.status.started_unix_s = NOW + 50;
+    f.live.numbers[0].last = -INFINITY;
+    ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+    assert_non_null(strstr(text, "exp_1795571940_cccccccc  Running       0s"));
+    assert_non_null(strstr(text, "#####"));
+    assert_non_null(strstr(text, "loss -inf #+~_"));
+    assert_non_null(strstr(text, "0s ago, rank 5 holds it up: step 4"));
+    free(look.chosen);
+    look.chosen = NULL;
+    f.live.spoke_unix_s = NOW - 600;
+    f.live.numbers[0].last = NAN;
+    ACT_AUTOFREE char *other = text_of(&f, &look, &seen);
+    assert_non_null(strstr(other, "loss NaN"));
+    assert_non_null(strstr(other, "silent for 10m00s, rank 5"));
+    free(look.chosen);
+}
+
+TEST(bytes_are_keys)
+{
+    static const struct {
+        const char *bytes;
+        int key;
+        size_t taken;
+    } rows[] = {
+        {"q", 'q', 1},
+        {"\033[A", SCREEN_UP, 3},
+        {"\033OBx", SCREEN_DOWN, 3},
+        {"\033[6~", SCREEN_PAGE_DOWN, 4},
+        {"\033", SCREEN_ESCAPE, 1},
+        {"\033[1;5C", 0, 6}, /* Ctrl and right */
+        {"\033[", 0, 2},
+        {"\r", SCREEN_ENTER, 1},
+        {"\177", SCREEN_BACKSPACE, 1},
+        {"\001", 0, 1},
+        {"\xc3\xa9", 0xc3, 1},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int key = -1;
+        assert_int_equal(screen_read_key(rows[i].bytes, strlen(rows[i].bytes), &key), rows[i].taken);
+        assert_int_equal(key, rows[i].key);
+    }
+}
+
+TEST_MAIN(NULL, NULL)

@@ -1,0 +1,361 @@
+/* web_test.c - what a request asks for, and a server that its clients treat badly. */
+#include "unit/test.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "web/web_internal.h"
+
+#define KEY  "0123456789abcdef0123456789abcdef"
+#define HOST "Host: localhost\r\n"
+
+static int status_of(const char *head, struct web_request *out)
+{
+    static char text[WEB_HEAD_BYTES + 1];
+
+    snprintf(text, sizeof(text), "%s", head);
+    return web_read_head(text, strlen(text), KEY, out);
+}
+
+TEST(heads_are_read)
+{
+    static const struct {
+        const char *head;
+        int status;
+    } rows[] = {
+        {"GET /" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 200},
+        {"HEAD /" KEY "/ HTTP/1.0\r\n" HOST "\r\n", 200},
+        {"GET /" KEY "/ HTTP/1.1\r\nhOST:127.0.0.1:80 \t\r\nX: y: z\r\n\r\n", 200},
+        {"GET /" KEY " HTTP/1.1\r\n" HOST "\r\n", 403},
+        {"GET /" KEY "x/ HTTP/1.1\r\n" HOST "\r\n", 403},
+        {"GET /x/" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 403},
+        {"GET /?/" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 403},
+        {"GET //" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 403},
+        {"POST /" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 405},
+        {"get /" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 405},
+        {"GET /" KEY "/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421},
+        {"GET /" KEY "/ HTTP/1.1\r\nHost: localhost:\r\n\r\n", 421},
+        {"GET /" KEY "/ HTTP/1.1\r\nHost: localhost:1a\r\n\r\n", 421},
+        {"GET /" KEY "/ HTTP/1.1\r\nHost: 127.0.0.11\r\n\r\n", 421},
+        {"GET /" KEY "/ HTTP/1.1\r\nHost:\r\n\r\n", 421},
+        {"GET /" KEY "/ HTTP/1.1\r\n\r\n", 400},
+        {"GET /" KEY "/ HTTP/1.1\r\n" HOST HOST "\r\n", 400},
+        {"GET /" KEY "/ HTTP/1.1\r\n" HOST " folded\r\n\r\n", 400},
+        {"GET /" KEY "/ HTTP/1.1\r\n" HOST "X : y\r\n\r\n", 400},
+        {"GET /" KEY "/ HTTP/1.1\r\n" HOST "no colon\r\n\r\n", 400},
+        {"GET /" KEY "/ HTTP/1.1\r\n" HOST "X: a\nHost: b\r\n\r\n", 400},
+        {"GET /" KEY "/ HTTP/1.1\r\n" HOST, 400},
+        {"GET  /" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET /" KEY "/ HTTP/1.1 \r\n" HOST "\r\n", 400},
+        {"GET http://localhost/" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET /" KEY "/\x80 HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"G,T /" KEY "/ HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET /" KEY "/ HTTP/2.0\r\n" HOST "\r\n", 505},
+        {"GET /" KEY "/ http/1.1\r\n" HOST "\r\n", 505},
+        {"\r\n\r\n", 400},
+        {"", 400},
+    };
+    struct web_request request;
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (status_of(rows[i].head, &request) != rows[i].status)
+            fail_msg("%d, not %d: %s", status_of(rows[i].head, &request), rows[i].status, rows[i].head);
+}
+
+TEST(paths_and_queries)
+{
+    struct web_request request;
+
+    assert_int_equal(status_of("HEAD /" KEY "/run/x?id=1&id=2?/ HTTP/1.1\r\n" HOST "\r\n", &request), 200);
+    assert_true(request.is_head);
+    assert_string_equal(request.path, "run/x");
+    assert_string_equal(request.query, "id=1&id=2?/");
+    assert_int_equal(status_of("GET /" KEY "/ HTTP/1.1\r\n" HOST "\r\n", &request), 200);
+    assert_string_equal(request.path, "");
+    assert_string_equal(request.query, "");
+    assert_int_equal(web_head_end("a\r\n\r\nb", 6), 5);
+    assert_int_equal(web_head_end("a\r\n\r\n", 4), 0);
+}
+
+TEST(params)
+{
+    static const struct {
+        const char *query, *name;
+        size_t nth;
+        const char *value;
+    } rows[] = {
+        {"a=1&b=2&a=3", "a", 0, "1"},
+        {"a=1&b=2&a=3", "a", 1, "3"},
+        {"a=1&b=2&a=3", "a", 2, NULL},
+        {"tag=x%3Dy+z%2B", "tag", 0, "x=y z+"},
+        {"tag=k=v", "tag", 0, "k=v"},
+        {"a=", "a", 0, ""},
+        {"aa=1", "a", 0, NULL},
+        {"a", "a", 0, NULL},
+        {"", "a", 0, NULL},
+        {"&&a=%zz%", "a", 0, "%zz%"},
+        {"a=%00", "a", 0, "%00"},
+    };
+    static const char *const names[] = {"id", "live", NULL};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *value = web_param(rows[i].query, rows[i].name, rows[i].nth);
+        if (!act_streq(value, rows[i].value))
+            fail_msg("%s of %s: %s", rows[i].name, rows[i].query, value ? value : "none");
+    }
+    assert_true(web_params_are("", names) && web_params_are("id=1&&live=&id=x=y&", names));
+    assert_false(web_params_are("id=1&lives=1", names) || web_params_are("i=1", names) || web_params_are("=1", names));
+}
+
+/* ---- a server */
+
+struct site {
+    struct engine *engine;
+    struct web *web;
+    int port;
+    const char *path; /* with the key */
+    bool stop;
+    struct act_buf page;
+    struct web_visit *held; /* not answered yet */
+    bool holds;
+    int visits;
+};
+
+static void answer(struct site *site, struct web_visit *visit)
+{
+    struct act_buf text = {0};
+
+    act_buf_add(&text, site->page.data, site->page.len);
+    struct web_body *body = web_body_new(&text);
+    web_answer(visit,
+               &(struct web_answer){.status = 200, .policy = "default-src 'none'", .refresh_s = 7, .body = body});
+    web_body_drop(body);
+}
+
+static void visited(void *arg, struct web_visit *visit, const char *path, const char *query)
+{
+    struct site *site = arg;
+
+    site->visits++;
+    if (site->holds && strcmp(path, "held") == 0 && !*query)
+        site->held = visit;
+    else
+        answer(site, visit);
+}
+
+static void open_site(struct site *site)
+{
+    *site = (struct site){.engine = engine_new(NULL)};
+    act_buf_adds(&site->page, "<p>here</p>");
+    assert_ok(web_open(&(struct web_options){.engine = site->engine, .visit = visited, .arg = site}, &site->web, &err),
+              err);
+    assert_int_equal(sscanf(web_url(site->web), "http://127.0.0.1:%d/", &site->port), 1);
+    site->path = strchr(web_url(site->web) + strlen("http://"), '/');
+}
+
+static void close_site(struct site *site)
+{
+    web_close(site->web);
+    act_buf_release(&site->page);
+    engine_free(site->engine);
+}
+
+static void stop(void *arg)
+{
+    ((struct site *)arg)->stop = true;
+}
+
+/* Lets the server do what there is to do. */
+static void turn(struct site *site)
+{
+    site->stop = false;
+    engine_timer(site->engine, 2, stop, site);
+    engine_run(site->engine, &site->stop);
+}
+
+static int connect_to(const struct site *site)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)site->port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static void ask(const struct site *site, int fd, const char *path)
+{
+    ACT_AUTOFREE char *head = act_sprintf("GET %s%s HTTP/1.1\r\n" HOST "\r\n", site->path, path);
+
+    say(fd, head);
+}
+
+/* All that comes until the server closes; at most step bytes in a turn. */
+static void hear(struct site *site, int fd, size_t step, struct act_buf *out)
+{
+    char chunk[65536];
+    ssize_t n;
+
+    act_buf_adds(out, ""); /* a text, even if nothing comes */
+    do {
+        turn(site);
+        n = recv(fd, chunk, step, 0);
+        if (n > 0)
+            act_buf_add(out, chunk, (size_t)n);
+    } while (n > 0 || (n < 0 && errno == EAGAIN));
+    close(fd);
+}
+
+TEST(an_answer)
+{
+    struct site site;
+    ACT_AUTO(act_buf) heard = {0};
+
+    open_site(&site);
+    int fd = connect_to(&site);
+    ask(&site, fd, "");
+    hear(&site, fd, 4096, &heard);
+    assert_true(act_starts_with(heard.data, "HTTP/1.1 200 OK\r\n"));
+    assert_true(act_ends_with(heard.data, "\r\n\r\n<p>here</p>"));
+    assert_contains(heard.data, "Refresh: 7\r\n");
+    assert_contains(heard.data, "Content-Length: 11\r\n");
+    assert_contains(heard.data, "Referrer-Policy: no-referrer\r\n");
+    assert_lacks(heard.data, "Cookie");
+    close_site(&site);
+}
+
+TEST(keys_differ)
+{
+    struct site one, two;
+
+    open_site(&one);
+    open_site(&two);
+    assert_string_not_equal(one.path, two.path);
+    assert_int_equal(strlen(one.path), 2 + 2 * WEB_KEY_BYTES);
+    close_site(&one);
+    close_site(&two);
+}
+
+TEST(a_port_that_is_taken)
+{
+    struct web *other;
+    struct site site;
+
+    open_site(&site);
+    const struct web_options options = {.engine = site.engine, .port = site.port, .visit = visited, .arg = &site};
+    assert_fails(web_open(&options, &other, &err), err, ACT_USAGE, "is taken");
+    assert_null(other);
+    close_site(&site);
+}
+
+/* A request byte by byte, a reader that takes little at a time, and one that ends what it says first. */
+TEST(slow_clients)
+{
+    struct site site;
+    ACT_AUTO(act_buf) heard = {0};
+
+    open_site(&site);
+    for (int i = 0; i < 600000; i++)
+        act_buf_adds(&site.page, "0123456789");
+    ACT_AUTOFREE char *head = act_sprintf("GET %s HTTP/1.1\r\n" HOST "\r\n", site.path);
+    int fd = connect_to(&site);
+    for (const char *c = head; *c; c++) {
+        const char one[] = {*c, '\0'};
+        say(fd, one);
+        turn(&site);
+    }
+    shutdown(fd, SHUT_WR);
+    hear(&site, fd, 65536, &heard);
+    assert_true(heard.len > site.page.len);
+    assert_int_equal(site.visits, 1);
+    close_site(&site);
+}
+
+/* The page of a visit comes after others, or after the client has gone. */
+TEST(answers_that_come_later)
+{
+    struct site site;
+    ACT_AUTO(act_buf) first = {0}, second = {0};
+
+    open_site(&site);
+    site.holds = true;
+    int waiting = connect_to(&site), other = connect_to(&site);
+    ask(&site, waiting, "held");
+    while (!site.held)
+        turn(&site);
+    ask(&site, other, "");
+    hear(&site, other, 4096, &second);
+    assert_contains(second.data, "here");
+    answer(&site, site.held);
+    hear(&site, waiting, 4096, &first);
+    assert_contains(first.data, "here");
+
+    site.held = NULL;
+    waiting = connect_to(&site);
+    ask(&site, waiting, "held");
+    while (!site.held)
+        turn(&site);
+    close(waiting);
+    turn(&site);
+    answer(&site, site.held);
+    turn(&site);
+    site.held = NULL;
+    waiting = connect_to(&site);
+    ask(&site, waiting, "held");
+    while (!site.held)
+        turn(&site);
+    close(waiting); /* and the server ends before it has answered */
+    close_site(&site);
+}
+
+/* Those that say nothing make room for who has the key. */
+TEST(more_clients_than_there_is_room_for)
+{
+    enum { MANY = 200 };
+    int silent[MANY];
+    struct site site;
+    ACT_AUTO(act_buf) heard = {0};
+
+    open_site(&site);
+    for (int i = 0; i < MANY; i++) {
+        silent[i] = connect_to(&site);
+        turn(&site);
+    }
+    int fd = connect_to(&site);
+    ask(&site, fd, "");
+    hear(&site, fd, 4096, &heard);
+    assert_contains(heard.data, "here");
+    for (int i = 0; i < MANY; i++)
+        close(silent[i]);
+    turn(&site);
+    close_site(&site);
+}
+
+TEST(heads_that_are_too_long)
+{
+    struct site site;
+    ACT_AUTO(act_buf) heard = {0}, head = {0};
+
+    open_site(&site);
+    act_buf_adds(&head, "GET / HTTP/1.1\r\nX: ");
+    for (int i = 0; i < 3 * WEB_HEAD_BYTES; i++)
+        act_buf_addc(&head, 'x');
+    int fd = connect_to(&site);
+    say(fd, head.data);
+    hear(&site, fd, 4096, &heard);
+    assert_true(act_starts_with(heard.data, "HTTP/1.1 431 "));
+    assert_int_equal(site.visits, 0);
+    close_site(&site);
+}
+
+TEST_MAIN(NULL, NULL)
