@@ -87,7 +87,8 @@ static enum method choose_method(const struct slurm_view *view, bool at_once, in
         return AT_ONCE;
     if (view->status.state == RUN_RUNNING)
         return GRACEFULLY;
-    return waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
+    /* with a state, scancel takes all waiting tasks of an array for the one that it was given */
+    return view->task >= 0 || waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
 }
 
 static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_view *view, struct act_error *err)
