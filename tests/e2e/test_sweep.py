@@ -118,7 +118,8 @@ def test_dry_run(act):
     (("--grid", "a b=1", "--", "echo", "{a}"), "'a b' is no name"),
     (("--grid", "sweep=1", "--", "echo", "{sweep}"), "'sweep' is the tag of the sweep itself"),
     (("--grid", "a=1\n", "--", "echo", "{a}"), "the value of tag 'a' must be UTF-8 without control characters"),
-    (("--grid", "a=1", "--", "echo", "{a"), r"'\{a': a '\{' that is no part of a placeholder such as \{lr\}; write '\{\{'"),
+    (("--grid", "a=1", "--", "echo", "{a"),
+     r"'\{a': a '\{' that is no part of a placeholder such as \{lr\}; write '\{\{'"),
     (("--grid", "a=1", "--", "echo", "{a}}"), r"a '}' that is no part of a placeholder"),
     (("--grid", "a=1", "--", "echo", "{}", "{a}"), "'{}': a '{' that is no part"),
     (("--grid", "a=1", "--tag", "a=2", "--", "echo", "{a}"), "the tag 'a' is that of the grid"),
@@ -149,7 +150,8 @@ def test_no_such_sweep(act):
     act.run("wait", "--tag", f"sweep={one}")
     assert act.run("sweep", "--show", "@", "--json").json["sweep"] == one
     act.fail("sweep", "--show", "", status=3, match="no sweep ''")
-    act.fail("sweep", "--show", "@", "--metric", "loss", "--min", status=3, match="no number has a name in the log of sweep")
+    act.fail("sweep", "--show", "@", "--metric", "loss", "--min", status=3,
+             match="no number has a name in the log of sweep")
 
 
 def test_a_command_that_the_package_lacks(act):
@@ -163,7 +165,8 @@ def grid(name, n):
 
 def test_many_runs_are_asked_about(act):
     hundred = ("--grid", grid("a", 101), "--", "true", "{a}")
-    act.fail("-n", 1, "sweep", *hundred, status=2, match="Submit 101 runs\\? Without a terminal nobody can answer: add -y")
+    act.fail("-n", 1, "sweep", *hundred, status=2,
+             match="Submit 101 runs\\? Without a terminal nobody can answer: add -y")
     shown = act.on_terminal("-n", "1", "sweep", *hundred, typed=b"n\n")
     assert b"Submit 101 runs? [y/N]" in shown and b"not confirmed: nothing was changed" in shown
     assert act.run("q", "--json").json["runs"] == []

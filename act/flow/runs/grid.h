@@ -26,8 +26,8 @@ struct flow_grids {
     int64_t points; /* how many combinations there are */
 };
 
-/* From "NAME=VALUE,VALUE,..." each. A name is the key of a tag (run_label_valid()), a value what a tag can have, without
- * commas. A grid or a value that is there twice, no grid, more than FLOW_POINTS_MAX points: -ACT_USAGE. Release out in
+/* From "NAME=VALUE,VALUE,..." each. A name is the key of a tag (run_label_valid()), a value what a tag can have,
+ * without commas. A grid or a value that is there twice, no grid, more than FLOW_POINTS_MAX points: -ACT_USAGE. Release out in
  * every case. */
 int flow_grids_read(const struct act_strv *texts, struct flow_grids *out, struct act_error *err) ACT_NODISCARD;
 void flow_grids_release(struct flow_grids *grids);

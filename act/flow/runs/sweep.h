@@ -36,8 +36,8 @@ struct flow_sweep {
     struct run_spec spec;    /* out: of the first point, or of the last that was submitted; release it */
 };
 /* Submits what is missing. A platform with arrays of its own (platform_several) gets many at once and sees to
- * max_parallel; elsewhere one after another, and with max_parallel it returns when the last one is submitted. On failure
- * what was submitted stays, and another call goes on. Another process that submits the same: -ACT_TEMPORARY. */
+ * max_parallel; elsewhere one after another, and with max_parallel it returns when the last one is submitted. On
+ * failure what was submitted stays, and another call goes on. Another process that submits the same: -ACT_TEMPORARY. */
 int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err) ACT_NODISCARD;
 
 /* The id of the sweep that a run belongs to; NULL: none. New string. */

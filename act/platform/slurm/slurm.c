@@ -56,7 +56,8 @@ enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
 
 /* Messages of scancel for a job that has started, ended or been requeued since it was queried, and for one that its
  * node has not started yet, though Slurm reports it as running. */
-static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now"};
+static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now",
+                                       "did not say why"}; /* of a task that the signal ended, scancel keeps quiet */
 
 static int send_scancel(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
                         struct act_error *err)
