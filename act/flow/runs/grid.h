@@ -27,8 +27,8 @@ struct flow_grids {
 };
 
 /* From "NAME=VALUE,VALUE,..." each. A name is the key of a tag (run_label_valid()), a value what a tag can have,
- * without commas. A grid or a value that is there twice, no grid, more than FLOW_POINTS_MAX points: -ACT_USAGE. Release out in
- * every case. */
+ * without commas. A grid or a value that is there twice, no grid, more than FLOW_POINTS_MAX points: -ACT_USAGE. Release
+ * out in every case. */
 int flow_grids_read(const struct act_strv *texts, struct flow_grids *out, struct act_error *err) ACT_NODISCARD;
 void flow_grids_release(struct flow_grids *grids);
 /* Whether each placeholder of the command has a grid, and each grid a placeholder; else -ACT_USAGE. */
