@@ -97,12 +97,12 @@ const struct cli_command cli_commands[] = {
     {.name = "sweep",
      .synopsis = "--grid NAME=VALUE,... [--] COMMAND [ARGUMENT...] | --show SWEEP",
      .summary = "submit a command once for each combination of values, and compare",
-     .examples = "a sweep --grid lr=1e-3,1e-4 --grid layers=2,4 -- python train.py --lr {lr} --layers {layers}\n"
-                 "a sweep --grid seed=1,2,3 --max-parallel 2 --name seeds -- python train.py --seed {seed}\n"
-                 "a sweep --dry-run --grid lr=1e-3,1e-4 -- python train.py --lr {lr}   the commands, one a line\n"
+     .examples = "a sweep --grid lr=1e-3,1e-4 --grid n=2,4 -- python train.py {lr} {n}\n"
+                 "a sweep --grid seed=1,2,3 --max-parallel 2 --name seeds -- ./go {seed}\n"
+                 "a sweep --dry-run --grid lr=1,2 -- ./go {lr}   the commands, one a line\n"
                  "a sweep --show @ --metric loss --min         the last sweep, the lowest loss first\n"
                  "a sweep --show 60ce2fc7 --metric acc --max --csv > acc.csv\n"
-                 "s=$(a sweep --grid lr=1e-3,1e-4 -- python train.py {lr}) && a wait --tag sweep=$s\n",
+                 "s=$(a sweep --grid lr=1,2 -- ./go {lr}) && a wait --tag sweep=$s\n",
      .details =
          "Prints the id of the sweep. Each combination is a run of its own, of one package, with the tags\n"
          "sweep=ID and NAME=VALUE of each grid; --name N calls them N.1, N.2, ... The last grid changes first.\n"
