@@ -47,8 +47,8 @@ const struct cli_option cli_option_table[] = {
      "submit, cluster create: tag it; lists of runs: only those tagged so "
      "(repeatable)",
      CLI_BEHIND},
-    {NULL, "grid", STRINGS(grids), "NAME=VALUE,...",
-     "a run for each value, which is {NAME} in the command (repeatable)", CLI_BEHIND},
+    {NULL, "grid", STRINGS(grids), "NAME=VALUES",
+     "a run for each value (commas between), {NAME} in the command (repeatable)", CLI_BEHIND},
     {NULL, "max-parallel", INT(max_parallel), "N", "at most N runs of the sweep at once (default: all)", CLI_BEHIND},
     {NULL, "show", STRING(show), "SWEEP", "compare the runs of this sweep; @ is the last one", CLI_BEHIND},
     {NULL, "metric", STRING(metric), "KEY", "by this number of their logs, as 'a plot' draws it", CLI_BEHIND},

@@ -538,12 +538,16 @@ static void add_leaders(struct act_buf *out, const struct page_leaders *leaders)
         act_buf_adds(out, "</th>");
     }
     act_buf_adds(out, "</tr></thead><tbody>");
-    for (size_t i = 0; i < leaders->cells.n; i++) {
-        act_buf_adds(out, i % leaders->heads.n == 0 ? i ? "</tr>\n<tr><td>" : "\n<tr><td>" : "<td>");
-        page_add_cut(out, leaders->cells.v[i]);
-        act_buf_adds(out, "</td>");
+    for (size_t row = 0; row < leaders->cells.n; row += leaders->heads.n) {
+        act_buf_adds(out, "\n<tr>");
+        for (size_t i = 0; i < leaders->heads.n; i++) {
+            act_buf_adds(out, "<td>");
+            page_add_cut(out, leaders->cells.v[row + i]);
+            act_buf_adds(out, "</td>");
+        }
+        act_buf_adds(out, "</tr>");
     }
-    act_buf_adds(out, "</tr>\n</tbody></table>\n");
+    act_buf_adds(out, "\n</tbody></table>\n");
 }
 
 /* "ID", or "ID and 2 more". New string. */
