@@ -16,6 +16,7 @@
 #include "flow/code/code.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
+#include "flow/runs/leaders.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 
@@ -38,6 +39,10 @@ struct cli_options {
     int64_t rank, tail, attempt; /* -1: not given */
     char *name;                  /* of a run, or of a log */
     struct act_strv tags;
+    struct act_strv grids;
+    int64_t max_parallel; /* -1: not given */
+    char *show, *metric;
+    bool lowest, highest;
     int64_t retry;  /* -1: not given */
     char *retry_on; /* classes, separated by commas */
     bool use_bad_nodes, bad;
@@ -415,8 +420,28 @@ int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, str
 /* cmd_logs.c: -ACT_USAGE if the run has no rank of the number that was given. */
 int cli_check_rank(const struct cli_options *o, const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 
-/* cmd_report.c: finds the runs that the words from first on name, each once, and fetches their logs. All or none. */
+/* Whether words from first on, or else --name and --tag, say which runs; not both. -ACT_USAGE. */
+int cli_check_which(const struct cli *cli, size_t first, struct act_error *err) ACT_NODISCARD;
+/* The user's runs that have the labels, as the ledger knows them, the oldest first. None: -ACT_NOT_FOUND. */
+int cli_labelled_runs(struct cli *cli, bool with_spec, struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
+void cli_oldest_first(struct flow_runs *runs); /* of a list that has the newest first */
+
+/* cmd_report.c: finds the runs that the words from first on name, each once, or those of --name and --tag, and fetches
+ * their logs. All or none. */
 int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- board.c */
+
+/* Whether --metric, --min and --max fit together; else -ACT_USAGE. */
+int cli_check_metric(const struct cli_options *o, struct act_error *err) ACT_NODISCARD;
+/* Whether the logs of any of n runs have the number; else -ACT_NOT_FOUND, with those that they have. numbers may have
+ * NULLs. where: "sweep 60ce2fc7". */
+int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, const char *where,
+                    struct act_error *err) ACT_NODISCARD;
+int64_t cli_age_s(const struct flow_run *run); /* since it was submitted */
+/* The head of the table, and its i-th row; key NULL: without a number. */
+void cli_leaders_heads(const struct flow_leaders *leaders, const char *key, enum flow_best best, struct act_strv *out);
+void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, const char *key, struct act_strv *out);
 
 /* ---- explain.c */
 
@@ -483,6 +508,7 @@ int cmd_rm(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_submit(struct cli *cli, struct act_error *err);
 int cmd_summary(struct cli *cli, struct act_error *err);
+int cmd_sweep(struct cli *cli, struct act_error *err);
 int cmd_mount(struct cli *cli, struct act_error *err);
 int cmd_mount_folder(struct cli *cli, struct act_error *err);
 int cmd_top(struct cli *cli, struct act_error *err);

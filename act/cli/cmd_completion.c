@@ -8,6 +8,7 @@
 #include "flow/flow.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
+#include "flow/runs/sweep.h"
 #include "flow/trust.h"
 
 static const struct {
@@ -155,6 +156,24 @@ static void offer_runs(struct cli *cli, const char *after, const char *typed)
     }
 }
 
+static void offer_sweeps(struct cli *cli, const char *typed)
+{
+    struct flow_table table = {.max = 1000, .as_known = true};
+    ACT_AUTO(flow_runs) runs = {0};
+    ACT_AUTO(act_strv) seen = {0};
+    struct act_error ignored;
+
+    if (flow_list_runs(&cli->flow, &table, &runs, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < runs.n; i++) {
+        ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
+        if (!id || act_strv_has(&seen, id))
+            continue;
+        act_strv_push(&seen, id);
+        offer(id, typed);
+    }
+}
+
 static void offer_folders(const char *cluster, const char *typed)
 {
     struct config_request request = {.cluster = cluster};
@@ -272,6 +291,8 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     (void)err;
     if (takes(before, "CLUSTER"))
         offer_clusters(typed);
+    else if (takes(before, "SWEEP"))
+        offer_sweeps(cli, typed);
     else if (takes(before, "YAML"))
         offer_keys(typed);
     else if (takes(before, "FILE"))

@@ -157,7 +157,7 @@ static int print_report(struct cli *cli, struct hush *hush, struct act_strv *sai
         rc = flow_report(&cli->flow, &runs.v[n], -1, n > 0 ? &runs.v[0] : NULL, &reports[n], err);
     hush_end(hush, said);
     if (rc == 0)
-        page_write(reports, n, &(struct page_live){said, refresh_s > 0, query}, &page);
+        page_write(reports, n, NULL, &(struct page_live){said, refresh_s > 0, query}, &page);
     for (size_t i = 0; i < n; i++)
         flow_report_release(&reports[i]);
     return rc < 0 ? rc : print(&page, refresh_s, err);

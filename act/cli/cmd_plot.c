@@ -94,27 +94,11 @@ static int print(const struct cli *cli, const struct plot *p, struct act_error *
 
 /* ---- what is drawn */
 
-/* "no 'los' in the log of 'x'; did you mean 'loss'? it has loss, lr" */
 static int no_such_key(const struct plot *p, const char *key, struct act_error *err)
 {
-    enum { SHOWN = 20 };
-    ACT_AUTO(act_strv) names = {0};
-    ACT_AUTO(act_buf) text = {0};
-    const char *near = NULL;
+    ACT_AUTOFREE char *where = act_sprintf("'%s'", p->runs->v[0].row.id);
 
-    for (size_t i = 0; i < p->runs->n; i++)
-        for (size_t k = 0; k < numbers_count(p->numbers[i]); k++)
-            if (!act_strv_has(&names, numbers_key(p->numbers[i], k)->name))
-                act_strv_push(&names, numbers_key(p->numbers[i], k)->name);
-    if (names.n == 0)
-        return act_error_set(err, ACT_NOT_FOUND, "no number has a name in the log of '%s'; 'a logs %s' shows it",
-                             p->runs->v[0].row.id, p->runs->v[0].row.id);
-    near = act_nearest(key, (const char *const *)names.v);
-    for (size_t i = 0; i < names.n && i < SHOWN; i++)
-        act_buf_addf(&text, "%s%s", i ? ", " : "", names.v[i]);
-    return act_error_set(err, ACT_NOT_FOUND, "no '%s' in the log of '%s'; %s%s%sit has %s%s", key, p->runs->v[0].row.id,
-                         near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", text.data,
-                         names.n > SHOWN ? ", ..." : "");
+    return cli_find_metric(key, p->numbers, p->runs->n, where, err);
 }
 
 static size_t points_of(const struct cli_options *o)
@@ -163,6 +147,7 @@ int cmd_plot(struct cli *cli, struct act_error *err)
 
     if (o->svg + o->csv + o->json > 1)
         return act_error_set(err, ACT_USAGE, "--svg, --csv and --json exclude each other");
-    int rc = cli_find_with_logs(cli, 1, &runs, err);
+    int rc = cli->words.n == 0 ? act_error_set(err, ACT_USAGE, "'a plot' needs more: a plot %s", cli->command->synopsis)
+                               : cli_find_with_logs(cli, 1, &runs, err);
     return rc < 0 ? rc : plot(cli, &runs, err);
 }

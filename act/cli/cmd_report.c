@@ -35,8 +35,11 @@ static int find_all(struct cli *cli, size_t first, struct flow_runs *out, struct
 
 int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
 {
-    int rc = find_all(cli, first, out, err);
+    bool named = cli->words.n > first;
+    int rc = cli_check_which(cli, first, err);
 
+    if (rc == 0)
+        rc = named ? find_all(cli, first, out, err) : cli_labelled_runs(cli, true, out, err);
     for (size_t i = 0; i < out->n && rc == 0; i++) {
         ACT_AUTO(flow_logs) logs = {0};
         rc = cli_check_rank(&cli->options, &out->v[i], err);
@@ -71,17 +74,46 @@ static int write_page(const struct cli *cli, const struct act_buf *page, struct 
     return cli_check_stdout(err);
 }
 
+/* The best of them, if a number was given to compare them by. */
+static int compare(const struct cli *cli, const struct flow_runs *runs, const struct flow_report *reports,
+                   struct page_leaders *out, struct act_error *err)
+{
+    const char *key = cli->options.metric;
+    enum flow_best best = cli->options.highest ? FLOW_HIGHEST : FLOW_LOWEST;
+    struct numbers **numbers = act_calloc(runs->n, sizeof(*numbers));
+    struct flow_leaders leaders = {0};
+
+    for (size_t i = 0; i < runs->n; i++)
+        numbers[i] = reports[i].numbers;
+    int rc = key ? cli_find_metric(key, numbers, runs->n, "these runs", err) : 0;
+    if (rc == 0 && key) {
+        flow_leaders(runs, numbers, key, best, &leaders);
+        cli_leaders_heads(&leaders, key, best, &out->heads);
+        for (size_t i = 0; i < leaders.n; i++)
+            cli_leaders_cells(&leaders, i, key, &out->cells);
+        out->key = key;
+    }
+    flow_leaders_release(&leaders);
+    free(numbers);
+    return rc;
+}
+
 static int report(struct cli *cli, const struct flow_runs *runs, struct act_error *err)
 {
     ACT_AUTOFREE struct flow_report *reports = act_calloc(runs->n, sizeof(*reports));
     ACT_AUTO(act_buf) page = {0};
+    struct page_leaders leaders = {0};
     size_t n = 0;
     int rc = 0;
 
     for (; n < runs->n && rc == 0; n++)
         rc = flow_report(&cli->flow, &runs->v[n], (int)cli->options.rank, n > 0 ? &runs->v[0] : NULL, &reports[n], err);
     if (rc == 0)
-        page_write(reports, n, NULL, &page);
+        rc = compare(cli, runs, reports, &leaders, err);
+    if (rc == 0)
+        page_write(reports, n, cli->options.metric ? &leaders : NULL, NULL, &page);
+    act_strv_release(&leaders.heads);
+    act_strv_release(&leaders.cells);
     for (size_t i = 0; i < n; i++)
         flow_report_release(&reports[i]);
     return rc < 0 ? rc : write_page(cli, &page, err);
@@ -94,6 +126,8 @@ int cmd_report(struct cli *cli, struct act_error *err)
     if (!cli->options.output && isatty(STDOUT_FILENO))
         return act_error_set(err, ACT_USAGE,
                              "a report is a page for a browser, not for a terminal: add -o run.html or > run.html");
-    int rc = cli_find_with_logs(cli, 0, &runs, err);
+    int rc = cli_check_metric(&cli->options, err);
+    if (rc == 0)
+        rc = cli_find_with_logs(cli, 0, &runs, err);
     return rc < 0 ? rc : report(cli, &runs, err);
 }

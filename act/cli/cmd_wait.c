@@ -146,6 +146,27 @@ static int print_json(const struct cli *cli, const struct flow_run *runs, size_t
     return cli_print_list("runs", list, 0, err);
 }
 
+/* Those that --name and --tag mean now: others that come later are not waited for. */
+static int find_labelled(struct cli *cli, struct act_strv *out, struct act_error *err)
+{
+    ACT_AUTO(flow_runs) runs = {0};
+    int rc = cli_labelled_runs(cli, false, &runs, err);
+
+    for (size_t i = 0; rc == 0 && i < runs.n; i++)
+        act_strv_push(out, runs.v[i].row.id);
+    return rc;
+}
+
+static int wait_for(struct cli *cli, const struct flow_waiting *how, struct flow_runs *runs, struct act_error *err)
+{
+    ACT_AUTO(act_strv) labelled = {0};
+    int rc = cli_check_which(cli, 0, err);
+
+    if (rc == 0 && cli->words.n == 0)
+        rc = find_labelled(cli, &labelled, err);
+    return rc == 0 ? flow_wait_for(&cli->flow, cli->words.n ? &cli->words : &labelled, how, runs, err) : rc;
+}
+
 int cmd_wait(struct cli *cli, struct act_error *err)
 {
     struct shown shown = {.cli = cli, .terminal = isatty(STDERR_FILENO) && !cli->options.quiet};
@@ -156,7 +177,7 @@ int cmd_wait(struct cli *cli, struct act_error *err)
     if (cli->options.notify && !*cli->options.notify)
         return act_error_set(err, ACT_USAGE, "--notify needs a command");
     cli_end_with(CLI_RUN_GOES_ON);
-    int rc = flow_wait_for(&cli->flow, &cli->words, &how, &runs, err);
+    int rc = wait_for(cli, &how, &runs, err);
     clear(&shown);
     if (rc < 0)
         return rc;

@@ -94,6 +94,37 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_COMMAND,
      .takes_command = true,
      .run = cmd_submit},
+    {.name = "sweep",
+     .synopsis = "--grid NAME=VALUE,... [--] COMMAND [ARGUMENT...] | --show SWEEP",
+     .summary = "submit a command once for each combination of values, and compare",
+     .examples = "a sweep --grid lr=1e-3,1e-4 --grid n=2,4 -- python train.py {lr} {n}\n"
+                 "a sweep --grid seed=1,2,3 --max-parallel 2 --name seeds -- ./go {seed}\n"
+                 "a sweep --dry-run --grid lr=1,2 -- ./go {lr}   the commands, one a line\n"
+                 "a sweep --show @ --metric loss --min         the last sweep, the lowest loss first\n"
+                 "a sweep --show 60ce2fc7 --metric acc --max --csv > acc.csv\n"
+                 "s=$(a sweep --grid lr=1,2 -- ./go {lr}) && a wait --tag sweep=$s\n",
+     .details =
+         "Prints the id of the sweep. Each combination is a run of its own, of one package, with the tags\n"
+         "sweep=ID and NAME=VALUE of each grid; --name N calls them N.1, N.2, ... The last grid changes first.\n"
+         "{NAME} in a word of the command is the value, {{ and }} are braces; values have no commas. A name that\n"
+         "has no grid, a grid that is not used and any other brace are refused, before anything is submitted.\n"
+         "The same command with the same code goes on with the same sweep: what is submitted stays, what is\n"
+         "missing is submitted, and nothing twice. --name, or other code, makes another sweep.\n"
+         "More than 100 runs are asked about, a million are the most.\n"
+         "On Slurm up to 1000 runs are one array, which --max-parallel limits there. On other platforms they are\n"
+         "submitted one after another; with --max-parallel this command waits for room, until the last is submitted.\n"
+         "--show with --metric: the best value of each run, where it was reached (step, epoch or value) and the\n"
+         "last one; runs that end in NaN, and those without the number, come last. Fetches the logs as 'a q' does.\n"
+         "--json: version (1), sweep (null in a dry run that has no package yet), cluster, points, kept,\n"
+         "submitted and parameters. --show --json: version (1), sweep, metric, by (min or max) and runs, each\n"
+         "with id, name, state, age_s, parameters, best, best_at and last (null: none).",
+     .options = "cluster num-gpu param single compile-args grid max-parallel last-package name tag dry-run yes show "
+                "metric lowest highest rank csv json no-logs no-full-logs",
+     .max_words = ANY,
+     .complete = CLI_COMMAND,
+     .takes_command = true,
+     .of_runs = true,
+     .run = cmd_sweep},
     {.name = "local",
      .synopsis = "[--] COMMAND [ARGUMENT...]",
      .summary = "run a command on this machine, in the foreground",
@@ -200,12 +231,13 @@ const struct cli_command cli_commands[] = {
      A_RUN,
      .run = cmd_logs},
     {.name = "wait",
-     .synopsis = "[--any] [--timeout TIME] RUN...",
+     .synopsis = "[--any] [--timeout TIME] RUN... | --tag KEY=VALUE",
      .summary = "wait for runs; the exit status is the run's",
      .examples = "a wait 60ce2fc7 && a d output/model\n"
                  "a wait --timeout 2h 60ce2fc7\n"
                  "a wait @ @2 @3                until all three have ended\n"
                  "a wait --any @ @2             until one of them has\n"
+                 "a wait --tag sweep=60ce2fc7   until all that are tagged so now have\n"
                  "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
      .details =
          "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
@@ -214,8 +246,10 @@ const struct cli_command cli_commands[] = {
          "The command of --notify runs here, once for each run that has ended, and also has\n"
          "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
          "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
-     .options = "cluster any timeout notify json",
-     RUNS,
+     .options = "cluster any timeout notify name tag json",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",
@@ -289,22 +323,25 @@ const struct cli_command cli_commands[] = {
      A_RUN,
      .run = cmd_parse},
     {.name = "report",
-     .synopsis = "RUN... > run.html",
+     .synopsis = "RUN... | --tag KEY=VALUE > run.html",
      .summary = "all that is known about runs, as one page for a browser",
      .examples = "a report 60ce2fc7 > run.html\n"
                  "a report -o run.html 60ce2fc7   the same; never half a page\n"
                  "a report 60ce2fc7 1f0a > both.html   the curves of both in one picture\n"
+                 "a report --tag sweep=60ce2fc7 --metric loss --min > sweep.html   with the best ones first\n"
                  "a -no-wl report -o run.html 60ce2fc7   only from the logs that are here\n",
      .details = "Command, package, configuration and what differs from the run that it repeats (of several runs: from\n"
                 "the first), why it ended as it did, curves of the numbers in a rank's log (by default the first rank\n"
                 "that prints any), what each node used, the ends of the logs, and all files with their sizes.\n"
                 "The page has no scripts, asks for nothing from elsewhere, and can be printed. Fetches the logs as\n"
                 "'a q RUN' does.",
-     .options = "cluster no-logs no-full-logs rank output",
-     RUNS,
+     .options = "cluster no-logs no-full-logs rank name tag metric lowest highest output",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
      .run = cmd_report},
     {.name = "plot",
-     .synopsis = "KEY RUN...",
+     .synopsis = "KEY RUN... | KEY --tag NAME=VALUE",
      .summary = "draw a number from the logs of runs: the loss by steps",
      .examples = "a plot loss 60ce2fc7\n"
                  "a plot loss 60ce2fc7 1f0a           two runs in one picture\n"
@@ -317,8 +354,8 @@ const struct cli_command cli_commands[] = {
          "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
          "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
          "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
-     .options = "cluster no-logs no-full-logs rank svg csv json",
-     .min_words = 2,
+     .options = "cluster no-logs no-full-logs rank name tag svg csv json",
+     .min_words = 1,
      .max_words = ANY,
      .complete = CLI_RUNS,
      .of_runs = true,

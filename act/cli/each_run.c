@@ -54,6 +54,41 @@ int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err)
     return rc;
 }
 
+int cli_check_which(const struct cli *cli, size_t first, struct act_error *err)
+{
+    bool labelled = cli->options.name || cli->options.tags.n > 0, named = cli->words.n > first;
+
+    if (labelled && named)
+        return act_error_set(err, ACT_USAGE, "--name and --tag say which runs: '%s' cannot be named as well",
+                             cli->words.v[first]);
+    return labelled || named ? 0
+                             : act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s", cli->command->name,
+                                             cli->command->name, cli->command->synopsis);
+}
+
+void cli_oldest_first(struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n / 2; i++) {
+        struct flow_run run = runs->v[i];
+        runs->v[i] = runs->v[runs->n - 1 - i];
+        runs->v[runs->n - 1 - i] = run;
+    }
+}
+
+int cli_labelled_runs(struct cli *cli, bool with_spec, struct flow_runs *out, struct act_error *err)
+{
+    struct flow_table table = {
+        .cluster = cli->options.cluster, .own = true, .with_spec = with_spec, .as_known = !with_spec};
+    int rc = cli_labels(cli, &table.labels, err);
+
+    if (rc == 0)
+        rc = flow_list_runs(&cli->flow, &table, out, err);
+    if (rc == 0 && out->n == 0)
+        rc = act_error_set(err, ACT_NOT_FOUND, "no run of yours is tagged so, or has such a name; 'a q' lists them");
+    cli_oldest_first(out);
+    return rc;
+}
+
 /* Adds to what has come of looking for them. */
 static int act_on(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs, struct cli_outcome *outcome,
                   struct act_error *err)

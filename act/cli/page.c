@@ -527,6 +527,29 @@ static void add_run(struct act_buf *out, struct flow_report *r, bool is_alone)
     act_buf_adds(out, "</section>\n");
 }
 
+static void add_leaders(struct act_buf *out, const struct page_leaders *leaders)
+{
+    act_buf_adds(out, "<h2>Best ");
+    draw_escaped(out, leaders->key);
+    act_buf_adds(out, "</h2>\n<table><thead><tr>");
+    for (size_t i = 0; i < leaders->heads.n; i++) {
+        act_buf_adds(out, "<th scope=\"col\">");
+        page_add_cut(out, leaders->heads.v[i]);
+        act_buf_adds(out, "</th>");
+    }
+    act_buf_adds(out, "</tr></thead><tbody>");
+    for (size_t row = 0; row < leaders->cells.n; row += leaders->heads.n) {
+        act_buf_adds(out, "\n<tr>");
+        for (size_t i = 0; i < leaders->heads.n; i++) {
+            act_buf_adds(out, "<td>");
+            page_add_cut(out, leaders->cells.v[row + i]);
+            act_buf_adds(out, "</td>");
+        }
+        act_buf_adds(out, "</tr>");
+    }
+    act_buf_adds(out, "\n</tbody></table>\n");
+}
+
 /* "ID", or "ID and 2 more". New string. */
 static char *title_of(const struct flow_report *reports, size_t n)
 {
@@ -535,16 +558,19 @@ static char *title_of(const struct flow_report *reports, size_t n)
     return n > 1 ? act_sprintf("%s and %zu more", id, n - 1) : act_strdup(id);
 }
 
-void page_write(struct flow_report *reports, size_t n, const struct page_live *live, struct act_buf *out)
+void page_write(struct flow_report *reports, size_t n, const struct page_leaders *leaders, const struct page_live *live,
+                struct act_buf *out)
 {
     ACT_AUTOFREE char *title = title_of(reports, n);
 
     page_begin(title, false, out);
     page_add_live(live, false, out);
-    if (n > 1) {
+    if (n > 1)
         act_buf_addf(out, "<h1>%zu runs</h1>\n", n);
+    if (leaders)
+        add_leaders(out, leaders);
+    if (n > 1)
         add_numbers(out, reports, n);
-    }
     for (size_t i = 0; i < n; i++)
         add_run(out, &reports[i], n == 1);
     page_end(out);

@@ -10,6 +10,12 @@
 #include "draw/draw.h"
 #include "flow/runs/report.h"
 
+/* The runs by a number, as a table. */
+struct page_leaders {
+    const char *key;
+    struct act_strv heads, cells;
+};
+
 /* What a page of 'a ui' has besides. Its links are relative to the table's address. */
 struct page_live {
     const struct act_strv *said; /* what there was to say while it was made */
@@ -17,8 +23,9 @@ struct page_live {
     const char *query;           /* of the page itself, encoded */
 };
 
-/* Appends the page of n runs (at least one). Their series get fewer points. live NULL: it stands alone. */
-void page_write(struct flow_report *reports, size_t n, const struct page_live *live, struct act_buf *out);
+/* Appends the page of n runs (at least one). Their series get fewer points. leaders and live NULL: without. */
+void page_write(struct flow_report *reports, size_t n, const struct page_leaders *leaders, const struct page_live *live,
+                struct act_buf *out);
 
 /* What a table shows; not owned. */
 struct page_filter {

@@ -52,7 +52,8 @@ static void add_lines(const char *text, struct act_strv *out)
 
 int job_open(struct job *job, const struct node *node, struct act_error *err)
 {
-    const char *id = getenv("SLURM_JOB_ID"), *restarts = getenv("SLURM_RESTART_COUNT");
+    const char *id = getenv("SLURM_JOB_ID"), *array = getenv("SLURM_ARRAY_JOB_ID");
+    const char *task = getenv("SLURM_ARRAY_TASK_ID"), *restarts = getenv("SLURM_RESTART_COUNT");
     ACT_AUTOFREE char *output = node_path(node, FILE_OUTPUT);
     struct stat st;
     int64_t n;
@@ -60,7 +61,8 @@ int job_open(struct job *job, const struct node *node, struct act_error *err)
     *job = (struct job){0};
     if (!id)
         return act_error_set(err, ACT_USAGE, "this is no Slurm job: SLURM_JOB_ID is not set");
-    job->id = act_strdup(id);
+    /* the last task has the number of the whole array, which scontrol and scancel take for all of it */
+    job->id = array && task ? act_sprintf("%s_%s", array, task) : act_strdup(id);
     job->starts = restarts && act_int_from_text(restarts, &n) && n > 0 && n < INT_MAX ? (int)n + 1 : 1;
     job->output_from = stat(output, &st) == 0 ? st.st_size : 0;
     return 0;

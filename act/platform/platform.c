@@ -104,6 +104,16 @@ int platform_submit(struct platform *p, const struct platform_submission *submis
     return p->row->submit(p, &own, err);
 }
 
+int platform_submit_several(struct platform *p, const struct platform_several *several, struct act_error *err)
+{
+    return p->row->submit_several(p, several, err);
+}
+
+int platform_most_together(struct platform *p)
+{
+    return p->row->submit_several ? p->row->most_together(p) : 1;
+}
+
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err)
 {
     return p->row->status(p, ids, n, out, err);

@@ -138,6 +138,18 @@ struct platform_submission {
     bool *asked;
 };
 
+/* Several runs that differ in id, name, tags and command. Their ids are of one row, one after another
+ * (run_id_in_row()). */
+struct platform_several {
+    struct platform_submission submission;
+    size_t n;
+    void (*turn)(void *arg, size_t i); /* makes the submission's spec that of the i-th run */
+    void *arg;
+    int max_parallel;  /* so many of them run at once; 0: no limit */
+    const char *after; /* the id of a run of those submitted before: with max_parallel, these run when all of those have
+                          ended; NULL: none */
+};
+
 /* Settings that come only from the run's job file, not from its cluster file. */
 struct platform_asked {
     bool time_limit, shm_size;
@@ -258,6 +270,11 @@ struct platform_row {
     /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
      * platform has the run. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
+    /* Likewise for several, all or none, as one thing of the platform's that also sees to max_parallel. NULL: it has
+     * nothing of the kind. */
+    int (*submit_several)(struct platform *p, const struct platform_several *several, struct act_error *err);
+    /* How many runs submit_several() takes at most, and of what numbers: they are less. 1: none here. */
+    int (*most_together)(struct platform *p);
     /* The status of n runs at once, out[n]. An id unknown to the platform is no error, but RUN_UNKNOWN without a
      * reason; RUN_UNKNOWN with a reason is a run whose state this version does not know. */
     int (*status)(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err);
@@ -340,6 +357,10 @@ int platform_own_folders(struct platform *p, const char *const *paths, size_t n,
                          struct act_error *err) ACT_NODISCARD;
 int platform_submit(struct platform *p, const struct platform_submission *submission,
                     struct act_error *err) ACT_NODISCARD;
+int platform_submit_several(struct platform *p, const struct platform_several *several,
+                            struct act_error *err) ACT_NODISCARD;
+/* 1: runs are submitted one by one. */
+int platform_most_together(struct platform *p);
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err) ACT_NODISCARD;
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;

@@ -62,10 +62,8 @@ static bool is_id_char(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
-char *run_id_new(const char *experiment, int64_t now_unix_s)
+static char *make_id(const char *experiment, int64_t now_unix_s, const char *tail)
 {
-    uint8_t random[TAIL_HEX / 2];
-    char tail[TAIL_HEX + 1];
     ACT_AUTOFREE char *name = act_strndup(*experiment ? experiment : "run", EXPERIMENT_MAX);
 
     for (char *c = name; *c; c++)
@@ -73,9 +71,38 @@ char *run_id_new(const char *experiment, int64_t now_unix_s)
             *c = '-';
     if (name[0] == '-') /* an id must never look like an option */
         name[0] = '_';
+    return act_sprintf("%s_%lld_%s", name, (long long)now_unix_s, tail);
+}
+
+char *run_id_new(const char *experiment, int64_t now_unix_s)
+{
+    uint8_t random[TAIL_HEX / 2];
+    char tail[TAIL_HEX + 1];
+
     act_random(random, sizeof(random));
     act_hex(random, sizeof(random), tail);
-    return act_sprintf("%s_%lld_%s", name, (long long)now_unix_s, tail);
+    return make_id(experiment, now_unix_s, tail);
+}
+
+enum { ROW_DIGITS = 3, ROW_MASK = 0xfffff };
+
+char *run_id_in_row(const char *experiment, int64_t now_unix_s, uint32_t row, int number)
+{
+    char tail[2 * TAIL_HEX];
+
+    snprintf(tail, sizeof(tail), "%05x%0*d", row & ROW_MASK, ROW_DIGITS, number % RUN_ROW_MAX);
+    return make_id(experiment, now_unix_s, tail);
+}
+
+char *run_id_row(const char *id, int *out_number)
+{
+    size_t len = strlen(id);
+
+    if (!run_id_valid(id) || strspn(id + len - ROW_DIGITS, "0123456789") != ROW_DIGITS)
+        return NULL;
+    if (out_number)
+        *out_number = atoi(id + len - ROW_DIGITS);
+    return act_strndup(id, len - ROW_DIGITS);
 }
 
 bool run_name_valid(const char *name)

@@ -127,6 +127,12 @@ int64_t run_abort_wait_ms(void);
 
 /* "<experiment>_<unix time>_<8 hex>"; characters of experiment outside [A-Za-z0-9_-] become '-'. New string. */
 char *run_id_new(const char *experiment, int64_t now_unix_s);
+/* The id of one of many runs submitted together: "<experiment>_<unix time>_<5 hex><3 digits>", of which the hex
+ * are of row and the digits are number (less than RUN_ROW_MAX). New string. */
+enum { RUN_ROW_MAX = 1000 };
+char *run_id_in_row(const char *experiment, int64_t now_unix_s, uint32_t row, int number);
+/* What such an id has before its number; *out_number (may be NULL) is that number. New string; NULL: no such id. */
+char *run_id_row(const char *id, int *out_number);
 /* Whether it has that form, and so may become part of a path. */
 bool run_id_valid(const char *id);
 /* Whether it is safe as part of a path: a service gives runs of other tools names like "brave_apple_x1y2z3". */

@@ -305,9 +305,8 @@ static int note_submission(struct flow *flow, const struct run_spec *spec, int r
     return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;
 }
 
-/* Sets *asked when the platform is asked for the run. */
-static int hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                     bool *asked, struct act_error *err)
+int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                   bool *asked, struct act_error *err)
 {
     const struct platform_row *row = platform_row(platform);
     ACT_AUTOFREE char *stores = NULL;
@@ -355,9 +354,9 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     if (rc < 0)
         return rc;
     if (!platform_row(platform)->answers_by_request)
-        return hand_over(flow, platform, spec, package, &asked, err);
+        return flow_hand_over(flow, platform, spec, package, &asked, err);
     asked = flow_again_begin(flow, spec, &again);
-    rc = hand_over(flow, platform, spec, package, &asked, err);
+    rc = flow_hand_over(flow, platform, spec, package, &asked, err);
     bool unclear = asked && flow_may_pass(rc);
     flow_again_end(&again, !unclear);
     return unclear ? act_error_hint(err, "the same command again is the same run") : rc;

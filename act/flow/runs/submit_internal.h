@@ -87,6 +87,10 @@ struct flow_again {
 /* True if the same submission was begun before and its outcome is unknown: then spec gets the id of that one. */
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
+/* The same without again.c, for an id that is remembered elsewhere. Sets *asked when the platform is asked for the
+ * run. */
+int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                   bool *asked, struct act_error *err) ACT_NODISCARD;
 /* What the run is tried again after, from the configuration; a repeated run keeps what the first one had. What cannot
  * be: -ACT_USAGE or -ACT_CONFIG, by where it was said. */
 int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,

@@ -155,7 +155,7 @@ static int nodes_of(struct slurm *s, const char *id, const struct run_spec *spec
 
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *job = act_sprintf("%lld", (long long)view.job);
+    ACT_AUTOFREE char *job = slurm_task_text(view.job, view.task);
     const char *const argv[] = {"scontrol", "show", "job", "-d", job, NULL};
     ACT_AUTOFREE char *text = NULL;
     if (view.job && slurm_run(s, argv, &text, &ignored) == 0)
@@ -214,11 +214,11 @@ static void push_code_root(const struct slurm *s, const struct run_spec *spec, c
         act_strv_pushf(out, "%s/%s", run, RUN_DIR_CODE);
 }
 
-static void shell_words(const struct slurm *s, const struct run_spec *spec, int64_t job,
+static void shell_words(const struct slurm *s, const struct run_spec *spec, const char *job,
                         const struct platform_node *node, const struct act_strv *command, struct act_strv *out)
 {
     act_strv_push(out, "srun");
-    act_strv_pushf(out, "--jobid=%lld", (long long)job);
+    act_strv_pushf(out, "--jobid=%s", job);
     act_strv_push(out, "--overlap");
     act_strv_push(out, "--nodes=1");
     act_strv_push(out, "--ntasks=1");
@@ -238,6 +238,18 @@ static void shell_words(const struct slurm *s, const struct run_spec *spec, int6
     }
 }
 
+/* srun does not take "5_3": a task that runs has a number of its own. New string. */
+static char *own_number(struct slurm *s, const struct slurm_view *view)
+{
+    ACT_AUTOFREE char *job = slurm_task_text(view->job, view->task);
+    const char *const argv[] = {"scontrol", "show", "job", job, NULL};
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+    char *own = view->task >= 0 && slurm_run(s, argv, &text, &ignored) == 0 ? slurm_job_value(text, "JobId") : NULL;
+
+    return own ? own : act_strdup(job);
+}
+
 static int shell_of(struct slurm *s, const struct run_spec *spec, const char *node, const struct act_strv *command,
                     struct act_strv *out_argv, struct act_error *err)
 {
@@ -255,7 +267,8 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
     if (rc == 0)
         rc = find_shell_node(spec->id, node, &nodes, &where, err);
     if (rc == 0 && where) {
-        shell_words(s, spec, view.job, where, command, &words);
+        ACT_AUTOFREE char *job = own_number(s, &view);
+        shell_words(s, spec, job, where, command, &words);
         site_shell_words(s->site, &words, out_argv);
     }
     slurm_views_release(&view, 1);

@@ -27,23 +27,37 @@ int slurm_write_status(struct slurm *s, const char *id, const struct run_status 
 /* The output, and the jobs that point into it. */
 struct answer {
     char *text;
-    struct slurm_jobs jobs;
+    struct slurm_jobs jobs, tasks; /* those of arrays also one by one: each may be a run */
 };
 
 static void release_answer(struct answer *a)
 {
     slurm_jobs_release(&a->jobs);
+    slurm_jobs_release(&a->tasks);
     free(a->text);
+}
+
+/* a->text is what it was read from. */
+static void sort_answer(struct answer *a)
+{
+    slurm_jobs_tasks(&a->jobs, &a->tasks);
+    slurm_jobs_combine(&a->jobs);
+}
+
+static const struct slurm_job *find_in(const struct answer *a, const struct slurm_known *k)
+{
+    return k->task >= 0 ? slurm_jobs_find_task(&a->tasks, k->job, k->task) : slurm_jobs_find(&a->jobs, k->job);
 }
 
 static int ask_queue(struct slurm *s, struct answer *out, struct act_error *err)
 {
-    const char *const argv[] = {"squeue", "--noheader", "--states=all", "--me", "-O", slurm_squeue_fields, NULL};
+    const char *const argv[] = {"squeue", "--noheader", "--array",           "--states=all",
+                                "--me",   "-O",         slurm_squeue_fields, NULL};
     int rc = slurm_run(s, argv, &out->text, err);
 
     if (rc == 0) {
         slurm_jobs_from_squeue(out->text, &out->jobs);
-        slurm_jobs_combine(&out->jobs);
+        sort_answer(out);
     }
     return rc;
 }
@@ -63,7 +77,7 @@ static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
         return;
     }
     slurm_jobs_from_sacct(out->text, &out->jobs);
-    slurm_jobs_combine(&out->jobs);
+    sort_answer(out);
 }
 
 /* ---- one run among many */
@@ -91,7 +105,7 @@ static void release_look(struct look *l)
 
 static bool is_array_text(const char *job)
 {
-    return job && strchr(job, '_');
+    return job && strstr(job, "_[");
 }
 
 static bool needs_queue(const struct look *l)
@@ -106,14 +120,16 @@ static bool needs_queue(const struct look *l)
 static void adopt_job(struct look *l, size_t i)
 {
     struct slurm_known *k = &l->known[i];
-    const struct slurm_job *job = slurm_jobs_find_name(&l->queue.jobs, l->ids[i]);
+    const struct slurm_job *task = slurm_jobs_find_run(&l->queue.tasks, l->ids[i]);
+    const struct slurm_job *job = task ? task : slurm_jobs_find_name(&l->queue.jobs, l->ids[i]);
     struct act_error ignored;
     bool existed;
 
     if (!job || run_state_is_final(k->said->state))
         return;
     k->job = job->id;
-    ACT_AUTOFREE char *number = slurm_job_text(l->s, job->id);
+    k->task = task ? task->task : -1;
+    ACT_AUTOFREE char *number = task ? slurm_task_text(job->id, k->task) : slurm_job_text(l->s, job->id);
     ACT_AUTOFREE char *text = act_sprintf("{\"job\": \"%s\"}\n", number);
     if (site_write(l->site, l->ids[i], RUN_FILE_JOB, text, &existed, &ignored) < 0)
         return; /* the next query does it */
@@ -127,8 +143,16 @@ static void match_queue(struct look *l)
         if (!l->known[i].job)
             adopt_job(l, i);
         if (l->known[i].job)
-            l->known[i].queue = slurm_jobs_find(&l->queue.jobs, l->known[i].job);
+            l->known[i].queue = find_in(&l->queue, &l->known[i]);
+        l->known[i].array_there = l->known[i].task >= 0 && slurm_jobs_find(&l->queue.jobs, l->known[i].job);
     }
+}
+
+static void add_job(struct act_buf *list, const struct slurm_known *k)
+{
+    ACT_AUTOFREE char *job = slurm_task_text(k->job, k->task);
+
+    act_buf_addf(list, "%s%s", list->len ? "," : "", job);
 }
 
 static void match_past(struct look *l)
@@ -137,12 +161,12 @@ static void match_past(struct look *l)
 
     for (size_t i = 0; i < l->n; i++)
         if (l->states[i].there && slurm_needs_past(&l->known[i]))
-            act_buf_addf(&list, "%s%lld", list.len ? "," : "", (long long)l->known[i].job);
+            add_job(&list, &l->known[i]);
     if (list.len)
         ask_past(l->s, list.data, &l->past);
     for (size_t i = 0; i < l->n; i++)
         if (l->known[i].job)
-            l->known[i].past = slurm_jobs_find(&l->past.jobs, l->known[i].job);
+            l->known[i].past = find_in(&l->past, &l->known[i]);
 }
 
 /* Agents may have recorded the end of their runs during the query of Slurm. */
@@ -180,6 +204,7 @@ static int gather(struct look *l, struct act_error *err)
     for (size_t i = 0; i < l->n; i++)
         l->known[i] = (struct slurm_known){.id = l->ids[i],
                                            .job = slurm_job_number(l->states[i].job, NULL),
+                                           .task = l->states[i].job ? slurm_task(l->states[i].job) : -1,
                                            .said = &l->states[i].status,
                                            .now_unix_s = act_now_unix_s()};
     if (!needs_queue(l))
@@ -211,6 +236,7 @@ static void fill_view(struct look *l, size_t i, struct slurm_view *out)
     if (!out->there)
         return;
     out->job = k->job;
+    out->task = k->task;
     out->is_array = is_array_text(l->states[i].job) || (job && job->in_array);
     out->nodes = job && *job->nodes ? act_strdup(job->nodes) : NULL;
     out->by_slurm = slurm_merge(k, &out->status);

@@ -1,6 +1,8 @@
 /* slurm.c - Slurm: a run is one job, which starts the agent on its first node; all information about the run is in its
  * folder on the shared file system, <slurm.root>/runs/<id>/, and in Slurm's listings.
  *
+ * Several runs that differ only in their commands are one array, of which each task is a run of its own.
+ *
  * Slurm is controlled by its own programs, on this machine or on a login node over ssh (site/site.h): every login node
  * has them, and their text output is more stable than their JSON.
  */
@@ -54,12 +56,13 @@ enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
 
 /* Messages of scancel for a job that has started, ended or been requeued since it was queried, and for one that its
  * node has not started yet, though Slurm reports it as running. */
-static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now"};
+static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now",
+                                       "did not say why"}; /* of a task that the signal ended, scancel keeps quiet */
 
 static int send_scancel(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
                         struct act_error *err)
 {
-    ACT_AUTOFREE char *job = act_sprintf("%lld", (long long)view->job);
+    ACT_AUTOFREE char *job = slurm_task_text(view->job, view->task);
     ACT_AUTOFREE char *out = NULL;
     const char *const words[][6] = {
         [WHILE_IT_WAITS] = {"scancel", "--state=PENDING", job, NULL},
@@ -85,7 +88,8 @@ static enum method choose_method(const struct slurm_view *view, bool at_once, in
         return AT_ONCE;
     if (view->status.state == RUN_RUNNING)
         return GRACEFULLY;
-    return waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
+    /* with a state, scancel takes all waiting tasks of an array for the one that it was given */
+    return view->task >= 0 || waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
 }
 
 static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_view *view, struct act_error *err)
@@ -126,6 +130,14 @@ static int note_abort(struct slurm *s, const char *id, struct slurm_view *view, 
     return slurm_write_status(s, id, status, err);
 }
 
+/* Whether only Slurm knew of it, so that nobody but this function says that it was aborted. */
+static bool is_ours_to_note(const struct slurm_view *view)
+{
+    bool dropped = view->task >= 0 && view->status.state == RUN_FAILED && !view->status.started_unix_s;
+
+    return view->by_slurm || !view->job || dropped; /* a task that waited, and nothing is left of its array */
+}
+
 static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     struct slurm *s = slurm_of(p);
@@ -138,8 +150,7 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
         bool no_file = rc < 0 && rc != -ACT_TEMPORARY; /* disk full: Slurm can end the job all the same */
         if (view.job && (rc == 0 || no_file))
             rc = end_job(s, id, no_file, &view, err);
-        if (rc == 0 &&
-            (view.by_slurm || !view.job)) /* without a job: the submitting client, or the agent, sees the file */
+        if (rc == 0 && is_ours_to_note(&view)) /* without a job: the submitting client, or the agent, sees the file */
             rc = note_abort(s, id, &view, err);
     }
     slurm_views_release(&view, 1);
@@ -387,6 +398,8 @@ const struct platform_row platform_slurm = {
     .own_folders = slurm_own_folders,
     .usable_nodes = slurm_usable_nodes,
     .submit = slurm_submit,
+    .most_together = slurm_most_together,
+    .submit_several = slurm_submit_several,
     .status = slurm_status,
     .abort = slurm_abort,
     .open_logs = slurm_open_logs,

@@ -51,6 +51,7 @@ struct slurm_view {
     bool there;    /* has a folder */
     bool by_slurm; /* status is from Slurm, and was recorded */
     int64_t job;   /* 0: none */
+    int64_t task;  /* which one of an array; -1: the job is the run's alone */
     bool is_array;
     char *nodes; /* of the job, as Slurm lists them; NULL: not known */
 };
@@ -70,9 +71,24 @@ int slurm_submit(struct platform *p, const struct platform_submission *submissio
 /* The arguments for sbatch, and the script it is given. */
 void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out);
 char *slurm_job_script(const char *agent, const char *run_dir); /* new string */
+int slurm_most_together(struct platform *p);
+int slurm_submit_several(struct platform *p, const struct platform_several *several,
+                         struct act_error *err) ACT_NODISCARD;
+/* The same for an array: a task for each of several runs, whose folders are in runs_dir. */
+struct slurm_array {
+    const char *row; /* what their ids begin with; NULL: it is none */
+    int first, last; /* the numbers that they end with */
+    int most;        /* so many run at once; 0: all */
+    int64_t after;   /* the job that must have ended before; 0: none */
+};
+void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const char *runs_dir,
+                       const struct slurm_array *array, struct act_strv *out);
+char *slurm_array_script(const char *agent, const char *runs_dir, const char *row); /* new string */
 /* "5", for an array "5_[0-3]", a new string; and the inverse. */
 char *slurm_job_text(const struct slurm *s, int64_t job);
 int64_t slurm_job_number(const char *text, bool *out_is_array);
+/* "5_3", or for task -1 "5": what Slurm's programs call a run's job. New string. */
+char *slurm_task_text(int64_t job, int64_t task);
 
 /* ---- examine.c */
 

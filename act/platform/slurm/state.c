@@ -69,7 +69,7 @@ static const struct reason {
     {"JobHeldAdmin", "will not start: an administrator holds it; ask who runs the cluster, or abort it"},
     {"BeginTime", "waits for the time at which it may start"},
     {"Cleaning", "waits for the end of its last attempt"},
-    {"JobArrayTaskLimit", "waits for other tasks of its array"},
+    {"JobArrayTaskLimit", "waits for other runs of its array"},
     {"PartitionNodeLimit",
      "will not start: the partition does not have, or does not give, so many nodes; " ABORT_AND "a smaller -n"},
     {"PartitionTimeLimit", "will not start: slurm.time is more than the partition allows; " ABORT_AND "a shorter one"},
@@ -277,6 +277,44 @@ void slurm_jobs_combine(struct slurm_jobs *jobs)
     jobs->n = kept;
 }
 
+static int by_task(const void *a, const void *b)
+{
+    const struct slurm_job *x = a, *y = b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return (x->task > y->task) - (x->task < y->task);
+}
+
+void slurm_jobs_tasks(const struct slurm_jobs *jobs, struct slurm_jobs *out)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->v[i].task >= 0) {
+            ACT_PUSH(out->v, out->n, jobs->v[i]);
+            out->v[out->n - 1].in_array = false;
+        }
+    if (out->n)
+        qsort(out->v, out->n, sizeof(*out->v), by_task);
+}
+
+const struct slurm_job *slurm_jobs_find_task(const struct slurm_jobs *tasks, int64_t id, int64_t task)
+{
+    const struct slurm_job wanted = {.id = id, .task = task};
+
+    return tasks->n ? bsearch(&wanted, tasks->v, tasks->n, sizeof(*tasks->v), by_task) : NULL;
+}
+
+const struct slurm_job *slurm_jobs_find_run(const struct slurm_jobs *tasks, const char *id)
+{
+    int number = 0;
+    ACT_AUTOFREE char *row = run_id_row(id, &number);
+
+    for (size_t i = row ? tasks->n : 0; i-- > 0;)
+        if (tasks->v[i].task == number && strcmp(tasks->v[i].name, row) == 0)
+            return &tasks->v[i];
+    return NULL;
+}
+
 const struct slurm_job *slurm_jobs_find(const struct slurm_jobs *jobs, int64_t id)
 {
     size_t low = 0, high = jobs->n;
@@ -440,6 +478,21 @@ static void merge_forgotten(const struct slurm_known *k, struct run_status *out)
                  "lost: Slurm no longer knows job %lld, and its agent has never begun", (long long)k->job);
 }
 
+/* A task that is cancelled while it waits leaves its array without a trace. */
+static bool is_dropped(const struct slurm_known *k)
+{
+    return k->task >= 0 && k->array_there && !has_begun(k->said);
+}
+
+static void say_dropped(const struct slurm_known *k, struct run_status *out)
+{
+    *out = *k->said;
+    out->state = RUN_CANCELED;
+    out->exit_status = 128 + SIGTERM;
+    out->ended_unix_s = k->now_unix_s;
+    snprintf(out->reason, sizeof(out->reason), "cancelled in Slurm while it waited");
+}
+
 bool slurm_merge(const struct slurm_known *k, struct run_status *out)
 {
     const struct slurm_job *job = k->queue;
@@ -450,6 +503,10 @@ bool slurm_merge(const struct slurm_known *k, struct run_status *out)
     }
     if (k->past && (!job || is_job_over(job)) && is_job_over(k->past))
         job = k->past;
+    if (!job && is_dropped(k)) {
+        say_dropped(k, out);
+        return true;
+    }
     if (!job) {
         merge_forgotten(k, out);
         return false;

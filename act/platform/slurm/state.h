@@ -20,6 +20,12 @@ void slurm_status_of(const struct slurm_job *job, struct run_status *out);
 /* Sorts jobs by id and merges the tasks of each array into one: running while any task runs, failed if any has
  * failed. */
 void slurm_jobs_combine(struct slurm_jobs *jobs);
+/* The tasks of arrays among the jobs, before these are combined: each as a job of its own, sorted. */
+void slurm_jobs_tasks(const struct slurm_jobs *jobs, struct slurm_jobs *out);
+/* Finds a task among these; NULL: none. */
+const struct slurm_job *slurm_jobs_find_task(const struct slurm_jobs *tasks, int64_t id, int64_t task);
+/* Likewise that of the run of this id (run_id_in_row()) by the array's name: the newest. */
+const struct slurm_job *slurm_jobs_find_run(const struct slurm_jobs *tasks, const char *id);
 /* Finds a job in a combined list; NULL: none. */
 const struct slurm_job *slurm_jobs_find(const struct slurm_jobs *jobs, int64_t id);
 /* Likewise by name: the newest. */
@@ -29,9 +35,11 @@ const struct slurm_job *slurm_jobs_find_name(const struct slurm_jobs *jobs, cons
 struct slurm_known {
     const char *id;
     int64_t job;                   /* 0: it has none yet */
+    int64_t task;                  /* which one of an array; -1: the job is the run's alone */
     const struct run_status *said; /* by its agent, or at submission */
     const struct slurm_job *queue; /* from squeue; NULL: it does not know the job */
     const struct slurm_job *past;  /* from sacct; NULL: it does not know the job, or there is no accounting */
+    bool array_there;              /* squeue knows the array of the task */
     int64_t now_unix_s;
 };
 /* Returns whether *out is Slurm's status of an ended job, which should be kept: Slurm will forget it. */

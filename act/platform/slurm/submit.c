@@ -1,10 +1,13 @@
-/* submit.c - one run, one job.
+/* submit.c - one run, one job; or several runs, one array, of which each task is one of them.
  *
  * Several clients may submit the same id, each may die at any moment, and sbatch's response may be lost. So:
  *   - the folder of the run is made, complete or not at all;
  *   - the client that creates the file "submit.1" submits the run; others wait for job.json. When that client is gone,
  *     the next one creates "submit.2", and so on: a claim is never removed, so no two can hold the last one;
  *   - sbatch is called again, or after another client's claim, only when Slurm knows no job of the run's name.
+ * Of several runs all folders are made first, and the claim is that of the first one. The array has the name that their
+ * ids begin with, and the index of a task is the number that they end with (run_id_in_row()): so it is known whose task
+ * it is even if no client could write that down.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "codec/json.h"
 #include "platform/slurm/slurm_internal.h"
 
@@ -130,15 +134,22 @@ static void push_gpus(const struct slurm *s, const struct run_spec *spec, struct
         act_strv_pushf(out, "--gpus-per-node=%d", spec->gpus_per_node);
 }
 
+/* What a job is called and where its output goes. */
+struct form {
+    const char *name, *run_dir;
+    const char *task; /* the rest of the name of a task's folder, for sbatch to fill in */
+    const char *cwd;
+};
+
 /* sbatch expands "%j" and the like in the name of the output. */
-static void push_output(const char *run_dir, struct act_strv *out)
+static void push_output(const struct form *form, struct act_strv *out)
 {
     struct act_buf b = {0};
 
     act_buf_adds(&b, "--output=");
-    for (const char *c = run_dir; *c; c++)
+    for (const char *c = form->run_dir; *c; c++)
         act_buf_adds(&b, *c == '%' ? "%%" : (char[2]){*c, '\0'});
-    act_buf_adds(&b, "/" RUN_DIR_SYSTEM "/slurm.txt");
+    act_buf_addf(&b, "%s/" RUN_DIR_SYSTEM "/slurm.txt", form->task);
     act_strv_take(out, act_buf_steal(&b));
 }
 
@@ -155,36 +166,72 @@ void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struc
     push_option(out, "--nodelist", c->nodelist);
 }
 
-void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out)
+static void push_words(const struct slurm *s, const struct run_spec *spec, const struct form *form,
+                       struct act_strv *out)
 {
     const struct config_slurm *c = &s->config;
 
     act_strv_push(out, "sbatch");
     act_strv_push(out, "--parsable");
-    act_strv_pushf(out, "--job-name=%s", spec->id);
-    act_strv_pushf(out, "--comment=act:%s", spec->id);
+    act_strv_pushf(out, "--job-name=%s", form->name);
+    act_strv_pushf(out, "--comment=act:%s", form->name);
     act_strv_pushf(out, "--nodes=%d", spec->nodes);
     act_strv_pushf(out, "--ntasks-per-node=%d", run_spec_processes(spec));
     push_gpus(s, spec, out);
-    push_output(run_dir, out);
+    push_output(form, out);
     act_strv_push(out, "--open-mode=append");
     if (c->warn_seconds > 0)
         act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
     act_strv_push(out, is_requeued(s, spec) ? "--requeue" : "--no-requeue");
-    act_strv_pushf(out, "--chdir=%s", run_dir);
+    act_strv_pushf(out, "--chdir=%s", form->cwd);
     push_option(out, "--time", c->time);
     slurm_push_places(s, spec, out);
     act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
+}
+
+void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out)
+{
+    push_words(s, spec, &(struct form){.name = spec->id, .run_dir = run_dir, .task = "", .cwd = run_dir}, out);
+    act_strv_push(out, "/dev/stdin");
+}
+
+void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const char *runs_dir,
+                       const struct slurm_array *array, struct act_strv *out)
+{
+    ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, array->row);
+
+    push_words(s, spec, &(struct form){.name = array->row, .run_dir = row_dir, .task = "%3a", .cwd = runs_dir}, out);
+    if (array->most > 0)
+        act_strv_pushf(out, "--array=%d-%d%%%d", array->first, array->last, array->most);
+    else
+        act_strv_pushf(out, "--array=%d-%d", array->first, array->last);
+    if (array->after)
+        act_strv_pushf(out, "--dependency=afterany:%lld", (long long)array->after);
     act_strv_push(out, "/dev/stdin");
 }
 
 /* Sites may submit with --export=NONE; without the second line, processes started by the agent would not find their
  * programs. */
+#define SCRIPT_HEAD "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\n"
+
+char *slurm_array_script(const char *agent, const char *runs_dir, const char *row)
+{
+    ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, row);
+    struct act_buf b = {0};
+
+    act_buf_adds(&b, SCRIPT_HEAD "printf -v task %03d \"$SLURM_ARRAY_TASK_ID\"\nrun=");
+    act_buf_add_quoted(&b, row_dir);
+    act_buf_adds(&b, "$task\ncd -- \"$run\" || exit\nexec ");
+    act_buf_add_quoted(&b, agent);
+    act_buf_adds(&b, " supervise --slurm \"$run\"\n");
+    return act_buf_steal(&b);
+}
+
 char *slurm_job_script(const char *agent, const char *run_dir)
 {
     struct act_buf b = {0};
 
-    act_buf_adds(&b, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec ");
+    act_buf_adds(&b, SCRIPT_HEAD "exec ");
     act_buf_add_quoted(&b, agent);
     act_buf_adds(&b, " supervise --slurm ");
     act_buf_add_quoted(&b, run_dir);
@@ -215,22 +262,30 @@ char *slurm_job_text(const struct slurm *s, int64_t job)
     return array ? act_sprintf("%lld_[%s]", (long long)job, array) : act_sprintf("%lld", (long long)job);
 }
 
+char *slurm_task_text(int64_t job, int64_t task)
+{
+    return task < 0 ? act_sprintf("%lld", (long long)job) : act_sprintf("%lld_%lld", (long long)job, (long long)task);
+}
+
 int64_t slurm_job_number(const char *text, bool *out_is_array)
 {
     if (out_is_array)
-        *out_is_array = text && strchr(text, '_');
+        *out_is_array = text && strstr(text, "_[");
     return text ? strtoll(text, NULL, 10) : 0;
 }
 
 /* ---- the claim ---- */
 
-/* A run being submitted to Slurm. */
+/* A run being submitted to Slurm, or several. */
 struct handover {
     struct slurm *s;
     struct site *site;
-    const struct run_spec *spec;
-    char *agent, *claim; /* what this client writes into its claim */
-    int number;          /* of the claim that it holds, or whose end it waits for */
+    const struct run_spec *spec; /* of the first one */
+    const char *name;            /* of the job */
+    struct act_strv ids;         /* of all */
+    struct slurm_array array;    /* if they are several */
+    char *agent, *claim;         /* what this client writes into its claim */
+    int number;                  /* of the claim that it holds, or whose end it waits for */
     int64_t claimed_ms;
 };
 
@@ -318,7 +373,7 @@ static int claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_
 static int find_job(struct handover *h, int64_t *out, struct act_error *err)
 {
     char since[ACT_TIME_TEXT];
-    ACT_AUTOFREE char *name = act_sprintf("--name=%s", h->spec->id);
+    ACT_AUTOFREE char *name = act_sprintf("--name=%s", h->name);
     const char *const queue[] = {"squeue", "--noheader", "--states=all", "--me", name, "-o", "%F", NULL};
     const char *const past[] = {"sacct", "-n", "-X", "-P", name, "-S", since, "-o", "JobID", NULL};
     ACT_AUTOFREE char *text = NULL;
@@ -391,14 +446,26 @@ static const struct {
     {"node configuration is not available", hint_gpus},
 };
 
-static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, struct act_error *err)
+/* The words of the call, and the script (new string). */
+static char *form_job(struct handover *h, struct act_strv *words)
 {
     ACT_AUTOFREE char *dir = site_run_dir(h->site, h->spec->id);
-    ACT_AUTOFREE char *script = slurm_job_script(h->agent, dir);
-    ACT_AUTOFREE char *text = NULL;
-    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTOFREE char *runs = act_path_dirname(dir);
 
-    slurm_sbatch_words(h->s, h->spec, dir, &words);
+    if (h->array.row) {
+        slurm_array_words(h->s, h->spec, runs, &h->array, words);
+        return slurm_array_script(h->agent, runs, h->array.row);
+    }
+    slurm_sbatch_words(h->s, h->spec, dir, words);
+    return slurm_job_script(h->agent, dir);
+}
+
+static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, struct act_error *err)
+{
+    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTOFREE char *script = form_job(h, &words);
+    ACT_AUTOFREE char *text = NULL;
+
     int rc = slurm_feed(h->s, (const char *const *)words.v, script, &text, out_unclear, err);
     *out = rc == 0 ? slurm_id_from_sbatch(text) : 0;
     if (rc == 0 && !*out) {
@@ -416,21 +483,33 @@ static int give_up(struct handover *h, struct act_error *err)
 {
     struct run_status status = {.state = RUN_FAILED, .failed_rank = -1, .attempt = 1, .exit_status = 1};
     struct act_error ignored;
+    int rc = 0;
 
     snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", act_error_text(err));
-    if (site_write(h->site, h->spec->id, RUN_FILE_ABORT, "", NULL, &ignored) < 0 ||
-        slurm_write_status(h->s, h->spec->id, &status, &ignored) < 0)
+    for (size_t i = 0; i < h->ids.n && rc == 0; i++) {
+        rc = site_write(h->site, h->ids.v[i], RUN_FILE_ABORT, "", NULL, &ignored);
+        if (rc == 0)
+            rc = slurm_write_status(h->s, h->ids.v[i], &status, &ignored);
+    }
+    if (rc < 0)
         act_error_hint(err, "and its folder cannot be written either: %.300s", act_error_text(&ignored));
     return -(int)err->code;
 }
 
+/* The first one comes last: by it others know that all is done. */
 static int remember_job(struct handover *h, int64_t job, struct act_error *err)
 {
-    ACT_AUTOFREE char *number = slurm_job_text(h->s, job);
-    ACT_AUTOFREE char *text = act_sprintf("{\"job\": \"%s\"}\n", number);
-    int rc = site_write(h->site, h->spec->id, RUN_FILE_JOB, text, NULL, err);
+    int rc = 0;
 
-    return rc == -ACT_TEMPORARY ? site_write(h->site, h->spec->id, RUN_FILE_JOB, text, NULL, err) : rc;
+    for (size_t i = h->ids.n; i-- > 0 && rc == 0;) {
+        ACT_AUTOFREE char *number =
+            h->array.row ? slurm_task_text(job, h->array.first + (int64_t)i) : slurm_job_text(h->s, job);
+        ACT_AUTOFREE char *text = act_sprintf("{\"job\": \"%s\"}\n", number);
+        rc = site_write(h->site, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
+        if (rc == -ACT_TEMPORARY)
+            rc = site_write(h->site, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
+    }
+    return rc;
 }
 
 /* A job that cannot be recorded would run unnoticed. */
@@ -526,28 +605,113 @@ static int submit_once(struct handover *h, bool is_new, struct act_error *err)
     return act_error_set(err, ACT_TIMEOUT, "other clients have been submitting it for %d s", HANDOVER_S);
 }
 
-int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
+/* The folder of one of them, complete. */
+static int make_folder(struct handover *h, const struct platform_submission *submission, bool *out_existed,
+                       struct act_error *err)
 {
-    struct handover h = {.s = slurm_of(p), .spec = submission->spec};
-    bool existed = true;
-    int rc = slurm_check(p, h.spec, err);
+    const struct run_spec *spec = submission->spec;
+    int rc = site_create_run(h->site, spec, submission->package, out_existed, err);
+
+    if (rc == -ACT_TEMPORARY)
+        rc = site_create_run(h->site, spec, submission->package, out_existed, err);
+    if (rc == 0 && submission->stores)
+        rc = site_write(h->site, spec->id, RUN_FILE_STORES, submission->stores, NULL, err);
+    if (rc == 0)
+        act_strv_push(&h->ids, spec->id);
+    return rc;
+}
+
+static int begin(struct handover *h, struct act_error *err)
+{
+    int rc = slurm_check(&h->s->base, h->spec, err);
 
     if (rc == 0)
-        rc = slurm_site(h.s, &h.site, err);
+        rc = slurm_site(h->s, &h->site, err);
+    return rc == 0 ? site_agent(h->site, &h->agent, err) : rc;
+}
+
+static int finish(struct handover *h, bool *asked, bool is_new, struct act_error *err)
+{
+    *asked = true;
+    h->claim = new_claim(h->ids.v[0]);
+    return submit_once(h, is_new, err);
+}
+
+static void release_handover(struct handover *h)
+{
+    act_strv_release(&h->ids);
+    free(h->claim);
+    free(h->agent);
+}
+
+int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
+{
+    struct handover h = {.s = slurm_of(p), .spec = submission->spec, .name = submission->spec->id};
+    bool existed = true;
+    int rc = begin(&h, err);
+
     if (rc == 0)
-        rc = site_agent(h.site, &h.agent, err);
+        rc = make_folder(&h, submission, &existed, err);
     if (rc == 0)
-        rc = site_create_run(h.site, h.spec, submission->package, &existed, err);
-    if (rc == -ACT_TEMPORARY && h.agent)
-        rc = site_create_run(h.site, h.spec, submission->package, &existed, err);
-    if (rc == 0 && submission->stores)
-        rc = site_write(h.site, h.spec->id, RUN_FILE_STORES, submission->stores, NULL, err);
-    if (rc == 0) {
-        *submission->asked = true;
-        h.claim = new_claim(h.spec->id);
-        rc = submit_once(&h, !existed, err);
+        rc = finish(&h, submission->asked, !existed, err);
+    release_handover(&h);
+    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", submission->spec->id) : 0;
+}
+
+/* ---- several runs ---- */
+
+int slurm_most_together(struct platform *p)
+{
+    static const char key[] = "MaxArraySize";
+    const char *const argv[] = {"scontrol", "show", "config", NULL};
+    struct slurm *s = slurm_of(p);
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+
+    if (array_of(s) || slurm_run(s, argv, &text, &ignored) < 0)
+        return 1;
+    const char *at = strstr(text, key);
+    at = at ? strchr(at, '=') : NULL;
+    long most = at ? strtol(at + 1, NULL, 10) : 0;
+    return most < 1 ? 1 : most > RUN_ROW_MAX ? RUN_ROW_MAX : (int)most;
+}
+
+/* The array that the runs of max_parallel wait for, so that two of them never run beside one another. */
+static int find_before(struct handover *h, const struct platform_several *several, struct act_error *err)
+{
+    struct site_state state;
+
+    if (!several->after || several->max_parallel == 0)
+        return 0;
+    int rc = site_states(h->site, &several->after, 1, &state, err);
+    if (rc < 0)
+        return rc;
+    h->array.after = slurm_job_number(state.job, NULL);
+    site_states_release(&state, 1);
+    return 0;
+}
+
+int slurm_submit_several(struct platform *p, const struct platform_several *several, struct act_error *err)
+{
+    const struct platform_submission *submission = &several->submission;
+    struct handover h = {.s = slurm_of(p), .spec = submission->spec};
+    bool first_existed = true, existed;
+
+    several->turn(several->arg, 0);
+    ACT_AUTOFREE char *row = run_id_row(submission->spec->id, &h.array.first);
+    h.name = h.array.row = row;
+    h.array.last = h.array.first + (int)several->n - 1;
+    h.array.most = several->max_parallel;
+    int rc = begin(&h, err);
+    if (rc == 0)
+        rc = find_before(&h, several, err);
+    for (size_t i = 0; i < several->n && rc == 0; i++) {
+        several->turn(several->arg, i);
+        rc = make_folder(&h, submission, i == 0 ? &first_existed : &existed, err);
     }
-    free(h.claim);
-    free(h.agent);
-    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", h.spec->id) : 0;
+    several->turn(several->arg, 0);
+    if (rc == 0)
+        rc = finish(&h, submission->asked, !first_existed, err);
+    release_handover(&h);
+    return rc < 0 ? act_error_prefix(err, "cannot submit %zu runs as one array", several->n) : 0;
 }

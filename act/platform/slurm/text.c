@@ -47,7 +47,7 @@ bool slurm_next_row(char **cursor, char **fields, size_t n)
 static struct slurm_job *add_job(struct slurm_jobs *jobs)
 {
     ACT_GROW(jobs->v, jobs->n);
-    jobs->v[jobs->n] = (struct slurm_job){.uid = -1};
+    jobs->v[jobs->n] = (struct slurm_job){.uid = -1, .task = -1};
     return &jobs->v[jobs->n++];
 }
 
@@ -65,6 +65,13 @@ static int64_t leading_number(const char *text)
     for (int i = 0; i < DIGITS_MAX && isdigit((unsigned char)text[i]); i++)
         value = value * 10 + (text[i] - '0');
     return value;
+}
+
+int64_t slurm_task(const char *job)
+{
+    const char *mark = strchr(job, '_');
+
+    return mark && isdigit((unsigned char)mark[1]) ? leading_number(mark + 1) : -1;
 }
 
 /* "3:0" is status and signal; squeue before 23.02 prints the raw wait() status. */
@@ -94,6 +101,7 @@ void slurm_jobs_from_squeue(char *text, struct slurm_jobs *out)
         struct slurm_job *job = add_job(out);
         job->id = leading_number(f[Q_ARRAY]);
         job->in_array = strchr(f[Q_ID], '_');
+        job->task = slurm_task(f[Q_ID]);
         job->state = f[Q_STATE];
         job->reason = f[Q_REASON];
         job->nodes = f[Q_NODES];
@@ -122,6 +130,7 @@ void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out)
         *rest = '\0';
         job->id = leading_number(f[A_ID]);
         job->in_array = strchr(f[A_ID], '_');
+        job->task = slurm_task(f[A_ID]);
         job->state = f[A_STATE];
         job->reason = "";
         job->nodes = f[A_NODES];

@@ -18,6 +18,7 @@
 /* A job, or one task of an array. */
 struct slurm_job {
     int64_t id;    /* of the whole array; 0: none */
+    int64_t task;  /* its index in the array; -1: it is none, or several that wait */
     bool in_array; /* one of several */
     const char *state, *reason, *nodes, *name;
     int64_t start_unix_s, end_unix_s; /* also expected times; 0: not known */
@@ -42,6 +43,8 @@ void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out);
  * line). */
 bool slurm_next_row(char **cursor, char **fields, size_t n);
 
+/* The index of a task, "5_3": 3; -1: it is no task, but a job "5" or several tasks, "5_[0-3]". */
+int64_t slurm_task(const char *job);
 /* The id that sbatch --parsable printed: the last line "<number>" or "<number>;<cluster>"; 0: none. */
 int64_t slurm_id_from_sbatch(const char *text);
 /* A program's message, on one line without its "sbatch: error: ". New string. */
