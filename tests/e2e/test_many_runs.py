@@ -476,6 +476,7 @@ def test_prune(act):
     for run in (old, shared, running):
         act.info(run)
     assert "nothing to remove" in act.run("prune", "--older", "30d").err
+    act.fail("prune", "--older", "30", status=2, match="--older takes a time such as 90s, 15m, 24h or 7d, not '30'")
     age(act, old, shared, other_code)
     packages = len(list(act.home.rglob("packages/*.zip")))
 

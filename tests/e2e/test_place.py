@@ -45,9 +45,8 @@ def test_one_that_is_not_there(act, place):
     for verb in (["ls", "data"], ["u", "data"]):
         act.write("data/x.txt", "x")
         act.fail(*verb, status=3, match="this machine does not see it")
-    run = act.submit("true")
-    act.run("wait", run, status=None)
-    assert "'/nowhere/data', which 'mode: path' says is there" in act.info(run)["reason"]
+    act.fail("submit", "true", status=3, match="'/nowhere/data' is not there, which the folder 'data' is")
+    assert act.run("q", "--json").json["runs"] == []
     assert "does not see it" in act.run("doctor", status=None).out
 
 

@@ -58,8 +58,11 @@ static int unknown_class(const struct diagnose *rules, const char *name, enum ac
     act_strv_sort(&names);
     for (size_t i = 0; i < names.n; i++)
         act_buf_addf(&list, "%s%s", i ? " " : "", names.v[i]);
-    return act_error_set(err, code, "retry.on: there is no class of failures '%.60s'%s%s%s; there are " GROUP " and %s",
-                         name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
+    if (near)
+        return act_error_set(err, code, "retry.on: there is no class of failures '%.60s'; did you mean '%s'?", name,
+                             near);
+    return act_error_set(err, code, "retry.on: there is no class of failures '%.60s'; there are " GROUP " and %s", name,
+                         list.data);
 }
 
 static int take_classes(const struct config *c, const struct diagnose *rules, struct act_strv *out,

@@ -46,6 +46,16 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
     return rc;
 }
 
+/* One that is to be there already, and on this machine is not. */
+static int check_place(const struct flow *flow, const struct run_folder *folder, struct act_error *err)
+{
+    if (folder->mode != RUN_FOLDER_PATH || !platform_find(flow->config.platform)->is_here ||
+        access(folder->link, F_OK) == 0)
+        return 0;
+    return act_error_set(err, ACT_NOT_FOUND, "'%s' is not there, which the folder '%s' is (mode: path)", folder->link,
+                         folder->name);
+}
+
 static int describe_folders(struct flow *flow, struct run_spec *spec, struct act_error *err)
 {
     const struct config *c = &flow->config;
@@ -53,6 +63,8 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
     for (size_t i = 0; i < c->n_folders; i++) {
         ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
         int rc = describe_folder(flow, &c->folders[i], &spec->folders[i], err);
+        if (rc == 0)
+            rc = check_place(flow, &spec->folders[i], err);
         if (rc < 0)
             return rc;
         if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT &&
