@@ -39,8 +39,8 @@ static const char *const migrations[] = {
     "CREATE INDEX runs_by_time ON runs (created_unix_s);"
     "CREATE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;",
 
-    "CREATE TABLE bad_nodes (cluster TEXT NOT NULL, node TEXT NOT NULL, class TEXT NOT NULL, run TEXT NOT NULL,"
-    " unix_s INTEGER NOT NULL, forgotten INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (cluster, node, run, unix_s));",
+    ("CREATE TABLE bad_nodes (cluster TEXT NOT NULL, node TEXT NOT NULL, class TEXT NOT NULL, run TEXT NOT NULL,"
+     " unix_s INTEGER NOT NULL, forgotten INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (cluster, node, run, unix_s));"),
 };
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
