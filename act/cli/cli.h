@@ -133,7 +133,7 @@ enum cli_place {
     CLI_EVERYWHERE, /* every verb takes it */
 };
 
-enum cli_type { CLI_FLAG, CLI_STRING, CLI_STRINGS, CLI_INT, CLI_RANGE, CLI_DURATION, CLI_SIZE };
+enum cli_type { CLI_FLAG, CLI_STRING, CLI_STRINGS, CLI_INT, CLI_RANGE, CLI_DURATION, CLI_WITH_UNIT, CLI_SIZE };
 
 struct cli_option {
     const char *short_name; /* "-n", "-rt"; NULL: none */

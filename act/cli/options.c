@@ -23,7 +23,9 @@
 #define INT(member)      OPTION(CLI_INT, int64_t, member)
 #define RANGE(member)    OPTION(CLI_RANGE, struct cli_range, member)
 #define DURATION(member) OPTION(CLI_DURATION, int64_t, member)
-#define SIZE(member)     OPTION(CLI_SIZE, uint64_t, member)
+/* A time, of which a number alone may be meant in minutes or days. */
+#define WITH_UNIT(member) OPTION(CLI_WITH_UNIT, int64_t, member)
+#define SIZE(member)      OPTION(CLI_SIZE, uint64_t, member)
 
 const struct cli_option cli_option_table[] = {
     {"-f", "file", STRING(job_file), "FILE",
@@ -68,9 +70,9 @@ const struct cli_option cli_option_table[] = {
     {NULL, "rebuild", FLAG(rebuild), NULL, "first take the runs of the cluster that the ledger lacks", CLI_BEHIND},
     {NULL, "refresh", FLAG(refresh), NULL, "fetch the logs again from their beginnings", CLI_BEHIND},
     {NULL, "timeout", DURATION(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d", CLI_BEHIND},
-    {NULL, "hang", DURATION(hang_s), "TIME",
+    {NULL, "hang", WITH_UNIT(hang_s), "TIME",
      "end the run if no rank writes and no GPU works for so long: 20m; its stacks are kept", CLI_BEHIND},
-    {NULL, "older", DURATION(older_s), "TIME", "what ended longer ago than this: 12h, 30d", CLI_BEHIND},
+    {NULL, "older", WITH_UNIT(older_s), "TIME", "what ended longer ago than this: 12h, 30d", CLI_BEHIND},
     {"-i", "ignore-case", FLAG(ignore_case), NULL, "capital letters are the same as small ones", CLI_BEHIND},
     {NULL, "any", FLAG(any), NULL, "only until one of them has ended", CLI_BEHIND},
     {NULL, "notify", STRING(notify), "CMD",
@@ -211,6 +213,7 @@ static bool same_value(const struct cli_option *o, const void *a, const void *b)
         return ((const struct act_strv *)a)->n == ((const struct act_strv *)b)->n;
     case CLI_INT:
     case CLI_DURATION:
+    case CLI_WITH_UNIT:
         return *(const int64_t *)a == *(const int64_t *)b;
     case CLI_RANGE:
         return memcmp(a, b, sizeof(struct cli_range)) == 0;
@@ -338,8 +341,10 @@ static int store_value(const struct cli_option *o, const char *word, const char 
             return act_error_set(err, ACT_USAGE, "%s takes a number, or MIN:MAX for an elastic run, not '%s'", word,
                                  value);
         return 0;
-    case CLI_DURATION: /* a number alone may be meant in days */
-        if (act_int_from_text(value, &number) || !act_duration_from_text(value, &number) || number == 0)
+    case CLI_DURATION:
+    case CLI_WITH_UNIT:
+        if ((o->type == CLI_WITH_UNIT && act_int_from_text(value, &number)) ||
+            !act_duration_from_text(value, &number) || number == 0)
             return act_error_set(err, ACT_USAGE, "%s takes a time such as 90s, 15m, 24h or 7d, not '%s'", word, value);
         *(int64_t *)at = number;
         return 0;
