@@ -413,8 +413,9 @@ TEST(what_changes_something_has_a_dry_run)
 
 static const char *value_for(const struct cli_option *o)
 {
-    static const char *const values[] = {[CLI_STRING] = "x",  [CLI_STRINGS] = "x",   [CLI_INT] = "7",
-                                         [CLI_RANGE] = "7:8", [CLI_DURATION] = "7s", [CLI_SIZE] = "7M"};
+    static const char *const values[] = {
+        [CLI_STRING] = "x",    [CLI_STRINGS] = "x",    [CLI_INT] = "7",  [CLI_RANGE] = "7:8",
+        [CLI_DURATION] = "7s", [CLI_WITH_UNIT] = "7s", [CLI_SIZE] = "7M"};
 
     return values[o->type];
 }
