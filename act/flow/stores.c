@@ -77,7 +77,7 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
         return rc;
     if (a.folder)
         rc = make_private(a.folder, config_is_built_in(folder), err);
-    if (rc == 0 && config_is_place(folder) && access(a.folder, F_OK) < 0)
+    if (rc == 0 && a.folder && config_is_place(folder) && access(a.folder, F_OK) < 0)
         rc = act_error_errno(err, errno,
                              "'%s' is '%s' on the nodes, and this machine does not see it: a run looks at it or fills "
                              "it, 'a submit ls -l %s'",
