@@ -34,10 +34,10 @@ static void read_tail(const char *path, size_t max, int64_t from, struct act_buf
 {
     ACT_AUTOFREE char *bytes = act_alloc(max);
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the command may have put anything there */
     ssize_t n = 0;
 
-    if (fd >= 0 && fstat(fd, &st) == 0) {
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         off_t start = st.st_size > (off_t)max ? st.st_size - (off_t)max : 0;
         n = act_pread_all(fd, bytes, max, start > from ? start : from);
     }
@@ -127,11 +127,16 @@ static void ask_logs(const struct node *node, const struct retry_facts *facts, s
         ask_other_ranks(node, facts, v);
 }
 
+/* Not cut inside of a character: JSON would not take it, and the try would be missing from the record. */
 static void copy_text(char *out, size_t size, const char *text)
 {
     ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
+    size_t len = strlen(line), n = 0, next;
 
-    snprintf(out, size, "%.*s", (int)size - 1, line);
+    while (n < len && (next = act_utf8_char(line + n, len - n)) > 0 && n + next < size)
+        n += next;
+    memcpy(out, line, n);
+    out[n] = '\0';
 }
 
 static bool is_of_name(char c)

@@ -61,6 +61,15 @@ def test_the_cluster_file_says_it(quick):
     assert again["retry"] == {"times": 1, "on": ["nccl_timeout"]}
 
 
+@pytest.mark.parametrize("more", ["", "x"])
+def test_words_of_many_bytes_are_remembered_too(quick, more):
+    """They are cut, but not inside of a character."""
+    run = quick.submit("--retry", "1", *fails(TIMEOUT + more + "\u00e9" * 300, attempts=9),
+                       before=("-c", "local", "-n", "1"))
+    quick.run("wait", run, status=3)
+    assert quick.info(run)["attempt"] == 2 and classes(quick, run) == ["nccl_timeout"]
+
+
 def test_user_errors_are_not_tried_again(quick):
     run = quick.submit("--retry", "3", *fails("ImportError: cannot import name 'x' from 'y'"),
                        before=("-c", "local", "-n", "1"))
