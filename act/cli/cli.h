@@ -1,7 +1,7 @@
 /* cli.h - the command line: tables of commands and options, one file for each command, rendering, exit
  * statuses.
  *
- * To add a command, add a file cmd_<name>.c with one function, its declaration below, and a row in commands.c that
+ * To add a command, add a file cmd_<name>.c with one function, its declaration below, and a row in a commands_*.c that
  * names every option it uses; new options are rows in options.c. Help, completion and "did you mean" use the same rows.
  */
 #ifndef ACT_CLI_CLI_H
@@ -25,7 +25,7 @@ struct cli_range {
     int64_t least, most; /* -1: not given */
 };
 
-/* Everything an option can set. commands.c says which verb takes which. */
+/* Everything an option can set. commands_*.c say which verb takes which. */
 struct cli_options {
     char *cluster, *from_cluster, *resubmit_to, *compile_args;
     struct act_strv params;
@@ -117,9 +117,11 @@ struct cli_command {
     bool own_status;         /* exits with the status of the user's command; its own failures are 125 */
     bool hidden;
     int (*run)(struct cli *cli, struct act_error *err); /* 0, a negative act_code, or a positive exit status */
+    const struct cli_command *next_table; /* of the row without a name that ends a table; NULL: it is the last */
 };
 
-extern const struct cli_command cli_commands[]; /* ends with a row without a name */
+/* The verbs in the order in which help lists them: the first for NULL; NULL after the last. */
+const struct cli_command *cli_next_command(const struct cli_command *c);
 const struct cli_command *cli_find_command(const char *name);
 /* What to type instead of a verb of other tools: "'a q' shows your runs" for "ps"; NULL: not in the table. */
 const char *cli_synonym(const char *name);

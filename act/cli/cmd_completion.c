@@ -73,7 +73,7 @@ static void offer(const char *candidate, const char *typed)
 
 static void offer_verbs(const char *typed)
 {
-    for (const struct cli_command *c = cli_commands; c->name; c++)
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c))
         if (!c->hidden)
             offer(c->name, typed);
 }

@@ -72,7 +72,7 @@ void cli_print_overview(FILE *out)
     fputc('\n', out);
     print_examples(out, cli_overview_examples);
     fputs("\nverbs:\n", out);
-    for (const struct cli_command *c = cli_commands; c->name; c++) {
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c)) {
         if (c->hidden)
             continue;
         ACT_AUTOFREE char *left = act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");

@@ -164,7 +164,7 @@ static void put_overview(FILE *out)
     fputs(".SH SYNOPSIS\n", out);
     put_bold(out, "a", "[OPTIONS] VERB [OPTIONS] [ARGUMENTS]");
     fputs(".SH VERBS\nEach has a page:\n.BR a\\-submit (1)\nand so on.\n", out);
-    for (const struct cli_command *c = cli_commands; c->name; c++)
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c))
         if (!c->hidden)
             put_entry(out, c->name, c->aliases, c->summary);
     put_options(out, NULL, CLI_BEFORE, "OPTIONS, BEFORE THE VERBS THAT TAKE THEM OR BEHIND");
@@ -250,7 +250,7 @@ int cmd_man(struct cli *cli, struct act_error *err)
         rc = write_page(dir, "man1/a.1", put_page, NULL, err);
     if (rc == 0)
         rc = write_page(dir, "man5/act.yaml.5", put_file_format, NULL, err);
-    for (const struct cli_command *c = cli_commands; rc == 0 && c->name; c++) {
+    for (const struct cli_command *c = cli_next_command(NULL); rc == 0 && c; c = cli_next_command(c)) {
         ACT_AUTOFREE char *name = act_sprintf("man1/a-%s.1", c->name);
         if (!c->hidden)
             rc = write_page(dir, name, put_page, c, err);

@@ -1,9 +1,9 @@
 /* options.c - the options, one row each, and the parser.
  *
- * A verb takes the options named in its row of commands.c, and the global ones; any other is refused with a line that
- * says what it takes. Options of the original may come before the verb, as they did there, or after it. '-' and '_' in
- * long names are equivalent; values are "--name value", "--name=value", for numbers also "-n8"; single-letter flags can
- * be combined: "-lr".
+ * A verb takes the options named in its row of a commands_*.c, and the global ones; any other is refused with a line
+ * that says what it takes. Options of the original may come before the verb, as they did there, or after it. '-' and '_'
+ * in long names are equivalent; values are "--name value", "--name=value", for numbers also "-n8"; single-letter flags
+ * can be combined: "-lr".
  */
 #include <string.h>
 
@@ -416,7 +416,7 @@ static bool is_behind_some_verb(const char *word)
 {
     const char *value;
 
-    for (const struct cli_command *c = cli_commands; c->name; c++) {
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c)) {
         const struct cli_option *o = cli_find_option(c, word, &value);
         if (o && o->place == CLI_BEHIND)
             return true;
@@ -473,7 +473,7 @@ int cli_unknown_verb(const char *word, struct act_error *err)
 
     if (meant)
         return act_error_set(err, ACT_USAGE, "unknown verb '%s'; %s", word, meant);
-    for (const struct cli_command *c = cli_commands; c->name; c++)
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c))
         if (!c->hidden)
             act_strv_push(&names, c->name);
     const char *near = act_nearest(word, (const char *const *)names.v);

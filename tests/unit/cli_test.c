@@ -355,7 +355,7 @@ TEST(mistakes_are_explained)
  * JSON holds. */
 TEST(tables_are_consistent)
 {
-    for (const struct cli_command *c = cli_commands; c->name; c++) {
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c)) {
         struct act_strv names = {0};
         assert_ptr_equal(cli_find_command(c->name), c);
         assert_null(cli_synonym(c->name));
@@ -406,7 +406,7 @@ TEST(what_changes_something_has_a_dry_run)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        for (const struct cli_command *c = cli_commands; c->name; c++)
+        for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c))
             if (cli_names(rows[i].verbs, c->name) && !cli_names(c->options, rows[i].option))
                 fail_msg("'a %s' takes no --%s", c->name, rows[i].option);
 }
@@ -479,7 +479,7 @@ static bool means_another(const struct cli_command *c, const struct cli_option *
 
 TEST(every_verb_with_every_option)
 {
-    for (const struct cli_command *c = cli_commands; c->name; c++) {
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c)) {
         ACT_AUTOFREE char *help = help_of(c);
         if (c->hidden)
             continue;

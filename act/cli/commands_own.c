@@ -1,0 +1,152 @@
+/* commands_own.c - verbs for logins, settings and ACT itself, and those that programs call, one row each. */
+#include "cli/commands_internal.h"
+
+const struct cli_command cli_own_commands[] = {
+    {.name = "login",
+     .synopsis = "[--device-code [--tenant TENANT]]",
+     .summary = "who you are to Azure; or log in with a code",
+     .examples = "a login                          who you are, and by which credential\n"
+                 "a login --device-code            log in with a browser on any machine\n"
+                 "a login --device-code --tenant contoso.onmicrosoft.com\n",
+     .details = "Accounts without a key or SAS use the login that the environment has: a service principal, a managed\n"
+                "identity, 'a login --device-code' or 'az login'. A login by --device-code is kept until 'a logout'.\n"
+                "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
+                "token does not say.",
+     .options = "cluster param device-code tenant dry-run json",
+     .looks_only = true,
+     .run = cmd_login},
+    {.name = "logout",
+     .synopsis = "",
+     .summary = "forget all logins and tokens that ACT keeps",
+     .examples = "a logout\na logout --dry-run\n",
+     .details = "The logins of the Azure CLI and of the environment are not touched.",
+     .options = "dry-run",
+     .bare = true,
+     .run = cmd_logout},
+    {.name = "config",
+     .synopsis = "show | check | get | set | unset [KEY [VALUE]]",
+     .summary = "every value with its origin; what is wrong; one value, to read and to change",
+     .examples = "a config show\n"
+                 "a config show --all       keys without a value too\n"
+                 "a -c eu -p 'num_gpu: 8' config show --json\n"
+                 "a -c eu config check\n"
+                 "a config get              which keys there are\n"
+                 "a config get docker.image\n"
+                 "a -c eu config set slurm.time 12:00:00\n"
+                 "a config set env.NCCL_DEBUG INFO\n"
+                 "a config set elastic_num_gpu '[8, 16]'\n"
+                 "a -c eu config unset slurm.time\n",
+     .details =
+         "show leaves out keys without a value. set and unset change the cluster file where the value stands\n"
+         "and keep all else in it, comments and order too; what would be worse for it, or cannot be done so, is\n"
+         "refused. VALUE is YAML, of a key that is text the text itself. 'trusted_hosts' and 'default_cluster'\n"
+         "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
+         "--json: version (1), cluster, file, project_root and values,\n"
+         "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
+         "get version, key, value, origin, or without KEY version and keys; of set and unset version, key, file,\n"
+         "changed, dry_run.",
+     .options = "cluster num-gpu param single compile-args all dry-run json",
+     .min_words = 1,
+     .max_words = 3,
+     .complete = CLI_CHOICE,
+     .then = CLI_KEYS,
+     .then_behind = "get set unset",
+     .bare = true,
+     .looks_only = true,
+     .run = cmd_config},
+    {.name = "trust",
+     .synopsis = "[--list | --remove [PATH]]",
+     .summary = "what the project reaches out of its folder; whether it may",
+     .examples = "a trust                          shows it, and asks\n"
+                 "a -c lab trust                   what the cluster lab leads to\n"
+                 "a trust -y                       the same without a question, for scripts\n"
+                 "a trust --list                   all that was trusted\n"
+                 "a trust --remove                 this project is not trusted any more\n",
+     .details = "The files of a project may come from anybody. Before they first make ACT reach out of the\n"
+                "project, by a link ('data', 'assets'), a store or an account file elsewhere, 'slurm.login',\n"
+                "'slurm.root' or a host that is not Azure's, every verb shows what, and asks; without a\n"
+                "terminal it exits with 4. The answer is kept for the project's path and exactly what was\n"
+                "shown. ACT_TRUSTED_PROJECTS (paths separated by ':', or '*') trusts without a question. Your\n"
+                "credentials go to 'trusted_hosts' alone, whatever is trusted here.\n"
+                "--json: version (1), path, reaches, untrusted; with --list: version and projects with path and\n"
+                "trusted. A text that is not UTF-8 is {\"base64\": ...}.",
+     .options = "cluster param list remove json yes dry-run",
+     .max_words = 1,
+     .bare = true,
+     .looks_only = true,
+     .run = cmd_trust},
+    {.name = "doctor",
+     .synopsis = "",
+     .summary = "whether all that runs of the cluster need is there",
+     .examples = "a doctor\na -c eu doctor\na doctor --json | jq -r '.checks[] | select(.ok | not) | .text'\n",
+     .details = "One line for each check: what was found, or what is wrong and what to do. Exit status 0: all is\n"
+                "well; 1: something is not. Changes nothing on the cluster. --json: version (1), ok, and checks, each\n"
+                "with what, ok, text.",
+     .options = "cluster param json",
+     .bare = true,
+     .run = cmd_doctor},
+    {.name = "completion",
+     .synopsis = "bash | zsh | fish",
+     .summary = "a completion script for the shell",
+     .examples = "a completion bash > ~/.local/share/bash-completion/completions/a\n"
+                 "source <(a completion zsh)\n"
+                 "a completion fish > ~/.config/fish/completions/a.fish\n",
+     A_CHOICE,
+     .bare = true,
+     .run = cmd_completion},
+    {.name = "help",
+     .synopsis = "[VERB]",
+     .summary = "this overview, or the manual page of a verb",
+     .examples = "a help\na help submit\n",
+     .details = "Where stdout is no terminal, or there is no man(1): what 'a VERB --help' says.",
+     .max_words = 1,
+     .complete = CLI_VERBS,
+     .bare = true,
+     .run = cmd_help},
+    {.name = "transfer-folder",
+     .synopsis = "RUN_FOLDER download|upload FOLDER DIR",
+     .summary = "move a mapped folder of a run between its store and DIR (called by the agent)",
+     .examples = "a transfer-folder /path/to/run download data /path/to/run/code/data\n",
+     .min_words = 4,
+     .max_words = 4,
+     .bare = true,
+     .hidden = true,
+     .run = cmd_transfer_folder},
+    {.name = "mount-folder",
+     .synopsis = "RUN_FOLDER FOLDER NODE_FOLDER",
+     .summary = "mount a mapped folder of a run on a node of it (called by the agent)",
+     .examples = "a mount-folder /path/to/run data /tmp/act-1000/run/0\n",
+     .min_words = 3,
+     .max_words = 3,
+     .bare = true,
+     .hidden = true,
+     .run = cmd_mount_folder},
+    {.name = "__page",
+     .synopsis = "[RUN...]",
+     .summary = "print a page of 'a ui' (called by it)",
+     .examples = "a __page\n",
+     .options = "cluster name tag max",
+     .max_words = ANY,
+     .of_runs = true,
+     .hidden = true,
+     .run = cmd_page},
+    {.name = "__complete",
+     .synopsis = "WORD...",
+     .summary = "what may follow (called by the completion scripts)",
+     .examples = "a __complete qu\n",
+     .max_words = ANY,
+     .takes_command = true,
+     .bare = true,
+     .hidden = true,
+     .run = cmd_complete},
+    {.name = "__man",
+     .synopsis = "FOLDER",
+     .summary = "write the manual below a folder (called when ACT is built)",
+     .examples = "a __man share/man\n",
+     .min_words = 1,
+     .max_words = 1,
+     .bare = true,
+     .hidden = true,
+     .run = cmd_man},
+    {0},
+};
