@@ -52,14 +52,36 @@ const char *setup_answer(const char *answer)
 
 /* ---- the kinds ---- */
 
+static void put_local(struct act_buf *out, const struct flow_setup *setup)
+{
+    (void)setup;
+    act_buf_adds(out, "\n# Without config_param code and data are in a folder of yours.\n"
+                      "# env: {NCCL_DEBUG: WARN}\n");
+}
+
+/* In the order in which they are offered. */
+static const struct setup_kind kinds[] = {
+    {"local", "this machine", put_local, NULL},
+    {"slurm", "a Slurm cluster, here or behind ssh", setup_put_slurm, setup_finish_slurm},
+    {"k8s", "a Kubernetes cluster of your kubeconfig", setup_put_kubernetes, setup_finish_kubernetes},
+    {"aml", "a workspace of Azure Machine Learning", setup_put_azureml, setup_finish_azureml},
+};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+const struct setup_kind *setup_find_kind(const char *name)
+{
+    for (size_t i = 0; i < KINDS; i++)
+        if (act_streq(kinds[i].name, name))
+            return &kinds[i];
+    return NULL;
+}
+
 static int look_kinds(struct flow_setup *setup, struct flow_choices *out, struct act_error *err)
 {
     (void)setup;
     (void)err;
-    setup_offer(out, "local", NULL, act_strdup("this machine"), false);
-    setup_offer(out, "slurm", NULL, act_strdup("a Slurm cluster, here or behind ssh"), false);
-    setup_offer(out, "k8s", NULL, act_strdup("a Kubernetes cluster of your kubeconfig"), false);
-    setup_offer(out, "aml", NULL, act_strdup("a workspace of Azure Machine Learning"), false);
+    for (size_t i = 0; i < KINDS; i++)
+        setup_offer(out, kinds[i].name, NULL, act_strdup(kinds[i].text), false);
     return 0;
 }
 
@@ -146,11 +168,6 @@ const struct flow_question flow_questions[] = {
     {0},
 };
 // clang-format on
-
-static const struct kind {
-    const char *name;
-    int (*finish)(struct flow_setup *setup, struct act_error *err);
-} kinds[] = {{"slurm", setup_finish_slurm}, {"k8s", setup_finish_kubernetes}, {"aml", setup_finish_azureml}};
 
 void flow_setup_release(struct flow_setup *setup)
 {
@@ -248,10 +265,9 @@ int flow_question_take(const struct flow_question *question, struct flow_setup *
 
 int flow_setup_finish(struct flow_setup *setup, struct act_error *err)
 {
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (act_streq(kinds[i].name, setup->kind))
-            return kinds[i].finish(setup, err);
-    return 0;
+    const struct setup_kind *kind = setup_find_kind(setup->kind);
+
+    return kind->finish ? kind->finish(setup, err) : 0;
 }
 
 /* ---- the cluster as far as it is known ---- */

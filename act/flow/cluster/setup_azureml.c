@@ -1,4 +1,5 @@
-/* setup_azureml.c - what the user has in Azure: subscriptions, workspaces, their computes, containers.
+/* setup_azureml.c - what the user has in Azure: subscriptions, workspaces, their computes, containers; and what the file of a cluster
+ * there says.
  *
  * Source: learn.microsoft.com/rest/api/resources/subscriptions/list, azureml/workspaces/list-by-subscription,
  * azureml/compute/list, azureml/virtual-machine-sizes/list, storagerp/storage-accounts/list and blob-containers.
@@ -7,7 +8,10 @@
 
 #include "arm/arm.h"
 #include "auth/cloud.h"
+#include "base/dirs.h"
+#include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/cluster/setup_internal.h"
 
 #define RESOURCES "2022-12-01"
@@ -378,4 +382,61 @@ int setup_look_images(struct flow_setup *setup, struct flow_choices *out, struct
     if (act_streq(setup->kind, "aml"))
         setup_offer(out, IMAGE, NULL, act_strdup("Open MPI and CUDA"), true);
     return 0;
+}
+
+/* ---- its file ---- */
+
+/* "~/.config/act/accounts/x.yaml", or from the root of the project. New string. */
+static char *shown_account_file(const struct flow_setup *setup)
+{
+    ACT_AUTOFREE char *file = flow_setup_account_file(setup), *home = act_home_dir();
+
+    if (setup->in_project)
+        return act_sprintf("aux_data/configs/%s", act_path_basename(file));
+    if (act_path_is_within(file, home) && strcmp(home, "/") != 0)
+        return act_sprintf("~%s", file + strlen(home));
+    return act_strdup(file);
+}
+
+/* In a project it is for whoever has a copy of it, wherever that is. */
+static void put_rows(struct act_buf *out, const struct flow_setup *setup)
+{
+    ACT_AUTOFREE char *file = flow_setup_file(setup);
+    ACT_AUTOFREE char *aml = act_path_dirname(file);
+    ACT_AUTOFREE char *aux_data = act_path_dirname(aml);
+    ACT_AUTOFREE char *root = act_path_dirname(aux_data);
+    ACT_AUTOFREE char *prefix = config_built_in_prefix(root);
+    static const char *const rows[][2] = {
+        {"code_path", "code.zip"}, {"data_folder", "data"}, {"output_folder", "output"}};
+
+    *strrchr(prefix, '-') = '\0';
+    act_buf_adds(out, "config_param:\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *path = act_path_join(prefix, rows[i][1]);
+        act_buf_addf(out, "  %s:\n", rows[i][0]);
+        setup_put(out, "    path", path, NULL);
+    }
+}
+
+void setup_put_azureml(struct act_buf *out, const struct flow_setup *setup)
+{
+    ACT_AUTOFREE char *account = shown_account_file(setup);
+
+    act_buf_adds(out, "\naml_config:\n");
+    setup_put_if(out, "  subscription_id", setup->subscription, NULL);
+    setup_put_if(out, "  resource_group", setup->resource_group, NULL);
+    setup_put_if(out, "  workspace_name", setup->workspace, NULL);
+    setup_put_if(out, "compute_target", setup->compute, NULL);
+    if (setup_answer(setup->image)) {
+        act_buf_adds(out, "docker:\n");
+        setup_put(out, "  image", setup->image, "or an environment: azureml:NAME:VERSION");
+    }
+    setup_put_gpus(out, setup);
+    if (!setup_answer(setup->container))
+        return;
+    act_buf_adds(out, setup->in_project ? "\n# Where code and data are.\n"
+                                        : "\n# Each project has a folder of its own in it.\n");
+    setup_put(out, "azure_blob_config_file", account, NULL);
+    if (setup->in_project)
+        put_rows(out, setup);
 }

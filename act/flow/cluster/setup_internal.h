@@ -22,15 +22,33 @@ char *setup_pool_text(const struct platform_pool *pool, bool has_gpus);
 /* Counts the GPUs, else the processors, of a node of this pool (NULL: of all). */
 int setup_count_gpus(struct flow_setup *setup, const char *pool, struct act_error *err) ACT_NODISCARD;
 
+/* "key: value" and, behind it, what it is for; comment may be NULL. */
+void setup_put(struct act_buf *out, const char *key, const char *value, const char *comment);
+/* The same, if there is an answer. */
+void setup_put_if(struct act_buf *out, const char *key, const char *value, const char *comment);
+void setup_put_gpus(struct act_buf *out, const struct flow_setup *setup);
+
 /* ---- the kinds */
+
+/* A kind of cluster: a row in setup.c, its questions there, and a file with what it knows. */
+struct setup_kind {
+    const char *name;                                                 /* also the platform of its file */
+    const char *text;                                                 /* "this machine" */
+    void (*put)(struct act_buf *out, const struct flow_setup *setup); /* what its file has of its own */
+    int (*finish)(struct flow_setup *setup, struct act_error *err);   /* NULL: nothing is left to find out */
+};
+/* NULL: there is none of that name. */
+const struct setup_kind *setup_find_kind(const char *name);
 
 int setup_look_partitions(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_look_login(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_finish_slurm(struct flow_setup *setup, struct act_error *err);
+void setup_put_slurm(struct act_buf *out, const struct flow_setup *setup);
 
 int setup_look_contexts(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_look_namespaces(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_finish_kubernetes(struct flow_setup *setup, struct act_error *err);
+void setup_put_kubernetes(struct act_buf *out, const struct flow_setup *setup);
 
 int setup_look_subscriptions(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_look_groups(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
@@ -40,6 +58,7 @@ int setup_look_storage(struct flow_setup *setup, struct flow_choices *out, struc
 int setup_look_containers(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_look_images(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_finish_azureml(struct flow_setup *setup, struct act_error *err);
+void setup_put_azureml(struct act_buf *out, const struct flow_setup *setup);
 /* Makes the container, if it is not there. */
 int setup_make_container(struct flow_setup *setup, struct act_error *err);
 

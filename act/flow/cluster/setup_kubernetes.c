@@ -64,3 +64,17 @@ int setup_finish_kubernetes(struct flow_setup *setup, struct act_error *err)
 
     return rc == -ACT_DENIED && err->http_status == 403 ? 0 : rc;
 }
+
+void setup_put_kubernetes(struct act_buf *out, const struct flow_setup *setup)
+{
+    act_buf_adds(out, "\nk8s:\n");
+    setup_put_if(out, "  kubeconfig", setup->kubeconfig, NULL);
+    setup_put_if(out, "  context", setup->context, NULL);
+    setup_put_if(out, "  namespace", setup->namespace_, NULL);
+    setup_put_if(out, "  image", setup->image, "has Open MPI and what your code needs");
+    if (setup->no_gpus)
+        setup_put(out, "  gpu_resource", "none", "no GPUs are asked for");
+    act_buf_adds(out, "  # queue: myqueue         the local queue of Kueue\n"
+                      "  # shm_size: 16Gi         of /dev/shm\n");
+    setup_put_gpus(out, setup);
+}

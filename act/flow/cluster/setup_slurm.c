@@ -106,3 +106,16 @@ int setup_finish_slurm(struct flow_setup *setup, struct act_error *err)
 {
     return setup_count_gpus(setup, setup->partition, err);
 }
+
+void setup_put_slurm(struct act_buf *out, const struct flow_setup *setup)
+{
+    act_buf_adds(out, "\nslurm:\n");
+    setup_put_if(out, "  login", setup->login, "reached with ssh, as your ~/.ssh/config says");
+    setup_put_if(out, "  partition", setup->partition, NULL);
+    if (setup->no_gpus)
+        setup_put(out, "  gres", "none", "no GPUs are asked for");
+    act_buf_adds(out, "  # root: ~/.act           a folder that the login node and all nodes share\n"
+                      "  # account: myproject     who is charged\n"
+                      "  # time: 1-00:00:00       the time limit of a run\n");
+    setup_put_gpus(out, setup);
+}
