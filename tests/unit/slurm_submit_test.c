@@ -250,6 +250,29 @@ TEST(test_killed_and_looked_at)
     assert_contains(status.reason, "handed to Slurm");
 }
 
+/* The run ends before any client has written down its job, which Slurm may have forgotten by then. */
+TEST(test_killed_and_the_run_has_ended)
+{
+    static const struct {
+        const char *queue, *job;
+    } rows[] = {{"1\n", "\"1\""}, {"", ""}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(run_spec) spec = make_spec();
+        struct run_status status = {.state = RUN_COMPLETED, .failed_rank = -1, .attempt = 1, .started_unix_s = 1};
+        ACT_AUTOFREE char *name = act_sprintf("root/runs/%s/" RUN_FILE_STATUS, spec.id);
+        ACT_AUTOFREE char *path = file(name);
+        write_file("jobs", "", 0600);
+        write_file("mode", "die_after", 0600);
+        assert_true(WIFSIGNALED(submit_in_child(&spec)));
+        assert_ok(run_status_write(path, &status, &err), err);
+        write_file("queue", rows[i].queue, 0600);
+        assert_ok(submit(&spec, &err), err);
+        assert_jobs(&spec, rows[i].job);
+        assert_int_equal(status_of(spec.id).state, RUN_COMPLETED);
+    }
+}
+
 TEST(test_lost_answers)
 {
     static const char *const modes[] = {"lost", "nothing", "silent", "dead"};
