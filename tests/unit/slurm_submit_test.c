@@ -58,6 +58,7 @@ static const char stand_in[] =
     "  denied) refuse 'Kill job error on job id 1: Access/permission denied';;\n"
     "  esac\n"
     "  echo CANCELLED > $D/state;;\n"
+    "scontrol) [ -e $D/config ] && cat $D/config || exit 1;;\n"
     "sinfo) case $* in *%R*) printf 'main\\nlow\\nmain\\n';; *%G*) printf 'gpu:2\\n(null)\\n';; esac;;\n"
     "esac\n";
 
@@ -171,7 +172,7 @@ static int open_platform(char *login)
 /* Slurm without jobs, and a client that knows nothing yet. */
 static int begin(void **state)
 {
-    static const char *const names[] = {"jobs", "mode", "state", "scancel", "past", "queue", "asked"};
+    static const char *const names[] = {"jobs", "mode", "state", "scancel", "past", "queue", "asked", "config"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -408,6 +409,33 @@ TEST(test_abort_moves)
     assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
 }
 
+/* ---- several runs */
+
+/* The indexes of an array are below the site's MaxArraySize, and the ids of runs have room for 1000 of them. */
+TEST(test_how_many_are_one_array)
+{
+    static const struct {
+        const char *config;
+        int most;
+    } rows[] = {
+        {"", 1},
+        {"MaxArraySize            = 1001\nMaxBatchRequeue = 5\n", 1000},
+        {"Configuration data as of x\nMaxArraySize = 4000001\n", 1000},
+        {"MaxArraySize            = 5\n", 5},
+        {"MaxArraySize            = 1\n", 1},
+        {"MaxArraySize            = 0\n", 1}, /* no arrays there */
+        {"MaxArraySize\n", 1},
+    };
+
+    assert_int_equal(platform_most_together(platform), 1); /* Slurm does not say */
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        write_file("config", rows[i].config, 0600);
+        assert_int_equal(platform_most_together(platform), rows[i].most);
+    }
+}
+
+/* ---- what Slurm is asked afterwards */
+
 /* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
 TEST(test_accounting)
 {
@@ -482,7 +510,7 @@ TEST(test_many)
 
 static int make_world(void **state)
 {
-    static const char *const programs[] = {"sbatch", "squeue", "sacct", "scancel", "sinfo"};
+    static const char *const programs[] = {"sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol"};
     const char *tmp = getenv("TMPDIR");
     char self[PATH_MAX] = "";
 
