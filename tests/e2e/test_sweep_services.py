@@ -21,11 +21,13 @@ class Service:
 
 
 @pytest.fixture(params=["azureml", "kubernetes"])
-def service(act, request):
+def service(act, request, tmp_path):
+    """Its runs see tmp_path."""
     double = request.getfixturevalue(request.param)
     if request.param == "azureml":
         return Service(act, "aml", lambda: [job["name"] for job in double.tell("jobs")])
-    double.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct"})
+    volumes = [{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}]
+    double.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct", "volumes": volumes})
     return Service(act, "k8s", lambda: [job["metadata"]["annotations"]["act/run"] for job in double.objects("Job")])
 
 
@@ -50,9 +52,9 @@ def test_runs_are_found_again_with_their_tags(service):
     s = service.sweep("--grid", "n=1,2", "--", "true", "{n}")
     act.run("wait", "--tag", f"sweep={s}")
     (act.home / "ledger.db").unlink()
-    act.run(*service.cluster, "q", "--rebuild")
-    assert [run["tags"]["n"] for run in runs_of(act, s)] == ["1", "2"]
-    assert act.run("sweep", "--show", s, "--json").json["sweep"] == s
+    found = act.run(*service.cluster, "q", "--json", "--tag", f"sweep={s}").json["runs"]
+    assert sorted((run["tags"]["n"], run["name"]) for run in found) == [("1", f"sweep-{s}.1"), ("2", f"sweep-{s}.2")]
+    assert service.sweep("--grid", "n=1,2", "--", "true", "{n}") == s and len(service.jobs()) == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 4])
