@@ -213,7 +213,7 @@ TEST(test_one_job)
     assert_int_equal(status.state, RUN_QUEUED);
     assert_contains(status.reason, "waits for free nodes (Resources)");
     ACT_AUTOFREE char *script = read_file("script");
-    assert_contains(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '");
+    assert_contains(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nrun='");
     assert_contains(script, spec.id);
 }
 

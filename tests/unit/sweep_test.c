@@ -208,11 +208,8 @@ TEST(the_best_comes_first)
         enum flow_best best;
         const char *order;
     } ways[] = {
-        {"loss", FLOW_LOWEST, "20431"},
-        {"loss", FLOW_HIGHEST, "20431"},
-        {"LOSS", FLOW_LOWEST, "20431"},
-        {NULL, FLOW_LOWEST, "01234"},
-        {"acc", FLOW_LOWEST, "01234"},
+        {"loss", FLOW_LOWEST, "20431"}, {"loss", FLOW_HIGHEST, "20431"}, {"LOSS", FLOW_LOWEST, "20431"},
+        {NULL, FLOW_LOWEST, "01234"},   {"acc", FLOW_LOWEST, "01234"},
     };
     struct board b;
 

@@ -50,8 +50,8 @@ struct sweep {
 /* What differs from one run of it to the next, or from one try to the next. */
 static char *identity_of(const struct flow_sweep *io)
 {
-    static const char *const own[] = {"id", "created", "package_key", "package_store", "logs_path", "command",
-                                      "avoid_nodes"};
+    static const char *const own[] = {"id",        "created", "package_key", "package_store",
+                                      "logs_path", "command", "avoid_nodes"};
     CODEC_AUTOJSON json_t *json = run_spec_to_json(&io->spec);
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)

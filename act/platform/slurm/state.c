@@ -401,8 +401,8 @@ static bool may_still_say(const struct slurm_known *k, const struct slurm_job *j
 {
     int64_t age = k->now_unix_s - job->end_unix_s;
 
-    return !job->in_array && slurm_has_begun(k->said) && is_current(k->said, job) && job->end_unix_s && age >= -ALIVE_S &&
-           age < LAST_WORD_S;
+    return !job->in_array && slurm_has_begun(k->said) && is_current(k->said, job) && job->end_unix_s &&
+           age >= -ALIVE_S && age < LAST_WORD_S;
 }
 
 static void say_ending(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)

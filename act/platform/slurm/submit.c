@@ -211,32 +211,29 @@ void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const
 }
 
 /* Sites may submit with --export=NONE; without the second line, processes started by the agent would not find their
- * programs. */
-#define SCRIPT_HEAD "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\n"
-
-char *slurm_array_script(const char *agent, const char *runs_dir, const char *row)
+ * programs. more: the rest of the name of the run's folder, and what is done before the agent begins. */
+static char *script_of(const char *agent, const char *dir, const char *more)
 {
-    ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, row);
     struct act_buf b = {0};
 
-    act_buf_adds(&b, SCRIPT_HEAD "printf -v task %03d \"$SLURM_ARRAY_TASK_ID\"\nrun=");
-    act_buf_add_quoted(&b, row_dir);
-    act_buf_adds(&b, "$task\ncd -- \"$run\" || exit\nexec ");
+    act_buf_adds(&b, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nrun=");
+    act_buf_add_quoted(&b, dir);
+    act_buf_addf(&b, "%s\nexec ", more);
     act_buf_add_quoted(&b, agent);
     act_buf_adds(&b, " supervise --slurm \"$run\"\n");
     return act_buf_steal(&b);
 }
 
+char *slurm_array_script(const char *agent, const char *runs_dir, const char *row)
+{
+    ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, row);
+
+    return script_of(agent, row_dir, "$(printf %03d \"$SLURM_ARRAY_TASK_ID\")\ncd -- \"$run\" || exit");
+}
+
 char *slurm_job_script(const char *agent, const char *run_dir)
 {
-    struct act_buf b = {0};
-
-    act_buf_adds(&b, SCRIPT_HEAD "exec ");
-    act_buf_add_quoted(&b, agent);
-    act_buf_adds(&b, " supervise --slurm ");
-    act_buf_add_quoted(&b, run_dir);
-    act_buf_adds(&b, "\n");
-    return act_buf_steal(&b);
+    return script_of(agent, run_dir, "");
 }
 
 /* The array specification in sbatch_options; NULL: none. */
