@@ -75,6 +75,7 @@ const struct cli_command cli_code_commands[] = {
      .summary = "submit a command once for each combination of values, and compare",
      .examples = "a sweep --grid lr=1e-3,1e-4 --grid n=2,4 -- python train.py {lr} {n}\n"
                  "a sweep --grid seed=1,2,3 --max-parallel 2 --name seeds -- ./go {seed}\n"
+                 "a sweep --retry 3 --hang 20m --grid lr=1,2 -- ./go {lr}   each is tried again by itself\n"
                  "a sweep --dry-run --grid lr=1,2 -- ./go {lr}   the commands, one a line\n"
                  "a sweep --show @ --metric loss --min         the last sweep, the lowest loss first\n"
                  "a sweep --show 60ce2fc7 --metric acc --max --csv > acc.csv\n"
@@ -86,16 +87,18 @@ const struct cli_command cli_code_commands[] = {
          "has no grid, a grid that is not used and any other brace are refused, before anything is submitted.\n"
          "The same command with the same code goes on with the same sweep: what is submitted stays, what is\n"
          "missing is submitted, and nothing twice. --name, or other code, makes another sweep.\n"
-         "More than 100 runs are asked about, a million are the most.\n"
-         "On Slurm up to 1000 runs are one array, which --max-parallel limits there. On other platforms they are\n"
+         "More than 100 runs are asked about, a million are the most. --retry, --retry-on, --use-bad-nodes and\n"
+         "--hang are those of 'a submit', for each run by itself.\n"
+         "On Slurm up to 1000 runs, or MaxArraySize if that is less, are one array, which --max-parallel limits\n"
+         "there; more are several arrays, one after another with --max-parallel. On other platforms runs are\n"
          "submitted one after another; with --max-parallel this command waits for room, until the last is submitted.\n"
          "--show with --metric: the best value of each run, where it was reached (step, epoch or value) and the\n"
          "last one; runs that end in NaN, and those without the number, come last. Fetches the logs as 'a q' does.\n"
          "--json: version (1), sweep (null in a dry run that has no package yet), cluster, points, kept,\n"
          "submitted and parameters. --show --json: version (1), sweep, metric, by (min or max) and runs, each\n"
          "with id, name, state, age_s, parameters, best, best_at and last (null: none).",
-     .options = "cluster num-gpu param single compile-args grid max-parallel last-package name tag dry-run yes show "
-                "metric lowest highest rank csv json no-logs no-full-logs",
+     .options = "cluster num-gpu param single compile-args grid max-parallel last-package name tag hang retry retry-on "
+                "use-bad-nodes dry-run yes show metric lowest highest rank csv json no-logs no-full-logs",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,

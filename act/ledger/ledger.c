@@ -549,13 +549,39 @@ int ledger_set_aside(const char *path, char **out_name, struct act_error *err)
 
 /* Writing */
 
-static void bind_run(sqlite3_stmt *statement, const struct ledger_run *run)
+/* Binds what is written of items[i]. */
+typedef void bind_item(sqlite3_stmt *statement, const void *items, size_t i);
+
+/* A statement for each of n items: all of them or none. */
+static int write_each(struct ledger *ledger, const char *sql, bind_item *bind, const void *items, size_t n,
+                      struct act_error *err)
 {
+    static const char what[] = "write to";
+    sqlite3_stmt *statement = NULL;
+    int rc = n == 0 ? 0 : run_sql(ledger, "BEGIN IMMEDIATE", what, err);
+
+    if (n == 0 || rc < 0)
+        return rc;
+    if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL) != SQLITE_OK)
+        rc = fail_ledger(ledger, what, err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        bind(statement, items, i);
+        if (sqlite3_step(statement) != SQLITE_DONE)
+            rc = fail_ledger(ledger, what, err);
+        sqlite3_reset(statement);
+    }
+    sqlite3_finalize(statement);
+    return finish_statement(ledger, rc, what, err);
+}
+
+static void bind_run(sqlite3_stmt *statement, const void *runs, size_t i)
+{
+    const struct ledger_run *run = (const struct ledger_run *)runs + i;
     const char *const strings[] = {run->id, run->cluster, run->platform, run->experiment, run->project, run->state};
     int at = 1;
 
-    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
-        bind_text(statement, at++, strings[i] ? strings[i] : "");
+    for (size_t k = 0; k < sizeof(strings) / sizeof(strings[0]); k++)
+        bind_text(statement, at++, strings[k] ? strings[k] : "");
     sqlite3_bind_int64(statement, at++, run->created_unix_s);
     sqlite3_bind_int64(statement, at++, run->num_gpu);
     bind_text(statement, at++, run->command ? run->command : "");
@@ -568,88 +594,36 @@ static void bind_run(sqlite3_stmt *statement, const struct ledger_run *run)
 
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err)
 {
-    sqlite3_stmt *statement = NULL;
-    int rc = 0;
-
-    if (sqlite3_prepare_v2(ledger->db, sql_add, -1, &statement, NULL) != SQLITE_OK) {
-        rc = fail_ledger(ledger, "write to", err);
-        goto out;
-    }
-    bind_run(statement, run);
-    if (sqlite3_step(statement) != SQLITE_DONE)
-        rc = fail_ledger(ledger, "write to", err);
-out:
-    sqlite3_finalize(statement);
-    return rc;
-}
-
-static int update_all(struct ledger *ledger, const struct ledger_update *updates, size_t n, struct act_error *err)
-{
-    sqlite3_stmt *statement = NULL;
-    int rc = 0;
-
-    if (sqlite3_prepare_v2(ledger->db, sql_update, -1, &statement, NULL) != SQLITE_OK)
-        rc = fail_ledger(ledger, "write to", err);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        bind_text(statement, 1, updates[i].id);
-        bind_text(statement, 2, updates[i].state);
-        bind_text(statement, 3, updates[i].status);
-        if (sqlite3_step(statement) != SQLITE_DONE)
-            rc = fail_ledger(ledger, "write to", err);
-        sqlite3_reset(statement);
-    }
-    sqlite3_finalize(statement);
-    return rc;
-}
-
-static int add_each(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < runs->n && rc == 0; i++)
-        rc = ledger_add(ledger, &runs->v[i], err);
-    return rc;
+    return write_each(ledger, sql_add, bind_run, run, 1, err);
 }
 
 int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err)
 {
-    if (runs->n == 0)
-        return 0;
-    int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
-    return rc < 0 ? rc : finish_statement(ledger, add_each(ledger, runs, err), "write to", err);
+    return write_each(ledger, sql_add, bind_run, runs->v, runs->n, err);
+}
+
+static void bind_update(sqlite3_stmt *statement, const void *updates, size_t i)
+{
+    const struct ledger_update *update = (const struct ledger_update *)updates + i;
+
+    bind_text(statement, 1, update->id);
+    bind_text(statement, 2, update->state);
+    bind_text(statement, 3, update->status);
 }
 
 int ledger_update(struct ledger *ledger, const struct ledger_update *updates, size_t n, struct act_error *err)
 {
-    if (n == 0)
-        return 0;
-    int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
-    return rc < 0 ? rc : finish_statement(ledger, update_all(ledger, updates, n, err), "write to", err);
+    return write_each(ledger, sql_update, bind_update, updates, n, err);
 }
 
-static int remove_each(struct ledger *ledger, const char *const *ids, size_t n, struct act_error *err)
+static void bind_id(sqlite3_stmt *statement, const void *ids, size_t i)
 {
-    sqlite3_stmt *statement = NULL;
-    int rc = 0;
-
-    if (sqlite3_prepare_v2(ledger->db, "DELETE FROM runs WHERE id = ?1", -1, &statement, NULL) != SQLITE_OK)
-        rc = fail_ledger(ledger, "write to", err);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        bind_text(statement, 1, ids[i]);
-        if (sqlite3_step(statement) != SQLITE_DONE)
-            rc = fail_ledger(ledger, "write to", err);
-        sqlite3_reset(statement);
-    }
-    sqlite3_finalize(statement);
-    return rc;
+    bind_text(statement, 1, ((const char *const *)ids)[i]);
 }
 
 int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struct act_error *err)
 {
-    if (n == 0)
-        return 0;
-    int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
-    return rc < 0 ? rc : finish_statement(ledger, remove_each(ledger, ids, n, err), "write to", err);
+    return write_each(ledger, "DELETE FROM runs WHERE id = ?1", bind_id, ids, n, err);
 }
 
 /* Reading */
@@ -810,32 +784,20 @@ void ledger_bads_release(struct ledger_bads *bads)
     *bads = (struct ledger_bads){0};
 }
 
-static int add_each_bad(struct ledger *ledger, const struct ledger_bads *bads, struct act_error *err)
+static void bind_bad(sqlite3_stmt *statement, const void *bads, size_t i)
 {
-    sqlite3_stmt *statement = NULL;
-    int step = sqlite3_prepare_v2(ledger->db, sql_add_bad, -1, &statement, NULL);
+    const struct ledger_bad *bad = (const struct ledger_bad *)bads + i;
 
-    for (size_t i = 0; i < bads->n && (step == SQLITE_OK || step == SQLITE_DONE); i++) {
-        const struct ledger_bad *bad = &bads->v[i];
-        sqlite3_reset(statement);
-        bind_text(statement, 1, bad->cluster);
-        bind_text(statement, 2, bad->node);
-        bind_text(statement, 3, bad->class);
-        bind_text(statement, 4, bad->run);
-        sqlite3_bind_int64(statement, 5, bad->unix_s);
-        step = sqlite3_step(statement);
-    }
-    int rc = step == SQLITE_OK || step == SQLITE_DONE ? 0 : fail_ledger(ledger, "write to", err);
-    sqlite3_finalize(statement);
-    return rc;
+    bind_text(statement, 1, bad->cluster);
+    bind_text(statement, 2, bad->node);
+    bind_text(statement, 3, bad->class);
+    bind_text(statement, 4, bad->run);
+    sqlite3_bind_int64(statement, 5, bad->unix_s);
 }
 
 int ledger_add_bads(struct ledger *ledger, const struct ledger_bads *bads, struct act_error *err)
 {
-    if (bads->n == 0)
-        return 0;
-    int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
-    return rc < 0 ? rc : finish_statement(ledger, add_each_bad(ledger, bads, err), "write to", err);
+    return write_each(ledger, sql_add_bad, bind_bad, bads->v, bads->n, err);
 }
 
 int ledger_list_bads(struct ledger *ledger, const char *cluster, int64_t since_unix_s, struct ledger_bads *out,

@@ -247,7 +247,9 @@ static int history_write(const struct node *node, const struct retry_history *hi
     CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:o}", "version", 1, "tries", list);
 
     for (int i = 0; i < history->n; i++)
-        json_array_append_new(list, try_to_json(&history->v[i]));
+        if (json_array_append_new(list, try_to_json(&history->v[i])) < 0) /* one that is missing would not count */
+            return act_error_set(err, ACT_FAIL, "cannot write '%s': attempt %d has words that are not UTF-8", path,
+                                 history->v[i].attempt);
     return codec_json_write(path, json, 0600, err);
 }
 
@@ -355,17 +357,17 @@ static void say(const struct retry_facts *facts, const struct retry_class *class
                 struct run_status *status)
 {
     static const char *const whys[] = {
-        [RETRY_OTHER] = "not tried again, as this is none of the failures it is tried again after (retry.on)",
-        [RETRY_USED_UP] = "not tried again, as all its attempts are used up",
-        [RETRY_FUTILE] = "not tried again, as it failed three times in a row with the same words, each at once"};
+        [RETRY_OTHER] = "not tried again: retry.on does not list this failure",
+        [RETRY_USED_UP] = "not tried again: all attempts are used up",
+        [RETRY_FUTILE] = "not tried again: it failed at once three times in a row, with the same words"};
     ACT_AUTOFREE char *where = *facts->node ? act_sprintf(" on %s", facts->node) : act_strdup("");
     ACT_AUTOFREE char *what =
-        *class->id ? act_sprintf("%s (%s)", class->title, class->id) : act_strdup("a failure that no rule explains");
+        *class->id ? act_sprintf("%s (%s)", class->title, class->id) : act_strdup("no rule explains this failure");
 
     if (verdict == RETRY_AGAIN)
         snprintf(status->retry, sizeof(status->retry), "attempt %d failed%s: %.120s", facts->attempt, where, what);
     else if (whys[verdict])
-        snprintf(status->retry, sizeof(status->retry), "%.120s: %s", what, whys[verdict]);
+        snprintf(status->retry, sizeof(status->retry), "%.120s; %s", what, whys[verdict]);
 }
 
 static void note_bad_node(const char *node, const struct retry_class *class, struct run_status *status)

@@ -94,7 +94,7 @@ struct number {
 const char *numbers_decimal(const char *s, double *out)
 {
     static const double tenths[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
-    enum { EXACT = 15 }; /* digits that a double holds */
+    enum { EXACT = 15, WHOLE = 18 }; /* digits that a double holds, and that digits does: it is rounded once */
     const char *begin = s, *point = NULL;
     uint64_t digits = 0;
     char *end;
@@ -108,7 +108,7 @@ const char *numbers_decimal(const char *s, double *out)
             break;
     }
     size_t decimals = point ? (size_t)(s - point) : 0;
-    bool is_plain = s > begin && s - begin <= EXACT && decimals < sizeof(tenths) / sizeof(tenths[0]);
+    bool is_plain = s > begin && s - begin <= (point ? EXACT : WHOLE) && decimals < sizeof(tenths) / sizeof(tenths[0]);
     if (!is_plain || *s == 'e' || *s == 'E') {
         *out = strtod(begin, &end);
         return end == begin ? NULL : end;

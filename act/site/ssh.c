@@ -83,6 +83,7 @@ static int explain(struct ssh *ssh, char *said, struct act_error *err)
         {"Network is unreachable", ACT_TEMPORARY, "check the network, or try again later", false},
         {"Connection closed by", ACT_TEMPORARY, "it may have too many connections at once; try again later", true},
         {"Connection reset by", ACT_TEMPORARY, "it may have too many connections at once; try again later", true},
+        {"Broken pipe", ACT_TEMPORARY, "it may have too many connections at once; try again later", true},
         {"", ACT_TEMPORARY, "check with ssh by hand that you can log in there", false},
     };
     size_t row = 0;
@@ -429,7 +430,7 @@ static int look_at_machine(struct ssh *ssh, const char *needs, bool *out_fits, s
 /* Tries again where there were too many at once. */
 static int start_patiently(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
-    static const int pauses_ms[] = {200, 600, 1800};
+    static const int pauses_ms[] = {200, 600, 1800, 5400}; /* a login can take seconds on a node that is busy */
     int rc = try_to_start(ssh, channel, out_needs, err);
 
     for (size_t i = 0; i < sizeof(pauses_ms) / sizeof(pauses_ms[0]) && rc < 0 && ssh->busy; i++) {

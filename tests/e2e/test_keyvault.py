@@ -181,16 +181,17 @@ def test_what_only_looks_asks_no_vault(act, store, vault, login):
     assert not vault.log and not login.asked()
 
 
-def test_the_password_of_a_registry(act, kubernetes, vault):
+@pytest.mark.parametrize("words", [("submit", "true"), ("sweep", "--grid", "n=1", "test", "{n}")])
+def test_the_password_of_a_registry(act, kubernetes, vault, words):
     """The pods' Secret has it; what is shown has not."""
     vault.secrets["registry"] = "pssst-of-the-registry"
     kubernetes.cluster(docker={"address": "registry.example.com", "username": "me",
                                "password": vault.said("registry")})
-    dry = act.run("-c", "k8s", "submit", "--dry-run", "true")
+    dry = act.run("-c", "k8s", words[0], "--dry-run", *words[1:])
     assert "pssst" not in dry.out and not vault.log
-    run = act.submit("true", before=("-c", "k8s"))
+    act.run("-c", "k8s", *words)
     secret, = [s["data"][key] for s in kubernetes.objects("Secret") for key in s["data"] if key == ".dockerconfigjson"]
     login = json.loads(base64.b64decode(secret))["auths"]["registry.example.com"]
     assert login["password"] == "pssst-of-the-registry"
-    act.run("wait", run)
-    assert "pssst" not in act.run("q", "--json", run).out
+    act.run("wait", "@")
+    assert "pssst" not in act.run("q", "--json", "@").out

@@ -54,7 +54,7 @@ def test_the_cluster_file_says_it(quick):
     quick.run("wait", run, status=3)
     info = quick.info(run)
     assert (info["state"], info["attempt"], info["attempts"]) == ("Failed", 2, 2), info
-    assert "all its attempts are used up" in info["retry"]
+    assert "all attempts are used up" in info["retry"]
     why = quick.run("why", run).out
     assert "attempt 2 of 2: rank 0" in why and "NCCL timeout" in why and "used up" in why
     again = quick.run("resubmit", "--dry-run", run).json
@@ -82,7 +82,7 @@ def test_same_words_at_once_are_not_tried_for_ever(quick):
     run = quick.submit("--retry", "9", *fails(TIMEOUT, attempts=9), before=("-c", "local", "-n", "1"))
     quick.run("wait", run, status=3)
     info = quick.info(run)
-    assert info["attempt"] == 3 and "three times in a row with the same words" in info["retry"]
+    assert info["attempt"] == 3 and "three times in a row, with the same words" in info["retry"]
     assert "three times in a row" in quick.run("why", run).out
 
 

@@ -131,6 +131,14 @@ def test_dry_run(act):
     (("--grid", "a=1", "--metric", "loss", "--", "echo", "{a}"), "go with --show SWEEP"),
     (("--grid", "a=1", "--min", "--", "echo", "{a}"), "go with --show SWEEP"),
     (("--show", "@", "--grid", "a=1"), "--show looks at a sweep, and --grid is for a new one"),
+    (("--show", "@", "--retry", "1"), "--show looks at a sweep, and --retry is for a new one"),
+    (("--show", "@", "--retry-on", "ecc"), "and --retry-on is for a new one"),
+    (("--show", "@", "--use-bad-nodes"), "and --use-bad-nodes is for a new one"),
+    (("--show", "@", "--hang", "5m"), "and --hang is for a new one"),
+    (("--grid", "a=1", "--retry-on", "ecc", "--", "echo", "{a}"), "nothing says how often: add --retry N"),
+    (("--grid", "a=1", "--retry", "1", "--retry-on", "eccc", "--", "echo", "{a}"), "did you mean 'ecc'"),
+    (("--grid", "a=1", "--retry", "101", "--", "echo", "{a}"), "it can be at most 100"),
+    (("--grid", "a=1", "--hang", "5", "--", "echo", "{a}"), "--hang"),
     (("--show", "@", "echo"), "--show looks at a sweep: there cannot be a command, 'echo'"),
     (("--show", "@", "--min"), "--min of which number\\? add --metric loss"),
     (("--show", "@", "--metric", "loss"), "needs either --min or --max"),
@@ -265,6 +273,31 @@ def test_at_most_so_many_at_once(act):
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     act.run("wait", "--tag", f"sweep={out.decode().strip()}")
+
+
+# ---- each run by itself is tried again, or ended
+
+TIMEOUT = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
+ONCE = f"[ $ACT_ATTEMPT -gt $1 ] && exit 0; echo '{TIMEOUT}'; exit 3\n"
+
+
+def test_each_is_tried_again(act):
+    act.env["ACT_RETRY_PAUSE"] = "0"
+    act.write("point.sh", ONCE)
+    s = sweep(act, "--retry", "1", "--retry-on", "nccl_timeout", "--grid", "fails=0,1,2", "--", "sh", "point.sh",
+              "{fails}")
+    act.run("wait", "--tag", f"sweep={s}", status=3)
+    runs = runs_of(act, s)
+    assert [(run["state"], run["attempt"]) for run in runs] == [("Completed", 1), ("Completed", 2), ("Failed", 2)]
+    assert act.run("resubmit", "--dry-run", runs[2]["id"]).json["retry"] == {"times": 1, "on": ["nccl_timeout"]}
+
+
+def test_one_hangs(act):
+    s = sweep(act, "--hang", "2s", "--grid", "n=0,300", "--", "sleep", "{n}")
+    act.run("wait", "--tag", f"sweep={s}", status=143)
+    runs = runs_of(act, s)
+    assert [run["state"] for run in runs] == ["Completed", "Failed"]
+    assert "hang" in act.run("why", runs[1]["id"]).out
 
 
 # ---- by their tag

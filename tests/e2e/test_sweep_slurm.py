@@ -1,7 +1,8 @@
 """Sweeps on a real Slurm: one array, of which each task is a run of its own."""
 import pytest
 
-from test_sweep import grid, runs_of, values_of
+from slurm_fixtures import in_lab, start
+from test_sweep import ONCE, grid, runs_of, values_of
 
 ONE = ("-c", "lab", "-n", "1")
 
@@ -129,6 +130,94 @@ def test_refused_by_slurm(lab):
     s = sweep(lab, *words)
     lab.act.run("wait", "--tag", f"sweep={s}")
     assert len(runs_of(lab.act, s)) == 2
+
+
+def test_a_task_is_tried_again_alone(lab):
+    lab.act.env["ACT_RETRY_PAUSE"] = "0"
+    lab.act.write("point.sh", ONCE)
+    s = sweep(lab, "--retry", "1", "--grid", "fails=0,1,2", "--", "sh", "point.sh", "{fails}")
+    lab.act.run("wait", "--tag", f"sweep={s}", status=3)
+    runs = runs_of(lab.act, s)
+    assert [(run["state"], run["attempt"]) for run in runs] == [("Completed", 1), ("Completed", 2), ("Failed", 2)]
+    assert array_of(lab, runs)[1] == [0, 1, 2]
+    assert "all attempts are used up" in runs[2]["retry"]
+
+
+def test_a_node_that_failed_meanwhile(lab):
+    """It is left out, and the same command is the same sweep all the same."""
+    act, words = lab.act, ("--grid", "n=1,2", "--", "bash", "-c", "echo $SLURMD_NODENAME {n}")
+    s = sweep(lab, *words)
+    act.run("wait", "--tag", f"sweep={s}")
+    bad = lab.shell("echo $SLURMD_NODENAME; echo 'CUDA error: uncorrectable ECC error encountered'; exit 3")
+    lab.wait(bad, "Failed", status=3)
+    node = lab.rank_text(bad).split()[0]
+    again = act.run(*ONE, "sweep", *words)
+    assert again.out.strip() == s and f"not on {node}, which failed lately" in again.err
+    other = sweep(lab, "--name", "other", *words)
+    act.run("wait", "--tag", f"sweep={other}")
+    assert node not in {lab.rank_text(run["id"]).split()[0] for run in runs_of(act, other)}
+    used = act.run(*ONE, "sweep", "--use-bad-nodes", "--dry-run", "--name", "used", *words)
+    assert "failed lately" not in used.err
+
+
+@pytest.fixture(scope="module")
+def short_arrays():
+    """A site whose arrays have five tasks."""
+    yield from start(nodes=1, gpus=16, extra=["MaxArraySize=5"])
+
+
+@pytest.fixture
+def short_lab(act, short_arrays):
+    yield from in_lab(act, short_arrays)
+
+
+def arrays_of(lab, runs):
+    """The tasks of each array, in the order of the runs."""
+    arrays = {}
+    for run in runs:
+        job, task = lab.record(run["id"], "job.json")["job"].split("_")
+        arrays.setdefault(int(job), []).append(int(task))
+    return arrays
+
+
+def test_more_runs_than_an_array_takes(short_lab):
+    act = short_lab.act
+    s = sweep(short_lab, "--grid", grid("n", 12), "--", "echo", "point {n}")
+    runs = runs_of(act, s)
+    assert [run["tags"]["n"] for run in runs] == [str(n) for n in range(12)]
+    arrays = arrays_of(short_lab, runs)
+    assert list(arrays) == sorted(arrays) and list(arrays.values()) == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1]]
+    act.run("wait", "--tag", f"sweep={s}")
+    assert [act.lines(run["id"]) for run in runs] == [[f"point {n}"] for n in range(12)]
+    assert sweep(short_lab, "--grid", grid("n", 12), "--", "echo", "point {n}") == s and len(runs_of(act, s)) == 12
+
+
+def test_killed_between_arrays(short_lab):
+    """What of the first arrays is there stays, and the others follow."""
+    act, words = short_lab.act, (*ONE, "sweep", "--grid", grid("n", 12), "--", "true", "{n}")
+    process = act.start(*words)
+    act.until(lambda: len(list(short_lab.root.glob("runs/*/job.json"))) >= 6, "the second array is being written down")
+    process.kill()
+    process.communicate()
+    s = act.run(*words).out.strip()
+    runs = runs_of(act, s)
+    assert [run["tags"]["n"] for run in runs] == [str(n) for n in range(12)]
+    assert [len(tasks) for tasks in arrays_of(short_lab, runs).values()] == [5, 5, 2]
+    act.run("wait", "--tag", f"sweep={s}")
+
+
+def test_arrays_wait_for_one_another(short_lab):
+    """With --max-parallel no more run at a time than in one array."""
+    act, gate = short_lab.act, short_lab.act.scratch / "gate"
+    s = sweep(short_lab, "--max-parallel", "5", "--grid", grid("n", 7), "--", "bash", "-c",
+              f"echo up {{n}}; until [ -e {gate} ]; do sleep 0.05; done")
+    runs = runs_of(act, s)
+    for run in runs[:5]:
+        short_lab.until_text(run["id"], "up")
+    act.until(lambda: "Dependency" in runs_of(act, s)[6]["reason"], "the second array waits for the first")
+    assert [run["state"] for run in runs_of(act, s)] == 5 * ["Running"] + 2 * ["Queued"]
+    gate.touch()
+    act.run("wait", "--tag", f"sweep={s}")
 
 
 def test_an_array_of_the_users_own(lab):

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "numbers/numbers.h"
+#include "numbers/numbers_internal.h"
 #include "numbers/samples.h"
 #include "numbers/series.h"
 
@@ -40,6 +41,42 @@ static void expect(const char *text, const char *wanted)
         if (strcmp(found, wanted) != 0)
             fail_msg("'%.300s' gives '%s', not '%s'", text, found, wanted);
     }
+}
+
+/* ---- numbers */
+
+TEST(decimals_are_those_of_strtod)
+{
+    static const char *const rows[] = {"0",
+                                       "7",
+                                       "0.1",
+                                       ".5",
+                                       "5.",
+                                       "1790000010.123",
+                                       "30000000000",
+                                       "1125899906842624",
+                                       "9007199254740993",
+                                       "999999999999999999",
+                                       "9999999999999999999",
+                                       "18446744073709551617",
+                                       "123456789012345.6",
+                                       "0.12345678901234567",
+                                       "1e-3",
+                                       "2.5E+10",
+                                       "1e",
+                                       "1.2.3",
+                                       "0000000000000000000000001"};
+    double value;
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *end;
+        double wanted = strtod(rows[i], &end);
+        const char *behind = numbers_decimal(rows[i], &value);
+        if (behind != end || memcmp(&value, &wanted, sizeof(value)) != 0)
+            fail_msg("'%s' is %.17g up to '%s'", rows[i], value, behind);
+    }
+    assert_null(numbers_decimal("x", &value));
+    assert_null(numbers_decimal("", &value));
 }
 
 /* ---- lines */

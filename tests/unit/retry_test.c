@@ -201,4 +201,42 @@ TEST(what_was_tried_is_written_once_and_may_be_taken_back)
     act_strv_release(&node.spec.retry_on);
 }
 
+/* A history that lacks tries would let a run be tried again for ever. */
+TEST(a_try_that_cannot_be_written_is_an_error)
+{
+    struct node node = node_of(3, "ecc");
+    struct retry_history history = {0};
+    const struct retry_try good = {.attempt = 1, .class = "ecc"}, bad = {.attempt = 2, .words = "cut \xc3"};
+    int tries;
+
+    forget_all();
+    assert_ok(retry_history_add(&node, &history, &good, &err), err);
+    assert_int_equal(retry_history_add(&node, &history, &bad, &err), -ACT_FAIL);
+    assert_contains(act_error_text(&err), "attempt 2");
+    assert_true(retry_follows(&node, 1, &tries)); /* what was there stays */
+    assert_int_equal(tries, 1);
+    act_strv_release(&node.spec.retry_on);
+}
+
+TEST(why_it_is_not_tried_again_is_said_plainly)
+{
+    static const struct {
+        const char *line, *says;
+    } rows[] = {
+        {"nothing special", "no rule explains this failure; not tried again: retry.on does not list this failure"},
+        {"CUDA error: an illegal ECC error", "(ecc); not tried again: retry.on does not list this failure"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct node node = node_of(1, "hang");
+        const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = "", .node = ""};
+        struct run_status status = {.state = RUN_FAILED, .attempt = 1};
+        forget_all();
+        write_log("user_logs/std_log_process_0.txt", rows[i].line);
+        assert_int_equal(retry_consider(&node, &facts, &status), 0);
+        assert_contains(status.retry, rows[i].says);
+        act_strv_release(&node.spec.retry_on);
+    }
+}
+
 TEST_MAIN(make_dir, remove_dir)

@@ -58,6 +58,7 @@ static const char stand_in[] =
     "  denied) refuse 'Kill job error on job id 1: Access/permission denied';;\n"
     "  esac\n"
     "  echo CANCELLED > $D/state;;\n"
+    "scontrol) [ -e $D/config ] && cat $D/config || exit 1;;\n"
     "sinfo) case $* in *%R*) printf 'main\\nlow\\nmain\\n';; *%G*) printf 'gpu:2\\n(null)\\n';; esac;;\n"
     "esac\n";
 
@@ -171,7 +172,7 @@ static int open_platform(char *login)
 /* Slurm without jobs, and a client that knows nothing yet. */
 static int begin(void **state)
 {
-    static const char *const names[] = {"jobs", "mode", "state", "scancel", "past", "queue", "asked"};
+    static const char *const names[] = {"jobs", "mode", "state", "scancel", "past", "queue", "asked", "config"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -212,7 +213,7 @@ TEST(test_one_job)
     assert_int_equal(status.state, RUN_QUEUED);
     assert_contains(status.reason, "waits for free nodes (Resources)");
     ACT_AUTOFREE char *script = read_file("script");
-    assert_contains(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '");
+    assert_contains(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nrun='");
     assert_contains(script, spec.id);
 }
 
@@ -248,6 +249,29 @@ TEST(test_killed_and_looked_at)
     struct run_status status = status_of(other.id);
     assert_int_equal(status.state, RUN_QUEUED);
     assert_contains(status.reason, "handed to Slurm");
+}
+
+/* The run ends before any client has written down its job, which Slurm may have forgotten by then. */
+TEST(test_killed_and_the_run_has_ended)
+{
+    static const struct {
+        const char *queue, *job;
+    } rows[] = {{"1\n", "\"1\""}, {"", ""}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(run_spec) spec = make_spec();
+        struct run_status status = {.state = RUN_COMPLETED, .failed_rank = -1, .attempt = 1, .started_unix_s = 1};
+        ACT_AUTOFREE char *name = act_sprintf("root/runs/%s/" RUN_FILE_STATUS, spec.id);
+        ACT_AUTOFREE char *path = file(name);
+        write_file("jobs", "", 0600);
+        write_file("mode", "die_after", 0600);
+        assert_true(WIFSIGNALED(submit_in_child(&spec)));
+        assert_ok(run_status_write(path, &status, &err), err);
+        write_file("queue", rows[i].queue, 0600);
+        assert_ok(submit(&spec, &err), err);
+        assert_jobs(&spec, rows[i].job);
+        assert_int_equal(status_of(spec.id).state, RUN_COMPLETED);
+    }
 }
 
 TEST(test_lost_answers)
@@ -385,6 +409,33 @@ TEST(test_abort_moves)
     assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
 }
 
+/* ---- several runs */
+
+/* The indexes of an array are below the site's MaxArraySize, and the ids of runs have room for 1000 of them. */
+TEST(test_how_many_are_one_array)
+{
+    static const struct {
+        const char *config;
+        int most;
+    } rows[] = {
+        {"", 1},
+        {"MaxArraySize            = 1001\nMaxBatchRequeue = 5\n", 1000},
+        {"Configuration data as of x\nMaxArraySize = 4000001\n", 1000},
+        {"MaxArraySize            = 5\n", 5},
+        {"MaxArraySize            = 1\n", 1},
+        {"MaxArraySize            = 0\n", 1}, /* no arrays there */
+        {"MaxArraySize\n", 1},
+    };
+
+    assert_int_equal(platform_most_together(platform), 1); /* Slurm does not say */
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        write_file("config", rows[i].config, 0600);
+        assert_int_equal(platform_most_together(platform), rows[i].most);
+    }
+}
+
+/* ---- what Slurm is asked afterwards */
+
 /* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
 TEST(test_accounting)
 {
@@ -459,7 +510,7 @@ TEST(test_many)
 
 static int make_world(void **state)
 {
-    static const char *const programs[] = {"sbatch", "squeue", "sacct", "scancel", "sinfo"};
+    static const char *const programs[] = {"sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol"};
     const char *tmp = getenv("TMPDIR");
     char self[PATH_MAX] = "";
 

@@ -621,8 +621,12 @@ TEST(test_words)
     ACT_AUTOFREE char *without = sbatch_lines(&s, &spec);
     assert_null(strstr(without, "--g"));
     ACT_AUTOFREE char *script = slurm_job_script("/a b/act-node", "/it's/runs/x");
-    assert_string_equal(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '/a b/act-node' supervise --slurm "
-                                "'/it'\"'\"'s/runs/x'\n");
+    assert_string_equal(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nrun='/it'\"'\"'s/runs/x'\n"
+                                "exec '/a b/act-node' supervise --slurm \"$run\"\n");
+    ACT_AUTOFREE char *array = slurm_array_script("/act-node", "/runs", "x_1_abcde");
+    assert_string_equal(array, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\n"
+                               "run='/runs/x_1_abcde'$(printf %03d \"$SLURM_ARRAY_TASK_ID\")\n"
+                               "cd -- \"$run\" || exit\nexec '/act-node' supervise --slurm \"$run\"\n");
 }
 
 /* A copy that lives as long as keep; NULL stays NULL. */

@@ -50,7 +50,8 @@ struct sweep {
 /* What differs from one run of it to the next, or from one try to the next. */
 static char *identity_of(const struct flow_sweep *io)
 {
-    static const char *const own[] = {"id", "created", "package_key", "package_store", "logs_path", "command"};
+    static const char *const own[] = {"id",        "created", "package_key", "package_store",
+                                      "logs_path", "command", "avoid_nodes"};
     CODEC_AUTOJSON json_t *json = run_spec_to_json(&io->spec);
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
@@ -408,6 +409,8 @@ int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err)
         rc = flow_use_own_folders(&flow->config, s.platform, &io->spec, err);
     if (rc == 0 && !io->dry_run)
         rc = flow_trust_submitted(&flow->config, err);
+    if (rc == 0 && !io->dry_run)
+        rc = flow_fetch_secrets(flow, &io->spec, err);
     if (rc == 0 && !io->dry_run)
         rc = submit_all(&s, err);
     flow_package_release(&s.package);

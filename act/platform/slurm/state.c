@@ -358,7 +358,7 @@ static bool is_current(const struct run_status *said, const struct slurm_job *jo
     return said->attempt >= job->restarts + 1;
 }
 
-static bool has_begun(const struct run_status *said)
+bool slurm_has_begun(const struct run_status *said)
 {
     return said->state == RUN_RUNNING || said->heartbeat_unix_s || said->started_unix_s;
 }
@@ -401,8 +401,8 @@ static bool may_still_say(const struct slurm_known *k, const struct slurm_job *j
 {
     int64_t age = k->now_unix_s - job->end_unix_s;
 
-    return !job->in_array && has_begun(k->said) && is_current(k->said, job) && job->end_unix_s && age >= -ALIVE_S &&
-           age < LAST_WORD_S;
+    return !job->in_array && slurm_has_begun(k->said) && is_current(k->said, job) && job->end_unix_s &&
+           age >= -ALIVE_S && age < LAST_WORD_S;
 }
 
 static void say_ending(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)
@@ -470,7 +470,7 @@ static void merge_forgotten(const struct slurm_known *k, struct run_status *out)
     if (!k->job)
         snprintf(out->reason, sizeof(out->reason),
                  "lost: it was never handed to Slurm (the submission was interrupted)");
-    else if (has_begun(k->said))
+    else if (slurm_has_begun(k->said))
         snprintf(out->reason, sizeof(out->reason),
                  "lost: Slurm no longer knows job %lld and its agent has not said how it ended", (long long)k->job);
     else
@@ -481,7 +481,7 @@ static void merge_forgotten(const struct slurm_known *k, struct run_status *out)
 /* A task that is cancelled while it waits leaves its array without a trace. */
 static bool is_dropped(const struct slurm_known *k)
 {
-    return k->task >= 0 && k->array_there && !has_begun(k->said);
+    return k->task >= 0 && k->array_there && !slurm_has_begun(k->said);
 }
 
 static void say_dropped(const struct slurm_known *k, struct run_status *out)

@@ -48,6 +48,8 @@ bool slurm_merge(const struct slurm_known *known, struct run_status *out);
 bool slurm_needs_past(const struct slurm_known *known);
 /* Whether the agent may have recorded the end since its record was read. */
 bool slurm_needs_record(const struct slurm_known *known);
+/* Whether an agent has been at work on the run. */
+bool slurm_has_begun(const struct run_status *said);
 
 /* When a run was created, from its id; 0: not known. */
 int64_t slurm_run_created(const char *id);

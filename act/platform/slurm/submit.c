@@ -211,32 +211,29 @@ void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const
 }
 
 /* Sites may submit with --export=NONE; without the second line, processes started by the agent would not find their
- * programs. */
-#define SCRIPT_HEAD "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\n"
-
-char *slurm_array_script(const char *agent, const char *runs_dir, const char *row)
+ * programs. more: the rest of the name of the run's folder, and what is done before the agent begins. */
+static char *script_of(const char *agent, const char *dir, const char *more)
 {
-    ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, row);
     struct act_buf b = {0};
 
-    act_buf_adds(&b, SCRIPT_HEAD "printf -v task %03d \"$SLURM_ARRAY_TASK_ID\"\nrun=");
-    act_buf_add_quoted(&b, row_dir);
-    act_buf_adds(&b, "$task\ncd -- \"$run\" || exit\nexec ");
+    act_buf_adds(&b, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nrun=");
+    act_buf_add_quoted(&b, dir);
+    act_buf_addf(&b, "%s\nexec ", more);
     act_buf_add_quoted(&b, agent);
     act_buf_adds(&b, " supervise --slurm \"$run\"\n");
     return act_buf_steal(&b);
 }
 
+char *slurm_array_script(const char *agent, const char *runs_dir, const char *row)
+{
+    ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, row);
+
+    return script_of(agent, row_dir, "$(printf %03d \"$SLURM_ARRAY_TASK_ID\")\ncd -- \"$run\" || exit");
+}
+
 char *slurm_job_script(const char *agent, const char *run_dir)
 {
-    struct act_buf b = {0};
-
-    act_buf_adds(&b, SCRIPT_HEAD "exec ");
-    act_buf_add_quoted(&b, agent);
-    act_buf_adds(&b, " supervise --slurm ");
-    act_buf_add_quoted(&b, run_dir);
-    act_buf_adds(&b, "\n");
-    return act_buf_steal(&b);
+    return script_of(agent, run_dir, "");
 }
 
 /* The array specification in sbatch_options; NULL: none. */
@@ -287,6 +284,7 @@ struct handover {
     char *agent, *claim;         /* what this client writes into its claim */
     int number;                  /* of the claim that it holds, or whose end it waits for */
     int64_t claimed_ms;
+    bool has_run; /* an agent has been there, so Slurm got it, whatever clients could write down */
 };
 
 /* The scope in which a process id is valid: this boot, this namespace. */
@@ -536,7 +534,7 @@ static int call_in_time(struct handover *h, int64_t *out, bool *out_unclear, str
     return call_sbatch(h, out, out_unclear, err);
 }
 
-/* Called while this client holds the claim. */
+/* Called while this client holds the claim. Slurm may have forgotten a job that has run. */
 static int hand_over(struct handover *h, struct act_error *err)
 {
     enum { TRIES = 2 };
@@ -547,7 +545,7 @@ static int hand_over(struct handover *h, struct act_error *err)
     for (int i = 0; i < TRIES && !job; i++) {
         if (unclear)
             rc = find_job(h, &job, err);
-        if (rc == 0 && !job)
+        if (rc == 0 && !job && !h->has_run)
             rc = call_in_time(h, &job, &unclear, err);
         if (rc < 0 && !unclear)
             break;
@@ -557,7 +555,9 @@ static int hand_over(struct handover *h, struct act_error *err)
         if (find_job(h, &job, &ignored) < 0)
             job = 0;
     }
-    return job ? keep_job(h, job, err) : give_up(h, err);
+    if (job)
+        return keep_job(h, job, err);
+    return h->has_run ? 0 : give_up(h, err);
 }
 
 /* Whether any client has handed the run over, or tried to. */
@@ -571,8 +571,10 @@ static int look_for_job(struct handover *h, bool *out_done, struct act_error *er
     if (rc < 0)
         return rc;
     *out_done = state.job;
-    if (!state.job && run_state_is_final(state.status.state))
-        rc = act_error_set(err, ACT_FAIL, "'%s' was submitted before: %s", id, state.status.reason);
+    h->has_run = slurm_has_begun(&state.status);
+    if (!state.job && !h->has_run && run_state_is_final(state.status.state))
+        rc = act_error_set(err, ACT_FAIL, "'%s' was submitted before: %s", id,
+                           *state.status.reason ? state.status.reason : run_state_name(state.status.state));
     site_states_release(&state, 1);
     return rc;
 }
