@@ -41,6 +41,20 @@ def test_a_submit_is_five_requests_and_the_first_one_two_more(act, kubernetes):
     act.run("wait", run)
 
 
+def test_a_submit_does_not_ask_about_the_runs_that_have_not_ended(act, kubernetes):
+    """With GPUs it looks at the nodes, too."""
+    earlier = act.submit("sleep", "300", before=K8S)
+    kubernetes.forget()
+    later = act.submit("true", before=K8S)
+    assert [r["method"] for r in kubernetes.requests()] == ["GET", "POST", "POST", "POST", "PATCH"]
+    kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu"})
+    kubernetes.forget()
+    run = act.submit("true", before=K8S)
+    assert [r["method"] for r in kubernetes.requests()] == ["GET", "GET", "POST", "POST", "POST", "PATCH"]
+    act.run("abort", earlier)
+    act.run("wait", later, run)
+
+
 def test_a_program_that_somebody_else_put_there_does_not_run(act, kubernetes):
     """Also where its labels say that ACT has made it."""
     act.finish("true", before=K8S)

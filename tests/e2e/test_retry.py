@@ -1,6 +1,7 @@
 """Runs that are tried again after a failure, by its class; nodes that were to blame for one."""
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -206,6 +207,20 @@ def test_slurm_goes_to_another_node(lab):
     assert len({first, *nodes}) == 3, (first, nodes)
     assert f"without {nodes[0]} from now on" in info["retry"]
     assert lab.bed.show(lab.bed.job(again))["Restarts"] == "1"
+
+
+def test_slurm_is_not_asked_about_other_runs(lab, tmp_path):
+    """A submit knows the nodes that failed from what was seen of runs before."""
+    lab.shell("sleep 300", n=6)
+    lab.shell("true", n=6)  # waits
+    asked, tools = tmp_path / "asked", tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sacct", "sbatch", "scontrol", "sinfo", "squeue"):
+        tool = tools / name
+        tool.write_text(f'#!/bin/sh\necho "{name} $*" >> {asked}\nexec {shutil.which(name)} "$@"\n')
+        tool.chmod(0o755)
+    lab.shell("true", env={"PATH": f"{tools}:{lab.act.env['PATH']}"})
+    assert [line.split()[0] for line in asked.read_text().splitlines()] == ["sbatch"]
 
 
 def test_slurm_waits_in_the_queue(lab):
