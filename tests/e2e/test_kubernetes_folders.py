@@ -123,6 +123,19 @@ def test_how_a_run_ended_is_known_without_its_job(act, kubernetes, blobs):
     assert act.run("logs", run).out == "gone\n"
 
 
+def test_a_submit_that_was_interrupted_goes_on(act, kubernetes, blobs):
+    """Also where the place of the run's logs in the store has its id."""
+    use(kubernetes, code=STORE)
+    kubernetes.faults({"method": "POST", "match": "/services", "status": 503, "times": 10})
+    result = act.run(*K8S, "submit", "true", status=5, env={"ACT_MAX_RETRIES": "1"})
+    assert "the same command again is the same run" in result.err
+    kubernetes.faults()
+    run = act.submit("true", before=K8S)
+    assert [r["id"] for r in act.run("q", "--json").json["runs"]] == [run]
+    act.run("wait", run)
+    assert len(kubernetes.objects("Job")) == 1
+
+
 def test_the_log_of_an_aborted_run(act, kubernetes, blobs):
     use(kubernetes, code=STORE)
     run = act.submit("sh", "-c", "echo begun; sleep 1000", before=K8S)
