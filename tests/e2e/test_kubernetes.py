@@ -195,9 +195,9 @@ def test_doctor(act, kubernetes):
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     for what in ("server", "namespace", "rights", "image", "GPUs"):
         assert found[what]["ok"], found
-    kubernetes.forbid({"verb": "create", "resource": "services"})
+    kubernetes.forbid({"verb": "create", "resource": "services"}, {"verb": "get", "resource": "secrets"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
-    assert "create services" in found["rights"]["text"] and not found["rights"]["ok"]
+    assert "you may not: get secrets, create services;" in found["rights"]["text"] and not found["rights"]["ok"]
     kubernetes.forbid({"verb": "list", "resource": "nodes"})
     kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu", "namespace": "nowhere"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}

@@ -260,6 +260,23 @@ def test_kubernetes_tries_in_the_same_pods(quick, kubernetes):
     assert len(kubernetes.pods_of(job_of(kubernetes)["metadata"]["name"])) == 2
 
 
+def test_kubernetes_shows_the_attempt_that_its_logs_have(quick, kubernetes, tmp_path):
+    """The cluster does not know of it before the end: who has read the logs does, without another request."""
+    gate = tmp_path / "gate"
+    kubernetes.cluster(env={"ACT_RETRY_PAUSE": "0"},
+                       k8s={"volumes": [{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}]})
+    run = quick.submit("--retry", "2", "bash", "-c", f"echo attempt $ACT_ATTEMPT; [ $ACT_ATTEMPT -gt 1 ] || "
+                       f"{{ echo '{TIMEOUT}'; exit 3; }}; until [ -e {gate} ]; do sleep 0.05; done",
+                       before=("-c", "k8s"))
+    quick.until(lambda: quick.run("logs", run, status=None).out == "attempt 2\n", "the second attempt")
+    assert quick.info(run)["attempt"] == 2
+    assert "attempt   2" in quick.run("q", run).out
+    gate.touch()
+    quick.run("wait", run)
+    info = quick.info(run)
+    assert (info["state"], info["attempt"], info["attempts"]) == ("Completed", 2, 3)
+
+
 def test_kubernetes_keeps_off_bad_nodes(quick, kubernetes):
     keys = {"gpu_resource": "none", "launcher": "direct"}
     kubernetes.cluster(gpu_per_node=1, k8s=keys)
