@@ -112,6 +112,8 @@ def test_abort(act, kubernetes):
     assert kubernetes.objects("Secret")[0]["metadata"]["name"].startswith("act-program-")
     assert len(kubernetes.objects("Secret")) == 1 and kubernetes.objects("Service") == []
     assert "Canceled" in act.run("abort", run).err
+    shutil.rmtree(act.project / "assets")
+    act.fail("logs", run, status=3, match="went with its pods: its Job is not in the namespace 'default' any more")
 
 
 def test_a_job_that_somebody_deletes_is_cancelled(act, kubernetes):

@@ -70,6 +70,7 @@ struct kept {
 struct logs {
     struct kubernetes *k;
     char *id, *name;
+    bool ended; /* the run has */
     struct reader **readers;
     size_t n_readers;
     struct kept *kept; /* one for each of texts */
@@ -523,10 +524,14 @@ static int check_run(struct logs *l, struct act_error *err)
     CODEC_AUTOJSON json_t *job = NULL;
     int rc = l->n_readers > 0 ? 0 : kubernetes_find_job(l->k, l->id, &job, err);
 
-    if (rc == 0 && l->n_readers == 0 && !job)
-        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", l->id,
-                           kube_namespace(l->k->kube));
-    return rc;
+    if (rc < 0 || l->n_readers > 0 || job)
+        return rc;
+    return l->ended ? act_error_set(err, ACT_NOT_FOUND,
+                                    "the logs of run '%s' went with its pods: its Job is not in the namespace '%s' any "
+                                    "more; of later runs they stay, if the code is in Blob Storage ('code_path')",
+                                    l->id, kube_namespace(l->k->kube))
+                    : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", l->id,
+                                    kube_namespace(l->k->kube));
 }
 
 /* Whether only that has come what the streams brought, of the pods that were there just now. */
@@ -619,8 +624,13 @@ struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ende
     struct kubernetes *k = kubernetes_of(p);
     struct logs *l = act_calloc(1, sizeof(*l));
 
-    *l = (struct logs){
-        .k = k, .id = act_strdup(id), .name = kubernetes_name(id), .places = json_object(), .attempt = 1, .idle = true};
+    *l = (struct logs){.k = k,
+                       .id = act_strdup(id),
+                       .name = kubernetes_name(id),
+                       .ended = ended,
+                       .places = json_object(),
+                       .attempt = 1,
+                       .idle = true};
     return store_texts_open(services_http(k->base.services), &(struct store_texts_options){.id = l->id,
                                                                                            .gather = gather,
                                                                                            .watch = watch,
