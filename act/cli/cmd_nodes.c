@@ -107,7 +107,9 @@ static int bad_nodes(struct cli *cli, struct act_error *err)
     if (cli->words.n)
         return act_error_set(err, ACT_USAGE, "--bad is about all runs: there cannot be one, '%s', as well",
                              cli->words.v[0]);
-    int rc = flow_bad_nodes(&cli->flow, cli->options.cluster, &bads, err);
+    int rc = flow_look_for_bad_nodes(&cli->flow, cli->options.cluster, err);
+    if (rc == 0)
+        rc = flow_bad_nodes(&cli->flow, cli->options.cluster, &bads, err);
     if (rc == 0 && cli->options.json)
         rc = print_bad_json(&bads, err);
     else if (rc == 0 && bads.n > 0)

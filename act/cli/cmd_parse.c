@@ -50,7 +50,7 @@ static int print(const struct cli *cli, const char *key, const char *name, struc
     return rc;
 }
 
-static int parse(struct cli *cli, const struct flow_run *run, struct act_error *err)
+static int parse(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
     ACT_AUTO(flow_logs) logs = {0};
     struct flow_codes codes = {0};

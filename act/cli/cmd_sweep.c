@@ -136,7 +136,7 @@ struct show {
 };
 
 /* One whose log cannot be had has no number. */
-static struct numbers *numbers_of(struct cli *cli, const struct flow_run *run)
+static struct numbers *numbers_of(struct cli *cli, struct flow_run *run)
 {
     ACT_AUTO(flow_logs) logs = {0};
     struct numbers *numbers = NULL;

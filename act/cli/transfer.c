@@ -190,7 +190,7 @@ int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, str
     return act_error_hint(err, "AML_LOG_FOLDER names another folder");
 }
 
-int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs *out, struct act_error *err)
+int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out, struct act_error *err)
 {
     enum { PART_OF_A_LOG = 10 << 20 };
     struct transfer_options shown = {0};

@@ -93,6 +93,11 @@ bool platform_nodes_fetch_package(const struct platform_row *row, const struct r
     return row->package_most > 0 && spec->logs_path && spec->package_bytes > row->package_most;
 }
 
+int platform_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    return p->row->prepare ? p->row->prepare(p, spec, err) : 0;
+}
+
 int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     if (!run_id_valid(submission->spec->id))

@@ -267,6 +267,9 @@ struct platform_row {
      * or NULL if there is none; out_there[i]: whether it has the folder paths[i]. May be NULL. */
     int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                        struct act_error *err);
+    /* Makes what the runs there share and such a run needs; called before the run is written down, and refused without a
+     * trace. A second call changes nothing. May be NULL: there is nothing of the kind. */
+    int (*prepare)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
      * platform has the run. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
@@ -355,6 +358,7 @@ int platform_preview(struct platform *p, const struct run_spec *spec, json_t **o
                      struct act_error *err) ACT_NODISCARD;
 int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                          struct act_error *err) ACT_NODISCARD;
+int platform_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int platform_submit(struct platform *p, const struct platform_submission *submission,
                     struct act_error *err) ACT_NODISCARD;
 int platform_submit_several(struct platform *p, const struct platform_several *several,

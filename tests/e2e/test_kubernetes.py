@@ -28,17 +28,31 @@ def test_a_command_from_submit_to_logs(act, kubernetes):
     assert act.run("logs", run).out == "hello from the pod\n"
 
 
-def test_a_submit_is_five_requests_and_the_first_one_two_more(act, kubernetes):
+def test_a_submit_is_five_requests_and_the_first_one_another(act, kubernetes):
     act.run(*K8S, "init")
     kubernetes.forget()
     act.finish("true", before=K8S)
     first = kubernetes.requests()
     until = next(i for i, r in enumerate(first) if r["method"] == "PATCH") + 1
-    assert [r["method"] for r in first[:until]] == ["GET", "GET", "POST", "POST", "POST", "POST", "PATCH"]
+    assert [r["method"] for r in first[:until]] == ["GET", "POST", "POST", "POST", "POST", "PATCH"]
     kubernetes.forget()
     run = act.submit("true", before=K8S)
     assert len(kubernetes.requests()) == 5
     act.run("wait", run)
+
+
+def test_a_submit_does_not_ask_about_the_runs_that_have_not_ended(act, kubernetes):
+    """With GPUs it looks at the nodes, too."""
+    earlier = act.submit("sleep", "300", before=K8S)
+    kubernetes.forget()
+    later = act.submit("true", before=K8S)
+    assert [r["method"] for r in kubernetes.requests()] == ["GET", "POST", "POST", "POST", "PATCH"]
+    kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu"})
+    kubernetes.forget()
+    run = act.submit("true", before=K8S)
+    assert [r["method"] for r in kubernetes.requests()] == ["GET", "GET", "POST", "POST", "POST", "PATCH"]
+    act.run("abort", earlier)
+    act.run("wait", later, run)
 
 
 def test_a_program_that_somebody_else_put_there_does_not_run(act, kubernetes):
@@ -98,6 +112,8 @@ def test_abort(act, kubernetes):
     assert kubernetes.objects("Secret")[0]["metadata"]["name"].startswith("act-program-")
     assert len(kubernetes.objects("Secret")) == 1 and kubernetes.objects("Service") == []
     assert "Canceled" in act.run("abort", run).err
+    shutil.rmtree(act.project / "assets")
+    act.fail("logs", run, status=3, match="went with its pods: its Job is not in the namespace 'default' any more")
 
 
 def test_a_job_that_somebody_deletes_is_cancelled(act, kubernetes):
@@ -181,9 +197,9 @@ def test_doctor(act, kubernetes):
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     for what in ("server", "namespace", "rights", "image", "GPUs"):
         assert found[what]["ok"], found
-    kubernetes.forbid({"verb": "create", "resource": "services"})
+    kubernetes.forbid({"verb": "create", "resource": "services"}, {"verb": "get", "resource": "secrets"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
-    assert "create services" in found["rights"]["text"] and not found["rights"]["ok"]
+    assert "you may not: get secrets, create services;" in found["rights"]["text"] and not found["rights"]["ok"]
     kubernetes.forbid({"verb": "list", "resource": "nodes"})
     kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu", "namespace": "nowhere"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}

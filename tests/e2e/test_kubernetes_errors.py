@@ -50,6 +50,17 @@ def test_an_unknown_namespace(act, kubernetes):
     kubernetes.cluster(k8s={"namespace": "nowhere"})
     refused_at_once(act, kubernetes, "there is no namespace 'nowhere' in the cluster of 'k8s'", status=7)
     act.fail(*K8S, "submit", "--dry-run", "true", status=7, match="there is no namespace 'nowhere'")
+    act.fail(*K8S, "sweep", "--grid", "x=1,2", "--", "echo", "{x}", status=7, match="there is no namespace 'nowhere'")
+    assert act.run("q", "--json").json["runs"] == []
+
+
+@pytest.mark.parametrize("keys", [{"service_account": "runner"}, {"queue": "team"}])
+def test_what_an_unknown_namespace_does_not_have(act, kubernetes, keys):
+    """The namespace is what is missing."""
+    if "queue" in keys:
+        kubernetes.tell("settings", kueue=True)
+    kubernetes.cluster(k8s={"namespace": "nowhere", **keys})
+    refused_at_once(act, kubernetes, "there is no namespace 'nowhere' in the cluster of 'k8s'", status=7)
 
 
 def test_whoever_may_not_look_at_namespaces_submits(act, kubernetes):

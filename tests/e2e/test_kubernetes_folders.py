@@ -23,12 +23,14 @@ def folder(mode, path):
     return {"azure_blob_config_file": STORE, "path": f"files/{path}", "mode": mode}
 
 
-def use(kubernetes, nodes=1, code=None, **folders):
-    """Where the folders are, and how they come; code: the store of the code, if it is not on this machine."""
+def use(kubernetes, nodes=1, code=None, k8s=None, **folders):
+    """Where the folders are, and how they come; code: the store of the code, if it is not on this machine; k8s: more
+    keys of that part."""
     rows = {f"{name}_folder": row for name, row in folders.items()}
     if code:
         rows["code_path"] = {"azure_blob_config_file": code, "path": "files/code/project.zip"}
-    kubernetes.cluster(gpu_per_node=1, config_param=rows, k8s={"gpu_resource": "none", "launcher": "direct"})
+    kubernetes.cluster(gpu_per_node=1, config_param=rows,
+                       k8s={"gpu_resource": "none", "launcher": "direct", **(k8s or {})})
 
 
 def client_secrets(kubernetes):
@@ -123,6 +125,19 @@ def test_how_a_run_ended_is_known_without_its_job(act, kubernetes, blobs):
     assert act.run("logs", run).out == "gone\n"
 
 
+def test_a_submit_that_was_interrupted_goes_on(act, kubernetes, blobs):
+    """Also where the place of the run's logs in the store has its id."""
+    use(kubernetes, code=STORE)
+    kubernetes.faults({"method": "POST", "match": "/services", "status": 503, "times": 10})
+    result = act.run(*K8S, "submit", "true", status=5, env={"ACT_MAX_RETRIES": "1"})
+    assert "the same command again is the same run" in result.err
+    kubernetes.faults()
+    run = act.submit("true", before=K8S)
+    assert [r["id"] for r in act.run("q", "--json").json["runs"]] == [run]
+    act.run("wait", run)
+    assert len(kubernetes.objects("Job")) == 1
+
+
 def test_the_log_of_an_aborted_run(act, kubernetes, blobs):
     use(kubernetes, code=STORE)
     run = act.submit("sh", "-c", "echo begun; sleep 1000", before=K8S)
@@ -143,6 +158,24 @@ def test_the_logs_of_a_pod_that_was_replaced_are_kept(act, kubernetes, blobs):
     gone(act, kubernetes, run)
     assert act.run("logs", "--attempt", "1", run).out.startswith("attempt 1\n")
     assert act.run("logs", run).out == "attempt 2\n" and act.info(run)["attempt"] == 2
+
+
+def test_attempts_are_counted_on_when_a_queue_took_all_pods(act, kubernetes, blobs):
+    """No pod is left that knows of the first one, but its logs are there."""
+    kubernetes.tell("settings", kueue=True)
+    kubernetes.tell("create", kind="LocalQueue", object={"metadata": {"name": "team", "namespace": "default"},
+                                                         "spec": {"clusterQueue": "cluster"}})
+    use(kubernetes, code=STORE, k8s={"queue": "team"})
+    run = act.submit("sh", "-c", "echo attempt $ACT_ATTEMPT; test $ACT_ATTEMPT = 2 || sleep 1000", before=K8S)
+    act.until(lambda: act.run("logs", run, status=None).out == "attempt 1\n", "the command runs")
+    kubernetes.tell("settings", kueueAdmit=False)
+    kubernetes.tell("kueue", name=kubernetes.objects("Job")[0]["metadata"]["name"])
+    act.until(lambda: not kubernetes.objects("Pod"), "its pods are gone")
+    kubernetes.tell("settings", kueueAdmit=True)
+    act.run("wait", run)
+    assert act.info(run)["attempt"] == 2
+    assert act.run("logs", run).out == "attempt 2\n"
+    assert act.run("logs", "--attempt", "1", run).out.startswith("attempt 1\n")
 
 
 def test_a_report(act, kubernetes, blobs):

@@ -1,6 +1,7 @@
 """Runs that are tried again after a failure, by its class; nodes that were to blame for one."""
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -208,6 +209,20 @@ def test_slurm_goes_to_another_node(lab):
     assert lab.bed.show(lab.bed.job(again))["Restarts"] == "1"
 
 
+def test_slurm_is_not_asked_about_other_runs(lab, tmp_path):
+    """A submit knows the nodes that failed from what was seen of runs before."""
+    lab.shell("sleep 300", n=6)
+    lab.shell("true", n=6)  # waits
+    asked, tools = tmp_path / "asked", tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sacct", "sbatch", "scontrol", "sinfo", "squeue"):
+        tool = tools / name
+        tool.write_text(f'#!/bin/sh\necho "{name} $*" >> {asked}\nexec {shutil.which(name)} "$@"\n')
+        tool.chmod(0o755)
+    lab.shell("true", env={"PATH": f"{tools}:{lab.act.env['PATH']}"})
+    assert [line.split()[0] for line in asked.read_text().splitlines()] == ["sbatch"]
+
+
 def test_slurm_waits_in_the_queue(lab):
     """The agent of the failed attempt is gone by then, and nothing is there twice."""
     lab.act.env["ACT_RETRY_PAUSE"] = "300"
@@ -243,6 +258,23 @@ def test_kubernetes_tries_in_the_same_pods(quick, kubernetes):
     assert (info["state"], info["attempt"], info["attempts"]) == ("Completed", 2, 3)
     assert quick.run("logs", run).out == "attempt 2\n"
     assert len(kubernetes.pods_of(job_of(kubernetes)["metadata"]["name"])) == 2
+
+
+def test_kubernetes_shows_the_attempt_that_its_logs_have(quick, kubernetes, tmp_path):
+    """The cluster does not know of it before the end: who has read the logs does, without another request."""
+    gate = tmp_path / "gate"
+    kubernetes.cluster(env={"ACT_RETRY_PAUSE": "0"},
+                       k8s={"volumes": [{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}]})
+    run = quick.submit("--retry", "2", "bash", "-c", f"echo attempt $ACT_ATTEMPT; [ $ACT_ATTEMPT -gt 1 ] || "
+                       f"{{ echo '{TIMEOUT}'; exit 3; }}; until [ -e {gate} ]; do sleep 0.05; done",
+                       before=("-c", "k8s"))
+    quick.until(lambda: quick.run("logs", run, status=None).out == "attempt 2\n", "the second attempt")
+    assert quick.info(run)["attempt"] == 2
+    assert "attempt   2" in quick.run("q", run).out
+    gate.touch()
+    quick.run("wait", run)
+    info = quick.info(run)
+    assert (info["state"], info["attempt"], info["attempts"]) == ("Completed", 2, 3)
 
 
 def test_kubernetes_keeps_off_bad_nodes(quick, kubernetes):

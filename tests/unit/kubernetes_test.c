@@ -463,6 +463,9 @@ TEST(folders_that_pods_cannot_have_are_refused)
 #define POD(index, status)                                                                                             \
     "{'metadata':{'name':'p" index "','annotations':{'batch.kubernetes.io/job-completion-index':'" index "'}},"        \
     "'status':" status "}"
+#define MADE(time, index, status)                                                                                      \
+    "{'metadata':{'name':'p" index "','creationTimestamp':'2026-11-22T" time                                           \
+    "Z','annotations':{'batch.kubernetes.io/job-completion-index':'" index "'}},'status':" status "}"
 #define RUNNING                                                                                                        \
     "{'phase':'Running','containerStatuses':[{'name':'main','state':{'running':{'startedAt':'2026-11-22T10:00:00Z'}}}]}"
 #define WAITING(reason, message)                                                                                       \
@@ -502,6 +505,17 @@ static const struct {
     /* a pod was replaced: it runs, and is in its second attempt */
     {JOB("{}"), "[" POD("0", RUNNING) "," POD("1", ENDED("'exitCode':121")) "," POD("1", UNSCHEDULABLE) "]", NULL,
      RUN_RUNNING, "1 of its 2 pods run; no node takes it: 0/2 nodes are available; 'a summary' shows what is free", 0},
+    /* likewise, and the one before it is gone; but the pods of a Job are made one after the other */
+    {JOB("{'startTime':'2026-11-22T09:59:58Z'}"),
+     "[" MADE("09:59:59", "0", RUNNING) "," MADE("10:01:00", "1", UNSCHEDULABLE) "]", NULL, RUN_RUNNING,
+     "1 of its 2 pods run; no node takes it: 0/2 nodes are available; 'a summary' shows what is free", 0},
+    {JOB("{'startTime':'2026-11-22T09:59:58Z'}"),
+     "[" MADE("09:59:59", "0", RUNNING) "," MADE("10:00:30", "1", UNSCHEDULABLE) "]", NULL, RUN_QUEUED,
+     "1 of its 2 pods run; no node takes it: 0/2 nodes are available; 'a summary' shows what is free", 0},
+    /* nothing of it has run yet */
+    {JOB("{'startTime':'2026-11-22T09:59:58Z'}"),
+     "[" MADE("09:59:59", "0", UNSCHEDULABLE) "," MADE("10:05:00", "1", UNSCHEDULABLE) "]", NULL, RUN_QUEUED,
+     "no node takes it: 0/2 nodes are available; 'a summary' shows what is free", 0},
     {"{'metadata':{'name':'x'},'spec':{'suspend':true}}", NULL, NULL, RUN_QUEUED,
      "its Job is suspended; where 'a submit' was interrupted, the same command again completes it", 0},
     {"{'metadata':{'name':'x','deletionTimestamp':'2026-11-22T10:00:00Z'},'spec':{}}", NULL, NULL, RUN_QUEUED,

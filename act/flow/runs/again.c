@@ -29,7 +29,7 @@
 /* What differs from one submission of the same run to the next. */
 static char *path_of(const struct run_spec *spec)
 {
-    static const char *const own[] = {"id", "created", "package_key", "package_store"};
+    static const char *const own[] = {"id", "created", "package_key", "package_store", "logs_path"};
     CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
     struct act_sha256 h;
     char hex[ACT_SHA256_HEX];

@@ -34,12 +34,16 @@ static int forget(struct ledger *ledger, void *arg, struct act_error *err)
 
 int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *out, struct act_error *err)
 {
+    *out = (struct ledger_bads){0};
+    return flow_with_ledger(flow, list, &(struct asked){.cluster = cluster, .bads = out}, err);
+}
+
+int flow_look_for_bad_nodes(struct flow *flow, const char *cluster, struct act_error *err)
+{
     const struct flow_table active = {.cluster = cluster, .own = true, .active = true};
     ACT_AUTO(flow_runs) runs = {0};
-    int rc = flow_list_runs(flow, &active, &runs, err);
 
-    *out = (struct ledger_bads){0};
-    return rc < 0 ? rc : flow_with_ledger(flow, list, &(struct asked){.cluster = cluster, .bads = out}, err);
+    return flow_list_runs(flow, &active, &runs, err);
 }
 
 int flow_forget_bad_node(struct flow *flow, const char *cluster, const char *node, struct act_error *err)

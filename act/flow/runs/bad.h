@@ -8,10 +8,13 @@
 
 struct flow_run;
 
-/* Of a cluster (NULL: of all), newest first, each node once. First asks the platforms about runs that have not ended,
- * as far as is known. */
+/* Of a cluster (NULL: of all), newest first, each node once: those that this machine has seen by now, whenever it asked
+ * what became of a run. Contacts no host. */
 int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *out,
                    struct act_error *err) ACT_NODISCARD;
+/* Asks the platforms what became of the runs that have not ended, as far as is known, so that flow_bad_nodes() knows
+ * their nodes, too. */
+int flow_look_for_bad_nodes(struct flow *flow, const char *cluster, struct act_error *err) ACT_NODISCARD;
 /* A node of a cluster (NULL: of all) is good again. There is no such node: -ACT_NOT_FOUND. */
 int flow_forget_bad_node(struct flow *flow, const char *cluster, const char *node, struct act_error *err) ACT_NODISCARD;
 /* Remembers the nodes that the status of a run blames. */

@@ -279,7 +279,7 @@ static int plan_all(const struct flow_log_source *from, const struct listed_logs
 
 /* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is
  * when another log has taken the place of one; where that happens again and again, it is left to the next time. */
-static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, const struct flow_run *run,
+static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, struct flow_run *run,
                          const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
     struct listed_logs logs = {0};
@@ -299,6 +299,8 @@ static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, 
     }
     if (rc == 0 && logs.all && !what->plan)
         rc = flow_log_source_complete(from, run, &logs.page, out, err);
+    if (rc == 0 && !what->plan)
+        rc = flow_saw_attempt(flow, run, attempt, err);
     store_page_release(&logs.page);
     return rc;
 }
@@ -317,7 +319,7 @@ static int why_not_writable(const char *folder)
     return access(at, W_OK | X_OK) < 0 && (errno == EROFS || errno == EACCES) ? errno : 0;
 }
 
-int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
+int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
                     struct act_error *err)
 {
     struct flow_log_source from = {0};
@@ -581,9 +583,9 @@ static int choose_attempt(struct follower *f, int last, struct act_error *err)
 /* A round over what was listed. */
 static int follow_round(struct follower *f, struct act_error *err)
 {
-    int last = last_attempt(&f->logs), rc = 0;
+    int last = last_attempt(&f->logs), rc = flow_saw_attempt(f->flow, f->run, last, err);
 
-    if (f->attempt == 0)
+    if (rc == 0 && f->attempt == 0)
         return choose_attempt(f, last, err);
     while (rc == 0 && f->attempt < last && f->what->attempt == 0)
         rc = change_attempt(f, last, err);

@@ -45,7 +45,7 @@ struct flow_fetch {
     void (*plan)(void *arg, const char *name, uint64_t bytes, bool is_new);
     void *arg;
 };
-int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
+int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
                     struct act_error *err) ACT_NODISCARD;
 
 /* ---- RUN:PATH: the logs of a run as a path, which is only read. RUN is a piece of a run's id, PATH a log or a folder

@@ -22,6 +22,9 @@ int flow_knows_run(struct flow *flow, const char *piece, bool asked, struct act_
 void flow_status_of_row(const struct ledger_run *row, struct run_status *out);
 /* Takes over a status just received. If the platform no longer knows the run, the known status is kept. */
 void flow_take_status(struct flow_run *run, struct run_status *now);
+/* The logs have an attempt that the platform may not know of, as it began in the same processes: it counts from now
+ * on. */
+int flow_saw_attempt(struct flow *flow, struct flow_run *run, int attempt, struct act_error *err) ACT_NODISCARD;
 /* Writes the runs that changed to the ledger. */
 int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err) ACT_NODISCARD;
 /* A table shows only what the service reports about a failed run. To look at a single run, its ranks are asked too. */

@@ -84,6 +84,23 @@ static void keep_abort(const struct run_status *old, struct run_status *now)
         snprintf(now->reason, sizeof(now->reason), "aborted");
 }
 
+/* As long as the processes that are there go on, the count of their attempts does. */
+static void keep_attempt(const struct run_status *old, struct run_status *now)
+{
+    if (old->state == RUN_RUNNING && now->state == RUN_RUNNING && now->started_unix_s <= old->started_unix_s &&
+        now->attempt < old->attempt)
+        now->attempt = old->attempt;
+}
+
+int flow_saw_attempt(struct flow *flow, struct flow_run *run, int attempt, struct act_error *err)
+{
+    if (run->status.state != RUN_RUNNING || attempt <= run->status.attempt)
+        return 0;
+    run->status.attempt = attempt;
+    run->changed = true;
+    return flow_store_changes(flow, run, 1, err);
+}
+
 void flow_take_status(struct flow_run *run, struct run_status *now)
 {
     const struct run_status *old = &run->status;
@@ -92,6 +109,7 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
         return;
     if (now->state == RUN_UNKNOWN && !now->reason[0]) /* the run is unknown, not just its state */
         judge_unknown(run, now);
+    keep_attempt(old, now);
     keep_words(old, now);
     keep_abort(old, now);
     run->changed = run->changed || now->state != old->state || now->started_unix_s != old->started_unix_s ||

@@ -412,6 +412,8 @@ int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err)
     if (rc == 0 && !io->dry_run)
         rc = flow_fetch_secrets(flow, &io->spec, err);
     if (rc == 0 && !io->dry_run)
+        rc = platform_prepare(s.platform, &io->spec, err);
+    if (rc == 0 && !io->dry_run)
         rc = submit_all(&s, err);
     flow_package_release(&s.package);
     act_strv_release(&s.active);

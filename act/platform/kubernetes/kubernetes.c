@@ -333,6 +333,7 @@ const struct platform_row platform_kubernetes = {
     .check = kubernetes_check,
     .check_package = kubernetes_check_package,
     .preview = kubernetes_preview,
+    .prepare = kubernetes_prepare,
     .submit = kubernetes_submit,
     .status = kubernetes_status,
     .abort = kubernetes_abort,

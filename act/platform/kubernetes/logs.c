@@ -21,9 +21,10 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
-/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has, or be ahead of it. LISTED_MS:
- * so long is a list of pods good enough for who is told of news. */
-enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000, LISTED_MS = 500 };
+/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has, or be ahead of it; then the pod
+ * is looked at after LOOK_MS, and ever more rarely. LISTED_MS: so long is a list of pods good enough for who is told of
+ * news. */
+enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000, LOOK_MS = 10, LISTED_MS = 500 };
 
 /* What a request for a log is for. */
 enum reading {
@@ -69,6 +70,7 @@ struct kept {
 struct logs {
     struct kubernetes *k;
     char *id, *name;
+    bool ended; /* the run has */
     struct reader **readers;
     size_t n_readers;
     struct kept *kept; /* one for each of texts */
@@ -77,7 +79,8 @@ struct logs {
     struct store_texts texts;
     int attempt;       /* the last one */
     bool *news;        /* of who watches; NULL: nobody said so */
-    int64_t listed_ms; /* when the pods were */
+    int64_t listed_ms; /* when the pods were; 0: they are to be listed */
+    int64_t look_ms;   /* after which they are looked at again, as one is about to end; 0: none is */
     size_t awaited;    /* streams */
     bool idle;         /* none is awaited */
     int rc;            /* of the first text that could not be kept */
@@ -521,10 +524,14 @@ static int check_run(struct logs *l, struct act_error *err)
     CODEC_AUTOJSON json_t *job = NULL;
     int rc = l->n_readers > 0 ? 0 : kubernetes_find_job(l->k, l->id, &job, err);
 
-    if (rc == 0 && l->n_readers == 0 && !job)
-        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", l->id,
-                           kube_namespace(l->k->kube));
-    return rc;
+    if (rc < 0 || l->n_readers > 0 || job)
+        return rc;
+    return l->ended ? act_error_set(err, ACT_NOT_FOUND,
+                                    "the logs of run '%s' went with its pods: its Job is not in the namespace '%s' any "
+                                    "more; of later runs they stay, if the code is in Blob Storage ('code_path')",
+                                    l->id, kube_namespace(l->k->kube))
+                    : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", l->id,
+                                    kube_namespace(l->k->kube));
 }
 
 /* Whether only that has come what the streams brought, of the pods that were there just now. */
@@ -534,6 +541,28 @@ static bool is_only_text(const struct logs *l)
         if (l->readers[i]->follows && !l->readers[i]->stream.under_way)
             return false;
     return l->news && *l->news && act_now_monotonic_ms() < l->listed_ms + LISTED_MS;
+}
+
+static void look_again(void *arg)
+{
+    struct logs *l = arg;
+
+    l->listed_ms = 0;
+    tell_news(l);
+}
+
+/* Who watches need not wait until the cluster has to be asked anyway. */
+static void await_ends(struct logs *l)
+{
+    struct engine *engine = services_engine(l->k->base.services);
+    bool any = false;
+
+    for (size_t i = 0; i < l->n_readers; i++)
+        any = any || is_about_to_end(l->readers[i]);
+    engine_forget(engine, l);
+    l->look_ms = !any || !l->news ? 0 : !l->look_ms ? LOOK_MS : l->look_ms < LISTED_MS ? l->look_ms * 3 / 2 : LISTED_MS;
+    if (l->look_ms)
+        engine_timer(engine, l->look_ms, look_again, l);
 }
 
 static int gather(void *arg, struct act_error *err)
@@ -550,6 +579,7 @@ static int gather(void *arg, struct act_error *err)
         rc = check_run(l, err);
     if (rc == 0)
         rc = read_pods(l, pods, err);
+    await_ends(l);
     return rc < 0 ? rc : publish(l, err);
 }
 
@@ -563,6 +593,7 @@ static void close_logs(void *arg)
     struct logs *l = arg;
 
     l->news = NULL;
+    engine_forget(services_engine(l->k->base.services), l);
     for (size_t i = 0; i < l->n_readers; i++) {
         if (!l->readers[i]->stream.under_way)
             continue;
@@ -593,8 +624,13 @@ struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ende
     struct kubernetes *k = kubernetes_of(p);
     struct logs *l = act_calloc(1, sizeof(*l));
 
-    *l = (struct logs){
-        .k = k, .id = act_strdup(id), .name = kubernetes_name(id), .places = json_object(), .attempt = 1, .idle = true};
+    *l = (struct logs){.k = k,
+                       .id = act_strdup(id),
+                       .name = kubernetes_name(id),
+                       .ended = ended,
+                       .places = json_object(),
+                       .attempt = 1,
+                       .idle = true};
     return store_texts_open(services_http(k->base.services), &(struct store_texts_options){.id = l->id,
                                                                                            .gather = gather,
                                                                                            .watch = watch,

@@ -602,6 +602,17 @@ static int per_node_of(const json_t *job)
     return text && act_int_from_text(text, &n) && n > 0 && n <= MOST ? (int)n : 0;
 }
 
+/* Whether a pod that is not up was made long after the Job began, when others ran: it takes the place of one that is
+ * gone. */
+static bool is_late(const struct kubernetes_view *view, const json_t *pod)
+{
+    enum { BEGINNING_S = 60 }; /* for as long the pods of a large Job may be made one after the other */
+    int64_t made = kubernetes_time(metadata_of(pod), "creationTimestamp"), began = began_at(view->pods);
+    int64_t start = kubernetes_time(json_object_get(view->job, "status"), "startTime");
+
+    return start && made > start + BEGINNING_S && began && began < made;
+}
+
 static void read_course(const struct kubernetes_view *view, struct run_status *out)
 {
     const json_t *spec = json_object_get(view->job, "spec"), *waits;
@@ -615,7 +626,7 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     }
     int up = count_up(view->pods, n, &waits);
     out->attempt = lost + 1;
-    if (up >= least_of(view->job, n) || lost > 0)
+    if (up >= least_of(view->job, n) || lost > 0 || is_late(view, waits))
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
         out->started_unix_s = here(view, began_at(view->pods));

@@ -67,6 +67,39 @@ static int look_for_program(struct kubernetes *k, struct act_error *err)
     return rc;
 }
 
+/* ---- the namespace ---- */
+
+static int no_namespace(const struct kubernetes *k, struct act_error *err)
+{
+    return act_error_set(err, ACT_CONFIG,
+                         "there is no namespace '%s' in the cluster of '%s'; create it, or change 'k8s.namespace'",
+                         kube_namespace(k->kube), k->config->cluster);
+}
+
+/* What an object's absence says: -ACT_NOT_FOUND. Who may not look finds out later. Takes the path. */
+static int look_for(struct kubernetes *k, char *path, const char *what, struct act_error *said)
+{
+    ACT_AUTOFREE char *looking = act_sprintf("look for the %s", what);
+    struct kube_call get = {.method = "GET", .path = path, .what = looking};
+    int rc = kube_do(k->kube, &get, said);
+
+    kube_call_release(&get);
+    return rc == -ACT_NOT_FOUND ? rc : 0;
+}
+
+/* Whoever has the agent's Secret has a namespace. */
+static int check_namespace(struct kubernetes *k, struct act_error *err)
+{
+    struct act_error said;
+
+    if (k->has_program)
+        return 0;
+    char *path = kube_cluster_path("v1", "namespaces", kube_namespace(k->kube), NULL);
+    return look_for(k, path, "namespace", &said) < 0 ? no_namespace(k, err) : 0;
+}
+
+/* Where there is no namespace, the server says so when something is to be created there; of what is looked for, it says
+ * that this is not there. */
 static int make_program(struct kubernetes *k, struct act_error *err)
 {
     ACT_AUTOFREE char *agent = NULL, *bytes = NULL;
@@ -90,7 +123,7 @@ static int make_program(struct kubernetes *k, struct act_error *err)
     rc = kube_do(k->kube, &post, err);
     k->has_program = rc == 0;
     kube_call_release(&post);
-    return rc;
+    return rc == -ACT_NOT_FOUND && strcmp(err->service_code, "NoSuchApi") != 0 ? no_namespace(k, err) : rc;
 }
 
 /* ---- what is refused before anything is made ---- */
@@ -146,41 +179,31 @@ static int check_nodes(struct kubernetes *k, const struct run_spec *spec, struct
                          (long long)(l.gpus / THOUSANDTHS));
 }
 
-/* What the configuration names must be there; who may not look finds out later. Takes the path. */
+/* What the configuration names must be there. Takes the path. */
 static int check_named(struct kubernetes *k, char *path, const char *what, const char *key, const char *name,
                        struct act_error *err)
 {
-    ACT_AUTOFREE char *looking = act_sprintf("look for the %s", what);
-    struct kube_call get = {.method = "GET", .path = path, .what = looking};
     struct act_error said;
-    int rc = kube_do(k->kube, &get, &said);
+    int rc = look_for(k, path, what, &said);
 
-    kube_call_release(&get);
-    if (rc != -ACT_NOT_FOUND)
+    if (rc == 0)
         return 0;
     if (strcmp(said.service_code, "NoSuchApi") == 0)
         return act_error_set(err, ACT_CONFIG, "the cluster of '%s' does not know what '%s' is for: is Kueue installed?",
                              k->config->cluster, key);
-    return act_error_set(err, ACT_CONFIG, "there is no %s '%s' in the cluster of '%s'; create it, or change '%s'", what,
-                         name, k->config->cluster, key);
-}
-
-/* Whoever has the agent's Secret has a namespace. */
-static int check_namespace(struct kubernetes *k, struct act_error *err)
-{
-    const char *name = kube_namespace(k->kube);
-
-    if (k->has_program)
-        return 0;
-    return check_named(k, kube_cluster_path("v1", "namespaces", name, NULL), "namespace", "k8s.namespace", name, err);
+    rc = check_namespace(k, err);
+    return rc < 0 ? rc
+                  : act_error_set(err, ACT_CONFIG,
+                                  "there is no %s '%s' in the cluster of '%s'; create it, or change '%s'", what, name,
+                                  k->config->cluster, key);
 }
 
 static int check_names(struct kubernetes *k, struct act_error *err)
 {
     const struct config_k8s *c = &k->config->k8s;
-    int rc = check_namespace(k, err);
+    int rc = 0;
 
-    if (rc == 0 && c->priority_class)
+    if (c->priority_class)
         rc = check_named(k, kube_cluster_path("scheduling.k8s.io/v1", "priorityclasses", c->priority_class, NULL),
                          "priority class", "k8s.priority_class", c->priority_class, err);
     if (rc == 0 && c->queue)
@@ -217,11 +240,14 @@ static int check_claim(struct kubernetes *k, const struct run_spec *spec, const 
     if (rc == 0)
         doubt_claim(name, get.response, spec);
     kube_call_release(&get);
-    return rc != -ACT_NOT_FOUND ? 0
-                                : act_error_set(err, ACT_CONFIG,
-                                                "the namespace '%s' has no PersistentVolumeClaim '%s', which the path "
-                                                "of the folder '%s' names; 'kubectl get pvc' lists those it has",
-                                                kube_namespace(k->kube), name, folder->name);
+    if (rc != -ACT_NOT_FOUND)
+        return 0;
+    rc = check_namespace(k, err);
+    return rc < 0 ? rc
+                  : act_error_set(err, ACT_CONFIG,
+                                  "the namespace '%s' has no PersistentVolumeClaim '%s', which the path of the folder "
+                                  "'%s' names; 'kubectl get pvc' lists those it has",
+                                  kube_namespace(k->kube), name, folder->name);
 }
 
 /* Who may not look at claims finds out when the pods wait. */
@@ -250,6 +276,17 @@ int kubernetes_check_package(const struct run_spec *spec, struct act_error *err)
                          packed, most);
 }
 
+/* Whether the pods move files, which act does for them. */
+static bool needs_client(const struct run_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_folders; i++)
+        if (kubernetes_is_blob(&spec->folders[i]) && !kubernetes_is_mounted(&spec->folders[i]))
+            return true;
+    return spec->logs_path != NULL;
+}
+
+/* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
+ * a store. */
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -257,6 +294,8 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
 
     if (rc == 0)
         rc = look_for_program(k, err);
+    if (rc == 0 && needs_client(spec))
+        rc = check_namespace(k, err);
     if (rc == 0)
         rc = check_names(k, err);
     if (rc == 0)
@@ -608,23 +647,21 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     return rc;
 }
 
-/* Whether the pods move files, which act does for them. */
-static bool needs_client(const struct run_spec *spec)
+static void use_client(struct submission *s, const char *stores)
 {
-    for (size_t i = 0; i < spec->n_folders; i++)
-        if (kubernetes_is_blob(&spec->folders[i]) && !kubernetes_is_mounted(&spec->folders[i]))
-            return true;
-    return spec->logs_path != NULL;
-}
-
-static int need_client(struct submission *s, const char *stores, bool make, struct act_error *err)
-{
-    int rc = kubernetes_need_client(s->k, make, err);
-
     s->stores = stores;
     s->run.client = s->k->client;
     s->run.client_parts = s->k->client_parts;
-    return rc;
+}
+
+int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    int rc = look_for_program(k, err);
+
+    if (rc == 0 && needs_client(spec))
+        rc = kubernetes_need_client(k, true, err);
+    return rc < 0 || k->has_program ? rc : make_program(k, err);
 }
 
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
@@ -637,17 +674,15 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
     if (rc == 0)
         rc = kubernetes_check_package(spec, err);
     if (rc == 0)
-        rc = look_for_program(k, err);
+        rc = kubernetes_prepare(p, spec, err);
     if (rc < 0)
         return rc;
     describe(k, spec, &s);
     if (needs_client(spec))
-        rc = need_client(&s, submission->stores, true, err);
-    if (rc == 0 && submission->package && !platform_nodes_fetch_package(&platform_kubernetes, spec))
+        use_client(&s, submission->stores);
+    if (submission->package && !platform_nodes_fetch_package(&platform_kubernetes, spec))
         rc = act_file_read(submission->package, KUBERNETES_PACKAGE_MAX, &s.package, &s.package_len, err);
     split_package(&s);
-    if (rc == 0 && !k->has_program)
-        rc = make_program(k, err);
     if (rc == 0)
         rc = make_run(&s, submission->asked, err);
     release(&s);
@@ -671,9 +706,13 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
     struct kubernetes *k = kubernetes_of(p);
     json_t *items = json_array();
     struct submission s;
+    int rc = check_namespace(k, err);
 
     describe(k, spec, &s);
-    int rc = needs_client(spec) ? need_client(&s, "", false, err) : 0;
+    if (rc == 0 && needs_client(spec)) {
+        rc = kubernetes_need_client(k, false, err);
+        use_client(&s, "");
+    }
     if (spec->package_key && !platform_nodes_fetch_package(&platform_kubernetes, spec)) { /* its bytes are not shown */
         s.package_len = (size_t)spec->package_bytes;
         s.package = act_calloc(1, s.package_len);
