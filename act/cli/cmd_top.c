@@ -77,8 +77,8 @@ static void move(struct top *top, int64_t by)
     flow_board_unlock(top->live.board);
 }
 
-/* Another verb of this program, on the whole terminal. */
-static void run_verb(struct top *top, const char *const *words, size_t n)
+/* Another verb of this program, on the whole terminal, below a line that says what it is. */
+static void run_verb(struct top *top, const char *head, const char *const *words, size_t n)
 {
     ACT_AUTO(act_strv) argv = {0};
     struct act_error err;
@@ -87,45 +87,59 @@ static void run_verb(struct top *top, const char *const *words, size_t n)
     for (size_t i = 0; i < n; i++)
         act_strv_push(&argv, words[i]);
     act_strv_push(&argv, top->look.chosen);
-    if (screen_run(&top->live.screen, argv.v, &err) < 0)
+    if (screen_run(&top->live.screen, head, argv.v, &err) < 0)
         top->notice = act_strdup(act_error_text(&err));
 }
 
-static bool is_active(struct top *top, const char *id)
+/* RUN_UNKNOWN if it is not there any more. */
+static enum run_state state_of(struct top *top, const char *id)
 {
     const struct flow_board_view *view = flow_board_lock(top->live.board);
-    bool active = false;
+    enum run_state state = RUN_UNKNOWN;
 
     for (size_t i = 0; i < view->n; i++)
         if (strcmp(view->runs[i]->run.row.id, id) == 0)
-            active = !run_state_is_final(view->runs[i]->run.status.state);
+            state = view->runs[i]->run.status.state;
     flow_board_unlock(top->live.board);
-    return active;
+    return state;
 }
 
 static void show_log(struct top *top)
 {
     static const char *const follow[] = {"logs", "-f", "-n", "100"}, *const end[] = {"logs", "-n", "1000"};
+    const char *id = top->look.chosen;
+    enum run_state state = id ? state_of(top, id) : RUN_UNKNOWN;
 
-    if (top->look.chosen && is_active(top, top->look.chosen))
-        run_verb(top, follow, sizeof(follow) / sizeof(follow[0]));
-    else if (top->look.chosen)
-        run_verb(top, end, sizeof(end) / sizeof(end[0]));
+    if (!id)
+        return;
+    if (state == RUN_QUEUED) {
+        top->notice = act_sprintf("%s is queued: there is no log yet; w says what it waits for", id);
+        return;
+    }
+    bool ended = run_state_is_final(state);
+    ACT_AUTOFREE char *head = ended ? act_sprintf("%s, %s: the end of its log", id, run_state_name(state))
+                                    : act_sprintf("%s: its log; Ctrl-C goes back", id);
+    if (ended)
+        run_verb(top, head, end, sizeof(end) / sizeof(end[0]));
+    else
+        run_verb(top, head, follow, sizeof(follow) / sizeof(follow[0]));
 }
 
 static void show_why(struct top *top)
 {
     static const char *const why[] = {"why"};
 
-    if (top->look.chosen)
-        run_verb(top, why, 1);
+    if (!top->look.chosen)
+        return;
+    ACT_AUTOFREE char *head = act_sprintf("why %s", top->look.chosen);
+    run_verb(top, head, why, 1);
 }
 
 static void ask_abort(struct top *top)
 {
     if (!top->look.chosen)
         return;
-    if (!is_active(top, top->look.chosen)) {
+    if (run_state_is_final(state_of(top, top->look.chosen))) {
         top->notice = act_sprintf("%s has ended", top->look.chosen);
         return;
     }
@@ -224,10 +238,23 @@ static void erase(struct act_buf *typed)
         typed->data[typed->len] = '\0';
 }
 
+/* And the blanks behind it. */
+static void erase_word(struct act_buf *typed)
+{
+    while (typed->len > 0 && typed->data[typed->len - 1] == ' ')
+        erase(typed);
+    while (typed->len > 0 && typed->data[typed->len - 1] != ' ')
+        erase(typed);
+}
+
 static void type(struct top *top, int key)
 {
     if (key == SCREEN_BACKSPACE)
         erase(&top->typed);
+    else if (key == SCREEN_ERASE_WORD)
+        erase_word(&top->typed);
+    else if (key == SCREEN_ERASE_ALL)
+        act_buf_release(&top->typed);
     else if (key < SCREEN_UP)
         act_buf_addc(&top->typed, (char)key);
     if (key == SCREEN_ESCAPE || key == SCREEN_ENTER)

@@ -260,6 +260,77 @@ def test_logs_and_why(terminal, speaker):
     screen.ends()
 
 
+@pytest.mark.parametrize("columns", [40, 80])
+def test_log_of_an_ended_run(act, terminal, columns):
+    """Its end stays until a key comes, and Ctrl-C is one."""
+    run = act.finish("seq", "2000", before=("-n", "1"))
+    screen = terminal("top", columns=columns)
+    screen.until(rf"{run[-8:]}\s+Completed")
+    for n, key in enumerate(("C-c", "Space", "Down"), 1):
+        screen.type("l")
+        act.until(lambda n=n: screen.text("-S", "-").count("press a key to go back") == n, f"it asks {n} times")
+        assert "\n2000\n" in screen.text()
+        screen.type(key)
+        screen.until("q quit")
+    screen.type("j")
+    screen.until("q quit")
+    screen.type("q")
+    screen.ends()
+
+
+def test_log_of_a_run_that_said_nothing(act, terminal):
+    run = act.finish("true", before=("-n", "1"))
+    screen = terminal("top")
+    screen.until(rf"{run[-8:]}\s+Completed")
+    screen.type("l")
+    screen.until(rf"^-- {run}, Completed: the end of its log --")
+    screen.until("press a key to go back")
+    screen.type("Space")
+    screen.until("q quit")
+    screen.type("q")
+    screen.ends()
+
+
+@pytest.mark.parametrize("columns", [40, 120])
+def test_log_of_a_queued_run(act, terminal, columns):
+    run = act.finish("true", before=("-n", "1"))
+    with sqlite3.connect(act.home / "ledger.db") as ledger:
+        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = 'Queued', status = NULL, "
+                       "spec = json_set(spec, '$.config.slurm.login', 'me@away') WHERE id = ?", (run,))
+    act.env["ACT_SSH"] = "/bin/false"
+    screen = terminal("top", columns=columns)
+    screen.until(rf"{run[-8:]}\s+Queued")
+    screen.type("l")
+    screen.until("no log yet" if columns > 40 else f"^{run[:20]}")
+    screen.type("q")
+    screen.ends()
+
+
+def test_typing_a_filter(terminal, speaker):
+    """Ctrl-W takes a word back, Ctrl-U all of them, Escape leaves."""
+    screen = terminal("top")
+    screen.until(speaker.id)
+    screen.type("/", "tail nothing like it ")
+    screen.until("no run has these words")
+    screen.type("C-w")
+    screen.until("^/tail nothing like _")
+    screen.type("C-w", "C-w", "C-w", "C-w")
+    screen.until("^/_")
+    screen.until(speaker.id)
+    screen.type("nothing like it")
+    screen.until("no run has these words")
+    screen.type("C-u")
+    screen.until("^/_")
+    screen.until(speaker.id)
+    screen.type("nothing")
+    screen.until("no run has these words")
+    screen.type("Escape")
+    screen.until("q quit")
+    screen.until(speaker.id)
+    screen.type("q")
+    screen.ends()
+
+
 def test_filter_and_sort(act, terminal, speaker):
     tagged = act.submit("sh", "-c", "exit 0", "", before=("-n", "1"))
     act.run("wait", tagged)
@@ -364,8 +435,10 @@ def test_table_alone(act, terminal, speaker):
     screen.until(rf"{speaker.run}\s+Running")
     done = act.finish("true", before=("-n", "1"))
     screen.until(rf"{done}\s+Completed")
-    screen.resize(40, 6)
+    screen.until("^q quits")
+    screen.resize(40, 3)
     screen.until(done)
+    screen.until("^1 more, q quits")
     screen.type("q")
     screen.ends()
 
