@@ -54,7 +54,7 @@ static void draw_table(void *arg, const struct flow_board_view *view, struct act
     while (lines->n < room)
         act_strv_push(lines, "");
     ACT_AUTOFREE char *bottom = bottom_of(w, view, shown);
-    cli_add_line(&last, bottom, screen->columns);
+    cli_add_line(&last, bottom, screen->columns, CLI_CUT_WORDS);
     if (screen->rows > 1)
         act_strv_take(lines, act_buf_steal(&last));
     act_buf_release(&last);

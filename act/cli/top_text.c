@@ -11,6 +11,7 @@
 #include "base/terminal.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "codec/json.h"
 #include "draw/draw.h"
 
 enum {
@@ -157,17 +158,23 @@ void top_move(const struct flow_board_view *view, struct top_look *look, int64_t
 
 /* ---- lines */
 
+static void add_cut_line(struct act_strv *lines, const struct top_look *look, const char *text, enum cli_cut cut)
+{
+    struct act_buf line = {0};
+
+    cli_add_line(&line, text, look->columns, cut);
+    act_strv_take(lines, line.data ? act_buf_steal(&line) : act_strdup(""));
+}
+
 ACT_PRINTF(3, 4)
 static void add_line(struct act_strv *lines, const struct top_look *look, const char *fmt, ...)
 {
-    struct act_buf line = {0};
     va_list ap;
 
     va_start(ap, fmt);
     ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
     va_end(ap);
-    cli_add_line(&line, text, look->columns);
-    act_strv_take(lines, act_buf_steal(&line));
+    add_cut_line(lines, look, text, CLI_CUT_WORDS);
 }
 
 static void add_table(struct act_strv *lines, const struct act_buf *text)
@@ -189,15 +196,16 @@ static void add_head(const struct flow_board_view *view, const struct top_look *
     act_time_to_local(look->now_unix_s, now);
     for (size_t i = 0; i < view->n; i++)
         counts[view->runs[i]->run.status.state]++;
-    act_buf_addf(&text, "%s  %zu running, %zu queued, %zu failed", strlen(now) > 11 ? now + 11 : now,
-                 counts[RUN_RUNNING], counts[RUN_QUEUED], counts[RUN_FAILED]);
-    if (view->n < view->total)
-        act_buf_addf(&text, ", the newest %zu of %zu", view->n, view->total);
-    if (look->sort != TOP_BY_STATE)
-        act_buf_addf(&text, "  sorted by %s", top_sort_name(look->sort));
+    act_buf_addf(&text, "%zu running, %zu queued, %zu failed", counts[RUN_RUNNING], counts[RUN_QUEUED],
+                 counts[RUN_FAILED]);
     if (look->filter)
         act_buf_addf(&text, "  /%s", look->filter);
-    add_line(lines, look, "%s", text.data);
+    if (view->n < view->total)
+        act_buf_addf(&text, "  the newest %zu of %zu", view->n, view->total);
+    if (look->sort != TOP_BY_STATE)
+        act_buf_addf(&text, "  sorted by %s", top_sort_name(look->sort));
+    act_buf_addf(&text, "  %s", strlen(now) > 11 ? now + 11 : now);
+    add_cut_line(lines, look, text.data, CLI_CUT_PARTS);
 }
 
 /* ---- clusters */
@@ -235,7 +243,7 @@ static void add_clusters(const struct flow_board_view *view, const struct top_lo
         {"IDLE GPUS", 'r', .rank = 3},
         {"QUEUE", 'r', .rank = 4},
         {"YOURS", 'r', .rank = 5},
-        {"NOTE", 'l', .rank = 1, .min = 8},
+        {"NOTE", 'l', .rank = 1, .min = 8, .cut = CLI_CUT_WORDS},
     };
     enum { N = sizeof(columns) / sizeof(columns[0]) };
     size_t n = view->n_clusters <= most ? view->n_clusters : most - 1;
@@ -282,7 +290,7 @@ static void push_use(struct act_strv *cells, const struct flow_live *live, const
     int full = (int)lround(fmin(live->busy, 1) * BAR);
     for (int i = 0; i < BAR; i++)
         act_buf_adds(&bar, i < full ? (look->plain ? "#" : "\u2588") : look->plain ? "." : "\u2591");
-    act_buf_addf(&bar, "%4.0f%%%s", fmin(live->busy, 9.99) * 100, live->has_gpus ? "" : " cpu");
+    act_buf_addf(&bar, "%4.0f%%%s", fmin(live->busy, 9.99) * 100, live->has_gpus ? "" : "  cpu");
     act_strv_push(cells, bar.data);
 }
 
@@ -305,7 +313,7 @@ static void add_number(struct act_buf *out, const struct flow_live_number *numbe
         snprintf(value, sizeof(value), "%s", isnan(number->last) ? "NaN" : number->last > 0 ? "inf" : "-inf");
     act_buf_addf(out, "%s%s %s", out->len ? "  " : "", number->name, value);
     if (spark > 0 && number->curve.n > 1) {
-        act_buf_addc(out, ' ');
+        act_buf_adds(out, "  ");
         draw_spark(&number->curve, spark, look->plain, out);
     }
 }
@@ -355,6 +363,23 @@ static const char *short_id(const char *id)
     return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
 }
 
+/* "python3 -u train.py --lr 3" is more easily known as "train.py --lr 3". */
+static const char *without_interpreter(const char *command)
+{
+    static const char *const names[] = {"python", "python3", "bash", "sh"};
+    const char *at = command;
+    size_t len = strcspn(at, " ");
+    bool is_one = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        is_one = is_one || (strlen(names[i]) == len && strncmp(at, names[i], len) == 0);
+    if (!is_one)
+        return command;
+    for (at += len + (at[len] == ' '); *at == '-'; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' '))
+        ;
+    return *at ? at : command;
+}
+
 static void push_run(struct act_strv *cells, const struct flow_board_run *run, bool chosen, const struct top_look *look)
 {
     const struct ledger_run *row = &run->run.row;
@@ -368,26 +393,34 @@ static void push_run(struct act_strv *cells, const struct flow_board_run *run, b
     push_use(cells, live, look);
     push_memory(cells, live);
     push_numbers(cells, live, look);
-    act_strv_push(cells, row->name ? row->name : row->command);
+    act_strv_push(cells, row->name ? row->name : look->columns > 0 ? without_interpreter(row->command) : row->command);
     push_said(cells, run, look);
 }
 
-/* Leaves out the columns that nothing is known for, so that there is room for others. Returns how many are left. */
-static size_t drop_empty(struct cli_column *columns, size_t n, struct act_strv *cells)
+/* For which of the columns something is known. Those for which something was once known are always shown, until the
+ * width is another one: a column that comes and goes with what runs say just now would move all others. */
+static unsigned known_columns(const struct cli_column *columns, const struct act_strv *cells, struct top_look *look)
 {
+    look->known = look->known_for == look->columns ? look->known : 0;
+    look->known_for = look->columns;
+    for (size_t k = 0; k < cells->n; k++)
+        if (columns[k % COLUMNS].rank == 0 || strcmp(cells->v[k], "-") != 0)
+            look->known |= 1U << k % COLUMNS;
+    return look->known;
+}
+
+/* Leaves out the columns that nothing is known for, so that there is room for others. Returns how many are left. */
+static size_t drop_empty(struct cli_column *columns, struct act_strv *cells, struct top_look *look)
+{
+    unsigned known = known_columns(columns, cells, look);
     ACT_AUTO(act_strv) kept = {0};
     size_t left = 0;
-    bool has[COLUMNS];
 
-    for (size_t i = 0; i < n; i++) {
-        has[i] = columns[i].rank == 0;
-        for (size_t k = i; k < cells->n && !has[i]; k += n)
-            has[i] = strcmp(cells->v[k], "-") != 0;
-        if (has[i])
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (known & 1U << i)
             columns[left++] = columns[i];
-    }
     for (size_t k = 0; k < cells->n; k++)
-        if (has[k % n])
+        if (known & 1U << k % COLUMNS)
             act_strv_push(&kept, cells->v[k]);
     act_strv_release(cells);
     *cells = kept;
@@ -395,25 +428,24 @@ static size_t drop_empty(struct cli_column *columns, size_t n, struct act_strv *
     return left;
 }
 
-static void runs_text(const struct flow_board_run *const *runs, size_t n, const struct top_look *look,
-                      struct act_buf *out)
+static void runs_text(const struct flow_board_run *const *runs, size_t n, struct top_look *look, struct act_buf *out)
 {
     struct cli_column columns[COLUMNS] = {
-        {"RUN", 'l', .rank = 0},
-        {"STATE", 'l', .rank = 0, .is_state = true},
-        {"AGE", 'r', .rank = 1},
-        {"CLUSTER", 'l', .rank = 6, .min = 7},
-        {"GPU", 'l', .rank = 2, .min = 10},
-        {"MEM", 'r', .rank = 4},
-        {"NUMBERS", 'l', .rank = 3, .min = 9},
-        {"NAME", 'l', .rank = 7, .min = 8},
-        {"SAYS", 'l', .rank = 5, .min = 12},
+        {"RUN", 'l', .rank = 0, .wide = 9},
+        {"STATE", 'l', .rank = 0, .wide = 9, .is_state = true},
+        {"AGE", 'r', .rank = 1, .wide = 6},
+        {"CLUSTER", 'l', .rank = 6, .min = 7, .wide = 7},
+        {"GPU", 'l', .rank = 2, .min = 10, .wide = 10, .cut = CLI_CUT_PARTS},
+        {"MEM", 'r', .rank = 4, .wide = 4},
+        {"NUMBERS", 'l', .rank = 3, .min = 9, .wide = 9, .cut = CLI_CUT_PARTS},
+        {"NAME", 'l', .rank = 7, .min = 8, .wide = 8, .cut = CLI_CUT_WORDS},
+        {"SAYS", 'l', .rank = 5, .min = 12, .wide = 12, .cut = CLI_CUT_WORDS},
     };
     ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < n; i++)
         push_run(&cells, runs[i], act_streq(runs[i]->run.row.id, look->chosen), look);
-    size_t left = look->columns > 0 ? drop_empty(columns, COLUMNS, &cells) : COLUMNS;
+    size_t left = look->columns > 0 ? drop_empty(columns, &cells, look) : COLUMNS;
     cli_table_text(columns, left, &cells, look->columns, look->coloured, out);
 }
 
@@ -467,47 +499,82 @@ static void add_runs(const struct flow_board_run *const *runs, size_t n, size_t 
 
 /* ---- more about the chosen run */
 
+/* "ID  NAME  on CLUSTER  KEY=VALUE". */
+static void add_labels(struct act_buf *out, const struct ledger_run *row)
+{
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
+    const char *key;
+    json_t *value;
+
+    act_buf_addf(out, "%s%s%s  on %s", row->id, row->name ? "  " : "", row->name ? row->name : "", row->cluster);
+    json_object_foreach(tags, key, value)
+    {
+        act_buf_addf(out, "  %s=%s", key, json_string_value(value));
+    }
+}
+
 static void add_chosen(const struct flow_board_run *run, const struct top_look *look, struct act_strv *lines)
 {
     const struct ledger_run *row = &run->run.row;
     ACT_AUTO(act_buf) numbers = {0};
     ACT_AUTO(act_buf) said = {0};
+    ACT_AUTO(act_buf) labels = {0};
 
+    add_labels(&labels, row);
     for (size_t i = 0; run->live && i < run->live->n_numbers; i++)
         add_number(&numbers, &run->live->numbers[i], LONG_SPARK, look);
     if (run->live && run->run.status.state == RUN_RUNNING)
         add_said(&said, run->live, look);
     act_strv_push(lines, "");
-    add_line(lines, look, "%s  %s  on %s  %s", row->id, row->name ? row->name : "", row->cluster,
-             row->tags ? row->tags : "");
+    add_cut_line(lines, look, labels.data, CLI_CUT_PARTS);
     add_line(lines, look, "%s", row->command);
-    add_line(lines, look, "%s", numbers.len ? numbers.data : "");
+    add_cut_line(lines, look, numbers.len ? numbers.data : "", CLI_CUT_PARTS);
     add_line(lines, look, "%s", said.len ? said.data : run->run.status.reason);
 }
 
 /* ---- all of it */
 
+static void add_wrapped(struct act_strv *lines, const char *text, int indent, int columns)
+{
+    char *wrapped = NULL, *line;
+    size_t len = 0;
+    FILE *out = open_memstream(&wrapped, &len);
+
+    if (!out)
+        return;
+    fprintf(out, "%.*s", indent, text);
+    cli_wrap(out, text + indent, strlen(text + indent), indent, indent, columns);
+    fclose(out);
+    for (char *rest = wrapped; (line = strsep(&rest, "\n")) && rest;)
+        act_strv_push(lines, line);
+    free(wrapped);
+}
+
 static void add_help(const struct top_look *look, struct act_strv *lines)
 {
-    static const char *const help[] = {
-        "up down j k     choose a run; also page up, page down, home, end",
-        "l, Enter        its log: follows it if it runs, Ctrl-C comes back",
-        "w               why it failed or waits, or what it is doing",
-        "a               abort it; asks",
-        "s               sort by state, newest, use, silence, cluster",
-        "/               show only runs that have these words in their id, name,",
-        "                cluster, state, command or tags; Esc shows all",
-        "r               ask all clusters now",
-        "h ?             this help; any key leaves it",
-        "q               quit",
-        "",
-        "IDLE: of all. YOURS: running+queued. AGE: runs, waits, or is over for so long.",
-        "GPU, MEM: of all GPUs of the run (cpu: of the processors). NUMBERS: what rank 0",
-        "prints again and again. SAYS: its last line, and how long ago.",
+    static const struct {
+        const char *keys, *what;
+    } help[] = {
+        {"up down j k", "choose a run; also page up, page down, home, end"},
+        {"l, Enter", "its log: its end, and what follows if it runs"},
+        {"w", "why it failed or waits, or what it is doing"},
+        {"a", "abort it; asks"},
+        {"s", "sort by state, newest, use, silence, cluster"},
+        {"/", "show only runs with these words in their id, name, cluster, state, command or tags; Esc shows all"},
+        {"r", "ask all clusters now"},
+        {"h ?", "this help; any key leaves it"},
+        {"q", "quit"},
+        {"", "IDLE: of all. YOURS: running+queued. AGE: runs, waits, or is over for so long. GPU, MEM: of all GPUs of "
+             "the run (cpu: of the processors). NUMBERS: what rank 0 prints again and again. SAYS: its last line, and "
+             "how long ago."},
     };
+    enum { KEYS = 13 }; /* columns */
 
-    for (size_t i = 0; i < sizeof(help) / sizeof(help[0]); i++)
-        add_line(lines, look, "%s", help[i]);
+    for (size_t i = 0; i < sizeof(help) / sizeof(help[0]); i++) {
+        int indent = *help[i].keys ? KEYS : 0;
+        ACT_AUTOFREE char *text = act_sprintf("%-*s%s", indent, help[i].keys, help[i].what);
+        add_wrapped(lines, text, indent, look->columns);
+    }
 }
 
 static const char *no_runs(const struct flow_board_view *view, const struct top_look *look)
@@ -545,11 +612,11 @@ static void add_body(const struct flow_board_view *view, struct top_look *look, 
 
 static void add_bottom(const struct top_look *look, struct act_strv *lines)
 {
-    static const char keys[] = "q quit  l log  w why  a abort  s sort  / filter  h help";
+    static const char keys[] = "q quit  h help  l log  w why  a abort  s sort  / filter";
 
     while (lines->n < (size_t)look->rows - 1)
         act_strv_push(lines, "");
-    add_line(lines, look, "%s", look->bottom ? look->bottom : keys);
+    add_cut_line(lines, look, look->bottom ? look->bottom : keys, look->bottom ? CLI_CUT_WORDS : CLI_CUT_PARTS);
 }
 
 void top_lines(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,

@@ -21,8 +21,10 @@ struct top_look {
     char *filter;       /* words that are all in a run's id, name, cluster, state, command or tags; NULL: all runs */
     const char *bottom; /* the last line; NULL: the most important keys */
     int64_t now_unix_s;
-    char *chosen; /* the id of the run that keys are for, which is set where it is none of the shown ones */
-    size_t first; /* which of the runs is at the top, likewise */
+    char *chosen;   /* the id of the run that keys are for, which is set where it is none of the shown ones */
+    size_t first;   /* which of the runs is at the top, likewise */
+    unsigned known; /* columns that something was known for since the screen is so wide: */
+    int known_for;
 };
 
 /* The runs that pass the filter, in order. New. */

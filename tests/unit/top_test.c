@@ -97,25 +97,25 @@ TEST(a_frame_has_all_that_there_is_room_for)
 
     set_up(&f);
     ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
-    assert_non_null(strstr(text, "  1 running, 1 queued, 1 failed\n"));
+    assert_true(act_starts_with(text, "1 running, 1 queued, 1 failed  "));
     assert_string_equal(
         body(text),
         "CLUSTER  IDLE NODES  IDLE GPUS  QUEUE  YOURS  NOTE\n"
         "lab             3/8      24/64      2    1+1  -\n"
         "away              -          -      -    0+0  no route\n"
         "\n"
-        "RUN        STATE        AGE  CLUSTER  GPU         MEM  NUMBERS        NAME      SAYS\n"
-        "\033[7m>cccccccc  Running      45s  lab      ####.  80%  40%  loss 0.5 #+~_  pytho...  3s ago: step 4 lo..."
+        "RUN        STATE         AGE  CLUSTER  GPU          MEM  NUMBERS         NAME      SAYS\n"
+        "\033[7m>cccccccc  Running       45s  lab      ####.  80%   40%  loss 0.5  #+~_  c.py      3s ago: step 4..."
         "\033[0m\n"
-        " bbbbbbbb  Queued     1m00s  away     -             -  -              pytho...  -\n"
-        " aaaaaaaa  Failed        5s  lab      -             -  -              pytho...  exit status 3\n"
-        " dddddddd  Completed     5s  lab      -             -  -              pytho...  -\n"
+        " bbbbbbbb  Queued      1m00s  away     -              -  -               b.py      -\n"
+        " aaaaaaaa  Failed         5s  lab      -              -  -               a.py      exit status 3\n"
+        " dddddddd  Completed      5s  lab      -              -  -               d.py      -\n"
         "\n"
-        "exp_1795571940_cccccccc    on lab  {\"sweep\":\"7\"}\n"
+        "exp_1795571940_cccccccc  on lab  sweep=7\n"
         "python c.py\n"
-        "loss 0.5 #+~_\n"
+        "loss 0.5  #+~_\n"
         "3s ago: step 4 loss 0.5\n"
-        "q quit  l log  w why  a abort  s sort  / filter  h help\n");
+        "q quit  h help  l log  w why  a abort  s sort  / filter\n");
     assert_int_equal(seen.n, 1);
     assert_string_equal(look.chosen, f.runs[2].run.row.id);
     free(look.chosen);
@@ -145,6 +145,57 @@ TEST(every_size_is_filled_and_no_line_is_too_wide)
             }
             free(look.chosen);
         }
+}
+
+TEST(what_is_cut_is_whole)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 24, .columns = 40, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    set_up(&f);
+    f.live.has_gpus = false;
+    f.live.busy = 1;
+    ACT_AUTOFREE char *narrow = text_of(&f, &look, &seen);
+    assert_non_null(strstr(narrow, ">cccccccc  Running       45s  ##### 100%\033"));
+    assert_non_null(strstr(narrow, "\nq quit  h help  l log  w why  a abort\n"));
+    look.columns = 60;
+    ACT_AUTOFREE char *wider = text_of(&f, &look, &seen);
+    assert_non_null(strstr(wider, ">cccccccc  Running       45s  ##### 100%      40%  loss 0.5\033"));
+    look.help = true;
+    look.columns = 40;
+    ACT_AUTOFREE char *help = text_of(&f, &look, &seen);
+    assert_null(strstr(help, "..."));
+    assert_non_null(strstr(help, "ago.\n"));
+    free(look.chosen);
+}
+
+/* Ages grow, numbers come and samples fail to: what is shown beside them stays where it is. */
+TEST(columns_stay)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 24, .columns = 80, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+    ACT_AUTOFREE char *head = NULL;
+
+    set_up(&f);
+    for (int i = 0; i < 6; i++) {
+        f.runs[2].run.status.started_unix_s = NOW - 1 - i * i * i * 300;
+        f.live.busy = i % 2 ? -1 : 0.5;
+        f.live.n_numbers = i == 3 ? 0 : 1;
+        ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+        char *begin = strstr(text, "RUN  ");
+        assert_non_null(begin);
+        begin[strcspn(begin, "\n")] = '\0';
+        ACT_AUTO(act_buf) words = {0};
+        for (char *rest = begin, *word; (word = strsep(&rest, " "));)
+            act_buf_addf(&words, "%s%s", *word ? " " : "", word);
+        if (head)
+            assert_string_equal(words.data, head);
+        else
+            head = act_strdup(words.data);
+    }
+    free(look.chosen);
 }
 
 TEST(runs_pass_a_filter_of_words)
@@ -231,7 +282,7 @@ TEST(clocks_that_go_back_and_odd_numbers_are_shown)
     ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
     assert_non_null(strstr(text, "exp_1795571940_cccccccc  Running       0s"));
     assert_non_null(strstr(text, "#####"));
-    assert_non_null(strstr(text, "loss -inf #+~_"));
+    assert_non_null(strstr(text, "loss -inf  #+~_"));
     assert_non_null(strstr(text, "0s ago, rank 5 holds it up: step 4"));
     free(look.chosen);
     look.chosen = NULL;
@@ -260,6 +311,8 @@ TEST(bytes_are_keys)
         {"\r", SCREEN_ENTER, 1},
         {"\177", SCREEN_BACKSPACE, 1},
         {"\001", 0, 1},
+        {"\025", SCREEN_ERASE_ALL, 1},
+        {"\027", SCREEN_ERASE_WORD, 1},
         {"\xc3\xa9", 0xc3, 1},
     };
 
