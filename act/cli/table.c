@@ -97,7 +97,7 @@ static size_t before_gap(const char *text, size_t n, const char *gap)
     return n;
 }
 
-/* At most width columns of text, with an ellipsis if it was cut, unless whole parts are left. Returns the columns used. */
+/* At most width columns of text, with an ellipsis if it was cut and not by parts. Returns the columns used. */
 static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cut cut)
 {
     int columns = act_columns(text), dots = (int)strlen(ELLIPSIS);

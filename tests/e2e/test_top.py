@@ -253,7 +253,7 @@ def test_logs_and_why(terminal, speaker):
     screen.type("Space")
     screen.until("q quit")
     screen.type("h")
-    screen.until("what follows if it runs")
+    screen.until("follows if it runs")
     screen.type("Escape")
     screen.until(speaker.id)
     screen.type("q")
@@ -356,6 +356,67 @@ def test_filter_and_sort(act, terminal, speaker):
     screen.until(f">{tagged[-8:]}")
     screen.type("q")
     screen.ends()
+
+
+# ---- sweeps
+
+
+@pytest.fixture
+def swept(act):
+    """The id of a sweep of three runs, of which one has failed and two run."""
+    act.write("wait.py", "import os, sys, time\nn = int(sys.argv[1])\nfor step in range(9):\n"
+                         "    print(f'step {step} loss {n + 1 / (step + 1):.3f}', flush=True)\n"
+                         "if n == 0:\n    sys.exit(3)\nwhile True:\n    time.sleep(60)\n")
+    found = act.run("-n", 1, "sweep", "--grid", "n=0,1,2", "--", "python3", "wait.py", "{n}").out.strip()
+
+    def runs():
+        return act.run("q", "--json", "--tag", f"sweep={found}").json["runs"]
+
+    act.until(lambda: sorted(run["state"] for run in runs()) == ["Failed", "Running", "Running"], "they run")
+    yield found
+    for run in runs():
+        if run["state"] == "Running":
+            act.run("abort", run["id"])
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_sweep_is_one_line(act, terminal, swept, columns):
+    screen = terminal("top", columns=columns)
+    screen.until(rf"^>{swept}\s+0d 2r 1f\s")
+    screen.until("^sweep .* 2 running  1 failed" if columns > 40 else f"^sweep {swept}")
+    assert "Running" not in screen.text()
+    if columns > 40:
+        screen.until(r"loss 1\.111")
+    screen.type("l")
+    screen.until("has 3 runs")
+    screen.type("f")
+    screen.until(r"Running[^$]*Running[^$]*Failed")
+    assert "2r" not in screen.text()
+    screen.type("G", "f")
+    screen.until(rf"^>{swept}\s+0d 2r 1f\s")
+    screen.type("q")
+    screen.ends()
+    screen = terminal("top", "--tag", f"sweep={swept}", columns=columns)
+    screen.until(r"Running[^$]*Running[^$]*Failed")
+    screen.type("q")
+    screen.ends()
+
+
+def test_one_look_for_programs(act, swept):
+    look = act.until(lambda: (lambda found: found["sweeps"][0]["best"] and found)(act.run("top", "--json").json),
+                     "its numbers are known")
+    assert list(look) == ["version", "clusters", "total", "runs", "sweeps"] and look["version"] == 1
+    assert look["total"] == len(look["runs"]) == 3
+    states = look["sweeps"][0].pop("states")
+    assert look["sweeps"] == [{"id": swept, "runs": 3, "best": {"name": "loss", "value": 1.111}}]
+    assert {state: n for state, n in states.items() if n} == {"Running": 2, "Failed": 1}
+    cluster = look["clusters"][0]
+    assert (cluster["name"], cluster["error"], cluster["running"], cluster["queued"]) == ("aml", None, 2, 0)
+    running = [run for run in look["runs"] if run["state"] == "Running"]
+    assert [run["live"] for run in look["runs"] if run["state"] == "Failed"] == [None]
+    assert len(running) == 2 and all(run["command"][0] == "python3" for run in running)
+    assert {"name": "loss", "last": 1.111} in [n for run in running for n in run["live"]["numbers"]]
+    act.fail("top", "--json", "-n", "3s", status=2, match="--interval")
 
 
 # ---- its end

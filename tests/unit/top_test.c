@@ -69,6 +69,13 @@ static void set_up(struct fixture *f)
                                        .settled = true};
 }
 
+static void release(struct top_look *look)
+{
+    act_strv_release(&look->unfolded);
+    free(look->chosen);
+    free(look->sweep);
+}
+
 static char *text_of(const struct fixture *f, struct top_look *look, struct act_strv *seen)
 {
     ACT_AUTO(act_strv) lines = {0};
@@ -115,10 +122,10 @@ TEST(a_frame_has_all_that_there_is_room_for)
         "python c.py\n"
         "loss 0.5  #+~_\n"
         "3s ago: step 4 loss 0.5\n"
-        "q quit  h help  l log  w why  a abort  s sort  / filter\n");
+        "q quit  h help  l log  w why  a abort  s sort  / filter  f fold\n");
     assert_int_equal(seen.n, 1);
     assert_string_equal(look.chosen, f.runs[2].run.row.id);
-    free(look.chosen);
+    release(&look);
 }
 
 TEST(every_size_is_filled_and_no_line_is_too_wide)
@@ -143,7 +150,7 @@ TEST(every_size_is_filled_and_no_line_is_too_wide)
                 assert_true(act_utf8_valid(bare, strlen(bare)));
                 assert_true(act_columns(bare) <= columns);
             }
-            free(look.chosen);
+            release(&look);
         }
 }
 
@@ -166,8 +173,8 @@ TEST(what_is_cut_is_whole)
     look.columns = 40;
     ACT_AUTOFREE char *help = text_of(&f, &look, &seen);
     assert_null(strstr(help, "..."));
-    assert_non_null(strstr(help, "ago.\n"));
-    free(look.chosen);
+    assert_non_null(strstr(help, "failed.\n"));
+    release(&look);
 }
 
 /* Ages grow, numbers come and samples fail to: what is shown beside them stays where it is. */
@@ -195,7 +202,44 @@ TEST(columns_stay)
         else
             head = act_strdup(words.data);
     }
-    free(look.chosen);
+    release(&look);
+}
+
+TEST(a_sweep_is_one_line_until_it_is_unfolded)
+{
+    static char tags[] = "{\"sweep\":\"0badcafe\",\"lr\":\"1\"}", name[] = "first.3";
+    struct fixture f;
+    struct top_look look = {.rows = 24, .columns = 100, .plain = true, .folds = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    set_up(&f);
+    for (size_t i = 0; i < 3; i++) {
+        f.runs[i].run.row.tags = tags;
+        f.runs[i].run.row.name = name;
+    }
+    ACT_AUTOFREE char *folded = text_of(&f, &look, &seen);
+    assert_non_null(strstr(folded, ">0badcafe  0d 1r 1f      45s  lab      ####.  80%   40%  loss 0.5  best  first"));
+    assert_non_null(strstr(folded, "\n dddddddd  Completed"));
+    assert_null(strstr(folded, "cccccccc  Running"));
+    assert_non_null(strstr(folded, "\nsweep 0badcafe  first  3 runs  1 running  1 failed  1 queued\n"));
+    assert_int_equal(look.folded, 3);
+    assert_string_equal(look.sweep, "0badcafe");
+    assert_string_equal(seen.v[0], f.runs[2].run.row.id);
+    top_move(&f.view, &look, 1);
+    assert_string_equal(look.chosen, f.runs[3].run.row.id);
+    top_move(&f.view, &look, -1);
+    top_toggle(&look, look.sweep);
+    ACT_AUTOFREE char *unfolded = text_of(&f, &look, &seen);
+    assert_non_null(strstr(unfolded, ">cccccccc  Running"));
+    assert_non_null(strstr(unfolded, " aaaaaaaa  Failed"));
+    assert_int_equal(look.folded, 0);
+    assert_string_equal(look.sweep, "0badcafe");
+    top_toggle(&look, look.sweep);
+    look.filter = (char[]){"failed"};
+    ACT_AUTOFREE char *alone = text_of(&f, &look, &seen);
+    assert_non_null(strstr(alone, ">aaaaaaaa  Failed")); /* one run of a sweep is shown as that */
+    look.filter = NULL;
+    release(&look);
 }
 
 TEST(runs_pass_a_filter_of_words)
@@ -284,14 +328,14 @@ TEST(clocks_that_go_back_and_odd_numbers_are_shown)
     assert_non_null(strstr(text, "#####"));
     assert_non_null(strstr(text, "loss -inf  #+~_"));
     assert_non_null(strstr(text, "0s ago, rank 5 holds it up: step 4"));
-    free(look.chosen);
-    look.chosen = NULL;
+    release(&look);
+    look.chosen = look.sweep = NULL;
     f.live.spoke_unix_s = NOW - 600;
     f.live.numbers[0].last = NAN;
     ACT_AUTOFREE char *other = text_of(&f, &look, &seen);
     assert_non_null(strstr(other, "loss NaN"));
     assert_non_null(strstr(other, "silent for 10m00s, rank 5"));
-    free(look.chosen);
+    release(&look);
 }
 
 TEST(bytes_are_keys)
