@@ -545,11 +545,11 @@ static void add_help(const struct top_look *look, struct act_strv *lines)
     } help[] = {
         {"up, down", "choose a run; also j k, page up, page down, home, end"},
         {"l, Enter", "the end of its log, and what follows if it runs"},
-        {"w", "why it failed or waits, or what it does"},
+        {"w", "why it failed, or waits"},
         {"a", "abort it; asks"},
         {"s", "sort by state, newest, use, silence, cluster"},
         {"/", "only runs with these words in id, name, cluster, state, command or tags; Esc shows all"},
-        {"f", "fold a sweep into one line, or unfold it"},
+        {"f", "fold a sweep, or unfold it"},
         {"r", "ask all clusters now"},
         {"h ?", "this help; any key leaves it"},
         {"q", "quit"},
