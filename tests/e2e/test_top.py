@@ -532,3 +532,26 @@ def test_azureml(act, azureml, terminal):
     screen.until(rf"{run[-8:]}\s+Canceled")
     screen.type("q")
     screen.ends()
+
+
+def test_kubernetes(act, kubernetes, terminal):
+    """All runs of a cluster are one question in an interval; words and numbers come from the pods."""
+    command = 'for i in $(seq 1000); do echo "step $i loss $((1000 - i))"; sleep 0.2; done'
+    runs = [act.submit("sh", "-c", command, before=("-c", "k8s", "-n", "1")) for _ in range(2)]
+    for run in runs:
+        act.until_state(run, "Running")
+    screen = terminal("-c", "k8s", "top", "-n", "1s", columns=160)
+    for run in runs:
+        screen.until(rf"{run[-8:]}\s+Running.*loss 9\d\d")
+    screen.until(r"k8s\s+[\d-]")
+    kubernetes.forget()
+    asked = act.until(lambda: (lambda found: len(found) >= 4 and found)(
+        [r for r in kubernetes.requests() if r["method"] == "GET" and "/jobs" in r["url"]]), "it asks for jobs")
+    assert {r["url"].split("?")[0] for r in asked} == {"/apis/batch/v1/namespaces/default/jobs"}, asked
+    assert asked[-1]["time"] - asked[0]["time"] > (len(asked) - 1) * 500  # half of the interval, as requests are late
+    screen.type("a")
+    screen.until(r"\[y/N\]")
+    screen.type("y")
+    screen.until(r"Canceled")
+    screen.type("q")
+    screen.ends()
