@@ -258,13 +258,22 @@ int cli_ask_trust(const char *project, const struct act_strv *items, struct act_
 
 enum { CLI_RANK_MAX = 15 };
 
+/* What is left of a cell that is too wide. */
+enum cli_cut {
+    CLI_CUT_ANYWHERE, /* what fits, and "..." */
+    CLI_CUT_WORDS,    /* whole words, and "..." */
+    CLI_CUT_PARTS,    /* its first parts, which two blanks separate, as a whole */
+};
+
 struct cli_column {
     const char *head; /* NULL in the first one: the table has no header */
     char align;       /* 'l' or 'r' */
     int rank;         /* 0: always shown; else the column with the highest rank is cut, and left out, first */
     int min, pad;     /* cut to no less (0: not cut); in a pipe, aligned up to this width (0: any) */
-    bool is_state;    /* the state of a run, shown in its colour */
-    bool below;       /* if it does not fit beside more important ones, it is printed on lines below each row */
+    int wide;         /* on a terminal at least so wide, so that it stays where it is when its cells change */
+    enum cli_cut cut;
+    bool is_state; /* the state of a run, shown in its colour */
+    bool below;    /* if it does not fit beside more important ones, it is printed on lines below each row */
 };
 
 /* The width of the terminal that it is, in columns; 0: it is not a terminal, or the width is not known. */
@@ -283,7 +292,7 @@ void cli_push_count(struct act_strv *cells, int n);
 /* Prints what cli_table_text() made. */
 void cli_put_table(const struct act_buf *text);
 /* Appends any text as one line of at most room columns (0: no limit), as a terminal may show it. */
-void cli_add_line(struct act_buf *out, const char *text, int room);
+void cli_add_line(struct act_buf *out, const char *text, int room, enum cli_cut cut);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
 
 /* ---- wrap.c: help that fits the terminal */

@@ -24,36 +24,40 @@ static int print_table_json(const struct flow_runs *runs, struct act_error *err)
 
 struct watched {
     struct live live;
-    bool with_reason, coloured;
+    bool coloured;
 };
+
+/* So many of the runs are above it. */
+static char *bottom_of(const struct watched *w, const struct flow_board_view *view, size_t shown)
+{
+    if (view->error || w->live.said || !view->listed)
+        return act_strdup(view->error ? view->error : w->live.said ? w->live.said : "...");
+    return view->total > shown ? act_sprintf("%zu more, q quits", view->total - shown) : act_strdup("q quits");
+}
 
 static void draw_table(void *arg, const struct flow_board_view *view, struct act_strv *lines)
 {
     const struct watched *w = arg;
     const struct screen *screen = &w->live.screen;
-    ACT_AUTOFREE struct flow_run *runs = act_calloc(view->n + 1, sizeof(*runs));
-    ACT_AUTO(act_buf) text = {0};
-    struct act_buf bottom = {0};
     size_t room = screen->rows > 1 ? (size_t)screen->rows - 1 : 1;
+    ACT_AUTOFREE struct flow_run *runs = act_calloc(view->n + 1, sizeof(*runs));
+    size_t shown = view->n < room - 1 ? view->n : room - 1; /* below the heads */
+    ACT_AUTO(act_buf) text = {0};
+    struct act_buf last = {0};
 
-    for (size_t i = 0; i < view->n; i++)
+    for (size_t i = 0; i < shown; i++)
         runs[i] = view->runs[i]->run;
-    cli_runs_text(&(struct flow_runs){.v = runs, .n = view->n < room ? view->n : room}, w->with_reason, screen->columns,
-                  w->coloured, &text);
+    cli_runs_text(&(struct flow_runs){.v = runs, .n = shown}, false, screen->columns, w->coloured, &text);
     char *rest = text.data, *line;
     while ((line = strsep(&rest, "\n")) && rest && lines->n < room)
         act_strv_push(lines, line);
     while (lines->n < room)
         act_strv_push(lines, "");
-    cli_add_line(&bottom,
-                 view->error     ? view->error
-                 : w->live.said  ? w->live.said
-                 : !view->listed ? "..."
-                                 : "q quits",
-                 screen->columns);
+    ACT_AUTOFREE char *bottom = bottom_of(w, view, shown);
+    cli_add_line(&last, bottom, screen->columns, CLI_CUT_WORDS);
     if (screen->rows > 1)
-        act_strv_take(lines, act_buf_steal(&bottom));
-    act_buf_release(&bottom);
+        act_strv_take(lines, act_buf_steal(&last));
+    act_buf_release(&last);
 }
 
 static void take_key(void *arg, int key)
@@ -66,11 +70,10 @@ static void take_key(void *arg, int key)
         flow_board_hurry(w->live.board);
 }
 
-static int watch_table(struct cli *cli, const struct flow_table *table, bool with_reason, struct act_error *err)
+static int watch_table(struct cli *cli, const struct flow_table *table, struct act_error *err)
 {
     int64_t interval_s = cli->options.interval_s > 0 ? cli->options.interval_s : LIVE_INTERVAL_S;
-    struct watched w = {.with_reason = with_reason,
-                        .coloured = cli_colour(stdout),
+    struct watched w = {.coloured = cli_colour(stdout),
                         .live = {.options = {.table = *table, .table_only = true, .interval_ms = interval_s * 1000},
                                  .draw = draw_table,
                                  .key = take_key,
@@ -94,7 +97,7 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     int rc = cli_labels(cli, &table.labels, err);
 
     if (rc == 0 && cli->options.watch)
-        return watch_table(cli, &table, with_reason, err);
+        return watch_table(cli, &table, err);
     if (rc == 0)
         rc = flow_list_runs(&cli->flow, &table, &runs, err);
     if (rc < 0)

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/live.h"
-#include "cli/top_text.h"
+#include "cli/top_rows.h"
 
 enum { DEFAULT_MAX = 1000, PAGE = 10, FAR = 1 << 30 };
 
@@ -77,8 +77,8 @@ static void move(struct top *top, int64_t by)
     flow_board_unlock(top->live.board);
 }
 
-/* Another verb of this program, on the whole terminal. */
-static void run_verb(struct top *top, const char *const *words, size_t n)
+/* Another verb of this program, on the whole terminal, below a line that says what it is. */
+static void run_verb(struct top *top, const char *head, const char *const *words, size_t n)
 {
     ACT_AUTO(act_strv) argv = {0};
     struct act_error err;
@@ -87,45 +87,75 @@ static void run_verb(struct top *top, const char *const *words, size_t n)
     for (size_t i = 0; i < n; i++)
         act_strv_push(&argv, words[i]);
     act_strv_push(&argv, top->look.chosen);
-    if (screen_run(&top->live.screen, argv.v, &err) < 0)
+    if (screen_run(&top->live.screen, head, argv.v, &err) < 0)
         top->notice = act_strdup(act_error_text(&err));
 }
 
-static bool is_active(struct top *top, const char *id)
+/* RUN_UNKNOWN if it is not there any more. */
+static enum run_state state_of(struct top *top, const char *id)
 {
     const struct flow_board_view *view = flow_board_lock(top->live.board);
-    bool active = false;
+    enum run_state state = RUN_UNKNOWN;
 
     for (size_t i = 0; i < view->n; i++)
         if (strcmp(view->runs[i]->run.row.id, id) == 0)
-            active = !run_state_is_final(view->runs[i]->run.status.state);
+            state = view->runs[i]->run.status.state;
     flow_board_unlock(top->live.board);
-    return active;
+    return state;
+}
+
+/* Keys for one run do nothing where a folded sweep is chosen. */
+static bool is_folded(struct top *top)
+{
+    if (top->look.folded)
+        top->notice = act_sprintf("sweep %s has %zu runs: f unfolds it", top->look.sweep, top->look.folded);
+    return top->look.folded > 0;
+}
+
+static void fold(struct top *top)
+{
+    if (top->look.sweep)
+        top_toggle(&top->look, top->look.sweep);
+    else
+        top->notice = act_strdup("f folds the runs of a sweep, and this run is of none");
 }
 
 static void show_log(struct top *top)
 {
     static const char *const follow[] = {"logs", "-f", "-n", "100"}, *const end[] = {"logs", "-n", "1000"};
+    const char *id = top->look.chosen;
+    enum run_state state = id ? state_of(top, id) : RUN_UNKNOWN;
 
-    if (top->look.chosen && is_active(top, top->look.chosen))
-        run_verb(top, follow, sizeof(follow) / sizeof(follow[0]));
-    else if (top->look.chosen)
-        run_verb(top, end, sizeof(end) / sizeof(end[0]));
+    if (!id || is_folded(top))
+        return;
+    if (state == RUN_QUEUED) {
+        top->notice = act_sprintf("%s is queued: there is no log yet; w says what it waits for", id);
+        return;
+    }
+    bool ended = run_state_is_final(state);
+    ACT_AUTOFREE char *head = ended ? act_sprintf("%s, %s: the end of its log", id, run_state_name(state))
+                                    : act_sprintf("%s: its log; Ctrl-C goes back", id);
+    if (ended)
+        run_verb(top, head, end, sizeof(end) / sizeof(end[0]));
+    else
+        run_verb(top, head, follow, sizeof(follow) / sizeof(follow[0]));
 }
 
 static void show_why(struct top *top)
 {
     static const char *const why[] = {"why"};
 
-    if (top->look.chosen)
-        run_verb(top, why, 1);
+    if (!top->look.chosen || is_folded(top))
+        return;
+    ACT_AUTOFREE char *head = act_sprintf("why %s", top->look.chosen);
+    run_verb(top, head, why, 1);
 }
 
 static void ask_abort(struct top *top)
 {
-    if (!top->look.chosen)
+    if (!top->look.chosen || is_folded(top))
         return;
-    if (!is_active(top, top->look.chosen)) {
+    if (run_state_is_final(state_of(top, top->look.chosen))) {
         top->notice = act_sprintf("%s has ended", top->look.chosen);
         return;
     }
@@ -194,6 +224,9 @@ static void choose(struct top *top, int key)
     case SCREEN_ESCAPE:
         set_filter(top, NULL);
         break;
+    case 'f':
+        fold(top);
+        break;
     case 'r':
         flow_board_hurry(top->live.board);
         break;
@@ -224,10 +257,23 @@ static void erase(struct act_buf *typed)
         typed->data[typed->len] = '\0';
 }
 
+/* And the blanks behind it. */
+static void erase_word(struct act_buf *typed)
+{
+    while (typed->len > 0 && typed->data[typed->len - 1] == ' ')
+        erase(typed);
+    while (typed->len > 0 && typed->data[typed->len - 1] != ' ')
+        erase(typed);
+}
+
 static void type(struct top *top, int key)
 {
     if (key == SCREEN_BACKSPACE)
         erase(&top->typed);
+    else if (key == SCREEN_ERASE_WORD)
+        erase_word(&top->typed);
+    else if (key == SCREEN_ERASE_ALL)
+        act_buf_release(&top->typed);
     else if (key < SCREEN_UP)
         act_buf_addc(&top->typed, (char)key);
     if (key == SCREEN_ESCAPE || key == SCREEN_ENTER)
@@ -253,24 +299,36 @@ static void take_key(void *arg, int key)
 
 /* ---- the command */
 
-/* One frame, as long as it takes, for a pipe or a look. */
-static int print_once(struct top *top, struct act_error *err)
+static void print_text(struct top *top, const struct flow_board_view *view)
 {
     ACT_AUTO(act_buf) text = {0};
     ACT_AUTO(act_strv) lines = {0};
+
+    top->look.columns = cli_width();
+    top->look.now_unix_s = act_now_unix_s();
+    top_lines(view, &top->look, &lines, &top->seen);
+    for (size_t i = 0; i < lines.n; i++)
+        act_buf_addf(&text, "%s\n", lines.v[i]);
+    cli_put_table(&text);
+}
+
+/* One frame, as long as it takes, for a pipe or a look. */
+static int print_once(struct top *top, struct act_error *err)
+{
+    json_t *json = NULL;
     int rc = 0;
 
     live_settle(&top->live, top->cli);
     const struct flow_board_view *view = flow_board_lock(top->live.board);
-    top->look.columns = cli_width();
-    top->look.now_unix_s = act_now_unix_s();
-    top_lines(view, &top->look, &lines, &top->seen);
     if (view->error)
         rc = act_error_set(err, ACT_FAIL, "%s", view->error);
+    if (rc == 0 && top->cli->options.json)
+        json = top_json(view);
+    else if (rc == 0)
+        print_text(top, view);
     flow_board_unlock(top->live.board);
-    for (size_t i = 0; i < lines.n; i++)
-        act_buf_addf(&text, "%s\n", lines.v[i]);
-    cli_put_table(&text);
+    if (json)
+        rc = cli_print_json(json, err);
     live_end_board(&top->live, rc < 0 ? -rc : 0);
     return rc;
 }
@@ -288,7 +346,9 @@ static void release(struct top *top)
     act_strv_release(&top->seen);
     act_strv_release(&top->followed);
     act_buf_release(&top->typed);
+    act_strv_release(&top->look.unfolded);
     free(top->look.chosen);
+    free(top->look.sweep);
     free(top->asked);
     free(top->notice);
 }
@@ -296,16 +356,17 @@ static void release(struct top *top)
 int cmd_top(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
-    bool once = o->once || !isatty(STDOUT_FILENO);
+    bool once = o->once || o->json || !isatty(STDOUT_FILENO);
     struct top top = {.cli = cli,
-                      .look = {.coloured = cli_colour(stdout), .plain = !cli_utf8()},
+                      .look = {.coloured = cli_colour(stdout), .plain = !cli_utf8(), .folds = !o->name && !o->tags.n},
                       .live = {.draw = draw, .drawn = follow_seen, .key = take_key, .arg = &top}};
     struct flow_board_options *options = &top.live.options;
     int rc = check_options(o, once, err);
 
-    *options = (struct flow_board_options){.table = {.cluster = o->cluster, .max = o->max >= 0 ? o->max : DEFAULT_MAX},
-                                           .cluster = o->cluster,
-                                           .interval_ms = (o->interval_s > 0 ? o->interval_s : LIVE_INTERVAL_S) * 1000};
+    *options = (struct flow_board_options){
+        .table = {.cluster = o->cluster, .max = o->max >= 0 ? o->max : DEFAULT_MAX, .with_spec = o->json},
+        .cluster = o->cluster,
+        .interval_ms = (o->interval_s > 0 ? o->interval_s : LIVE_INTERVAL_S) * 1000};
     if (rc == 0)
         rc = cli_labels(cli, &options->table.labels, err);
     if (rc == 0)

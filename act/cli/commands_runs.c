@@ -63,7 +63,8 @@ const struct cli_command cli_run_commands[] = {
      .examples = "a top\n"
                  "a top -n 10s                 ask every ten seconds\n"
                  "a top --tag sweep=7          only runs that are tagged so\n"
-                 "a top --once | cat           one frame, for a file or a pipe\n",
+                 "a top --once | cat           one frame, for a file or a pipe\n"
+                 "a top --json | jq '.runs[] | select(.state == \"Running\") | .live.busy'\n",
      .details =
          "Clusters with what is idle and how many wait, of all that have a run that has not ended, and of the one\n"
          "that a submit would use. Runs with state, how long they run, wait or have been over, how busy their GPUs\n"
@@ -71,12 +72,19 @@ const struct cli_command cli_run_commands[] = {
          "prints again and again, and its last line and how old that is. When it is silent for five minutes, also\n"
          "which rank the others seem to wait for.\n"
          "Keys: up and down choose a run, l shows its log, w why it failed or waits, a aborts it (asks), s sorts,\n"
-         "/ filters, r asks now, h helps, q quits.\n"
+         "/ filters, f unfolds a sweep, r asks now, h helps, q quits.\n"
+         "The runs of a sweep are one line, unless --tag or --name chose them: how many are done, run and failed\n"
+         "(4d 6r 1f), the best value of a number whose name says what is better (loss, acc, as far as the runs are\n"
+         "followed), the means of what they use.\n"
          "Each cluster is asked for all runs at once, and less often than --interval says if it takes long to\n"
          "answer; only the logs of runs on the screen are read. A cluster that cannot be asked shows why. Nothing\n"
          "is asked on the terminal: where a login needs a password, or a project is not trusted, that is the error.\n"
-         "If the output is no terminal, one frame is printed, as with --once.",
-     .options = "cluster name tag max interval once",
+         "If the output is no terminal, one frame is printed, as with --once.\n"
+         "--json: one look: version (1), clusters (name, error, has_gpus, nodes, nodes_idle, gpus, gpus_idle, queue,\n"
+         "and your own running and queued), total, runs as of 'a q', each with live (has_gpus, busy, memory from 0\n"
+         "to 1, last_line, log_changed, held_up_by, numbers: name, last; null: it does not run, or nothing is\n"
+         "known), and sweeps (id, runs, states: how many in each, best: name, value); null: not known.",
+     .options = "cluster name tag max interval once json",
      .of_runs = true,
      .run = cmd_top},
     {.name = "logs",

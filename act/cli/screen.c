@@ -135,6 +135,7 @@ static const struct {
     {"\033[5~", SCREEN_PAGE_UP}, {"\033[6~", SCREEN_PAGE_DOWN}, {"\033[H", SCREEN_HOME},    {"\033[1~", SCREEN_HOME},
     {"\033OH", SCREEN_HOME},     {"\033[F", SCREEN_END},        {"\033[4~", SCREEN_END},    {"\033OF", SCREEN_END},
     {"\r", SCREEN_ENTER},        {"\n", SCREEN_ENTER},          {"\177", SCREEN_BACKSPACE}, {"\b", SCREEN_BACKSPACE},
+    {"\027", SCREEN_ERASE_WORD}, {"\025", SCREEN_ERASE_ALL},
 };
 
 /* The length of a control sequence: ESC [ or ESC O, parameters, one final character. */
@@ -311,11 +312,18 @@ void screen_draw(struct screen *s, const struct act_strv *lines)
 
 /* ---- another program on the terminal */
 
+/* A signal that came while another program has the terminal; 0: none. */
+static int read_signal(struct screen *s)
+{
+    struct signalfd_siginfo info;
+
+    return read(s->signals, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
 /* Whether to go on waiting for it. */
 static bool wait_on(struct screen *s, pid_t pid, int *out_status, int *out_signal)
 {
     struct pollfd in = {.fd = s->signals, .events = POLLIN};
-    struct signalfd_siginfo info;
     pid_t got = waitpid(pid, out_status, WNOHANG | WUNTRACED);
 
     if (got == pid && WIFSTOPPED(*out_status)) {
@@ -325,48 +333,67 @@ static bool wait_on(struct screen *s, pid_t pid, int *out_status, int *out_signa
     }
     if (got == pid || (got < 0 && errno != EINTR))
         return false;
-    if (poll(&in, 1, LOOK_MS) <= 0 || read(s->signals, &info, sizeof(info)) != sizeof(info))
-        return true;
-    if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP) {
-        *out_signal = (int)info.ssi_signo;
-        kill(pid, (int)info.ssi_signo);
+    int signal = poll(&in, 1, LOOK_MS) > 0 ? read_signal(s) : 0;
+    if (signal == SIGTERM || signal == SIGHUP) {
+        *out_signal = signal;
+        kill(pid, signal);
     }
     return true;
 }
 
-static void ask_for_key(void)
+/* Waits for a key, or for a signal, of which it returns the one that is to end this program; 0: none. The signals of
+ * keys (Ctrl-C, Ctrl-Z) are keys here. */
+static int wait_for_key(struct screen *s)
+{
+    struct pollfd in[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+    char ignored[64];
+
+    for (;;) {
+        if (poll(in, 2, -1) < 0 && errno != EINTR)
+            return 0;
+        if (in[0].revents)
+            return read(STDIN_FILENO, ignored, sizeof(ignored)) > 0 ? 0 : SIGHUP; /* all of an arrow's bytes */
+        int signal = in[1].revents ? read_signal(s) : 0;
+        if (signal == SIGTERM || signal == SIGHUP)
+            return signal;
+        if (signal == SIGINT || signal == SIGQUIT || signal == SIGTSTP)
+            return 0;
+    }
+}
+
+static int ask_for_key(struct screen *s)
 {
     struct termios raw = before;
-    char ignored;
 
-    printf("\n-- press a key to go back --");
-    fflush(stdout);
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw);
-    if (read(STDIN_FILENO, &ignored, 1) < 0)
-        (void)0; /* then there is no terminal, as will be seen */
+    printf("\n-- press a key to go back --");
+    fflush(stdout);
+    int signal = wait_for_key(s);
     tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
     printf("\n");
     fflush(stdout);
+    return signal;
 }
 
-int screen_run(struct screen *s, char *const *argv, struct act_error *err)
+int screen_run(struct screen *s, const char *head, char *const *argv, struct act_error *err)
 {
-    struct signalfd_siginfo ignored;
     int status = 0, signal = 0;
     pid_t pid;
 
     give_back();
+    printf("-- %s --\n", head);
+    fflush(stdout);
     int rc = proc_start(&(struct proc_start){.argv = argv, .in_fd = STDIN_FILENO, .out_fd = -1, .err_fd = s->stderr_fd},
                         &pid, err);
     while (rc == 0 && wait_on(s, pid, &status, &signal))
         ;
-    while (read(s->signals, &ignored, sizeof(ignored)) == sizeof(ignored))
+    while (read_signal(s))
         ; /* Ctrl-C was for the other program, and so was the size */
     bool cut = (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) ||
                (WIFEXITED(status) && WEXITSTATUS(status) == ACT_INTERRUPTED);
     if (rc == 0 && !cut && !signal)
-        ask_for_key();
+        signal = ask_for_key(s);
     take(s);
     if (signal)
         s->end(s->arg, signal);

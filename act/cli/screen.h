@@ -24,6 +24,8 @@ enum screen_key {
     SCREEN_ESCAPE,
     SCREEN_ENTER,
     SCREEN_BACKSPACE,
+    SCREEN_ERASE_WORD, /* Ctrl-W */
+    SCREEN_ERASE_ALL,  /* Ctrl-U */
 };
 
 struct screen {
@@ -56,8 +58,9 @@ void screen_close(struct screen *screen);
 void screen_draw(struct screen *screen, const struct act_strv *lines);
 /* The last line that was written to stderr since; NULL: none. New string. */
 char *screen_said(struct screen *screen);
-/* Gives the terminal to a program until it ends, waits for a key unless Ctrl-C ended it, and takes it back. */
-int screen_run(struct screen *screen, char *const *argv, struct act_error *err) ACT_NODISCARD;
+/* Gives the terminal to a program until it ends, waits for a key (Ctrl-C is one) unless Ctrl-C ended it, and takes it
+ * back. head: a line to print before it, in one width of the terminal. */
+int screen_run(struct screen *screen, const char *head, char *const *argv, struct act_error *err) ACT_NODISCARD;
 
 /* Reads one key at the start of len (not 0) bytes; returns how many it takes. *out 0: it is none that is known. */
 size_t screen_read_key(const char *bytes, size_t len, int *out);

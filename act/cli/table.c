@@ -87,8 +87,18 @@ static void add_blanks(struct act_buf *out, int n)
     act_buf_addf(out, "%*s", n > 0 ? n : 0, "");
 }
 
-/* At most width columns of text, with an ellipsis if it was cut. Returns the columns used. */
-static int add_cut(struct act_buf *out, const char *text, int width)
+/* How much of the first n bytes of text ends before a gap. */
+static size_t before_gap(const char *text, size_t n, const char *gap)
+{
+    size_t len = strlen(gap);
+
+    while (n > 0 && (strncmp(text + n, gap, len) != 0 || text[n - 1] == ' '))
+        n--;
+    return n;
+}
+
+/* At most width columns of text, with an ellipsis if it was cut and not by parts. Returns the columns used. */
+static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cut cut)
 {
     int columns = act_columns(text), dots = (int)strlen(ELLIPSIS);
 
@@ -96,10 +106,17 @@ static int add_cut(struct act_buf *out, const char *text, int width)
         act_buf_adds(out, text);
         return columns;
     }
+    size_t parts = cut == CLI_CUT_PARTS ? before_gap(text, act_columns_fit(text, width, &columns), "  ") : 0;
+    if (parts > 0)
+        dots = 0;
     dots = dots < width ? dots : width;
-    act_buf_add(out, text, act_columns_fit(text, width - dots, &columns));
+    size_t n = act_columns_fit(text, width - dots, &columns);
+    size_t words = cut == CLI_CUT_WORDS ? before_gap(text, n, " ") : 0;
+    n = parts > 0 ? parts : words > n / 2 ? words : n;
+    ACT_AUTOFREE char *left = act_strndup(text, n);
+    act_buf_adds(out, left);
     act_buf_add(out, ELLIPSIS, (size_t)dots);
-    return columns + dots;
+    return act_columns(left) + dots;
 }
 
 struct layout {
@@ -113,7 +130,7 @@ struct layout {
 static void add_cell(const struct layout *l, size_t i, const char *text, const char *colour, struct act_buf *out)
 {
     ACT_AUTO(act_buf) cell = {0};
-    int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX);
+    int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX, l->columns[i].cut);
 
     if (l->columns[i].align == 'r')
         add_blanks(out, blanks);
@@ -172,6 +189,7 @@ static int measure(const struct layout *l, size_t i, const struct act_strv *line
     const struct cli_column *column = &l->columns[i];
     int most = column->head ? act_columns(column->head) : 1;
 
+    most = l->room > 0 && column->wide > most ? column->wide : most;
     for (size_t k = i; k < lines->n; k += l->n) {
         int width = act_columns(lines->v[k]);
         width = l->room == 0 && column->pad > 0 && width > column->pad ? column->pad : width;
@@ -249,10 +267,10 @@ void cli_put_table(const struct act_buf *text)
     act_terminal_show(stdout, ACT_SHOW_LINES);
 }
 
-void cli_add_line(struct act_buf *out, const char *text, int room)
+void cli_add_line(struct act_buf *out, const char *text, int room, enum cli_cut cut)
 {
     char *line = act_one_line(text, strlen(text));
     ACT_AUTOFREE char *seen = room > 0 ? as_seen(line) : line;
 
-    add_cut(out, seen, room > 0 ? room : INT_MAX);
+    add_cut(out, seen, room > 0 ? room : INT_MAX, cut);
 }

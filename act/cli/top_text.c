@@ -5,12 +5,13 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/terminal.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/top_rows.h"
+#include "codec/json.h"
 #include "draw/draw.h"
 
 enum {
@@ -22,6 +23,7 @@ enum {
     SPARK = 8,
     LONG_SPARK = 24,
     COLUMNS = 9,
+    FOLLOWED = 8, /* of a folded sweep: each costs reading its log */
 };
 
 const char *top_sort_name(enum top_sort sort)
@@ -34,140 +36,25 @@ const char *top_sort_name(enum top_sort sort)
     return names[sort];
 }
 
-/* ---- which runs, in which order */
-
-static bool has_word(const struct flow_run *run, const char *word)
-{
-    const char *const texts[] = {run->row.id,      run->row.name, run->row.cluster, run_state_name(run->status.state),
-                                 run->row.command, run->row.tags};
-
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (texts[i] && strcasestr(texts[i], word))
-            return true;
-    return false;
-}
-
-/* A tag is in the ledger as JSON: "sweep=7" means "sweep":"7". */
-static bool has_tag(const struct flow_run *run, const char *word)
-{
-    const char *equals = strchr(word, '=');
-
-    if (!equals || !run->row.tags)
-        return false;
-    ACT_AUTOFREE char *member = act_sprintf("\"%.*s\":\"%s", (int)(equals - word), word, equals + 1);
-    return strcasestr(run->row.tags, member) != NULL;
-}
-
-static bool passes(const struct flow_run *run, const char *filter)
-{
-    ACT_AUTOFREE char *words = act_strdup(filter ? filter : "");
-    char *rest = words, *word;
-    bool pass = true;
-
-    while ((word = strsep(&rest, " ")))
-        pass = pass && (has_word(run, word) || has_tag(run, word));
-    return pass;
-}
-
-static int state_order(enum run_state state)
-{
-    static const int order[] = {[RUN_RUNNING] = 0,   [RUN_QUEUED] = 1, [RUN_UNKNOWN] = 2,
-                                [RUN_COMPLETED] = 3, [RUN_FAILED] = 3, [RUN_CANCELED] = 3};
-
-    return order[state];
-}
-
-static double use_of(const struct flow_board_run *run)
-{
-    return run->live && run->run.status.state == RUN_RUNNING ? run->live->busy : -2;
-}
-
-static int64_t spoke_of(const struct flow_board_run *run)
-{
-    bool runs = run->live && run->run.status.state == RUN_RUNNING && run->live->spoke_unix_s > 0;
-
-    return runs ? run->live->spoke_unix_s : INT64_MAX;
-}
-
-/* Equal ones stay in the order of the ledger. */
-static int compare(const struct flow_board_run *x, const struct flow_board_run *y, enum top_sort sort)
-{
-    switch (sort) {
-    case TOP_BY_STATE:
-        return state_order(x->run.status.state) - state_order(y->run.status.state);
-    case TOP_BY_USE:
-        return use_of(x) > use_of(y) ? -1 : use_of(x) < use_of(y);
-    case TOP_BY_SILENCE:
-        return spoke_of(x) < spoke_of(y) ? -1 : spoke_of(x) > spoke_of(y);
-    case TOP_BY_CLUSTER:
-        return strcmp(x->run.row.cluster, y->run.row.cluster);
-    default:
-        return 0;
-    }
-}
-
-struct ordered {
-    const struct flow_board_run *run;
-    size_t at;
-    enum top_sort sort;
-};
-
-static int by_sort(const void *a, const void *b)
-{
-    const struct ordered *x = a, *y = b;
-    int order = compare(x->run, y->run, x->sort);
-
-    return order ? order : x->at < y->at ? -1 : 1;
-}
-
-const struct flow_board_run **top_order(const struct flow_board_view *view, const struct top_look *look, size_t *out_n)
-{
-    ACT_AUTOFREE struct ordered *order = act_calloc(view->n + 1, sizeof(*order));
-    const struct flow_board_run **out = act_calloc(view->n + 1, sizeof(*out));
-    size_t n = 0;
-
-    for (size_t i = 0; i < view->n; i++)
-        if (passes(&view->runs[i]->run, look->filter))
-            order[n++] = (struct ordered){view->runs[i], i, look->sort};
-    qsort(order, n, sizeof(*order), by_sort);
-    for (size_t i = 0; i < n; i++)
-        out[i] = order[i].run;
-    *out_n = n;
-    return out;
-}
-
-static size_t find_chosen(const struct flow_board_run *const *runs, size_t n, const char *chosen)
-{
-    for (size_t i = 0; i < n && chosen; i++)
-        if (strcmp(runs[i]->run.row.id, chosen) == 0)
-            return i;
-    return 0;
-}
-
-void top_move(const struct flow_board_view *view, struct top_look *look, int64_t by)
-{
-    size_t n;
-    ACT_AUTOFREE const struct flow_board_run **runs = top_order(view, look, &n);
-
-    if (n == 0)
-        return;
-    int64_t to = (int64_t)find_chosen(runs, n, look->chosen) + by, last = (int64_t)n - 1;
-    act_str_replace(&look->chosen, runs[to < 0 ? 0 : to > last ? last : to]->run.row.id);
-}
-
 /* ---- lines */
+
+static void add_cut_line(struct act_strv *lines, const struct top_look *look, const char *text, enum cli_cut cut)
+{
+    struct act_buf line = {0};
+
+    cli_add_line(&line, text, look->columns, cut);
+    act_strv_take(lines, line.data ? act_buf_steal(&line) : act_strdup(""));
+}
 
 ACT_PRINTF(3, 4)
 static void add_line(struct act_strv *lines, const struct top_look *look, const char *fmt, ...)
 {
-    struct act_buf line = {0};
     va_list ap;
 
     va_start(ap, fmt);
     ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
     va_end(ap);
-    cli_add_line(&line, text, look->columns);
-    act_strv_take(lines, act_buf_steal(&line));
+    add_cut_line(lines, look, text, CLI_CUT_WORDS);
 }
 
 static void add_table(struct act_strv *lines, const struct act_buf *text)
@@ -189,15 +76,16 @@ static void add_head(const struct flow_board_view *view, const struct top_look *
     act_time_to_local(look->now_unix_s, now);
     for (size_t i = 0; i < view->n; i++)
         counts[view->runs[i]->run.status.state]++;
-    act_buf_addf(&text, "%s  %zu running, %zu queued, %zu failed", strlen(now) > 11 ? now + 11 : now,
-                 counts[RUN_RUNNING], counts[RUN_QUEUED], counts[RUN_FAILED]);
-    if (view->n < view->total)
-        act_buf_addf(&text, ", the newest %zu of %zu", view->n, view->total);
-    if (look->sort != TOP_BY_STATE)
-        act_buf_addf(&text, "  sorted by %s", top_sort_name(look->sort));
+    act_buf_addf(&text, "%zu running, %zu queued, %zu failed", counts[RUN_RUNNING], counts[RUN_QUEUED],
+                 counts[RUN_FAILED]);
     if (look->filter)
         act_buf_addf(&text, "  /%s", look->filter);
-    add_line(lines, look, "%s", text.data);
+    if (view->n < view->total)
+        act_buf_addf(&text, "  the newest %zu of %zu", view->n, view->total);
+    if (look->sort != TOP_BY_STATE)
+        act_buf_addf(&text, "  sorted by %s", top_sort_name(look->sort));
+    act_buf_addf(&text, "  %s", strlen(now) > 11 ? now + 11 : now);
+    add_cut_line(lines, look, text.data, CLI_CUT_PARTS);
 }
 
 /* ---- clusters */
@@ -235,7 +123,7 @@ static void add_clusters(const struct flow_board_view *view, const struct top_lo
         {"IDLE GPUS", 'r', .rank = 3},
         {"QUEUE", 'r', .rank = 4},
         {"YOURS", 'r', .rank = 5},
-        {"NOTE", 'l', .rank = 1, .min = 8},
+        {"NOTE", 'l', .rank = 1, .min = 8, .cut = CLI_CUT_WORDS},
     };
     enum { N = sizeof(columns) / sizeof(columns[0]) };
     size_t n = view->n_clusters <= most ? view->n_clusters : most - 1;
@@ -282,7 +170,7 @@ static void push_use(struct act_strv *cells, const struct flow_live *live, const
     int full = (int)lround(fmin(live->busy, 1) * BAR);
     for (int i = 0; i < BAR; i++)
         act_buf_adds(&bar, i < full ? (look->plain ? "#" : "\u2588") : look->plain ? "." : "\u2591");
-    act_buf_addf(&bar, "%4.0f%%%s", fmin(live->busy, 9.99) * 100, live->has_gpus ? "" : " cpu");
+    act_buf_addf(&bar, "%4.0f%%%s", fmin(live->busy, 9.99) * 100, live->has_gpus ? "" : "  cpu");
     act_strv_push(cells, bar.data);
 }
 
@@ -305,7 +193,7 @@ static void add_number(struct act_buf *out, const struct flow_live_number *numbe
         snprintf(value, sizeof(value), "%s", isnan(number->last) ? "NaN" : number->last > 0 ? "inf" : "-inf");
     act_buf_addf(out, "%s%s %s", out->len ? "  " : "", number->name, value);
     if (spark > 0 && number->curve.n > 1) {
-        act_buf_addc(out, ' ');
+        act_buf_adds(out, "  ");
         draw_spark(&number->curve, spark, look->plain, out);
     }
 }
@@ -355,6 +243,23 @@ static const char *short_id(const char *id)
     return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
 }
 
+/* "python3 -u train.py --lr 3" is more easily known as "train.py --lr 3". */
+static const char *without_interpreter(const char *command)
+{
+    static const char *const names[] = {"python", "python3", "bash", "sh"};
+    const char *at = command;
+    size_t len = strcspn(at, " ");
+    bool is_one = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        is_one = is_one || (strlen(names[i]) == len && strncmp(at, names[i], len) == 0);
+    if (!is_one)
+        return command;
+    for (at += len + (at[len] == ' '); *at == '-'; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' '))
+        ;
+    return *at ? at : command;
+}
+
 static void push_run(struct act_strv *cells, const struct flow_board_run *run, bool chosen, const struct top_look *look)
 {
     const struct ledger_run *row = &run->run.row;
@@ -368,26 +273,104 @@ static void push_run(struct act_strv *cells, const struct flow_board_run *run, b
     push_use(cells, live, look);
     push_memory(cells, live);
     push_numbers(cells, live, look);
-    act_strv_push(cells, row->name ? row->name : row->command);
+    act_strv_push(cells, row->name ? row->name : look->columns > 0 ? without_interpreter(row->command) : row->command);
     push_said(cells, run, look);
 }
 
-/* Leaves out the columns that nothing is known for, so that there is room for others. Returns how many are left. */
-static size_t drop_empty(struct cli_column *columns, size_t n, struct act_strv *cells)
+/* Means over the runs that run. */
+static struct flow_live use_of(const struct top_row *row)
 {
+    struct flow_live use = {.busy = -1, .memory = -1};
+    double busy = 0, memory = 0;
+    int n_busy = 0, n_memory = 0;
+
+    for (size_t i = 0; i < row->n_folded; i++) {
+        const struct flow_live *live = row->folded[i]->live;
+        if (!live || row->folded[i]->run.status.state != RUN_RUNNING)
+            continue;
+        use.has_gpus = use.has_gpus || live->has_gpus;
+        busy += live->busy >= 0 ? live->busy : 0;
+        memory += live->memory >= 0 ? live->memory : 0;
+        n_busy += live->busy >= 0;
+        n_memory += live->memory >= 0;
+    }
+    use.busy = n_busy ? busy / n_busy : -1;
+    use.memory = n_memory ? memory / n_memory : -1;
+    return use;
+}
+
+/* "4 done  6 running  1 failed": those that are not none. */
+static void add_counts(struct act_buf *out, const struct top_row *row)
+{
+    static const struct {
+        enum run_state state;
+        const char *what;
+    } counted[] = {{RUN_COMPLETED, "done"}, {RUN_RUNNING, "running"},   {RUN_FAILED, "failed"},
+                   {RUN_QUEUED, "queued"},  {RUN_CANCELED, "canceled"}, {RUN_UNKNOWN, "not known"}};
+
+    for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
+        if (row->counts[counted[i].state])
+            act_buf_addf(out, "%s%zu %s", out->len ? "  " : "", row->counts[counted[i].state], counted[i].what);
+}
+
+/* What the runs are called without their numbers: "first.12". */
+static char *name_of_sweep(const struct top_row *row)
+{
+    const char *name = row->run->run.row.name ? row->run->run.row.name : row->sweep, *dot = strrchr(name, '.');
+
+    return dot ? act_strndup(name, (size_t)(dot - name)) : act_strdup(name);
+}
+
+static void push_sweep(struct act_strv *cells, const struct top_row *row, bool chosen, const struct top_look *look)
+{
+    const struct flow_live_number *best = top_best(row);
+    const struct flow_live use = use_of(row);
+    struct flow_run oldest = row->run->run;
+    ACT_AUTO(act_buf) counts = {0};
+    ACT_AUTO(act_buf) number = {0};
+
+    for (size_t i = 0; i < row->n_folded; i++)
+        if (row->folded[i]->run.row.created_unix_s < oldest.row.created_unix_s)
+            oldest = row->folded[i]->run;
+    act_strv_pushf(cells, "%s%s", look->columns == 0 ? "sweep " : chosen ? ">" : " ", row->sweep);
+    act_strv_pushf(cells, "%zud %zur %zuf", row->counts[RUN_COMPLETED], row->counts[RUN_RUNNING],
+                   row->counts[RUN_FAILED]);
+    push_age(cells, &oldest, look);
+    act_strv_push(cells, row->run->run.row.cluster);
+    push_use(cells, &use, look);
+    push_memory(cells, &use);
+    if (best)
+        add_number(&number, best, 0, look);
+    act_strv_pushf(cells, "%s%s", best ? number.data : "-", best ? "  best" : "");
+    act_strv_take(cells, name_of_sweep(row));
+    add_counts(&counts, row);
+    act_strv_pushf(cells, "sweep of %zu: %s", row->n_folded, counts.data);
+}
+
+/* For which of the columns something is known. Those for which something was once known are always shown, until the
+ * width is another one: a column that comes and goes with what runs say just now would move all others. */
+static unsigned known_columns(const struct cli_column *columns, const struct act_strv *cells, struct top_look *look)
+{
+    look->known = look->known_for == look->columns ? look->known : 0;
+    look->known_for = look->columns;
+    for (size_t k = 0; k < cells->n; k++)
+        if (columns[k % COLUMNS].rank == 0 || strcmp(cells->v[k], "-") != 0)
+            look->known |= 1U << k % COLUMNS;
+    return look->known;
+}
+
+/* Leaves out the columns that nothing is known for, so that there is room for others. Returns how many are left. */
+static size_t drop_empty(struct cli_column *columns, struct act_strv *cells, struct top_look *look)
+{
+    unsigned known = known_columns(columns, cells, look);
     ACT_AUTO(act_strv) kept = {0};
     size_t left = 0;
-    bool has[COLUMNS];
 
-    for (size_t i = 0; i < n; i++) {
-        has[i] = columns[i].rank == 0;
-        for (size_t k = i; k < cells->n && !has[i]; k += n)
-            has[i] = strcmp(cells->v[k], "-") != 0;
-        if (has[i])
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (known & 1U << i)
             columns[left++] = columns[i];
-    }
     for (size_t k = 0; k < cells->n; k++)
-        if (has[k % n])
+        if (known & 1U << k % COLUMNS)
             act_strv_push(&kept, cells->v[k]);
     act_strv_release(cells);
     *cells = kept;
@@ -395,25 +378,29 @@ static size_t drop_empty(struct cli_column *columns, size_t n, struct act_strv *
     return left;
 }
 
-static void runs_text(const struct flow_board_run *const *runs, size_t n, const struct top_look *look,
-                      struct act_buf *out)
+static void rows_text(const struct top_row *rows, size_t n, struct top_look *look, struct act_buf *out)
 {
     struct cli_column columns[COLUMNS] = {
-        {"RUN", 'l', .rank = 0},
-        {"STATE", 'l', .rank = 0, .is_state = true},
-        {"AGE", 'r', .rank = 1},
-        {"CLUSTER", 'l', .rank = 6, .min = 7},
-        {"GPU", 'l', .rank = 2, .min = 10},
-        {"MEM", 'r', .rank = 4},
-        {"NUMBERS", 'l', .rank = 3, .min = 9},
-        {"NAME", 'l', .rank = 7, .min = 8},
-        {"SAYS", 'l', .rank = 5, .min = 12},
+        {"RUN", 'l', .rank = 0, .wide = 9},
+        {"STATE", 'l', .rank = 0, .wide = 9, .is_state = true},
+        {"AGE", 'r', .rank = 1, .wide = 6},
+        {"CLUSTER", 'l', .rank = 6, .min = 7, .wide = 7},
+        {"GPU", 'l', .rank = 2, .min = 10, .wide = 10, .cut = CLI_CUT_PARTS},
+        {"MEM", 'r', .rank = 4, .wide = 4},
+        {"NUMBERS", 'l', .rank = 3, .min = 9, .wide = 9, .cut = CLI_CUT_PARTS},
+        {"NAME", 'l', .rank = 7, .min = 8, .wide = 8, .cut = CLI_CUT_WORDS},
+        {"SAYS", 'l', .rank = 5, .min = 12, .wide = 12, .cut = CLI_CUT_WORDS},
     };
     ACT_AUTO(act_strv) cells = {0};
 
-    for (size_t i = 0; i < n; i++)
-        push_run(&cells, runs[i], act_streq(runs[i]->run.row.id, look->chosen), look);
-    size_t left = look->columns > 0 ? drop_empty(columns, COLUMNS, &cells) : COLUMNS;
+    for (size_t i = 0; i < n; i++) {
+        bool chosen = act_streq(rows[i].run->run.row.id, look->chosen);
+        if (rows[i].folded)
+            push_sweep(&cells, &rows[i], chosen, look);
+        else
+            push_run(&cells, rows[i].run, chosen, look);
+    }
+    size_t left = look->columns > 0 ? drop_empty(columns, &cells, look) : COLUMNS;
     cli_table_text(columns, left, &cells, look->columns, look->coloured, out);
 }
 
@@ -445,69 +432,138 @@ static size_t scroll(struct top_look *look, size_t n, size_t chosen, size_t show
     return n - look->first < shown ? n - look->first : shown;
 }
 
+static void push_seen(struct act_strv *seen, const struct flow_board_run *run)
+{
+    if (run->run.status.state == RUN_RUNNING)
+        act_strv_push(seen, run->run.row.id);
+}
+
+static void push_row_seen(struct act_strv *seen, const struct top_row *row)
+{
+    size_t before = seen->n;
+
+    if (!row->folded)
+        push_seen(seen, row->run);
+    for (size_t i = 0; i < row->n_folded && seen->n - before < FOLLOWED; i++)
+        push_seen(seen, row->folded[i]);
+}
+
 /* In so many lines; look->rows 0: in as many as it takes. */
-static void add_runs(const struct flow_board_run *const *runs, size_t n, size_t chosen, size_t room,
-                     struct top_look *look, struct act_strv *lines, struct act_strv *out_seen)
+static void add_rows(const struct top_rows *rows, size_t chosen, size_t room, struct top_look *look,
+                     struct act_strv *lines, struct act_strv *out_seen)
 {
     bool has_head = look->rows == 0 || room > 1;
-    size_t shown = look->rows == 0 ? n : scroll(look, n, chosen, room - has_head);
+    size_t shown = look->rows == 0 ? rows->n : scroll(look, rows->n, chosen, room - has_head);
     ACT_AUTO(act_buf) text = {0};
     ACT_AUTO(act_strv) table = {0};
 
-    runs_text(runs + look->first, shown, look, &text);
+    rows_text(rows->v + look->first, shown, look, &text);
     add_table(&table, &text);
     for (size_t i = !has_head; i < table.n; i++) {
-        bool inverted = look->rows > 0 && i == chosen - look->first + 1 && n > 0;
+        bool inverted = look->rows > 0 && i == chosen - look->first + 1;
         act_strv_take(lines, inverted ? inverse(table.v[i]) : act_strdup(table.v[i]));
     }
     for (size_t i = 0; i < shown; i++)
-        if (runs[look->first + i]->run.status.state == RUN_RUNNING)
-            act_strv_push(out_seen, runs[look->first + i]->run.row.id);
+        push_row_seen(out_seen, &rows->v[look->first + i]);
 }
 
 /* ---- more about the chosen run */
+
+/* "ID  NAME  on CLUSTER  KEY=VALUE". */
+static void add_labels(struct act_buf *out, const struct ledger_run *row)
+{
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
+    const char *key;
+    json_t *value;
+
+    act_buf_addf(out, "%s%s%s  on %s", row->id, row->name ? "  " : "", row->name ? row->name : "", row->cluster);
+    json_object_foreach(tags, key, value)
+    {
+        act_buf_addf(out, "  %s=%s", key, json_string_value(value));
+    }
+}
 
 static void add_chosen(const struct flow_board_run *run, const struct top_look *look, struct act_strv *lines)
 {
     const struct ledger_run *row = &run->run.row;
     ACT_AUTO(act_buf) numbers = {0};
     ACT_AUTO(act_buf) said = {0};
+    ACT_AUTO(act_buf) labels = {0};
 
+    add_labels(&labels, row);
     for (size_t i = 0; run->live && i < run->live->n_numbers; i++)
         add_number(&numbers, &run->live->numbers[i], LONG_SPARK, look);
     if (run->live && run->run.status.state == RUN_RUNNING)
         add_said(&said, run->live, look);
     act_strv_push(lines, "");
-    add_line(lines, look, "%s  %s  on %s  %s", row->id, row->name ? row->name : "", row->cluster,
-             row->tags ? row->tags : "");
+    add_cut_line(lines, look, labels.data, CLI_CUT_PARTS);
     add_line(lines, look, "%s", row->command);
-    add_line(lines, look, "%s", numbers.len ? numbers.data : "");
+    add_cut_line(lines, look, numbers.len ? numbers.data : "", CLI_CUT_PARTS);
     add_line(lines, look, "%s", said.len ? said.data : run->run.status.reason);
+}
+
+static void add_chosen_sweep(const struct top_row *row, const struct top_look *look, struct act_strv *lines)
+{
+    const struct flow_live_number *best = top_best(row);
+    ACT_AUTOFREE char *name = name_of_sweep(row);
+    ACT_AUTO(act_buf) counts = {0};
+    ACT_AUTO(act_buf) number = {0};
+
+    add_counts(&counts, row);
+    ACT_AUTOFREE char *head = act_sprintf("sweep %s  %s  %zu runs  %s", row->sweep, name, row->n_folded, counts.data);
+    if (best)
+        add_number(&number, best, LONG_SPARK, look);
+    act_strv_push(lines, "");
+    add_cut_line(lines, look, head, CLI_CUT_PARTS);
+    add_line(lines, look, "%s", row->run->run.row.command);
+    add_cut_line(lines, look, number.len ? number.data : "", CLI_CUT_PARTS);
+    add_line(lines, look, "f unfolds it; 'a sweep --show %s' compares all", row->sweep);
 }
 
 /* ---- all of it */
 
+static void add_wrapped(struct act_strv *lines, const char *text, int indent, int columns)
+{
+    char *wrapped = NULL, *line;
+    size_t len = 0;
+    FILE *out = open_memstream(&wrapped, &len);
+
+    if (!out)
+        return;
+    fprintf(out, "%.*s", indent, text);
+    cli_wrap(out, text + indent, strlen(text + indent), indent, indent, columns);
+    fclose(out);
+    for (char *rest = wrapped; (line = strsep(&rest, "\n")) && rest;)
+        act_strv_push(lines, line);
+    free(wrapped);
+}
+
 static void add_help(const struct top_look *look, struct act_strv *lines)
 {
-    static const char *const help[] = {
-        "up down j k     choose a run; also page up, page down, home, end",
-        "l, Enter        its log: follows it if it runs, Ctrl-C comes back",
-        "w               why it failed or waits, or what it is doing",
-        "a               abort it; asks",
-        "s               sort by state, newest, use, silence, cluster",
-        "/               show only runs that have these words in their id, name,",
-        "                cluster, state, command or tags; Esc shows all",
-        "r               ask all clusters now",
-        "h ?             this help; any key leaves it",
-        "q               quit",
-        "",
-        "IDLE: of all. YOURS: running+queued. AGE: runs, waits, or is over for so long.",
-        "GPU, MEM: of all GPUs of the run (cpu: of the processors). NUMBERS: what rank 0",
-        "prints again and again. SAYS: its last line, and how long ago.",
+    static const struct {
+        const char *keys, *what;
+    } help[] = {
+        {"up, down", "choose a run; also j k, page up, page down, home, end"},
+        {"l, Enter", "the end of its log, and what follows if it runs"},
+        {"w", "why it failed, or waits"},
+        {"a", "abort it; asks"},
+        {"s", "sort by state, newest, use, silence, cluster"},
+        {"/", "only runs with these words in id, name, cluster, state, command or tags; Esc shows all"},
+        {"f", "fold a sweep, or unfold it"},
+        {"r", "ask all clusters now"},
+        {"h ?", "this help; any key leaves it"},
+        {"q", "quit"},
+        {"", "IDLE: of all. YOURS: running+queued. AGE: runs, waits, is over for so long. GPU, MEM: of its GPUs (cpu: "
+             "of the processors). NUMBERS: what rank 0 repeats. SAYS: its last line, and how long ago. Of a sweep: "
+             "d done, r running, f failed."},
     };
+    enum { KEYS = 10 }; /* columns */
 
-    for (size_t i = 0; i < sizeof(help) / sizeof(help[0]); i++)
-        add_line(lines, look, "%s", help[i]);
+    for (size_t i = 0; i < sizeof(help) / sizeof(help[0]); i++) {
+        int indent = *help[i].keys ? KEYS : 0;
+        ACT_AUTOFREE char *text = act_sprintf("%-*s%s", indent, help[i].keys, help[i].what);
+        add_wrapped(lines, text, indent, look->columns);
+    }
 }
 
 static const char *no_runs(const struct flow_board_view *view, const struct top_look *look)
@@ -518,38 +574,51 @@ static const char *no_runs(const struct flow_board_view *view, const struct top_
                            : "no runs yet; 'a submit COMMAND' starts one";
 }
 
+/* row NULL: there is none. */
+static void keep_chosen(struct top_look *look, const struct top_row *row)
+{
+    act_str_replace(&look->chosen, row ? row->run->run.row.id : NULL);
+    act_str_replace(&look->sweep, row ? row->sweep : NULL);
+    look->folded = row ? row->n_folded : 0;
+}
+
 /* Above the last line. */
 static void add_body(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,
                      struct act_strv *out_seen)
 {
-    size_t n, room = look->rows > 1 ? (size_t)look->rows - 1 : 1; /* on a single row, instead of it */
-    ACT_AUTOFREE const struct flow_board_run **runs = top_order(view, look, &n);
-    size_t chosen = find_chosen(runs, n, look->chosen);
-    bool with_chosen = look->rows >= CHOSEN_ROWS && n > 0;
+    size_t room = look->rows > 1 ? (size_t)look->rows - 1 : 1; /* on a single row, instead of it */
+    struct top_rows rows;
 
-    act_str_replace(&look->chosen, n > 0 ? runs[chosen]->run.row.id : NULL);
+    top_rows(view, look, &rows);
+    size_t chosen = top_find(&rows, look->chosen);
+    const struct top_row *row = rows.n > 0 ? &rows.v[chosen] : NULL;
+    bool with_chosen = look->rows >= CHOSEN_ROWS && row;
+    keep_chosen(look, row);
     if (look->rows == 0 || look->rows >= CLUSTER_ROWS) {
         add_head(view, look, lines);
         add_clusters(view, look, look->rows == 0 ? SIZE_MAX : room / 3, lines);
     }
     room -= with_chosen ? CHOSEN_LINES : 0;
-    if (n == 0)
+    if (!row)
         add_line(lines, look, "%s", no_runs(view, look));
     else
-        add_runs(runs, n, chosen, room > lines->n ? room - lines->n : 1, look, lines, out_seen);
+        add_rows(&rows, chosen, room > lines->n ? room - lines->n : 1, look, lines, out_seen);
     while (with_chosen && lines->n < room)
         act_strv_push(lines, "");
-    if (with_chosen)
-        add_chosen(runs[chosen], look, lines);
+    if (with_chosen && row->folded)
+        add_chosen_sweep(row, look, lines);
+    else if (with_chosen)
+        add_chosen(row->run, look, lines);
+    top_rows_release(&rows);
 }
 
 static void add_bottom(const struct top_look *look, struct act_strv *lines)
 {
-    static const char keys[] = "q quit  l log  w why  a abort  s sort  / filter  h help";
+    static const char keys[] = "q quit  h help  l log  w why  a abort  s sort  / filter  f fold";
 
     while (lines->n < (size_t)look->rows - 1)
         act_strv_push(lines, "");
-    add_line(lines, look, "%s", look->bottom ? look->bottom : keys);
+    add_cut_line(lines, look, look->bottom ? look->bottom : keys, look->bottom ? CLI_CUT_WORDS : CLI_CUT_PARTS);
 }
 
 void top_lines(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,

@@ -18,11 +18,17 @@ struct top_look {
     bool plain; /* only ASCII of our own */
     bool help;  /* the keys instead */
     enum top_sort sort;
-    char *filter;       /* words that are all in a run's id, name, cluster, state, command or tags; NULL: all runs */
-    const char *bottom; /* the last line; NULL: the most important keys */
+    char *filter; /* words that are all in a run's id, name, cluster, state, command or tags; NULL: all runs */
+    bool folds;   /* the runs of a sweep into one row, */
+    struct act_strv unfolded; /* but of these */
+    const char *bottom;       /* the last line; NULL: the most important keys */
     int64_t now_unix_s;
-    char *chosen; /* the id of the run that keys are for, which is set where it is none of the shown ones */
-    size_t first; /* which of the runs is at the top, likewise */
+    char *chosen;   /* the id of the run that keys are for, which is set where it is none of the shown ones */
+    char *sweep;    /* out: that it is of; NULL: none */
+    size_t folded;  /* out: so many runs are in its row; 0: it alone */
+    size_t first;   /* which of the runs is at the top, likewise */
+    unsigned known; /* columns that something was known for since the screen is so wide: */
+    int known_for;
 };
 
 /* The runs that pass the filter, in order. New. */
@@ -30,7 +36,9 @@ const struct flow_board_run **top_order(const struct flow_board_view *view, cons
 /* The lines, and the ids of the running runs among them. */
 void top_lines(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,
                struct act_strv *out_seen);
-/* Chooses the run that is so many below the chosen one. */
+/* Folds or unfolds a sweep. */
+void top_toggle(struct top_look *look, const char *sweep);
+/* Chooses the run that is so many rows below the chosen one. */
 void top_move(const struct flow_board_view *view, struct top_look *look, int64_t by);
 
 #endif

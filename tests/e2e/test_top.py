@@ -74,7 +74,7 @@ def test_runs_and_clusters(act, terminal, speaker, columns):
     screen.until(r"aml\s+[\d/-]+")  # the cluster, with what is idle
     screen.until(r"loss")
     if columns >= 80:
-        screen.until(r"loss 2\.\d+ [\u2581-\u2588]{4,}")
+        screen.until(r"loss 2\.\d+  [\u2581-\u2588]{4,}")
     if columns == 200:
         screen.until(r"ago: step 59/60 loss")
         screen.until(r"rank 0 exited with status 3")
@@ -124,7 +124,7 @@ def test_hostile_text(terminal, speaker):
                 + "\u202eback".encode() + b"\x1b[5;5H\x9b2J end\n")
     screen = terminal("top", columns=120)
     screen.until(r"red .* end")
-    assert re.match(r"\d\d:\d\d:\d\d", screen.lines()[0]) and "pwned" not in screen.show("pane_title")
+    assert re.search(r"\d\d:\d\d:\d\d$", screen.lines()[0]) and "pwned" not in screen.show("pane_title")
     assert "\u8bad\u7ec3" in screen.text() and "\u202e" not in screen.text()
     screen.type("q")
     screen.ends()
@@ -253,8 +253,79 @@ def test_logs_and_why(terminal, speaker):
     screen.type("Space")
     screen.until("q quit")
     screen.type("h")
-    screen.until("follows it if it runs")
+    screen.until("follows if it runs")
     screen.type("Escape")
+    screen.until(speaker.id)
+    screen.type("q")
+    screen.ends()
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_log_of_an_ended_run(act, terminal, columns):
+    """Its end stays until a key comes, and Ctrl-C is one."""
+    run = act.finish("seq", "2000", before=("-n", "1"))
+    screen = terminal("top", columns=columns)
+    screen.until(rf"{run[-8:]}\s+Completed")
+    for n, key in enumerate(("C-c", "Space", "Down"), 1):
+        screen.type("l")
+        act.until(lambda n=n: screen.text("-S", "-").count("press a key to go back") == n, f"it asks {n} times")
+        assert "\n2000\n" in screen.text()
+        screen.type(key)
+        screen.until("q quit")
+    screen.type("j")
+    screen.until("q quit")
+    screen.type("q")
+    screen.ends()
+
+
+def test_log_of_a_run_that_said_nothing(act, terminal):
+    run = act.finish("true", before=("-n", "1"))
+    screen = terminal("top")
+    screen.until(rf"{run[-8:]}\s+Completed")
+    screen.type("l")
+    screen.until(rf"^-- {run}, Completed: the end of its log --")
+    screen.until("press a key to go back")
+    screen.type("Space")
+    screen.until("q quit")
+    screen.type("q")
+    screen.ends()
+
+
+@pytest.mark.parametrize("columns", [40, 120])
+def test_log_of_a_queued_run(act, terminal, columns):
+    run = act.finish("true", before=("-n", "1"))
+    with sqlite3.connect(act.home / "ledger.db") as ledger:
+        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = 'Queued', status = NULL, "
+                       "spec = json_set(spec, '$.config.slurm.login', 'me@away') WHERE id = ?", (run,))
+    act.env["ACT_SSH"] = "/bin/false"
+    screen = terminal("top", columns=columns)
+    screen.until(rf"{run[-8:]}\s+Queued")
+    screen.type("l")
+    screen.until("no log yet" if columns > 40 else f"^{run[:20]}")
+    screen.type("q")
+    screen.ends()
+
+
+def test_typing_a_filter(terminal, speaker):
+    """Ctrl-W takes a word back, Ctrl-U all of them, Escape leaves."""
+    screen = terminal("top")
+    screen.until(speaker.id)
+    screen.type("/", "tail nothing like it ")
+    screen.until("no run has these words")
+    screen.type("C-w")
+    screen.until("^/tail nothing like _")
+    screen.type("C-w", "C-w", "C-w", "C-w")
+    screen.until("^/_")
+    screen.until(speaker.id)
+    screen.type("nothing like it")
+    screen.until("no run has these words")
+    screen.type("C-u")
+    screen.until("^/_")
+    screen.until(speaker.id)
+    screen.type("nothing")
+    screen.until("no run has these words")
+    screen.type("Escape")
+    screen.until("q quit")
     screen.until(speaker.id)
     screen.type("q")
     screen.ends()
@@ -285,6 +356,67 @@ def test_filter_and_sort(act, terminal, speaker):
     screen.until(f">{tagged[-8:]}")
     screen.type("q")
     screen.ends()
+
+
+# ---- sweeps
+
+
+@pytest.fixture
+def swept(act):
+    """The id of a sweep of three runs, of which one has failed and two run."""
+    act.write("wait.py", "import os, sys, time\nn = int(sys.argv[1])\nfor step in range(9):\n"
+                         "    print(f'step {step} loss {n + 1 / (step + 1):.3f}', flush=True)\n"
+                         "if n == 0:\n    sys.exit(3)\nwhile True:\n    time.sleep(60)\n")
+    found = act.run("-n", 1, "sweep", "--grid", "n=0,1,2", "--", "python3", "wait.py", "{n}").out.strip()
+
+    def runs():
+        return act.run("q", "--json", "--tag", f"sweep={found}").json["runs"]
+
+    act.until(lambda: sorted(run["state"] for run in runs()) == ["Failed", "Running", "Running"], "they run")
+    yield found
+    for run in runs():
+        if run["state"] == "Running":
+            act.run("abort", run["id"])
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_sweep_is_one_line(act, terminal, swept, columns):
+    screen = terminal("top", columns=columns)
+    screen.until(rf"^>{swept}\s+0d 2r 1f\s")
+    screen.until("^sweep .* 2 running  1 failed" if columns > 40 else f"^sweep {swept}")
+    assert "Running" not in screen.text()
+    if columns > 40:
+        screen.until(r"loss 1\.111")
+    screen.type("l")
+    screen.until("has 3 runs")
+    screen.type("f")
+    screen.until(r"Running[^$]*Running[^$]*Failed")
+    assert "2r" not in screen.text()
+    screen.type("G", "f")
+    screen.until(rf"^>{swept}\s+0d 2r 1f\s")
+    screen.type("q")
+    screen.ends()
+    screen = terminal("top", "--tag", f"sweep={swept}", columns=columns)
+    screen.until(r"Running[^$]*Running[^$]*Failed")
+    screen.type("q")
+    screen.ends()
+
+
+def test_one_look_for_programs(act, swept):
+    look = act.until(lambda: (lambda found: found["sweeps"][0]["best"] and found)(act.run("top", "--json").json),
+                     "its numbers are known")
+    assert list(look) == ["version", "clusters", "total", "runs", "sweeps"] and look["version"] == 1
+    assert look["total"] == len(look["runs"]) == 3
+    states = look["sweeps"][0].pop("states")
+    assert look["sweeps"] == [{"id": swept, "runs": 3, "best": {"name": "loss", "value": 1.111}}]
+    assert {state: n for state, n in states.items() if n} == {"Running": 2, "Failed": 1}
+    cluster = look["clusters"][0]
+    assert (cluster["name"], cluster["error"], cluster["running"], cluster["queued"]) == ("aml", None, 2, 0)
+    running = [run for run in look["runs"] if run["state"] == "Running"]
+    assert [run["live"] for run in look["runs"] if run["state"] == "Failed"] == [None]
+    assert len(running) == 2 and all(run["command"][0] == "python3" for run in running)
+    assert {"name": "loss", "last": 1.111} in [n for run in running for n in run["live"]["numbers"]]
+    act.fail("top", "--json", "-n", "3s", status=2, match="--interval")
 
 
 # ---- its end
@@ -336,8 +468,8 @@ def test_one_frame(act, speaker):
     for words in (("top",), ("top", "--once")):
         frame = act.run(*words).out
         assert "\x1b" not in frame
-        assert re.search(rf"{speaker.run} +Running .*loss 2\.25 \S+ .*step 2 loss 2\.25", frame), frame
-    assert re.search(r"loss 2\.25 [_.~=+*#-]+ ", act.run("top", env={"LC_ALL": "C"}).out)
+        assert re.search(rf"{speaker.run} +Running .*loss 2\.25  \S+ .*step 2 loss 2\.25", frame), frame
+    assert re.search(r"loss 2\.25  [_.~=+*#-]+ ", act.run("top", env={"LC_ALL": "C"}).out)
 
 
 def test_terminals_that_cannot(act):
@@ -364,8 +496,10 @@ def test_table_alone(act, terminal, speaker):
     screen.until(rf"{speaker.run}\s+Running")
     done = act.finish("true", before=("-n", "1"))
     screen.until(rf"{done}\s+Completed")
-    screen.resize(40, 6)
+    screen.until("^q quits")
+    screen.resize(40, 3)
     screen.until(done)
+    screen.until("^1 more, q quits")
     screen.type("q")
     screen.ends()
 
@@ -396,5 +530,28 @@ def test_azureml(act, azureml, terminal):
     screen.until(r"\[y/N\]")
     screen.type("y")
     screen.until(rf"{run[-8:]}\s+Canceled")
+    screen.type("q")
+    screen.ends()
+
+
+def test_kubernetes(act, kubernetes, terminal):
+    """All runs of a cluster are one question in an interval; words and numbers come from the pods."""
+    command = 'for i in $(seq 1000); do echo "step $i loss $((1000 - i))"; sleep 0.2; done'
+    runs = [act.submit("sh", "-c", command, before=("-c", "k8s", "-n", "1")) for _ in range(2)]
+    for run in runs:
+        act.until_state(run, "Running")
+    screen = terminal("-c", "k8s", "top", "-n", "1s", columns=160)
+    for run in runs:
+        screen.until(rf"{run[-8:]}\s+Running.*loss 9\d\d")
+    screen.until(r"k8s\s+[\d-]")
+    kubernetes.forget()
+    asked = act.until(lambda: (lambda found: len(found) >= 4 and found)(
+        [r for r in kubernetes.requests() if r["method"] == "GET" and "/jobs" in r["url"]]), "it asks for jobs")
+    assert {r["url"].split("?")[0] for r in asked} == {"/apis/batch/v1/namespaces/default/jobs"}, asked
+    assert asked[-1]["time"] - asked[0]["time"] > (len(asked) - 1) * 500  # half of the interval, as requests are late
+    screen.type("a")
+    screen.until(r"\[y/N\]")
+    screen.type("y")
+    screen.until(r"Canceled")
     screen.type("q")
     screen.ends()

@@ -69,6 +69,13 @@ static void set_up(struct fixture *f)
                                        .settled = true};
 }
 
+static void release(struct top_look *look)
+{
+    act_strv_release(&look->unfolded);
+    free(look->chosen);
+    free(look->sweep);
+}
+
 static char *text_of(const struct fixture *f, struct top_look *look, struct act_strv *seen)
 {
     ACT_AUTO(act_strv) lines = {0};
@@ -97,28 +104,28 @@ TEST(a_frame_has_all_that_there_is_room_for)
 
     set_up(&f);
     ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
-    assert_non_null(strstr(text, "  1 running, 1 queued, 1 failed\n"));
+    assert_true(act_starts_with(text, "1 running, 1 queued, 1 failed  "));
     assert_string_equal(
         body(text),
         "CLUSTER  IDLE NODES  IDLE GPUS  QUEUE  YOURS  NOTE\n"
         "lab             3/8      24/64      2    1+1  -\n"
         "away              -          -      -    0+0  no route\n"
         "\n"
-        "RUN        STATE        AGE  CLUSTER  GPU         MEM  NUMBERS        NAME      SAYS\n"
-        "\033[7m>cccccccc  Running      45s  lab      ####.  80%  40%  loss 0.5 #+~_  pytho...  3s ago: step 4 lo..."
+        "RUN        STATE         AGE  CLUSTER  GPU          MEM  NUMBERS         NAME      SAYS\n"
+        "\033[7m>cccccccc  Running       45s  lab      ####.  80%   40%  loss 0.5  #+~_  c.py      3s ago: step 4..."
         "\033[0m\n"
-        " bbbbbbbb  Queued     1m00s  away     -             -  -              pytho...  -\n"
-        " aaaaaaaa  Failed        5s  lab      -             -  -              pytho...  exit status 3\n"
-        " dddddddd  Completed     5s  lab      -             -  -              pytho...  -\n"
+        " bbbbbbbb  Queued      1m00s  away     -              -  -               b.py      -\n"
+        " aaaaaaaa  Failed         5s  lab      -              -  -               a.py      exit status 3\n"
+        " dddddddd  Completed      5s  lab      -              -  -               d.py      -\n"
         "\n"
-        "exp_1795571940_cccccccc    on lab  {\"sweep\":\"7\"}\n"
+        "exp_1795571940_cccccccc  on lab  sweep=7\n"
         "python c.py\n"
-        "loss 0.5 #+~_\n"
+        "loss 0.5  #+~_\n"
         "3s ago: step 4 loss 0.5\n"
-        "q quit  l log  w why  a abort  s sort  / filter  h help\n");
+        "q quit  h help  l log  w why  a abort  s sort  / filter  f fold\n");
     assert_int_equal(seen.n, 1);
     assert_string_equal(look.chosen, f.runs[2].run.row.id);
-    free(look.chosen);
+    release(&look);
 }
 
 TEST(every_size_is_filled_and_no_line_is_too_wide)
@@ -143,8 +150,96 @@ TEST(every_size_is_filled_and_no_line_is_too_wide)
                 assert_true(act_utf8_valid(bare, strlen(bare)));
                 assert_true(act_columns(bare) <= columns);
             }
-            free(look.chosen);
+            release(&look);
         }
+}
+
+TEST(what_is_cut_is_whole)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 24, .columns = 40, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    set_up(&f);
+    f.live.has_gpus = false;
+    f.live.busy = 1;
+    ACT_AUTOFREE char *narrow = text_of(&f, &look, &seen);
+    assert_non_null(strstr(narrow, ">cccccccc  Running       45s  ##### 100%\033"));
+    assert_non_null(strstr(narrow, "\nq quit  h help  l log  w why  a abort\n"));
+    look.columns = 60;
+    ACT_AUTOFREE char *wider = text_of(&f, &look, &seen);
+    assert_non_null(strstr(wider, ">cccccccc  Running       45s  ##### 100%      40%  loss 0.5\033"));
+    look.help = true;
+    look.columns = 40;
+    ACT_AUTOFREE char *help = text_of(&f, &look, &seen);
+    assert_null(strstr(help, "..."));
+    assert_non_null(strstr(help, "failed.\n"));
+    release(&look);
+}
+
+/* Ages grow, numbers come and samples fail to: what is shown beside them stays where it is. */
+TEST(columns_stay)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 24, .columns = 80, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+    ACT_AUTOFREE char *head = NULL;
+
+    set_up(&f);
+    for (int i = 0; i < 6; i++) {
+        f.runs[2].run.status.started_unix_s = NOW - 1 - i * i * i * 300;
+        f.live.busy = i % 2 ? -1 : 0.5;
+        f.live.n_numbers = i == 3 ? 0 : 1;
+        ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+        char *begin = strstr(text, "RUN  ");
+        assert_non_null(begin);
+        begin[strcspn(begin, "\n")] = '\0';
+        ACT_AUTO(act_buf) words = {0};
+        for (char *rest = begin, *word; (word = strsep(&rest, " "));)
+            act_buf_addf(&words, "%s%s", *word ? " " : "", word);
+        if (head)
+            assert_string_equal(words.data, head);
+        else
+            head = act_strdup(words.data);
+    }
+    release(&look);
+}
+
+TEST(a_sweep_is_one_line_until_it_is_unfolded)
+{
+    static char tags[] = "{\"sweep\":\"0badcafe\",\"lr\":\"1\"}", name[] = "first.3";
+    struct fixture f;
+    struct top_look look = {.rows = 24, .columns = 100, .plain = true, .folds = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    set_up(&f);
+    for (size_t i = 0; i < 3; i++) {
+        f.runs[i].run.row.tags = tags;
+        f.runs[i].run.row.name = name;
+    }
+    ACT_AUTOFREE char *folded = text_of(&f, &look, &seen);
+    assert_non_null(strstr(folded, ">0badcafe  0d 1r 1f      45s  lab      ####.  80%   40%  loss 0.5  best  first"));
+    assert_non_null(strstr(folded, "\n dddddddd  Completed"));
+    assert_null(strstr(folded, "cccccccc  Running"));
+    assert_non_null(strstr(folded, "\nsweep 0badcafe  first  3 runs  1 running  1 failed  1 queued\n"));
+    assert_int_equal(look.folded, 3);
+    assert_string_equal(look.sweep, "0badcafe");
+    assert_string_equal(seen.v[0], f.runs[2].run.row.id);
+    top_move(&f.view, &look, 1);
+    assert_string_equal(look.chosen, f.runs[3].run.row.id);
+    top_move(&f.view, &look, -1);
+    top_toggle(&look, look.sweep);
+    ACT_AUTOFREE char *unfolded = text_of(&f, &look, &seen);
+    assert_non_null(strstr(unfolded, ">cccccccc  Running"));
+    assert_non_null(strstr(unfolded, " aaaaaaaa  Failed"));
+    assert_int_equal(look.folded, 0);
+    assert_string_equal(look.sweep, "0badcafe");
+    top_toggle(&look, look.sweep);
+    look.filter = (char[]){"failed"};
+    ACT_AUTOFREE char *alone = text_of(&f, &look, &seen);
+    assert_non_null(strstr(alone, ">aaaaaaaa  Failed")); /* one run of a sweep is shown as that */
+    look.filter = NULL;
+    release(&look);
 }
 
 TEST(runs_pass_a_filter_of_words)
@@ -231,16 +326,16 @@ TEST(clocks_that_go_back_and_odd_numbers_are_shown)
     ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
     assert_non_null(strstr(text, "exp_1795571940_cccccccc  Running       0s"));
     assert_non_null(strstr(text, "#####"));
-    assert_non_null(strstr(text, "loss -inf #+~_"));
+    assert_non_null(strstr(text, "loss -inf  #+~_"));
     assert_non_null(strstr(text, "0s ago, rank 5 holds it up: step 4"));
-    free(look.chosen);
-    look.chosen = NULL;
+    release(&look);
+    look.chosen = look.sweep = NULL;
     f.live.spoke_unix_s = NOW - 600;
     f.live.numbers[0].last = NAN;
     ACT_AUTOFREE char *other = text_of(&f, &look, &seen);
     assert_non_null(strstr(other, "loss NaN"));
     assert_non_null(strstr(other, "silent for 10m00s, rank 5"));
-    free(look.chosen);
+    release(&look);
 }
 
 TEST(bytes_are_keys)
@@ -260,6 +355,8 @@ TEST(bytes_are_keys)
         {"\r", SCREEN_ENTER, 1},
         {"\177", SCREEN_BACKSPACE, 1},
         {"\001", 0, 1},
+        {"\025", SCREEN_ERASE_ALL, 1},
+        {"\027", SCREEN_ERASE_WORD, 1},
         {"\xc3\xa9", 0xc3, 1},
     };
 
