@@ -132,6 +132,7 @@ const struct cli_command cli_cluster_commands[] = {
      .min_words = 1,
      .max_words = 2,
      .complete = CLI_CHOICE,
+     .bare = true,
      .run = cmd_fileserver},
     {.name = "blame",
      .synopsis = "[--max N]",
