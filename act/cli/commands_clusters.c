@@ -108,16 +108,16 @@ const struct cli_command cli_cluster_commands[] = {
     {.name = "fileserver",
      .synopsis = "create | list | show | delete [NAME]",
      .summary = "file servers in Azure: a folder that all nodes of a network mount",
-     .examples = "a fileserver create teamdata --size 1T --subnet /subscriptions/.../subnets/nodes\n"
-                 "a fileserver create teamdata --size 1T --subnet ID --dry-run    what would be sent\n"
-                 "a fileserver create teamdata --subnet ID --redundancy zrs --location westeurope --tag team=vision\n"
-                 "a fileserver list --all                   of the whole subscription\n"
-                 "a fileserver show teamdata                how full it is, and how it is mounted\n"
+     .examples = "a fileserver create teamdata --size 1T --subnet ID\n"
+                 "a fileserver create teamdata --size 1T --subnet ID --dry-run\n"
+                 "a fileserver create teamdata --subnet ID --redundancy zrs --tag team=vision\n"
+                 "a fileserver list --all            of the whole subscription\n"
+                 "a fileserver show teamdata         how full it is, and how to mount it\n"
                  "a fileserver delete teamdata\n",
      .details =
          "A file server is an NFS 4.1 share of a premium file storage account, which is what the NFS server of\n"
-         "Azure Batch AI is today. NFS knows no login: who may use it is the network, so create wants --subnet, which\n"
-         "needs the service endpoint Microsoft.Storage. NAME is that of the account: 3 to 24 small letters and\n"
+         "Azure Batch AI is today. NFS knows no login: who may use it is the network, so create wants --subnet, the\n"
+         "resource id of one that has the service endpoint Microsoft.Storage. NAME is that of the account: 3 to 24 small letters and\n"
          "digits that nobody else in Azure has. What it may hold is paid for day and night, used or not; create asks\n"
          "first. It goes on where it was interrupted, and ends with the command that mounts the share and the lines\n"
          "of a cluster file of Slurm or of this machine. Subscription and resource group are those of the cluster of\n"
