@@ -102,7 +102,8 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
              struct act_error *err) ACT_NODISCARD;
 
 /* Follows the long-running operation that call (done, not yet released) started to its end: by its operation
- * URL, else its location, else, for a PUT, by the provisioning state of the resource. progress (may be NULL) is
+ * URL, else its location, else, for a PUT (or a GET of what is being changed), by the provisioning state of the
+ * resource. progress (may be NULL) is
  * called with every status. A resource in a failed state is an error, too. On success *out (may be NULL) is the
  * resource, or the operation's result, or NULL. timeout_s 0: none. */
 int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,

@@ -153,7 +153,10 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
 /* Location: 202 until it has ended. */
 static int location_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
-    (void)err;
+    const char *status = codec_json_str(call->response, "status", "");
+
+    if (has_failed(status)) /* of storage accounts, with 200 */
+        return fail_operation(f, status, call->response, err);
     tell_progress(f, call->status == 202 ? "InProgress" : "Succeeded", call->response);
     return call->status != 202;
 }
@@ -179,9 +182,10 @@ static int resource_ended(const struct follow *f, const struct arm_call *call, s
     return rc < 0 ? rc : is(state_of(call->response), "Succeeded");
 }
 
-static bool changes_resource(const struct arm_call *call)
+/* Of a change it begins, or of one that was seen to be under way. */
+static bool is_of_resource(const struct arm_call *call)
 {
-    return strcmp(call->method, "PUT") == 0 || strcmp(call->method, "PATCH") == 0;
+    return strcmp(call->method, "DELETE") != 0 && strcmp(call->method, "POST") != 0;
 }
 
 int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
@@ -197,20 +201,20 @@ int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
     int rc = 0;
 
     if (call->operation) {
-        rc = poll_url(&f, call->operation, NULL, operation_ended, changes_resource(call) ? NULL : &last, err);
+        rc = poll_url(&f, call->operation, NULL, operation_ended, is_of_resource(call) ? NULL : &last, err);
     } else if (call->location) {
         rc = poll_url(&f, call->location, NULL, location_ended, &last, err);
     } else {
-        rc = changes_resource(call) ? resource_ended(&f, call, err) : 1;
+        rc = is_of_resource(call) ? resource_ended(&f, call, err) : 1;
         if (rc == 0)
             rc = poll_url(&f, call->url, call->api_version, resource_ended, &last, err);
         else if (rc == 1)
             last = json_incref(call->response);
         rc = rc == 1 ? 0 : rc;
     }
-    if (rc == 0 && !last && changes_resource(call))
+    if (rc == 0 && !last && is_of_resource(call))
         rc = arm_get(arm, call->url, call->api_version, call->what, &last, err);
-    if (rc == 0 && changes_resource(call))
+    if (rc == 0 && is_of_resource(call))
         rc = check_resource(&f, last, err);
     if (rc == 0 && out)
         *out = json_incref(last);

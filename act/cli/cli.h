@@ -60,7 +60,7 @@ struct cli_options {
     char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
     char *subscription, *resource_group, *workspace, *compute, *storage, *container;
     char *tenant;
-    char *vm_size, *admin_user, *ssh_key, *location, *subnet, *node_image;
+    char *vm_size, *admin_user, *ssh_key, *location, *subnet, *node_image, *redundancy;
     struct act_strv identities;
     bool no_public_ip;
     int64_t min, nodes; /* -1: not given */
@@ -74,6 +74,7 @@ struct cli_options {
     int64_t port;         /* -1: not given */
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
+    uint64_t size;        /* likewise */
     struct act_strv includes, excludes, filter_files;
     bool last_package;
     char *ignored; /* options of the original that no longer have a meaning */
@@ -470,6 +471,30 @@ size_t cli_find_largest(const struct package_list *list, const struct package_en
 /* Prints what a dry run of flow_init() found. */
 int cli_explain_package(const struct cli *cli, const struct flow_init *io, struct act_error *err) ACT_NODISCARD;
 
+/* ---- verbs.c: commands whose first word is a verb of their own, and changes that a service makes for a while */
+
+struct cli_verb {
+    const char *name; /* NULL: the end of the table */
+    int (*run)(struct cli *cli, const char *name, struct act_error *err);
+    const char *options; /* those of the command that it takes */
+    bool needs_name, takes_no_name;
+    bool own; /* it is about cluster files, and opens none by itself */
+};
+/* That of the first word. NULL: *err, with the one that was meant. */
+const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_verb *table, struct act_error *err);
+/* Whether it takes the options that were given; else -ACT_USAGE. */
+int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, struct act_error *err) ACT_NODISCARD;
+/* Whether id (NULL is fine) is the resource id of a kind of thing, "subnets"; else -ACT_USAGE. */
+int cli_check_id(const char *option, const char *id, const char *kind, struct act_error *err) ACT_NODISCARD;
+
+/* The arg of cli_show_operation(), a callback of platform_follow that says each new status in a line. */
+struct cli_told {
+    const char *noun, *name;
+    const char *goes_on; /* a literal: said if it is interrupted, which does not interrupt the change */
+    char last[96];
+};
+void cli_show_operation(void *arg, const char *status, int percent);
+
 /* ---- cmd_cluster_own.c, cmd_cluster_add.c: the verbs of 'a cluster' for cluster files; name: the word after the verb,
  * or NULL */
 
@@ -496,6 +521,7 @@ int cmd_diff(struct cli *cli, struct act_error *err);
 int cmd_doctor(struct cli *cli, struct act_error *err);
 int cmd_download(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
+int cmd_fileserver(struct cli *cli, struct act_error *err);
 int cmd_grep(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);
 int cmd_init(struct cli *cli, struct act_error *err);

@@ -169,27 +169,7 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
 
 /* ---- following a change ---- */
 
-struct told {
-    const char *noun, *name;
-    char last[96];
-};
-
-static void show_operation(void *arg, const char *status, int percent)
-{
-    struct told *told = arg;
-    char line[sizeof(told->last)];
-
-    if (percent >= 0)
-        snprintf(line, sizeof(line), "%.64s, %d %%", status, percent);
-    else
-        snprintf(line, sizeof(line), "%.64s", status);
-    if (strcmp(line, told->last) == 0)
-        return;
-    if (!*told->last) /* interrupting this does not interrupt the change, and the user must know */
-        cli_end_with("the change goes on at the service; 'a cluster show' tells how it stands");
-    memcpy(told->last, line, sizeof(line));
-    act_note("%s '%s': %s", told->noun, told->name, line);
-}
+#define GOES_ON "the change goes on at the service; 'a cluster show' tells how it stands"
 
 static const char *noun_of(const struct cli *cli)
 {
@@ -197,14 +177,6 @@ static const char *noun_of(const struct cli *cli)
 }
 
 /* ---- the verbs ---- */
-
-struct verb {
-    const char *name;
-    int (*run)(struct cli *cli, const char *name, struct act_error *err);
-    const char *options; /* the options of 'a cluster' that it takes */
-    bool needs_name, takes_no_name;
-    bool own; /* it is about cluster files, and opens none by itself */
-};
 
 /* Those of the service of the cluster that is open. */
 static int list_managed(struct cli *cli, struct act_error *err)
@@ -345,8 +317,8 @@ static int ask_setup(struct cli *cli, const char *setup, struct act_error *err)
 
 static int make(struct cli *cli, struct platform_new_cluster *cluster, struct act_error *err)
 {
-    struct told told = {.noun = noun_of(cli), .name = cluster->name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
+    struct cli_told told = {.noun = noun_of(cli), .name = cluster->name, .goes_on = GOES_ON};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = cli_show_operation, .arg = &told};
     ACT_AUTOFREE char *setup = NULL;
     int rc = flow_prepare_cluster(&cli->flow, cluster, &setup, err);
 
@@ -364,23 +336,15 @@ static int make(struct cli *cli, struct platform_new_cluster *cluster, struct ac
     return rc < 0 ? rc : finish_cluster(cli, cluster->name, "the creation", err);
 }
 
-/* The service's own message about a wrong id does not say which one it was. */
-static int check_id(const char *option, const char *id, const char *kind, struct act_error *err)
-{
-    if (!id || (act_starts_with(id, "/subscriptions/") && strcasestr(id, kind)))
-        return 0;
-    return act_error_set(err, ACT_USAGE, "%s '%s' must be a resource id: /subscriptions/.../%s/NAME", option, id, kind);
-}
-
 static int check_ids(const struct cli_options *o, struct act_error *err)
 {
-    int rc = check_id("--subnet", o->subnet, "subnets", err);
+    int rc = cli_check_id("--subnet", o->subnet, "subnets", err);
 
     if (rc == 0)
-        rc = check_id("--node-image", o->node_image, "images", err);
+        rc = cli_check_id("--node-image", o->node_image, "images", err);
     for (size_t i = 0; rc == 0 && i < o->identities.n; i++)
         if (strcmp(o->identities.v[i], "system") != 0)
-            rc = check_id("--identity", o->identities.v[i], "userAssignedIdentities", err);
+            rc = cli_check_id("--identity", o->identities.v[i], "userAssignedIdentities", err);
     return rc;
 }
 
@@ -452,8 +416,8 @@ static int scale(struct cli *cli, const char *name, const struct platform_scale 
         ACT_AUTOFREE char *how = scale_text(wanted);
         return would_change(cli, "resize", name, how, err);
     }
-    struct told told = {.noun = noun_of(cli), .name = name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
+    struct cli_told told = {.noun = noun_of(cli), .name = name, .goes_on = GOES_ON};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = cli_show_operation, .arg = &told};
     int rc = flow_scale_cluster(&cli->flow, name, wanted, &follow, err);
 
     return rc < 0 ? rc : finish_cluster(cli, name, "the new size", err);
@@ -480,8 +444,8 @@ static int autoscale(struct cli *cli, const char *name, struct act_error *err)
 
 static int delete (struct cli *cli, const char *name, struct act_error *err)
 {
-    struct told told = {.noun = noun_of(cli), .name = name};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = show_operation, .arg = &told};
+    struct cli_told told = {.noun = noun_of(cli), .name = name, .goes_on = GOES_ON};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = cli_show_operation, .arg = &told};
     if (cli->options.dry_run)
         return would_change(cli, "delete", name, " with all its nodes", err);
     ACT_AUTOFREE char *question =
@@ -563,7 +527,7 @@ static int login(struct cli *cli, const char *name, struct act_error *err)
 }
 
 #define FOR_SERVICES "cluster param json "
-static const struct verb verbs[] = {
+static const struct cli_verb verbs[] = {
     {.name = "list", .run = list, .options = "cluster param json own all", .takes_no_name = true, .own = true},
     {.name = "add", .run = cli_add_cluster, .options = "param json dry-run yes " CLI_ADD_OPTIONS, .own = true},
     {.name = "use", .run = cli_use_cluster, .options = "json dry-run", .needs_name = true, .own = true},
@@ -581,50 +545,10 @@ static const struct verb verbs[] = {
     {.name = "delete", .run = delete, .options = FOR_SERVICES "no-wait yes dry-run", .needs_name = true},
     {.name = "nodes", .run = nodes, .options = FOR_SERVICES},
     {.name = "login", .run = login, .options = FOR_SERVICES "yes dry-run", .takes_no_name = true},
+    {.name = NULL},
 };
 
-/* "--json and --dry-run": new string. */
-static char *list_taken(const struct verb *verb)
-{
-    ACT_AUTOFREE char *names = act_strdup(verb->options);
-    struct act_buf out = {0};
-
-    for (char *at = names, *name; (name = strsep(&at, " "));)
-        if (*name && strcmp(name, "cluster") != 0 && strcmp(name, "param") != 0)
-            act_buf_addf(&out, "%s--%s", out.len ? " " : "", name);
-    return act_buf_steal(&out);
-}
-
-static int check_options(const struct cli *cli, const struct verb *verb, struct act_error *err)
-{
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
-        if (o->place == CLI_EVERYWHERE || !cli_takes(cli->command, o) || !cli_is_given(&cli->options, o) ||
-            cli_names(verb->options, o->long_name))
-            continue;
-        ACT_AUTOFREE char *taken = list_taken(verb);
-        return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no --%s; it takes %s", verb->name, o->long_name,
-                             *taken ? taken : "none");
-    }
-    return 0;
-}
-
-static const struct verb *find_verb(const char *name, struct act_error *err)
-{
-    enum { N = sizeof(verbs) / sizeof(verbs[0]) };
-    const char *names[N + 1] = {0};
-
-    for (size_t i = 0; i < N; i++) {
-        names[i] = verbs[i].name;
-        if (strcmp(name, names[i]) == 0)
-            return &verbs[i];
-    }
-    const char *near = act_nearest(name, names);
-    act_error_set(err, ACT_USAGE, "'a cluster' cannot '%s'%s%s%s; see 'a cluster --help'", name,
-                  near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
-    return NULL;
-}
-
-static int check_words(const struct cli *cli, const struct verb *verb, struct act_error *err)
+static int check_words(const struct cli *cli, const struct cli_verb *verb, struct act_error *err)
 {
     const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL;
 
@@ -636,11 +560,11 @@ static int check_words(const struct cli *cli, const struct verb *verb, struct ac
     if (verb->needs_name && !given && verb->own)
         return act_error_set(err, ACT_USAGE, "which cluster? 'a cluster %s NAME'; 'a cluster list --own' lists yours",
                              verb->name);
-    return check_options(cli, verb, err);
+    return cli_check_verb(cli, verb, err);
 }
 
 /* On the clusters of a service, which a cluster file names. */
-static int run_managed(struct cli *cli, const struct verb *verb, const char *given, struct act_error *err)
+static int run_managed(struct cli *cli, const struct cli_verb *verb, const char *given, struct act_error *err)
 {
     const char *name = NULL;
     int rc = cli_open(cli, err);
@@ -654,7 +578,7 @@ static int run_managed(struct cli *cli, const struct verb *verb, const char *giv
 
 int cmd_cluster(struct cli *cli, struct act_error *err)
 {
-    const struct verb *verb = find_verb(cli->words.v[0], err);
+    const struct cli_verb *verb = cli_find_verb(cli, verbs, err);
     const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL;
 
     if (!verb)

@@ -105,6 +105,35 @@ const struct cli_command cli_cluster_commands[] = {
      .then_behind = "use edit rename remove",
      .bare = true,
      .run = cmd_cluster},
+    {.name = "fileserver",
+     .synopsis = "create | list | show | delete [NAME]",
+     .summary = "file servers in Azure: a folder that all nodes of a network mount",
+     .examples = "a fileserver create teamdata --size 1T --subnet ID\n"
+                 "a fileserver create teamdata --size 1T --subnet ID --dry-run\n"
+                 "a fileserver create teamdata --subnet ID --redundancy zrs --tag team=vision\n"
+                 "a fileserver list --all            of the whole subscription\n"
+                 "a fileserver show teamdata         how full it is, and how to mount it\n"
+                 "a fileserver delete teamdata\n",
+     .details =
+         "A file server is an NFS 4.1 share of a premium file storage account, which is what the NFS server of\n"
+         "Azure Batch AI is today. NFS knows no login: who may use it is the network, so create wants --subnet, the\n"
+         "resource id of one that has the service endpoint Microsoft.Storage. NAME is that of the account: 3 to 24 small letters and\n"
+         "digits that nobody else in Azure has. What it may hold is paid for day and night, used or not; create asks\n"
+         "first. It goes on where it was interrupted, and ends with the command that mounts the share and the lines\n"
+         "of a cluster file of Slurm or of this machine. Subscription and resource group are those of the cluster of\n"
+         "-c, where it has some. delete takes all data with it; what ACT did not make it deletes only for somebody\n"
+         "who answers on a terminal.\n"
+         "--json: version (1), and servers, or server, each with name, resource_group, location, redundancy, state,\n"
+         "made_by_act, networks (ids of subnets), private_endpoints, open (to all networks), and shares (name,\n"
+         "protocol, gib, used (bytes; null: not known), address, mount (null: not NFS)). delete: name, deleted.\n"
+         "--dry-run --json: version, dry_run, action, name and, of create, requests (method, url, body).",
+     .options = "cluster param all size subnet location resource-group subscription redundancy tag no-wait dry-run yes "
+                "json",
+     .min_words = 1,
+     .max_words = 2,
+     .complete = CLI_CHOICE,
+     .bare = true,
+     .run = cmd_fileserver},
     {.name = "blame",
      .synopsis = "[--max N]",
      .summary = "who runs longest on the cluster, or in the workspace",

@@ -61,6 +61,12 @@ struct platform_follow {
     void *arg;
 };
 
+struct arm;
+struct arm_call;
+/* Makes the call, follows what it began, and releases it. */
+int platform_change(struct arm *arm, struct arm_call *call, const struct platform_follow *follow,
+                    struct act_error *err) ACT_NODISCARD;
+
 struct platform_scale {
     int64_t min_nodes, max_nodes; /* -1: unchanged; for a new cluster 0 and an error, respectively */
     int64_t idle_s;               /* 0: unchanged; for a new cluster: the service's default */

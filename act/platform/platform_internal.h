@@ -31,9 +31,6 @@ int platform_check_scale(const char *noun, const char *name, const struct platfo
                          struct act_error *err) ACT_NODISCARD;
 /* The error that an object to be made exists already. */
 int platform_is_there(const char *noun, const char *name, const char *state, struct act_error *err);
-/* Makes the call, follows what it began, and releases it. */
-int platform_change(struct arm *arm, struct arm_call *call, const struct platform_follow *follow,
-                    struct act_error *err) ACT_NODISCARD;
 /* Wipes and frees a secret. */
 void platform_wipe(char **text);
 /* *out NULL: there is no such file. */

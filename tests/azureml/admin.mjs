@@ -16,10 +16,12 @@
 //   objects                  {datastores, environments, connections, computes}, with secrets
 //   object                   {kind, name, properties}: one that somebody else made; kind as in objects
 //   managed   {name, remove, busy, kubeconfig, properties, pools}   what a cluster of Azure Kubernetes Service is
+//   fileserver {name, ...}   a storage account that somebody made (fileservers.mjs)
 //   compute   {name, shown, idle}   what a cluster says about its nodes; operationError: how long operations end
 import { randomUUID } from "node:crypto";
 
 import { filler } from "../doubles.mjs";
+import { addFileAccount } from "./fileservers.mjs";
 import { isFinal } from "./runner.mjs";
 
 const ACTIONS = {
@@ -116,6 +118,7 @@ const ACTIONS = {
         Object.assign(cluster.properties, properties);
         Object.entries(pools).forEach(([pool, changes]) => Object.assign(cluster.pools.get(pool), changes));
     },
+    fileserver: addFileAccount,
     compute(world, { name, shown, idle }) {
         const compute = world.computes.get(name);
         compute.properties.properties.shown = shown;

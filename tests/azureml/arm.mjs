@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 
 import { AKS_HANDLERS } from "./aks.mjs";
+import { FILESERVER_HANDLERS } from "./fileservers.mjs";
 import { iso, notFound, Refusal, rootError } from "./errors.mjs";
 import { isFinal } from "./runner.mjs";
 import { STORAGE_HANDLERS } from "./storage.mjs";
@@ -481,5 +482,6 @@ const HANDLERS = {
     "operation get": Arm.prototype.getOperation,
     "cancel result": Arm.prototype.cancelResult,
     ...AKS_HANDLERS,
+    ...FILESERVER_HANDLERS,
     ...STORAGE_HANDLERS,
 };

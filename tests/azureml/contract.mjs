@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import official from "@azure/arm-machinelearning";
 
 import { AKS_CALLS } from "./aks_contract.mjs";
+import { FILESERVER_CALLS } from "./fileserver_contract.mjs";
 import { isObject, Mappers } from "./mappers.mjs";
 import { STORAGE_CALLS } from "./storage.mjs";
 
@@ -213,7 +214,8 @@ const CALLS = [
     ["GET", `${LOCATION}/computeOperationsStatus/([^/]+)`, "operation get"],
     ["GET", `${LOCATION}/mfeOperationResults/([^/]+)`, "cancel result"],
 ].map(([method, path, name, send, body, needs]) => ({ method, path: new RegExp(`^${path}$`), name, send, body,
-    needs, rule: NAME, service: SERVICE })).concat(AKS_CALLS, STORAGE_CALLS);
+    needs, rule: NAME, service: SERVICE })).concat(AKS_CALLS,
+        STORAGE_CALLS, FILESERVER_CALLS);
 
 // Options of "job list" of which later versions have more.
 const NEWER_QUERY = { "job list": ["properties", "assetName", "scheduled", "scheduleId"] };

@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { checkBody, checkRequest, findCall } from "./contract.mjs";
-import { AKS, BASE, CLUSTER, DATASTORE, ENVIRONMENT, JOB, KUBERNETES, POOL, REQUESTS, SCALE, SHARE } from "./good.mjs";
+import {
+    AKS, BASE, CLUSTER, DATASTORE, ENVIRONMENT, FILE_ACCOUNT, FILE_SHARE, FILES, JOB, KUBERNETES, POOL, REQUESTS, SCALE,
+    SHARE,
+} from "./good.mjs";
 
 const HEADERS = { accept: "application/json", "user-agent": "act", "content-type": "application/json",
     "x-ms-client-request-id": "01234567-89ab-cdef-0123-456789abcdef" };
@@ -142,6 +145,39 @@ for (const [what, spoil] of WRONG_CLUSTERS) {
     });
 }
 
+const WRONG_ACCOUNTS = [
+    ["no kind", remove("kind")],
+    ["an unknown kind", set("kind")("Filestorage")],
+    ["an unknown SKU", set("sku", "name")("Premium")],
+    ["an unknown member", set(...p("supportsHttpsTraffic"))(false)],
+    ["what only the service says", set(...p("provisioningState"))("Succeeded")],
+    ["a rule without a network", remove(...p("networkAcls", "virtualNetworkRules", 0, "id"))],
+    ["an unknown action", set(...p("networkAcls", "defaultAction"))("deny")],
+    ["a tag that is a number", set("tags", "n")(3)],
+];
+for (const [what, spoil] of WRONG_ACCOUNTS) {
+    test(`wrong: StorageAccount with ${what}`, async () => {
+        const body = structuredClone(FILE_ACCOUNT);
+        spoil(body);
+        assert.notEqual((await problemsOf("PUT", `${FILES}?api-version=2024-01-01`, body)).length, 0);
+    });
+}
+
+const WRONG_SHARES = [
+    ["a quota that is a text", set(...p("shareQuota"))("100")],
+    ["an unknown protocol", set(...p("enabledProtocols"))("nfs")],
+    ["an unknown squash", set(...p("rootSquash"))("None")],
+    ["what only the service says", set(...p("shareUsageBytes"))(1)],
+];
+for (const [what, spoil] of WRONG_SHARES) {
+    test(`wrong: FileShare with ${what}`, async () => {
+        const body = structuredClone(FILE_SHARE);
+        spoil(body);
+        assert.notEqual((await problemsOf("PUT", `${FILES}/fileServices/default/shares/data?api-version=2024-01-01`,
+            body)).length, 0);
+    });
+}
+
 test("a member is known from the version on that has it", () => {
     assert.notEqual(checkBody("JobBase", JOB, "2022-10-01").length, 0);
     const body = structuredClone(JOB);
@@ -174,6 +210,10 @@ const WRONG_REQUESTS = [
     ["DELETE", `${BASE}/computes/gpu${V}&underlyingResourceAction=delete`],
     ["POST", `${BASE}/computes/gpu/listNodes${V}`, {}],
     ["POST", `${BASE}/jobs/run_1/cancel${V}`, {}],
+    ["PUT", `${FILES}s-of-us?api-version=2024-01-01`, FILE_ACCOUNT],
+    ["PUT", `${FILES}/fileServices/default/shares/Data?api-version=2024-01-01`, FILE_SHARE],
+    ["GET", `${FILES}/fileServices/default/shares/data?api-version=2024-01-01&expand=stats`],
+    ["GET", `${FILES}?api-version=2024-02-01`],
     ["GET", `${AKS}${V}`],
     ["GET", `${AKS}/agentpools?api-version=2024-01-01`],
     ["PUT", `${AKS}/agentPools/GPU?api-version=2024-01-01`, POOL],

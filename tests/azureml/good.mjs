@@ -65,7 +65,26 @@ export const KUBERNETES = { location: "eastus", identity: { type: "SystemAssigne
     networkProfile: { networkPlugin: "azure", networkPluginMode: "overlay" },
     storageProfile: { blobCSIDriver: { enabled: true } } } };
 
+export const FILES = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/rg/providers"
+    + "/Microsoft.Storage/storageAccounts/teamdata";
+const STORAGE_VERSION = "api-version=2024-01-01";
+
+export const FILE_ACCOUNT = { location: "eastus", kind: "FileStorage", sku: { name: "Premium_LRS" },
+    tags: { "act:fileserver": "data" }, properties: { supportsHttpsTrafficOnly: false, minimumTlsVersion: "TLS1_2",
+        allowBlobPublicAccess: false, networkAcls: { defaultAction: "Deny",
+            virtualNetworkRules: [{ id: "/subscriptions/s/x/subnets/nodes", action: "Allow" }] } } };
+
+export const FILE_SHARE = { properties: { enabledProtocols: "NFS", rootSquash: "NoRootSquash", shareQuota: 1024 } };
+
 export const REQUESTS = [
+    ["GET", `${FILES.replace("/teamdata", "")}?${STORAGE_VERSION}`],
+    ["GET", `${FILES}?${STORAGE_VERSION}`],
+    ["PUT", `${FILES}?${STORAGE_VERSION}`, FILE_ACCOUNT],
+    ["DELETE", `${FILES}?${STORAGE_VERSION}`],
+    ["GET", `${FILES}/fileServices/default/shares?${STORAGE_VERSION}`],
+    ["GET", `${FILES}/fileServices/default/shares/data?${STORAGE_VERSION}&$expand=stats`],
+    ["PUT", `${FILES}/fileServices/default/shares/data?${STORAGE_VERSION}`, FILE_SHARE],
+    ["GET", `${FILES.replace(/\/resourceGroups.*/, "/providers/Microsoft.Storage/skus")}?${STORAGE_VERSION}`],
     ["GET", `${AKS}?${AKS_VERSION}`],
     ["PUT", `${AKS}?${AKS_VERSION}`, KUBERNETES],
     ["POST", `${AKS}/listClusterUserCredential?${AKS_VERSION}&format=exec`],

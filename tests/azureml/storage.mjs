@@ -1,6 +1,8 @@
 // What the resource manager has besides workspaces, of which there is no official package here: subscriptions, storage
 // accounts and their containers. Their form is that of learn.microsoft.com/rest/api/resources/subscriptions/list and
 // rest/api/storagerp/storage-accounts/list, blob-containers/list, blob-containers/create.
+import { fileAccounts } from "./fileservers.mjs";
+
 const ACCOUNTS = "/subscriptions/([^/]+)/providers/Microsoft.Storage/storageAccounts";
 const CONTAINERS = "/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft.Storage/storageAccounts/([^/]+)"
     + "/blobServices/default/containers";
@@ -35,10 +37,10 @@ export const STORAGE_HANDLERS = {
         count: { type: "Total", value: 1 } });
     },
     "storage list"() {
-        return ok({ value: Object.entries(this.world.settings.accounts).map(([name, url]) => ({
+        return ok({ value: fileAccounts(this.world).concat(Object.entries(this.world.settings.accounts).map(([name, url]) => ({
             id: accountId(this.world, name), name, type: "Microsoft.Storage/storageAccounts",
             location: this.world.settings.location, kind: "StorageV2",
-            properties: { provisioningState: "Succeeded", primaryEndpoints: { blob: `${url}/` } } })) });
+            properties: { provisioningState: "Succeeded", primaryEndpoints: { blob: `${url}/` } } }))) });
     },
     "container list"([account]) {
         return ok({ value: [...this.world.containers.keys()].map((name) => container(this.world, account, name)) });

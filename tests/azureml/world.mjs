@@ -37,6 +37,10 @@ const DEFAULTS = {
         system: { mode: "System", vmSize: "Standard_D2s_v5", count: 1 },
         gpu: { mode: "User", vmSize: "Standard_ND96asr_v4", count: 2, nodeTaints: ["sku=gpu:NoSchedule"],
             nodeLabels: { team: "vision" }, tags: { owner: "ann" } } } } },
+    regions: ["eastus", "westeurope"], zoneRegions: ["westeurope"], // that have premium files
+    restrictedRegions: [], // where the subscription may have none
+    takenNames: [], // of storage accounts of others
+    provisionsOnLook: 0, // the how manieth look at a storage account finds it made
     privateNodes: false, // nodes have no public addresses
     // limits, or whole quotas by family
     virtualClusters: { vc: { eastus: { limits: [
@@ -64,6 +68,7 @@ export class World {
         this.environments = new Map();
         this.connections = new Map();
         this.containers = new Map();
+        this.fileAccounts = new Map();
         this.operations = new Map();
         this.computes = new Map();
         this.managedClusters = new Map(Object.entries(this.settings.managedClusters).map(

@@ -6,7 +6,8 @@ import service_double
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER = HERE.parent / "azureml/server.mjs"
-PACKAGES = [HERE.parent / "node_modules/@azure" / name for name in ("arm-machinelearning", "arm-containerservice")]
+PACKAGES = [HERE.parent / "node_modules/@azure" / name
+            for name in ("arm-machinelearning", "arm-containerservice", "arm-storage")]
 LOGS = "azureml"  # the container of the workspace's own logs
 
 TENANT, OTHER_TENANT = "72f988bf-0000-0000-0000-000000000001", "72f988bf-0000-0000-0000-000000000002"
