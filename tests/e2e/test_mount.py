@@ -279,6 +279,62 @@ def test_blobfuse2_is_preferred(act, blobfuse2):
     assert "by '" + str(act.scratch / "bin/blobfuse2") in act.run("doctor", status=None).out
 
 
+def left_in_caches(act, name):
+    """The files of this name that were left in caches of blobfuse2."""
+    return [p for p in (act.scratch / "tmp").rglob(name) if "cache/blobfuse2." in str(p) and "/vfs/" in str(p)]
+
+
+HOLD = "exec 3>>output/open.txt; echo unsent >&3"  # a file that is open for writing
+
+
+def test_a_file_that_was_open_when_blobfuse2_was_killed(act, blobfuse2):
+    run = begin(act, f"echo a >output/a.txt; {HOLD}", then="exec 3>&-; echo b >output/b.txt")
+    for pid in process(act, b"bin/blobfuse2"):
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: len(process(act, b"bin/blobfuse2")) == 2 and len(points(act)) == 2, "new ones")
+    go(act, run, status=125)
+    reason = act.info(run)["reason"]
+    assert "may be not in the store but in" in reason and "/output/cache' on this node" in reason
+    assert blobfuse2.get("output/a.txt") == b"a\n" and blobfuse2.get("output/b.txt") == b"b\n"
+    kept, = left_in_caches(act, "open.txt")
+    assert kept.read_text() == "unsent\n"
+    act.finish("true")
+    assert kept.exists(), "no other run removes it"
+
+
+def test_blobfuse2_and_everything_else_is_killed(act, blobfuse2):
+    run = begin(act, HOLD)
+    for sig in signal.SIGSTOP, signal.SIGKILL:
+        for pid in act.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sig)
+    assert act.state(run) == "Failed"
+    assert not points(act)
+    kept, = left_in_caches(act, "open.txt")
+    act.finish("true")
+    assert kept.read_text() == "unsent\n", "no other run removes it"
+
+
+def test_the_keeper_of_blobfuse2_is_killed(act, blobfuse2):
+    run = begin(act, HOLD)
+    for pid in keepers(act):
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: not process(act, b"bin/blobfuse2"), "blobfuse2 to end with it")
+    go(act, run, status=(1, 125))
+    assert "was killed" in act.info(run)["reason"] and "may not be in the store, but in" in act.info(run)["reason"]
+    assert left_in_caches(act, "open.txt")
+
+
+def test_what_blobfuse2_could_not_send_is_kept(act, blobfuse2):
+    run = begin(act, "true", then="echo late >output/late.txt; true")
+    blobfuse2.service.request("DELETE", blobfuse2.container, {"restype": "container"})
+    go(act, run, status=125)
+    assert "may be not in the store" in act.info(run)["reason"]
+    kept, = left_in_caches(act, "late.txt")
+    assert kept.read_text() == "late\n"
+    blobfuse2.service.create(blobfuse2.container)
+
+
 def test_the_cluster_file_chooses(act, blobfuse2):
     path = act.cluster("aml", extra={"mount": "rclone"})
     run = begin(act, "true")
