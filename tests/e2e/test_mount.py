@@ -326,7 +326,8 @@ def test_the_keeper_of_blobfuse2_is_killed(act, blobfuse2):
 
 
 def test_what_blobfuse2_could_not_send_is_kept(act, blobfuse2):
-    run = begin(act, "true", then="echo late >output/late.txt; true")
+    log = "$(readlink output | sed 's/at$/tool.txt/')"
+    run = begin(act, "true", then=f"echo late >output/late.txt; until grep -q 'upload failed' {log}; do sleep 0.05; done")
     blobfuse2.service.request("DELETE", blobfuse2.container, {"restype": "container"})
     go(act, run, status=125)
     assert "may be not in the store" in act.info(run)["reason"]

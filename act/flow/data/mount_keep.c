@@ -323,6 +323,7 @@ static void unmount(struct tool *t)
     int64_t until = act_now_monotonic_ms() + FREE_MS;
     struct act_error err;
 
+    look(t); /* what it says of the last file may be on its way */
     if (forgets_at_end(t) && has_failed_to_send(t))
         kill_tool(t, SIGKILL, END_MS);
     while (mounts_is_one(t->plan->at) && mounts_end(t->plan->at, false, &err) < 0 && act_now_monotonic_ms() < until &&
