@@ -106,6 +106,33 @@ TEST(test_no_signature_is_shown)
     }
 }
 
+TEST(test_when_a_sas_ends)
+{
+    static char with_time[] = "sv=1&se=2026-12-25T07%3A47%3A43Z&sig=x", with_day[] = "se=2026-12-25", without[] = "si=p";
+
+    assert_int_equal(flow_blob_ends_s(&(struct flow_blob){.sas = with_time}), 1798184863);
+    assert_int_equal(flow_blob_ends_s(&(struct flow_blob){.sas = with_day}), 1798156800);
+    assert_true(flow_blob_ends_s(&(struct flow_blob){.sas = without}) == INT64_MAX);
+    assert_true(flow_blob_ends_s(&(struct flow_blob){0}) == INT64_MAX);
+}
+
+TEST(test_time_limits)
+{
+    static const struct {
+        const char *text;
+        int64_t limit_s;
+    } rows[] = {{"90", 5400},          {"1:30", 90},       {"12:00:00", 43200},       {"3-0", 259200},
+                {"3-01:30", 264600}, {"40-00:00:01", 3456001}, {"unlimited", 0}};
+    struct config config = {.platform = (char[]){"slurm"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *text = act_strdup(rows[i].text);
+        config.slurm.time = text;
+        assert_int_equal(flow_run_limit_s(&config), rows[i].limit_s);
+        assert_int_equal(flow_key_life_s(&config), 30 * 24 * 3600 + rows[i].limit_s);
+    }
+}
+
 TEST(test_what_is_left)
 {
     ACT_AUTOFREE char *mount = act_path_join(dir, "sent");

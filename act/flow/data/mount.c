@@ -148,9 +148,16 @@ static int find_folder(struct run_mount *m, bool *out_read_only, struct act_erro
     return rc;
 }
 
+static int renew(void *arg, struct flow_blob *out, struct act_error *err)
+{
+    const struct run_mount *m = arg;
+
+    return flow_blob_again(m->run_dir, m->name, flow_find_folder(&m->spec, m->name)->mode, out, err);
+}
+
 static int keep(struct run_mount *m, struct act_error *err)
 {
-    struct mount_keeper k = {.wanted = is_wanted, .ready = say_ready, .arg = m};
+    struct mount_keeper k = {.wanted = is_wanted, .ready = say_ready, .renew = renew, .arg = m};
     ACT_AUTOFREE char *program = NULL;
     bool read_only = false;
     int rc = find_folder(m, &read_only, err);

@@ -31,7 +31,7 @@
 
 struct mount_plan {
     const char *name; /* of the folder, for messages */
-    const struct flow_blob *blob;
+    struct flow_blob *blob;
     enum mounts_tool tool;
     const char *program;
     bool read_only;
@@ -56,6 +56,10 @@ struct mount_keeper {
     struct mount_plan plan;
     bool (*wanted)(void *arg); /* asked about once a second; NULL: always */
     void (*ready)(void *arg);
+    /* What opens the store, anew: asked for when half of the time is over for which it does, if the tool takes another
+     * one while it works (blobfuse2, which watches its configuration: common/config/config_parser.go, WatchConfig(),
+     * and component/azstorage/config.go, ParseAndReadDynamicConfig()). rclone does not. NULL: there is no other. */
+    int (*renew)(void *arg, struct flow_blob *out, struct act_error *err);
     void *arg;
 };
 int mount_keep(struct mount_keeper *k, struct act_error *err) ACT_NODISCARD;

@@ -165,6 +165,11 @@ static int spawn(struct tool *t, struct act_error *err)
 
 /* ---- what it said */
 
+static bool has_ended(const struct flow_blob *blob)
+{
+    return flow_blob_ends_s(blob) <= act_now_unix_s();
+}
+
 /* The last line of the log from an offset on that contains the words. New string; NULL: none. */
 static char *find_line(const struct tool *t, off_t from, const char *words)
 {
@@ -190,8 +195,12 @@ static char *find_line(const struct tool *t, off_t from, const char *words)
 static char *find_reason(const struct tool *t, off_t from)
 {
     static const char *const marks[] = {"ServiceCode=", "ERROR CODE: ", " upload failed [", "ERROR"};
-    char *line = NULL;
+    char *line = NULL, ended[ACT_TIME_TEXT];
 
+    if (has_ended(t->plan->blob)) {
+        act_time_to_iso(flow_blob_ends_s(t->plan->blob), ended);
+        return act_sprintf("the SAS of its store ended at %s", ended);
+    }
     for (size_t i = 0; !line && i < sizeof(marks) / sizeof(marks[0]); i++)
         line = find_line(t, from, marks[i]);
     if (!line)
@@ -281,6 +290,43 @@ static int restart(struct tool *t, struct act_error *err)
                                          : act_error_set(err, ACT_FAIL, "'%s' cannot be unmounted", t->plan->at);
 }
 
+/* ---- what opens the store */
+
+/* When to ask for another one; INT64_MAX: never. */
+static int64_t renewal_s(const struct mount_keeper *k)
+{
+    enum { LEAST_S = 1, PAUSE_S = 60 };
+    int64_t now_s = act_now_unix_s(), ends_s = flow_blob_ends_s(k->plan.blob);
+
+    if (!k->renew || k->plan.tool != MOUNTS_BLOBFUSE2 || ends_s == INT64_MAX)
+        return INT64_MAX;
+    return now_s + (ends_s <= now_s ? PAUSE_S : (ends_s - now_s) / 2 + LEAST_S);
+}
+
+static int renew(struct mount_keeper *k, struct act_error *err)
+{
+    ACT_AUTO(flow_blob) blob = {0};
+    int rc = k->renew(k->arg, &blob, err);
+
+    if (rc < 0 || !blob.sas || flow_blob_ends_s(&blob) <= flow_blob_ends_s(k->plan.blob))
+        return rc;
+    char *old = k->plan.blob->sas;
+    k->plan.blob->sas = blob.sas;
+    blob.sas = old;
+    return write_file(&k->plan, err);
+}
+
+static void renew_if_due(struct mount_keeper *k, int64_t *io_due_s)
+{
+    struct act_error err;
+
+    if (act_now_unix_s() < *io_due_s)
+        return;
+    if (renew(k, &err) < 0)
+        act_warn("'%s': what opens its store cannot be renewed: %s", k->plan.name, act_error_text(&err));
+    *io_due_s = renewal_s(k);
+}
+
 /* ---- end */
 
 /* Whether the tool has tried in vain since then, and more often than what passes takes. */
@@ -290,7 +336,7 @@ static bool has_given_up(const struct tool *t, off_t from)
     static const char words[] = "failed to upload try #"; /* vfs/vfscache/writeback/writeback.go */
     ACT_AUTOFREE char *line = find_line(t, from, words);
 
-    return line && atoi(strstr(line, words) + strlen(words)) >= TRIES;
+    return line && (has_ended(t->plan->blob) || atoi(strstr(line, words) + strlen(words)) >= TRIES);
 }
 
 /* While a file is open it counts as one that is not sent. */
@@ -364,11 +410,12 @@ static int finish(struct tool *t, struct act_error *err)
 
 static int keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
 {
-    int64_t ask_ms = 0;
+    int64_t ask_ms = 0, renewal = renewal_s(k);
     int restarts = 0;
 
     while (!t->told) {
         look(t);
+        renew_if_due(k, &renewal);
         if (t->pid == 0 && !t->told) {
             int rc = restarts++ < RESTARTS ? restart(t, err) : say_ended(t, 0, "the mount ended", err);
             if (rc < 0)
