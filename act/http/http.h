@@ -167,7 +167,7 @@ char *http_host(const char *url);
 char *http_redact_url(const char *url);
 
 /* Text from a service, which may repeat what it was sent, with whatever looks like a token (three parts of base64url,
- * RFC 7519) or the signature of a SAS replaced. New string. */
+ * RFC 7519), the signature of a SAS or an account key replaced, also where all was encoded again. New string. */
 char *http_redact_text(const char *text);
 
 #endif

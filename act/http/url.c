@@ -111,18 +111,44 @@ static size_t token_length(const char *text)
     return n > 20 ? n : 0;
 }
 
-/* Whether text begins with the name and value of a SAS's signature, also where a whole URL was encoded; *out_name is
- * the length of the name. 0, or how many bytes all of it is. */
+/* What stands between a name and its value: in a query, in one that was encoded once or twice, in JSON and YAML. 0:
+ * nothing of that, or how many bytes it is. */
+static size_t separator_length(const char *text)
+{
+    static const char *const all[] = {"=", "%3D", "%253D", "\\u003d", "\":\"", "\": \"", ": ", ":"};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (strncasecmp(text, all[i], strlen(all[i])) == 0)
+            return strlen(all[i]);
+    return 0;
+}
+
+/* Whether text begins with the name and value of a SAS's signature or of an account key; *out_name is the length of the
+ * name and what follows it. 0, or how many bytes all of it is. */
 static size_t signature_length(const char *text, size_t *out_name)
 {
     enum { SHORTEST = 20 }; /* of 32 bytes in base64 it is 44 at least */
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/%=_-";
+    static const char *const names[] = {"sig", "accountkey", "account-key", "account_key"};
 
-    *out_name = act_starts_with(text, "sig=") ? strlen("sig=") : strlen("sig%3D");
-    if (!act_starts_with(text, "sig=") && strncasecmp(text, "sig%3D", *out_name) != 0)
-        return 0;
-    size_t n = strspn(text + *out_name, letters);
-    return n >= SHORTEST ? *out_name + n : 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t name = strlen(names[i]);
+        size_t between = strncasecmp(text, names[i], name) == 0 ? separator_length(text + name) : 0;
+        size_t n = between ? strspn(text + name + between, letters) : 0;
+        *out_name = name + between;
+        if (n >= SHORTEST)
+            return name + between + n;
+    }
+    return 0;
+}
+
+/* How many bytes at text are an account key, which is 64 bytes in base64. 0: none. */
+static size_t key_length(const char *text)
+{
+    enum { LETTERS = 86 };
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    return strspn(text, letters) == LETTERS && act_starts_with(text + LETTERS, "==") ? LETTERS + 2 : 0;
 }
 
 char *http_redact_text(const char *text)
@@ -131,8 +157,8 @@ char *http_redact_text(const char *text)
 
     while (*text) {
         size_t name = 0, n = token_length(text);
-        if (!n)
-            n = signature_length(text, &name);
+        n = n ? n : key_length(text);
+        n = n ? n : signature_length(text, &name);
         if (n) {
             act_buf_add(&out, text, name);
             act_buf_adds(&out, "REDACTED");

@@ -3,7 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -11,9 +13,9 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "base/units.h"
 #include "codec/json.h"
 #include "proc/mounts.h"
+#include "proc/pidfd.h"
 
 bool mount_is_for(const struct node *node, const struct run_folder *folder)
 {
@@ -59,8 +61,8 @@ static int for_mounts(const char *node_dir, int (*visit)(const char *dir, const 
     return sum;
 }
 
-/* The keeper holds the lock as long as it lives. Returns a descriptor of it when it is free; -1: it is not, or there
- * has never been a keeper. */
+/* The keeper holds the lock as long as it lives. Returns a descriptor of it when it is free; -1 with errno: it is not
+ * (EWOULDBLOCK), or there has never been a keeper. */
 static int try_lock(const char *dir)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
@@ -68,34 +70,60 @@ static int try_lock(const char *dir)
 
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
         close(fd);
+        errno = EWOULDBLOCK;
         fd = -1;
     }
     return fd;
 }
 
-static pid_t keeper_of(const char *dir)
+/* A pidfd of the keeper that the lock names; -1: it does not name one that lives. The number may be another process's by
+ * now, so it is compared after the pidfd was opened. */
+static int open_keeper(const char *dir, pid_t *out_pid)
 {
-    enum { PID_TEXT_MAX = 32 };
+    enum { TEXT_MAX = 64 };
     ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
     ACT_AUTOFREE char *text = NULL;
-    int64_t pid;
+    int64_t began;
+    int pid;
 
-    if (act_file_read(path, PID_TEXT_MAX, &text, NULL, NULL) < 0)
-        return 0;
-    text[strcspn(text, "\n")] = '\0';
-    return act_int_from_text(text, &pid) && pid > 1 ? (pid_t)pid : 0;
+    if (act_file_read(path, TEXT_MAX, &text, NULL, NULL) < 0 || !strchr(text, '\n') ||
+        sscanf(text, "%d %" SCNd64, &pid, &began) != 2 || pid < 2)
+        return -1;
+    int fd = proc_pidfd_open(pid);
+    if (fd >= 0 && proc_began(pid) != began) {
+        close(fd);
+        fd = -1;
+    }
+    *out_pid = pid;
+    return fd;
 }
 
+/* False: it holds the lock, and has not written down yet who it is. */
+static bool try_to_tell(const char *dir, const char *name)
+{
+    pid_t pid;
+    int lock = try_lock(dir), fd = lock < 0 ? open_keeper(dir, &pid) : -1;
+    bool is_done = lock >= 0 || fd >= 0;
+
+    if (lock >= 0)
+        close(lock);
+    if (fd >= 0) {
+        proc_pidfd_signal(fd, pid, SIGTERM);
+        node_say("folder '%s' is unmounted", name);
+        close(fd);
+    }
+    return is_done;
+}
+
+/* One that has not been told ends by itself, a little later. */
 static int tell_keeper(const char *dir, const char *name, struct act_error *err)
 {
-    int fd = try_lock(dir);
-    pid_t pid = fd < 0 ? keeper_of(dir) : 0;
+    enum { TRIES = 50, PAUSE_MS = 20 };
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
 
     (void)err;
-    if (fd >= 0)
-        close(fd);
-    if (pid > 0 && kill(pid, SIGTERM) == 0)
-        node_say("folder '%s' is unmounted", name);
+    for (int i = 0; i < TRIES && access(path, F_OK) == 0 && !try_to_tell(dir, name); i++)
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
     return 0;
 }
 
@@ -109,8 +137,9 @@ static int read_end(const char *dir, const char *name, struct act_error *err)
     if (codec_json_read(path, END_MAX, &end, NULL) < 0)
         return act_error_set(err, ACT_FAIL,
                              "folder '%s': what kept it mounted was killed, so that what was written to it "
-                             "may not be in the store",
-                             name);
+                             "may not be in the store%s%s%s",
+                             name, run_mount_holds(dir) ? ", but in '" : "", run_mount_holds(dir) ? dir : "",
+                             run_mount_holds(dir) ? "' on this node" : "");
     ACT_AUTOFREE char *why = codec_json_bytes_get(json_object_get(end, "error"));
     return why ? act_error_set(err, ACT_FAIL, "folder '%s': %s", name, why) : 0;
 }
@@ -141,7 +170,7 @@ int mount_end_all(const char *node_dir, struct act_error *err)
 static int clear_one(const char *dir, const char *name, struct act_error *err)
 {
     int fd = try_lock(dir);
-    bool kept = fd < 0 && keeper_of(dir) > 0;
+    bool kept = fd < 0 && errno != ENOENT;
 
     (void)err;
     if (fd >= 0)
@@ -150,7 +179,7 @@ static int clear_one(const char *dir, const char *name, struct act_error *err)
         return 1;
     if (!run_mount_holds(dir))
         return 0;
-    node_say("folder '%s': '%s' is left, as files in it are not in the store", name, dir);
+    node_say("folder '%s': '%s' is left, as files in it may not be in the store", name, dir);
     return 1;
 }
 

@@ -68,6 +68,25 @@ bool proc_pidfd_wait(int fd, int timeout_ms)
     return proc_pidfd_is_pollable(fd) ? poll(&end, 1, timeout_ms) > 0 : folder_wait(fd, timeout_ms);
 }
 
+int64_t proc_began(pid_t pid)
+{
+    char path[32], text[1024];
+    long long ticks = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *name_end = strrchr(text, ')'); /* a name may have spaces and parentheses */
+    if (!name_end || sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                                          "%lld",
+                            &ticks) != 1)
+        return -1;
+    return ticks;
+}
+
 void proc_pidfd_signal(int fd, pid_t pid, int signal)
 {
     if (proc_pidfd_is_pollable(fd))

@@ -1,4 +1,5 @@
 /* mounts.c - what is left in the folder of a mount. */
+#include <dirent.h>
 #include <fts.h>
 #include <string.h>
 
@@ -32,9 +33,9 @@ static size_t count_files(const char *folder, bool (*counts)(const char *path))
     return n;
 }
 
-size_t run_mount_unsent(const char *dir)
+size_t run_mount_waiting(const char *dir)
 {
-    ACT_AUTOFREE char *notes = act_path_join(dir, "cache/vfsMeta");
+    ACT_AUTOFREE char *notes = act_path_join(dir, RUN_DIR_MOUNT_CACHE "/vfsMeta");
 
     return count_files(notes, is_unsent);
 }
@@ -42,6 +43,22 @@ size_t run_mount_unsent(const char *dir)
 static bool is_any(const char *path)
 {
     return *path;
+}
+
+size_t run_mount_unsent(const char *dir)
+{
+    ACT_AUTOFREE char *all = act_path_join(dir, RUN_DIR_MOUNT_CACHE);
+    DIR *d = opendir(all);
+    const struct dirent *e;
+    size_t n = run_mount_waiting(dir);
+
+    while (d && (e = readdir(d))) {
+        ACT_AUTOFREE char *cache = act_path_join(all, e->d_name);
+        n += act_starts_with(e->d_name, "blobfuse2.") ? count_files(cache, is_any) : 0;
+    }
+    if (d)
+        closedir(d);
+    return n;
 }
 
 bool run_mount_holds(const char *dir)

@@ -151,8 +151,13 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 
 /* ---- mounts.c */
 
-/* How many files written to a mounted folder are, as rclone keeps count in the cache of the mount (its folder is dir),
- * not in the store. */
+/* How many files written to a mounted folder will still be sent, as rclone keeps count in the cache of the mount (its
+ * folder is dir). */
+size_t run_mount_waiting(const char *dir);
+/* How many are perhaps not in the store, when the tool has ended: those, and all that blobfuse2 has left in its caches,
+ * RUN_DIR_MOUNT_CACHE "/blobfuse2.<n>". It sends a file while it is closed, keeps no count, and empties the cache when
+ * it ends in order (component/file_cache/file_cache.go of github.com/Azure/azure-storage-fuse); so what a killed one
+ * left was open for writing, or only read. Nothing tells which. */
 size_t run_mount_unsent(const char *dir);
 /* Whether something that is nowhere else is left in the folder of a mount: unsent files, or what was written to the
  * mount point while nothing was mounted there. */
@@ -262,6 +267,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 /* mounts/<name>/ in a node's private folder: a mounted folder, see flow/data/mount.h; and the process that keeps it. */
 #define RUN_DIR_MOUNTS      "mounts"
 #define RUN_DIR_MOUNT_POINT "at"
+#define RUN_DIR_MOUNT_CACHE "cache"
 #define RUN_FILE_MOUNT_LOCK "lock"
 #define RUN_FILE_MOUNT_END  "end.json" /* {"version": 1, "error": TEXT if there was one} */
 #define RUN_MOUNT_KEEPER    "act-mount"

@@ -1,10 +1,13 @@
 """Mapped folders that are mounted on the nodes of a run: rclone mount, a container of Azurite, and what goes wrong."""
 import contextlib
+import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -189,6 +192,44 @@ def test_the_container_vanishes(act, mounts):
     assert kept.exists(), "no other run removes it"
 
 
+# ---- what opens the store, and ends
+
+
+def open_for(act, azure, name="store", **life):
+    """An account file has nothing but a SAS for this long."""
+    sas = azure.service.container_sas(azure.container, **life)
+    act.account(name, account_name=azure.service.account, container_name=azure.container,
+                endpoint=azure.service.endpoint, sas_token=sas)
+    return sas
+
+
+def is_open(azure, sas):
+    url = f"{azure.service.endpoint}/{azure.container}?restype=container&comp=list&{sas}"
+    try:
+        return urllib.request.urlopen(url).status == 200
+    except urllib.error.HTTPError:
+        return False
+
+
+def test_the_sas_ends_while_the_run_works(act, mounts):
+    sas = open_for(act, mounts, hours=20 / 3600)
+    run = begin(act, "echo a >output/a.txt", then="echo late >output/late.txt")
+    act.until(lambda: not is_open(mounts, sas), "the SAS to end")
+    go(act, run, status=125)
+    reason = act.info(run)["reason"]
+    assert "1 file written to it is not in the store" in reason and "the SAS of its store ended at 20" in reason
+    kept, = [p for p in (act.scratch / "tmp").rglob("late.txt") if "/vfs/" in str(p)]
+    assert kept.read_text() == "late\n"
+
+
+def test_a_sas_that_has_ended(act, mounts):
+    open_for(act, mounts, name="old", hours=-1)
+    config = json.loads(act.cluster("aml").read_text())
+    config["config_param"]["data_folder"]["azure_blob_config_file"] = "aux_data/configs/old.yaml"
+    act.cluster("aml").write_text(json.dumps(config))
+    act.fail("submit", "true", status=4, match="folder 'data': the SAS of its store ended at 20")
+
+
 # ---- a mount
 
 
@@ -277,6 +318,73 @@ def test_blobfuse2_is_preferred(act, blobfuse2):
     go(act, run)
     assert "from the store" in act.log(run).decode() and blobfuse2.get("output/b.txt") == b"new\n"
     assert "by '" + str(act.scratch / "bin/blobfuse2") in act.run("doctor", status=None).out
+
+
+def left_in_caches(act, name):
+    """The files of this name that were left in caches of blobfuse2."""
+    return [p for p in (act.scratch / "tmp").rglob(name) if "cache/blobfuse2." in str(p) and "/vfs/" in str(p)]
+
+
+HOLD = "exec 3>>output/open.txt; echo unsent >&3"  # a file that is open for writing
+
+
+def test_a_file_that_was_open_when_blobfuse2_was_killed(act, blobfuse2):
+    run = begin(act, f"echo a >output/a.txt; {HOLD}", then="exec 3>&-; echo b >output/b.txt")
+    for pid in process(act, b"bin/blobfuse2"):
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: len(process(act, b"bin/blobfuse2")) == 2 and len(points(act)) == 2, "new ones")
+    go(act, run, status=125)
+    reason = act.info(run)["reason"]
+    assert "may be not in the store but in" in reason and "/output/cache' on this node" in reason
+    assert blobfuse2.get("output/a.txt") == b"a\n" and blobfuse2.get("output/b.txt") == b"b\n"
+    kept, = left_in_caches(act, "open.txt")
+    assert kept.read_text() == "unsent\n"
+    act.finish("true")
+    assert kept.exists(), "no other run removes it"
+
+
+def test_blobfuse2_and_everything_else_is_killed(act, blobfuse2):
+    run = begin(act, HOLD)
+    for sig in signal.SIGSTOP, signal.SIGKILL:
+        for pid in act.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sig)
+    assert act.state(run) == "Failed"
+    assert not points(act)
+    kept, = left_in_caches(act, "open.txt")
+    act.finish("true")
+    assert kept.read_text() == "unsent\n", "no other run removes it"
+
+
+def test_the_keeper_of_blobfuse2_is_killed(act, blobfuse2):
+    run = begin(act, HOLD)
+    for pid in keepers(act):
+        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: not process(act, b"bin/blobfuse2"), "blobfuse2 to end with it")
+    go(act, run, status=(1, 125))
+    assert "was killed" in act.info(run)["reason"] and "may not be in the store, but in" in act.info(run)["reason"]
+    assert left_in_caches(act, "open.txt")
+
+
+def test_what_blobfuse2_could_not_send_is_kept(act, blobfuse2):
+    log = "$(readlink output | sed 's/at$/tool.txt/')"
+    run = begin(act, "true", then=f"echo late >output/late.txt; until grep -q 'upload failed' {log}; do sleep 0.05; done")
+    blobfuse2.service.request("DELETE", blobfuse2.container, {"restype": "container"})
+    go(act, run, status=125)
+    assert "may be not in the store" in act.info(run)["reason"]
+    kept, = left_in_caches(act, "late.txt")
+    assert kept.read_text() == "late\n"
+    blobfuse2.service.create(blobfuse2.container)
+
+
+def test_blobfuse2_gets_a_new_sas(act, blobfuse2):
+    sas = open_for(act, blobfuse2, hours=20 / 3600)
+    run = begin(act, "echo a >output/a.txt", then="echo late >output/late.txt")
+    open_for(act, blobfuse2, hours=1)
+    act.until(lambda: not is_open(blobfuse2, sas), "the first SAS to end")
+    go(act, run)
+    assert act.state(run) == "Completed"
+    assert blobfuse2.get("output/late.txt") == b"late\n"
 
 
 def test_the_cluster_file_chooses(act, blobfuse2):

@@ -1179,6 +1179,8 @@ TEST(redaction_table)
 TEST(tokens_in_texts)
 {
 #define SIG   "Zm9vYmFyYmF6/3F1dXhxdXV4%2Bcm9kMTIzNDU2Nzg5MDA="
+#define KEY                                                                                                            \
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 #define TOKEN "eyJhbGciOiJub25lIn0.eyJhdWQiOiJ4In0.c2ln"
     static const struct {
         const char *text, *shown;
@@ -1191,6 +1193,12 @@ TEST(tokens_in_texts)
         {"no https://a.b/c?sv=1&sig=" SIG "&sp=r at 'x'", "no https://a.b/c?sv=1&sig=REDACTED&sp=r at 'x'"},
         {"https%3A%2F%2Fa%3Fsig%3D" SIG " " SIG, "https%3A%2F%2Fa%3Fsig%3DREDACTED " SIG},
         {"sig=short, sig", "sig=short, sig"},
+        {"Sig%253D" SIG "%26sp", "Sig%253DREDACTED"},
+        {"{\"sig\":\"" SIG "\"}", "{\"sig\":\"REDACTED\"}"},
+        {"a\\u0026sig\\u003d" SIG "\\u0026", "a\\u0026sig\\u003dREDACTED\\u0026"},
+        {"sas: sig: " SIG " end", "sas: sig: REDACTED end"},
+        {"AccountKey=" KEY ";X=" KEY, "AccountKey=REDACTED;X=REDACTED"},
+        {"the key '" KEY "'", "the key 'REDACTED'"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -28,6 +28,7 @@ static struct mount_plan make_plan(enum mounts_tool tool, bool read_only)
                                .program = "/usr/bin/tool",
                                .read_only = read_only,
                                .dir = "/private",
+                               .cache = "/private/cache",
                                .at = "/private/at"};
 }
 
@@ -80,6 +81,7 @@ TEST(test_blobfuse2_is_told_the_secret_in_a_file)
     assert_string_equal(codec_json_str(store, "container", ""), "cont");
     assert_string_equal(codec_json_str(store, "subdirectory", ""), "team/data");
     assert_string_equal(codec_json_str(json_object_get(file, "file_cache"), "path", ""), "/private/cache");
+    assert_string_equal(codec_json_str(json_object_get(file, "logging"), "file-path", ""), "/private/tool.txt");
 }
 
 static void put(const char *name, const char *text)
@@ -87,6 +89,48 @@ static void put(const char *name, const char *text)
     ACT_AUTOFREE char *path = act_path_join(dir, name);
 
     assert_ok(act_file_write_quickly(path, text, strlen(text), 0600, &err), err);
+}
+
+TEST(test_no_signature_is_shown)
+{
+    static char sas[] = "sv=1&sig=a%2Bb%2Fc%3D&sp=r";
+    struct flow_blob signed_blob = {.sas = sas};
+    const struct mount_plan plan = {.blob = &signed_blob};
+    static const char *const said[] = {"a?sig=a%2Bb%2Fc%3D&sp=r", "a%2bb%2fc%3d", "a+b/c=", "x%252Bb a%252Bb%252Fc%253D"};
+
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+        ACT_AUTOFREE char *shown = mount_redact(&plan, said[i]);
+        assert_non_null(strstr(shown, "REDACTED"));
+        assert_null(strstr(shown, "a%2"));
+        assert_null(strstr(shown, "b/c"));
+    }
+}
+
+TEST(test_when_a_sas_ends)
+{
+    static char with_time[] = "sv=1&se=2026-12-25T07%3A47%3A43Z&sig=x", with_day[] = "se=2026-12-25", without[] = "si=p";
+
+    assert_int_equal(flow_blob_ends_s(&(struct flow_blob){.sas = with_time}), 1798184863);
+    assert_int_equal(flow_blob_ends_s(&(struct flow_blob){.sas = with_day}), 1798156800);
+    assert_true(flow_blob_ends_s(&(struct flow_blob){.sas = without}) == INT64_MAX);
+    assert_true(flow_blob_ends_s(&(struct flow_blob){0}) == INT64_MAX);
+}
+
+TEST(test_time_limits)
+{
+    static const struct {
+        const char *text;
+        int64_t limit_s;
+    } rows[] = {{"90", 5400},          {"1:30", 90},       {"12:00:00", 43200},       {"3-0", 259200},
+                {"3-01:30", 264600}, {"40-00:00:01", 3456001}, {"unlimited", 0}};
+    struct config config = {.platform = (char[]){"slurm"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *text = act_strdup(rows[i].text);
+        config.slurm.time = text;
+        assert_int_equal(flow_run_limit_s(&config), rows[i].limit_s);
+        assert_int_equal(flow_key_life_s(&config), 30 * 24 * 3600 + rows[i].limit_s);
+    }
 }
 
 TEST(test_what_is_left)
@@ -100,6 +144,19 @@ TEST(test_what_is_left)
     put("sent/cache/vfsMeta/act/cont/b", "{\"Size\": 1, \"Dirty\": true}");
     put("sent/cache/vfsMeta/act/cont/c", "{\"Size\": "); /* it is being written */
     assert_int_equal(run_mount_unsent(mount), 2);
+    assert_true(run_mount_holds(mount));
+}
+
+TEST(test_what_a_killed_blobfuse2_left)
+{
+    ACT_AUTOFREE char *mount = act_path_join(dir, "left");
+
+    put("left/read/sub/a", "was only read");
+    assert_int_equal(run_mount_unsent(mount), 0);
+    put("left/cache/blobfuse2.1/sub/a", "perhaps not sent");
+    put("left/cache/blobfuse2.2/b", "likewise");
+    assert_int_equal(run_mount_unsent(mount), 2);
+    assert_int_equal(run_mount_waiting(mount), 0);
     assert_true(run_mount_holds(mount));
 }
 

@@ -65,8 +65,23 @@ int flow_blob_of(struct flow *flow, const struct config_folder *folder, enum run
 /* Of a run, on its node: as its folder says, else as the project does, which flow, {0}, then opens. */
 int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, enum run_folder_mode mode,
                      struct flow_blob *out, struct act_error *err) ACT_NODISCARD;
+/* Again, with what the project's account file and logins say now; for whoever keeps it open for long. */
+int flow_blob_again(const char *run_dir, const char *name, enum run_folder_mode mode, struct flow_blob *out,
+                    struct act_error *err) ACT_NODISCARD;
 int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store **out,
                    struct act_error *err) ACT_NODISCARD;
+/* ---- access.c: for how long */
+
+/* When what opens it ends (Unix, seconds); INT64_MAX: never. */
+int64_t flow_blob_ends_s(const struct flow_blob *blob);
+/* The time limit of the cluster's runs, in seconds, as sbatch(1) reads it; 0: none is known. */
+int64_t flow_run_limit_s(const struct config *config);
+/* For how long nodes get at a store with a SAS that an account key signs: a month of waiting, and the limit. */
+int64_t flow_key_life_s(const struct config *config);
+/* Refuses (-ACT_DENIED) what has ended, and warns about what ends before the limit; name is the folder's. */
+int flow_check_access(const struct config *config, const struct flow_blob *blob, const char *name,
+                      struct act_error *err) ACT_NODISCARD;
+
 /* Whether it can be listed: what mounts it would mount what is not there, and fail at each access. */
 int flow_blob_check(struct flow *flow, const struct flow_blob *blob, struct act_error *err) ACT_NODISCARD;
 /* The run's folder of this name; NULL: none. */

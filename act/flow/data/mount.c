@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,6 +18,7 @@
 #include "flow/data/data.h"
 #include "flow/data/mount.h"
 #include "flow/flow_internal.h"
+#include "proc/pidfd.h"
 
 int flow_blob_check(struct flow *flow, const struct flow_blob *blob, struct act_error *err)
 {
@@ -66,14 +68,14 @@ static int take_lock(struct run_mount *m, struct act_error *err)
 {
     ACT_AUTOFREE char *lock = act_path_join(m->dir, RUN_FILE_MOUNT_LOCK);
     ACT_AUTOFREE char *end = act_path_join(m->dir, RUN_FILE_MOUNT_END);
-    ACT_AUTOFREE char *pid = act_sprintf("%d\n", (int)getpid());
+    ACT_AUTOFREE char *who = act_sprintf("%d %" PRId64 "\n", (int)getpid(), proc_began(getpid()));
     ACT_AUTOFREE char *users = act_path_join(m->node_dir, "users");
 
     m->lock_fd = act_lock(lock, true, err);
     if (m->lock_fd < 0)
         return m->lock_fd;
     m->users_fd = open(users, O_RDONLY | O_CLOEXEC);
-    if (m->users_fd < 0 || ftruncate(m->lock_fd, 0) < 0 || act_pwrite_all(m->lock_fd, pid, strlen(pid), 0) < 0 ||
+    if (m->users_fd < 0 || ftruncate(m->lock_fd, 0) < 0 || act_pwrite_all(m->lock_fd, who, strlen(who), 0) < 0 ||
         (unlink(end) < 0 && errno != ENOENT))
         return act_error_errno(err, errno, "cannot keep '%s'", m->dir);
     return 0;
@@ -146,9 +148,16 @@ static int find_folder(struct run_mount *m, bool *out_read_only, struct act_erro
     return rc;
 }
 
+static int renew(void *arg, struct flow_blob *out, struct act_error *err)
+{
+    const struct run_mount *m = arg;
+
+    return flow_blob_again(m->run_dir, m->name, flow_find_folder(&m->spec, m->name)->mode, out, err);
+}
+
 static int keep(struct run_mount *m, struct act_error *err)
 {
-    struct mount_keeper k = {.wanted = is_wanted, .ready = say_ready, .arg = m};
+    struct mount_keeper k = {.wanted = is_wanted, .ready = say_ready, .renew = renew, .arg = m};
     ACT_AUTOFREE char *program = NULL;
     bool read_only = false;
     int rc = find_folder(m, &read_only, err);

@@ -9,10 +9,13 @@
  * Everything of a mount is in a private folder on the node's own disk:
  *
  *   at/        the mount point (of a run's folder)
- *   cache/     what was written and is not in the store yet; it stays if it could not be sent (run_mount_unsent())
+ *   cache/     what was written and is not in the store yet; it stays if it could not be sent (run_mount_unsent()).
+ *              Each start of blobfuse2 has a folder of its own in it: it wants an empty one, and never sends what an
+ *              earlier one left
+ *   read/      the cache of blobfuse2, if nothing can be written
  *   tool.yaml  the configuration of blobfuse2, 0600: it has the signature
  *   tool.txt   what the tool said, 0600: it may have it, too
- *   lock       held by the keeper, with its pid
+ *   lock       held by the keeper, with its pid and when it began (proc_began())
  *   end.json   how it ended
  *
  * Sources: rclone.org/commands/rclone_mount, rclone.org/azureblob, rclone.org/docs (configuration by the environment);
@@ -28,18 +31,24 @@
 
 struct mount_plan {
     const char *name; /* of the folder, for messages */
-    const struct flow_blob *blob;
+    struct flow_blob *blob;
     enum mounts_tool tool;
     const char *program;
     bool read_only;
-    const char *dir; /* the private folder */
-    const char *at;  /* the mount point */
+    const char *dir;   /* the private folder */
+    const char *at;    /* the mount point */
+    const char *cache; /* of the tool; mount_keep() makes and sets it */
 };
+
+#define MOUNT_LOG "tool.txt"
 
 /* The words of the tool, without a secret, and the variables that it gets besides this process's, which are secret. */
 void mount_words(const struct mount_plan *plan, struct act_strv *out_words, struct act_strv *out_variables);
 /* The file that the words name; NULL: none. New string, secret. */
 char *mount_file(const struct mount_plan *plan);
+/* What the tool said, without the signature, however it is written there, and whatever else looks like a secret. New
+ * string. */
+char *mount_redact(const struct mount_plan *plan, const char *text);
 
 /* Mounts, keeps it mounted until wanted() says no or a signal comes, and has what was written sent. ready() is called
  * once it is mounted. One process has one keeper, and no thread. */
@@ -47,6 +56,10 @@ struct mount_keeper {
     struct mount_plan plan;
     bool (*wanted)(void *arg); /* asked about once a second; NULL: always */
     void (*ready)(void *arg);
+    /* What opens the store, anew: asked for when half of the time is over for which it does, if the tool takes another
+     * one while it works (blobfuse2, which watches its configuration: common/config/config_parser.go, WatchConfig(),
+     * and component/azstorage/config.go, ParseAndReadDynamicConfig()). rclone does not. NULL: there is no other. */
+    int (*renew)(void *arg, struct flow_blob *out, struct act_error *err);
     void *arg;
 };
 int mount_keep(struct mount_keeper *k, struct act_error *err) ACT_NODISCARD;

@@ -31,9 +31,14 @@ static int check_point(const char *at, struct act_error *err)
     return is_empty ? 0 : act_error_set(err, ACT_USAGE, "'%s' is not empty: mount at an empty folder", at);
 }
 
-/* The container and the path in it that a mapped path is. */
-static int find_blob(struct flow *flow, const char *path, bool *io_read_only, struct flow_blob *out,
-                     struct act_error *err)
+static enum run_folder_mode mode_of(bool read_only)
+{
+    return read_only ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT;
+}
+
+/* The container and the path in it that a mapped path is; out->path is a new string. */
+static int find_place(struct flow *flow, const char *path, bool *io_read_only, struct config_folder *out,
+                      struct act_error *err)
 {
     const struct config_folder *f;
     ACT_AUTOFREE char *rest = NULL;
@@ -45,11 +50,10 @@ static int find_blob(struct flow *flow, const char *path, bool *io_read_only, st
         rc = flow_trust_path(&flow->config, f->name, rest, err);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *key = act_path_join(f->path, rest);
-    struct config_folder place = *f;
-    place.path = key;
+    *out = *f;
+    out->path = act_path_join(f->path, rest);
     *io_read_only = *io_read_only || act_streq(f->mode, "ro_mount");
-    return flow_blob_of(flow, &place, *io_read_only ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT, out, err);
+    return 0;
 }
 
 /* A folder for what is on its way. New string. */
@@ -69,15 +73,29 @@ static int make_private(char **out, struct act_error *err)
     return rc;
 }
 
+/* One for people. */
+struct here {
+    struct flow *flow;
+    struct config_folder place;
+    struct mount_plan plan;
+};
+
+static int renew(void *arg, struct flow_blob *out, struct act_error *err)
+{
+    const struct here *h = arg;
+
+    return flow_blob_of(h->flow, &h->place, mode_of(h->plan.read_only), out, err);
+}
+
 static void say_ready(void *arg)
 {
-    const struct mount_plan *plan = arg;
+    const struct mount_plan *plan = &((const struct here *)arg)->plan;
 
     act_note("%s  at '%s'%s, by %s; Ctrl-C sends what was written, and unmounts it", plan->name, plan->at,
              plan->read_only ? ", read-only" : "", mounts_tool_name(plan->tool));
 }
 
-static int keep(struct mount_plan *plan, struct act_error *err)
+static int keep(struct here *h, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = NULL;
     struct act_error ignored;
@@ -86,8 +104,8 @@ static int keep(struct mount_plan *plan, struct act_error *err)
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *cache = act_path_join(dir, "cache");
-    plan->dir = dir;
-    struct mount_keeper k = {.plan = *plan, .ready = say_ready, .arg = plan};
+    h->plan.dir = dir;
+    struct mount_keeper k = {.plan = h->plan, .ready = say_ready, .renew = renew, .arg = h};
     rc = act_mkdir_all(cache, 0700, err);
     if (rc == 0)
         rc = mount_keep(&k, err);
@@ -96,26 +114,38 @@ static int keep(struct mount_plan *plan, struct act_error *err)
     return rc;
 }
 
+static int mount_at(struct here *h, const char *at, struct act_error *err)
+{
+    ACT_AUTOFREE char *real = realpath(at, NULL);
+    int rc = check_point(at, err);
+
+    if (rc == 0)
+        rc = flow_blob_check(h->flow, h->plan.blob, err);
+    if (rc < 0)
+        return rc;
+    h->plan.at = real ? real : at;
+    rc = keep(h, err);
+    return rc < 0 ? act_error_prefix(err, "'%s'", h->plan.name) : 0;
+}
+
 int flow_mount(struct flow *flow, const char *path, const char *at, bool read_only, struct act_error *err)
 {
     ACT_AUTO(flow_blob) blob = {0};
     ACT_AUTOFREE char *program = NULL;
-    struct mount_plan plan = {.name = path, .blob = &blob};
-    int rc = find_blob(flow, path, &read_only, &blob, err);
+    struct here h = {.flow = flow, .plan = {.name = path, .blob = &blob, .read_only = read_only}};
+    int rc = find_place(flow, path, &h.plan.read_only, &h.place, err);
 
-    if (rc == 0)
-        rc = mounts_find_tool(flow->config.mount, &plan.tool, &program, err);
     if (rc < 0)
         return act_error_prefix(err, "cannot mount '%s'", path);
-    rc = check_point(at, err);
+    rc = flow_blob_of(flow, &h.place, mode_of(h.plan.read_only), &blob, err);
     if (rc == 0)
-        rc = flow_blob_check(flow, &blob, err);
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *real = realpath(at, NULL);
-    plan.program = program;
-    plan.read_only = read_only;
-    plan.at = real ? real : at;
-    rc = keep(&plan, err);
-    return rc < 0 ? act_error_prefix(err, "'%s'", path) : 0;
+        rc = mounts_find_tool(flow->config.mount, &h.plan.tool, &program, err);
+    if (rc == 0) {
+        h.plan.program = program;
+        rc = mount_at(&h, at, err);
+    } else {
+        rc = act_error_prefix(err, "cannot mount '%s'", path);
+    }
+    free(h.place.path);
+    return rc;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -29,8 +30,8 @@ enum {
 };
 
 struct tool {
-    const struct mount_plan *plan;
-    char *log;
+    struct mount_plan *plan;
+    char *log, *cache;
     pid_t pid; /* 0: it has ended */
     int status;
     int signal_fd;
@@ -72,9 +73,9 @@ static void look(struct tool *t)
 }
 
 /* Only what may be done between fork() and exec(). */
-__attribute__((noreturn)) static void become_tool(char *const *words, char *const *env, int log_fd)
+__attribute__((noreturn)) static void become_tool(char *const *words, char *const *env, int log_fd, int end_signal)
 {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, end_signal);
     setpgid(0, 0); /* Ctrl-C is ours */
     proc_reset_signals();
     if (dup2(log_fd, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0)
@@ -93,6 +94,50 @@ static int write_file(const struct mount_plan *plan, struct act_error *err)
     return rc;
 }
 
+/* blobfuse2 sends a file while it is closed, and at its own end, in order or not, removes what could not be sent or is
+ * still open. */
+static bool forgets_at_end(const struct tool *t)
+{
+    return t->plan->tool == MOUNTS_BLOBFUSE2 && !t->plan->read_only;
+}
+
+/* A folder that no earlier start has used. New string. */
+static int make_own_cache(const struct mount_plan *plan, char **out, struct act_error *err)
+{
+    for (int i = 1;; i++) {
+        char *path = act_sprintf("%s/" RUN_DIR_MOUNT_CACHE "/%s.%d", plan->dir, mounts_tool_name(plan->tool), i);
+        if (mkdir(path, 0700) == 0) {
+            *out = path;
+            return 0;
+        }
+        int rc = errno == EEXIST ? 0 : act_error_errno(err, errno, "cannot make '%s'", path);
+        free(path);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+/* For blobfuse2 an empty one. */
+static int make_cache(struct tool *t, struct act_error *err)
+{
+    const struct mount_plan *plan = t->plan;
+    bool empty = plan->tool == MOUNTS_BLOBFUSE2;
+    int rc = 0;
+
+    free(t->cache);
+    t->cache = act_path_join(plan->dir, empty ? "read" : RUN_DIR_MOUNT_CACHE);
+    if (forgets_at_end(t)) {
+        free(t->cache);
+        t->cache = NULL;
+        rc = make_own_cache(plan, &t->cache, err);
+    } else if (empty) {
+        rc = act_remove_tree(t->cache, err);
+        rc = rc < 0 ? rc : act_mkdir_all(t->cache, 0700, err);
+    }
+    t->plan->cache = t->cache;
+    return rc;
+}
+
 static int spawn(struct tool *t, struct act_error *err)
 {
     ACT_AUTO(act_strv) words = {0}, env = {0};
@@ -106,7 +151,7 @@ static int spawn(struct tool *t, struct act_error *err)
         act_strv_push(&env, *e);
     t->pid = fork();
     if (t->pid == 0)
-        become_tool(words.v, env.v, log_fd);
+        become_tool(words.v, env.v, log_fd, forgets_at_end(t) ? SIGKILL : SIGTERM);
     int start_errno = errno;
     close(log_fd);
     for (size_t i = 0; i < secrets; i++)
@@ -120,12 +165,9 @@ static int spawn(struct tool *t, struct act_error *err)
 
 /* ---- what it said */
 
-/* A tool may quote a URL with its signature. */
-static void mask_signatures(char *line)
+static bool has_ended(const struct flow_blob *blob)
 {
-    for (char *at = line; (at = strstr(at, "sig=")); at += strlen("sig="))
-        for (char *c = at + strlen("sig="); *c && !strchr("&\"' ", *c); c++)
-            *c = '*';
+    return flow_blob_ends_s(blob) <= act_now_unix_s();
 }
 
 /* The last line of the log from an offset on that contains the words. New string; NULL: none. */
@@ -146,20 +188,26 @@ static char *find_line(const struct tool *t, off_t from, const char *words)
             free(found);
             found = act_one_line(line, strlen(line));
         }
-    if (found)
-        mask_signatures(found);
     return found;
 }
 
 /* What the service said, which is a line of its own, else the last error. New string. */
 static char *find_reason(const struct tool *t, off_t from)
 {
-    static const char *const marks[] = {"ServiceCode=", "ERROR CODE: ", "ERROR"};
-    char *line = NULL;
+    static const char *const marks[] = {"ServiceCode=", "ERROR CODE: ", " upload failed [", "ERROR"};
+    char *line = NULL, ended[ACT_TIME_TEXT];
 
+    if (has_ended(t->plan->blob)) {
+        act_time_to_iso(flow_blob_ends_s(t->plan->blob), ended);
+        return act_sprintf("the SAS of its store ended at %s", ended);
+    }
     for (size_t i = 0; !line && i < sizeof(marks) / sizeof(marks[0]); i++)
         line = find_line(t, from, marks[i]);
-    return line ? line : act_sprintf("'%s' did not say why", mounts_tool_name(t->plan->tool));
+    if (!line)
+        return act_sprintf("'%s' did not say why", mounts_tool_name(t->plan->tool));
+    char *shown = mount_redact(t->plan, line);
+    free(line);
+    return shown;
 }
 
 static off_t log_size(const struct tool *t)
@@ -172,7 +220,8 @@ static off_t log_size(const struct tool *t)
 /* How the tool ended, and what it said last. */
 static int say_ended(const struct tool *t, off_t from, const char *what, struct act_error *err)
 {
-    ACT_AUTOFREE char *line = find_line(t, from, "");
+    ACT_AUTOFREE char *said = find_line(t, from, "");
+    ACT_AUTOFREE char *line = said ? mount_redact(t->plan, said) : NULL;
     const char *name = mounts_tool_name(t->plan->tool);
 
     if (WIFSIGNALED(t->status))
@@ -219,8 +268,10 @@ static int wait_until_mounted(struct tool *t, off_t from, struct act_error *err)
 static int start(struct tool *t, struct act_error *err)
 {
     off_t from = log_size(t);
-    int rc = write_file(t->plan, err);
+    int rc = make_cache(t, err);
 
+    if (rc == 0)
+        rc = write_file(t->plan, err);
     if (rc == 0)
         rc = spawn(t, err);
     if (rc == 0)
@@ -230,13 +281,50 @@ static int start(struct tool *t, struct act_error *err)
     return rc;
 }
 
-/* What was written before is in its cache, and is sent by the next one. */
+/* What was written before is in its cache. rclone's next one sends it. */
 static int restart(struct tool *t, struct act_error *err)
 {
     (void)say_ended(t, log_size(t), "the mount ended", err);
     act_warn("'%s': %s; it is mounted again", t->plan->name, act_error_text(err));
     return mounts_end_below(t->plan->at) ? start(t, err)
                                          : act_error_set(err, ACT_FAIL, "'%s' cannot be unmounted", t->plan->at);
+}
+
+/* ---- what opens the store */
+
+/* When to ask for another one; INT64_MAX: never. */
+static int64_t renewal_s(const struct mount_keeper *k)
+{
+    enum { LEAST_S = 1, PAUSE_S = 60 };
+    int64_t now_s = act_now_unix_s(), ends_s = flow_blob_ends_s(k->plan.blob);
+
+    if (!k->renew || k->plan.tool != MOUNTS_BLOBFUSE2 || ends_s == INT64_MAX)
+        return INT64_MAX;
+    return now_s + (ends_s <= now_s ? PAUSE_S : (ends_s - now_s) / 2 + LEAST_S);
+}
+
+static int renew(struct mount_keeper *k, struct act_error *err)
+{
+    ACT_AUTO(flow_blob) blob = {0};
+    int rc = k->renew(k->arg, &blob, err);
+
+    if (rc < 0 || !blob.sas || flow_blob_ends_s(&blob) <= flow_blob_ends_s(k->plan.blob))
+        return rc;
+    char *old = k->plan.blob->sas;
+    k->plan.blob->sas = blob.sas;
+    blob.sas = old;
+    return write_file(&k->plan, err);
+}
+
+static void renew_if_due(struct mount_keeper *k, int64_t *io_due_s)
+{
+    struct act_error err;
+
+    if (act_now_unix_s() < *io_due_s)
+        return;
+    if (renew(k, &err) < 0)
+        act_warn("'%s': what opens its store cannot be renewed: %s", k->plan.name, act_error_text(&err));
+    *io_due_s = renewal_s(k);
 }
 
 /* ---- end */
@@ -248,7 +336,7 @@ static bool has_given_up(const struct tool *t, off_t from)
     static const char words[] = "failed to upload try #"; /* vfs/vfscache/writeback/writeback.go */
     ACT_AUTOFREE char *line = find_line(t, from, words);
 
-    return line && atoi(strstr(line, words) + strlen(words)) >= TRIES;
+    return line && (has_ended(t->plan->blob) || atoi(strstr(line, words) + strlen(words)) >= TRIES);
 }
 
 /* While a file is open it counts as one that is not sent. */
@@ -257,8 +345,23 @@ static void wait_until_sent(struct tool *t)
     off_t from = log_size(t);
     int told = t->told;
 
-    while (t->pid > 0 && t->told <= told + 1 && run_mount_unsent(t->plan->dir) > 0 && !has_given_up(t, from))
+    while (t->pid > 0 && t->told <= told + 1 && run_mount_waiting(t->plan->dir) > 0 && !has_given_up(t, from))
         look(t);
+}
+
+/* component/file_cache/file_cache.go: FileCache::FlushFile. Whoever closed the file got an error. */
+static bool has_failed_to_send(const struct tool *t)
+{
+    FILE *log = fopen(t->log, "re");
+    ACT_AUTOFREE char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+
+    while (log && !found && getline(&line, &size, log) > 0)
+        found = strstr(line, " upload failed [");
+    if (log)
+        fclose(log);
+    return found;
 }
 
 static void unmount(struct tool *t)
@@ -266,9 +369,14 @@ static void unmount(struct tool *t)
     int64_t until = act_now_monotonic_ms() + FREE_MS;
     struct act_error err;
 
+    look(t); /* what it says of the last file may be on its way */
+    if (forgets_at_end(t) && has_failed_to_send(t))
+        kill_tool(t, SIGKILL, END_MS);
     while (mounts_is_one(t->plan->at) && mounts_end(t->plan->at, false, &err) < 0 && act_now_monotonic_ms() < until &&
            t->pid > 0)
         look(t);
+    if (forgets_at_end(t) && mounts_is_one(t->plan->at))
+        kill_tool(t, SIGKILL, END_MS); /* something is still open */
     if (mounts_is_one(t->plan->at) && mounts_end(t->plan->at, true, &err) < 0)
         act_warn("%s", act_error_text(&err));
     kill_tool(t, 0, END_MS);
@@ -281,10 +389,12 @@ static int check_sent(const struct tool *t, off_t from, struct act_error *err)
 
     if (n == 0)
         return 0;
-    ACT_AUTOFREE char *why = find_reason(t, from);
+    ACT_AUTOFREE char *why = find_reason(t, forgets_at_end(t) ? 0 : from);
     return act_error_set(err, ACT_FAIL,
-                         "%zu file%s written to it %s not in the store but in '%s/cache' on this node: %s", n,
-                         n == 1 ? "" : "s", n == 1 ? "is" : "are", t->plan->dir, why);
+                         "%zu file%s written to it %s not in the store but in '%s/" RUN_DIR_MOUNT_CACHE
+                         "' on this node: %s",
+                         n, n == 1 ? "" : "s", forgets_at_end(t) ? "may be" : n == 1 ? "is" : "are", t->plan->dir,
+                         why);
 }
 
 static int finish(struct tool *t, struct act_error *err)
@@ -300,11 +410,12 @@ static int finish(struct tool *t, struct act_error *err)
 
 static int keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
 {
-    int64_t ask_ms = 0;
+    int64_t ask_ms = 0, renewal = renewal_s(k);
     int restarts = 0;
 
     while (!t->told) {
         look(t);
+        renew_if_due(k, &renewal);
         if (t->pid == 0 && !t->told) {
             int rc = restarts++ < RESTARTS ? restart(t, err) : say_ended(t, 0, "the mount ended", err);
             if (rc < 0)
@@ -321,7 +432,7 @@ static int keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
 
 int mount_keep(struct mount_keeper *k, struct act_error *err)
 {
-    ACT_AUTOFREE char *log = act_path_join(k->plan.dir, "tool.txt");
+    ACT_AUTOFREE char *log = act_path_join(k->plan.dir, MOUNT_LOG);
     struct tool t = {.plan = &k->plan, .log = log};
     struct act_error other;
     int rc = open_signals(&t, err);
@@ -335,5 +446,6 @@ int mount_keep(struct mount_keeper *k, struct act_error *err)
     int end = finish(&t, rc < 0 ? &other : err);
     (void)mounts_end_below(k->plan.at);
     close(t.signal_fd);
+    free(t.cache);
     return rc < 0 ? rc : end;
 }

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/data/mount.h"
+#include "http/http.h"
 
 enum { CACHE_S = 30 }; /* for which a node may not see what another one wrote */
 
@@ -33,7 +34,7 @@ static void rclone_words(const struct mount_plan *p, struct act_strv *words, str
     act_strv_push(words, p->at);
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         act_strv_push(words, fixed[i]);
-    act_strv_pushf(words, "--cache-dir=%s/cache", p->dir);
+    act_strv_pushf(words, "--cache-dir=%s", p->cache);
     act_strv_pushf(words, "--dir-cache-time=%ds", cache_s(p));
     act_strv_push(words, p->read_only ? "--read-only" : "--vfs-cache-mode=writes");
     act_strv_push(variables, "RCLONE_CONFIG_ACT_TYPE=azureblob");
@@ -59,12 +60,12 @@ static void blobfuse_words(const struct mount_plan *p, struct act_strv *words)
 static char *blobfuse_file(const struct mount_plan *p)
 {
     const struct flow_blob *b = p->blob;
-    ACT_AUTOFREE char *cache = act_path_join(p->dir, "cache");
+    ACT_AUTOFREE char *log = act_path_join(p->dir, MOUNT_LOG);
     CODEC_AUTOJSON json_t *root = json_pack(
-        "{s:{s:s, s:s}, s:[s, s, s, s], s:{s:i, s:i, s:i}, s:{s:s, s:i}, s:{s:i}, s:{s:s, s:s, s:s, s:s, s:s, s:s*}}",
-        "logging", "type", "silent", "level", "log_err", "components", "libfuse", "file_cache", "attr_cache",
+        "{s:{s:s, s:s, s:s}, s:[s, s, s, s], s:{s:i, s:i, s:i}, s:{s:s, s:i}, s:{s:i}, s:{s:s, s:s, s:s, s:s, s:s, s:s*}}",
+        "logging", "type", "base", "level", "log_err", "file-path", log, "components", "libfuse", "file_cache", "attr_cache",
         "azstorage", "libfuse", "attribute-expiration-sec", cache_s(p), "entry-expiration-sec", cache_s(p),
-        "negative-entry-expiration-sec", cache_s(p), "file_cache", "path", cache, "timeout-sec", cache_s(p),
+        "negative-entry-expiration-sec", cache_s(p), "file_cache", "path", p->cache, "timeout-sec", cache_s(p),
         "attr_cache", "timeout-sec", cache_s(p), "azstorage", "type", "block", "account-name", b->account, "endpoint",
         b->endpoint, "container", b->container, "mode", "sas", "sas", b->sas);
     if (*b->path)
@@ -81,6 +82,50 @@ void mount_words(const struct mount_plan *p, struct act_strv *words, struct act_
         rclone_words(p, words, variables);
     else
         blobfuse_words(p, words);
+}
+
+/* The value of "sig", as it is in the SAS. New string; NULL: it has none. */
+static char *find_signature(const char *sas)
+{
+    for (const char *at = sas; at && *at; at += *at == '&') {
+        size_t n = strcspn(at, "&");
+        if (act_starts_with(at, "sig=") && n > strlen("sig="))
+            return act_strndup(at + strlen("sig="), n - strlen("sig="));
+        at += n;
+    }
+    return NULL;
+}
+
+static void replace_all(char **text, const char *secret)
+{
+    struct act_buf out = {0};
+    const char *from = *text;
+    size_t n = strlen(secret);
+
+    while (*from) {
+        bool is_it = strncasecmp(from, secret, n) == 0;
+        act_buf_adds(&out, is_it ? "REDACTED" : (char[]){*from, '\0'});
+        from += is_it ? n : 1;
+    }
+    free(*text);
+    *text = act_buf_steal(&out);
+}
+
+/* As it was given, and decoded and encoded, in either case of the hexadecimal digits. */
+char *mount_redact(const struct mount_plan *p, const char *text)
+{
+    ACT_AUTOFREE char *shown = act_strdup(text);
+    ACT_AUTOFREE char *given = p->blob->sas ? find_signature(p->blob->sas) : NULL;
+
+    if (given) {
+        ACT_AUTOFREE char *plain = http_decode(given);
+        ACT_AUTOFREE char *encoded = http_encode(plain, false);
+        ACT_AUTOFREE char *twice = http_encode(encoded, false);
+        const char *const all[] = {twice, encoded, given, plain};
+        for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+            replace_all(&shown, all[i]);
+    }
+    return http_redact_text(shown);
 }
 
 char *mount_file(const struct mount_plan *p)

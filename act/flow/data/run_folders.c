@@ -34,15 +34,15 @@ static const char *permissions(enum run_folder_mode mode)
 }
 
 /* For its container only, and for as long as a run can wait and work. */
-static int make_sas(const struct config_account *a, enum run_folder_mode mode, char **out, struct act_error *err)
+static int make_sas(const struct config_account *a, enum run_folder_mode mode, int64_t life_s, char **out,
+                    struct act_error *err)
 {
-    enum { LIFE_S = 30 * 24 * 3600 };
     struct auth *auth;
     int rc = auth_new(a->account_name, a->account_key, NULL, AUTH_KEY, &auth, err);
 
     if (rc < 0)
         return rc;
-    rc = auth_service_sas(auth, a->container_name, NULL, permissions(mode), 0, act_now_unix_s() + LIFE_S,
+    rc = auth_service_sas(auth, a->container_name, NULL, permissions(mode), 0, act_now_unix_s() + life_s,
                           act_starts_with(a->endpoint, "https:"), out, err);
     auth_free(auth);
     return rc;
@@ -77,7 +77,7 @@ static int find_sas(struct flow *flow, const struct config_folder *f, const stru
     if (flow_uses_login(a))
         return sign_with_login(flow, f, mode, out, err);
     if (a->account_key && !prefer_sas)
-        return make_sas(a, mode, out, err);
+        return make_sas(a, mode, flow_key_life_s(&flow->config), out, err);
     *out = a->sas_token ? act_strdup(a->sas_token) : NULL;
     return 0;
 }
@@ -132,6 +132,9 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
 
     if (flow_blob_of(flow, f, mode, &blob, err) < 0)
         return act_error_prefix(err, "folder '%s'", f->name);
+    int rc = flow_check_access(&flow->config, &blob, f->name, err);
+    if (rc < 0)
+        return rc;
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s*}", "path", blob.path, "account_name", blob.account,
                             "container_name", blob.container, "endpoint", blob.endpoint, "sas_token", blob.sas);
     if (blob.cache_s >= 0)
@@ -288,6 +291,19 @@ int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, e
         return read_given(given, name, out, err);
     int rc = find_in_project(run_dir, name, flow, &f, err);
     return rc < 0 ? rc : flow_blob_of(flow, f, mode, out, err);
+}
+
+int flow_blob_again(const char *run_dir, const char *name, enum run_folder_mode mode, struct flow_blob *out,
+                    struct act_error *err)
+{
+    struct flow flow = {0};
+    const struct config_folder *f;
+    int rc = find_in_project(run_dir, name, &flow, &f, err);
+
+    if (rc == 0)
+        rc = flow_blob_of(&flow, f, mode, out, err);
+    flow_close(&flow);
+    return rc;
 }
 
 static int send_status(struct place *p, const char *dir, struct act_error *err)
