@@ -54,7 +54,8 @@ struct cli_options {
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */
     bool checksum, md5, delete_extra, deep, overwrite, skip_links, follow_links, no_sync;
-    bool long_form, bytes, leftovers;
+    bool long_form, bytes, leftovers, urls;
+    char *folder;
     bool device_code;
     bool list, remove, forget, own, project;
     char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
@@ -418,6 +419,11 @@ void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struc
 /* Fetches the logs of a run according to the options, with progress. Release out. */
 int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs *out,
                    struct act_error *err) ACT_NODISCARD;
+/* ---- cmd_logs.c: the end of a run whose log was followed */
+
+/* Says how it ended, and returns its exit status; 0 if it has not ended. */
+int cli_tell_end(const struct flow_run *run);
+
 /* ---- cmd_prune.c: removing runs, also for 'a rm' */
 
 struct flow_prune;
@@ -497,6 +503,7 @@ int cmd_diff(struct cli *cli, struct act_error *err);
 int cmd_doctor(struct cli *cli, struct act_error *err);
 int cmd_download(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
+int cmd_files(struct cli *cli, struct act_error *err);
 int cmd_grep(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);
 int cmd_init(struct cli *cli, struct act_error *err);

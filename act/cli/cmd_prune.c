@@ -27,8 +27,8 @@ static char *sum_of(const struct flow_prune *p, size_t n_runs)
     char size[ACT_UNIT_TEXT];
 
     act_size_to_text(p->bytes, size);
-    return act_sprintf("%s, %zu package%s and %zu agent%s, %s", runs, p->n_packages, plural(p->n_packages),
-                       p->n_agents, plural(p->n_agents), size);
+    return act_sprintf("%s, %zu package%s and %zu agent%s, %s", runs, p->n_packages, plural(p->n_packages), p->n_agents,
+                       plural(p->n_agents), size);
 }
 
 static bool is_empty(const struct flow_prune *p)

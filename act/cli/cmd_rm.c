@@ -203,11 +203,11 @@ static void print_summary_json(const struct removing *removing, const struct cli
     const struct transfer_progress *t = &removing->sum.total;
     bool dry = removing->options.dry_run;
 
-    cli_print_json_line(json_pack("{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:o,s:o}", "version", 1, "summary", "rm", "dry_run",
-                                  dry, "runs", (json_int_t)removing->n_runs, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
-                                  (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed",
-                                  (json_int_t)t->failed_objects, "failures", cli_failures_json(&removing->sum),
-                                  "errors", cli_errors_json(outcome)));
+    cli_print_json_line(
+        json_pack("{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:o,s:o}", "version", 1, "summary", "rm", "dry_run", dry, "runs",
+                  (json_int_t)removing->n_runs, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects),
+                  "bytes", (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed", (json_int_t)t->failed_objects,
+                  "failures", cli_failures_json(&removing->sum), "errors", cli_errors_json(outcome)));
 }
 
 static void print_summary(struct removing *removing, const struct cli_outcome *outcome)

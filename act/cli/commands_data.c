@@ -145,17 +145,20 @@ const struct cli_command cli_data_commands[] = {
      .complete = CLI_PATHS,
      .run = cmd_mount},
     {.name = "cat",
-     .synopsis = "PATH|RUN:PATH...",
+     .synopsis = "[-f] PATH|RUN:PATH...",
      .summary = "print files of the cluster's store, or logs of a run",
      .examples = "a cat output/result.json | jq .accuracy\n"
                  "a cat --last 10k output/log.txt  the end of a log\n"
                  "a cat --first 1M data/big.csv | head\n"
-                 "a cat 60ce2fc7:user_logs/std_log_process_3.txt\n",
+                 "a cat 60ce2fc7:user_logs/std_log_process_3.txt\n"
+                 "a cat -f @:user_logs/std_log_process_3.txt   as it grows, until the run ends\n",
      .details =
          "A whole file is verified at its end: if it does not match the store's checksum, the exit status is 1\n"
-         "and the output must not be trusted. A growing log is printed up to its length at the start.\n" RUN_PATHS,
-     .options = "cluster param first last memory transfers bwlimit",
-     .run_options = "cluster first last memory transfers bwlimit",
+         "and the output must not be trusted. A growing log is printed up to its length at the start.\n"
+         "With -f a log that is not there yet is waited for, and followed until the run ends; the exit status is\n"
+         "then the run's, as of 'a logs -f'.\n" RUN_PATHS,
+     .options = "cluster param follow first last memory transfers bwlimit",
+     .run_options = "cluster follow first last memory transfers bwlimit",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,

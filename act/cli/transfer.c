@@ -123,8 +123,8 @@ static int check_idle(const struct cli *cli, const char *word, const char *what,
     const struct cli_option *idle = idle_for_runs(cli);
 
     if (idle)
-        return act_error_set(err, ACT_USAGE, "'a %s' takes no '--%s' for '%s', %s", cli->command->name,
-                             idle->long_name, word, what);
+        return act_error_set(err, ACT_USAGE, "'a %s' takes no '--%s' for '%s', %s", cli->command->name, idle->long_name,
+                             word, what);
     return 1;
 }
 
