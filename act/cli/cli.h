@@ -54,7 +54,8 @@ struct cli_options {
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */
     bool checksum, md5, delete_extra, deep, overwrite, skip_links, follow_links, no_sync;
-    bool long_form, bytes, leftovers;
+    bool long_form, bytes, leftovers, urls;
+    char *folder;
     bool device_code;
     bool list, remove, forget, own, project;
     char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
@@ -403,6 +404,8 @@ int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct a
 /* Whether a path of the command line is RUN:PATH: 1 or 0. -ACT_USAGE if the verb, or an option that was given, is not
  * for the logs of runs. */
 int cli_names_run(struct cli *cli, const char *word, struct act_error *err) ACT_NODISCARD;
+/* Whether a word means a whole run, as flow_names_whole_run() says; likewise. */
+int cli_names_whole_run(struct cli *cli, const char *word, char **out_piece, struct act_error *err) ACT_NODISCARD;
 /* Opens the path of a word, in the store or of a run. */
 int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 /* Opens the place that a path of the command line refers to, and with --leftovers both places where interrupted
@@ -426,6 +429,19 @@ void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struc
 /* Fetches the logs of a run according to the options, with progress. Release out. */
 int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out,
                    struct act_error *err) ACT_NODISCARD;
+/* ---- cmd_logs.c: the end of a run whose log was followed */
+
+/* Says how it ended, and returns its exit status; 0 if it has not ended. */
+int cli_tell_end(const struct flow_run *run);
+
+/* ---- cmd_prune.c: removing runs, also for 'a rm' */
+
+struct flow_prune;
+/* A line for each run that goes. */
+void cli_print_removed(const struct flow_prune *p);
+/* "3 runs (2 with logs here, 1 with logs in the store)", of n runs. New string. */
+char *cli_sum_of_runs(const struct flow_prune *p, size_t n);
+
 /* An error, with what to do, if the logs could not be kept here. */
 int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
 
@@ -521,6 +537,7 @@ int cmd_diff(struct cli *cli, struct act_error *err);
 int cmd_doctor(struct cli *cli, struct act_error *err);
 int cmd_download(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
+int cmd_files(struct cli *cli, struct act_error *err);
 int cmd_fileserver(struct cli *cli, struct act_error *err);
 int cmd_grep(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);

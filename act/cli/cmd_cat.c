@@ -1,7 +1,9 @@
-/* cmd_cat.c - prints files of the store. */
+/* cmd_cat.c - prints files of the store, or logs of runs, which it can follow. */
+#include "base/text.h"
 #include "cli/cli.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
+#include "flow/runs/logs.h"
 
 /* On a worker. */
 static int print(void *arg, const void *data, size_t len, struct act_error *err)
@@ -26,10 +28,62 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
     return rc;
 }
 
+/* ---- following */
+
+static int check_follow(struct cli *cli, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    const char *word = cli->words.v[0];
+
+    if (cli->words.n > 1)
+        return act_error_set(err, ACT_USAGE, "-f follows one file, not %zu", cli->words.n);
+    if (o->first || o->last)
+        return act_error_set(err, ACT_USAGE, "-f prints the whole file as it grows: --%s does not go with it",
+                             o->first ? "first" : "last");
+    int rc = cli_names_run(cli, word, err);
+    return rc == 0 ? act_error_set(err, ACT_USAGE, "-f follows a log of a run, 'RUN:PATH', and '%s' is none", word)
+                   : rc;
+}
+
+/* What is there already must be a file. */
+static int check_file(struct cli *cli, const char *word, const char *path, struct act_error *err)
+{
+    ACT_AUTO(flow_path) p = {0};
+    struct act_error ignored;
+    bool is_folder = !*path || act_ends_with(path, "/");
+
+    if (!is_folder && flow_open_run_path(&cli->flow, word, &p, &ignored) == 0)
+        is_folder = p.path.is_folder;
+    return is_folder ? act_error_set(err, ACT_USAGE, "'%s' is a folder; 'a ls' lists it", word) : 0;
+}
+
+static int follow(struct cli *cli, struct act_error *err)
+{
+    const char *word = cli->words.v[0];
+    ACT_AUTO(flow_run) run = {0};
+    ACT_AUTOFREE char *path = NULL;
+    int rc = check_follow(cli, err);
+
+    if (rc > 0)
+        rc = flow_find_named_run(&cli->flow, word, &run, &path, err);
+    if (rc == 0)
+        rc = check_file(cli, word, path, err);
+    if (rc < 0)
+        return rc;
+    const struct flow_follow what = {
+        .name = path, .must_exist = true, .tail = -1, .follow = true, .sink = {.write = cli_write_stdout}};
+    cli_end_with(CLI_RUN_GOES_ON);
+    rc = flow_follow_log(&cli->flow, &run, &what, err);
+    cli_end_text();
+    return rc == 0 ? cli_tell_end(&run) : rc;
+}
+
 int cmd_cat(struct cli *cli, struct act_error *err)
 {
     struct cli_outcome outcome = {0};
 
+    if (cli->options.follow)
+        return follow(cli, err);
     if (cli->options.first && cli->options.last)
         return act_error_set(err, ACT_USAGE, "--first and --last exclude each other");
     for (size_t i = 0; i < cli->words.n; i++)

@@ -101,16 +101,21 @@ static void print_end(const struct flow_run *run)
              s->state == RUN_FAILED ? "; a why " : "", s->state == RUN_FAILED ? run->row.id : "");
 }
 
+int cli_tell_end(const struct flow_run *run)
+{
+    if (!run_state_is_final(run->status.state))
+        return 0;
+    fflush(stdout); /* keeps the end after the log if both go to one terminal */
+    print_end(run);
+    return flow_exit_status(&run->status);
+}
+
 /* Only when following the last attempt to the end of the run: an earlier attempt's end is not the run's. */
 static int tell_end(const struct cli_options *o, const struct flow_run *run)
 {
     bool is_last = o->attempt < 0 || o->attempt == run->status.attempt;
 
-    if (!o->follow || !is_last || !run_state_is_final(run->status.state))
-        return 0;
-    fflush(stdout); /* keeps the end after the log if both go to one terminal */
-    print_end(run);
-    return flow_exit_status(&run->status);
+    return o->follow && is_last ? cli_tell_end(run) : 0;
 }
 
 int cmd_logs(struct cli *cli, struct act_error *err)

@@ -9,8 +9,9 @@
 
 static json_t *node_json(const struct platform_node *n)
 {
-    return json_pack("{s:i,s:s,s:s?,s:i,s:i,s:i,s:s?}", "node", n->rank, "name", n->name, "state", n->state,
-                     "first_rank", n->first_rank, "ranks", n->n_ranks, "gpus", n->gpus, "gpu_ids", n->gpu_ids);
+    return json_pack("{s:i,s:s,s:s?,s:i,s:i,s:i,s:s?,s:s?,s:o}", "node", n->rank, "name", n->name, "state", n->state,
+                     "first_rank", n->first_rank, "ranks", n->n_ranks, "gpus", n->gpus, "gpu_ids", n->gpu_ids,
+                     "address", n->address, "port", n->port ? json_integer(n->port) : json_null());
 }
 
 static int print_nodes_json(const struct flow_run *run, const struct platform_nodes *nodes, struct act_error *err)
@@ -37,8 +38,9 @@ static void push_ranks(struct act_strv *cells, const struct platform_node *n)
 static void print_table(const struct platform_nodes *nodes)
 {
     static const struct cli_column columns[] = {
-        {"NODE", 'r', .rank = 0},  {"NAME", 'l', .rank = 1}, {"STATE", 'l', .rank = 0},
-        {"RANKS", 'l', .rank = 2}, {"GPUS", 'r', .rank = 3}, {"GPU IDS", 'l', .rank = 4, .min = 8},
+        {"NODE", 'r', .rank = 0},    {"NAME", 'l', .rank = 1}, {"STATE", 'l', .rank = 0},
+        {"RANKS", 'l', .rank = 2},   {"GPUS", 'r', .rank = 3}, {"GPU IDS", 'l', .rank = 4, .min = 8},
+        {"ADDRESS", 'l', .rank = 5}, {"PORT", 'r', .rank = 6},
     };
     ACT_AUTO(act_strv) cells = {0};
 
@@ -50,6 +52,8 @@ static void print_table(const struct platform_nodes *nodes)
         push_ranks(&cells, n);
         act_strv_pushf(&cells, "%d", n->gpus);
         act_strv_push(&cells, n->gpu_ids ? n->gpu_ids : "-");
+        act_strv_push(&cells, n->address ? n->address : "-");
+        cli_push_count(&cells, n->port ? n->port : -1);
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
 }

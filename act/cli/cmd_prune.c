@@ -9,20 +9,26 @@ static const char *plural(size_t n)
     return n == 1 ? "" : "s";
 }
 
-/* "3 runs (2 with logs here, 1 with logs in the store), 1 package and 0 agents, 1.2 MiB" */
-static char *sum_of(const struct flow_prune *p, size_t n_runs)
+char *cli_sum_of_runs(const struct flow_prune *p, size_t n)
 {
     ACT_AUTO(act_buf) logs = {0};
-    char size[ACT_UNIT_TEXT];
 
-    act_size_to_text(p->bytes, size);
     if (p->n_copies)
         act_buf_addf(&logs, " (%zu with logs here", p->n_copies);
     if (p->n_sent)
         act_buf_addf(&logs, "%s%zu with logs in the store", logs.len ? ", " : " (", p->n_sent);
-    return act_sprintf("%zu run%s%s%s, %zu package%s and %zu agent%s, %s", n_runs, plural(n_runs),
-                       logs.len ? logs.data : "", logs.len ? ")" : "", p->n_packages, plural(p->n_packages),
-                       p->n_agents, plural(p->n_agents), size);
+    return act_sprintf("%zu run%s%s%s", n, plural(n), logs.len ? logs.data : "", logs.len ? ")" : "");
+}
+
+/* "3 runs (2 with logs here), 1 package and 0 agents, 1.2 MiB" */
+static char *sum_of(const struct flow_prune *p, size_t n_runs)
+{
+    ACT_AUTOFREE char *runs = cli_sum_of_runs(p, n_runs);
+    char size[ACT_UNIT_TEXT];
+
+    act_size_to_text(p->bytes, size);
+    return act_sprintf("%s, %zu package%s and %zu agent%s, %s", runs, p->n_packages, plural(p->n_packages), p->n_agents,
+                       plural(p->n_agents), size);
 }
 
 static bool is_empty(const struct flow_prune *p)
@@ -67,7 +73,7 @@ static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
                      "unreachable", (json_int_t)p->unreachable);
 }
 
-static void print_runs(const struct flow_prune *p)
+void cli_print_removed(const struct flow_prune *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         char size[ACT_UNIT_TEXT];
@@ -111,7 +117,7 @@ int cmd_prune(struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "how old? a prune --older 30d removes what ended more than 30 days ago");
     int rc = flow_prune_find(&cli->flow, &p, err);
     if (rc == 0 && !o->json)
-        print_runs(&p);
+        cli_print_removed(&p);
     if (rc == 0)
         say_left(&p);
     if (rc == 0 && (o->dry_run || is_empty(&p))) {

@@ -1,10 +1,11 @@
-/* cmd_rm.c - removes from the store, after a count and a question. */
+/* cmd_rm.c - removes from the store, or whole runs, after a count and a question. */
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
+#include "flow/runs/keep.h"
 
 typedef unsigned long long count_t; /* for printf */
 
@@ -15,6 +16,8 @@ struct removing {
     const struct transfer_path *what;
     struct transfer_options options;
     struct transfer_report sum;
+    struct flow_prune runs;
+    size_t n_runs; /* removed, or in a dry run those that would be */
 };
 
 static void print_step(void *arg, const struct transfer_step *step)
@@ -74,6 +77,84 @@ static int confirm(struct removing *removing, struct act_error *err)
     return rc;
 }
 
+/* ---- runs */
+
+static int take_word(struct removing *removing, const char *word, struct act_strv *paths, struct act_error *err)
+{
+    ACT_AUTOFREE char *piece = NULL;
+    int rc = cli_names_whole_run(removing->cli, word, &piece, err);
+
+    if (rc == 0)
+        act_strv_push(paths, word);
+    return rc > 0 ? flow_remove_find(&removing->cli->flow, piece, &removing->runs, err) : rc;
+}
+
+/* Of the words only paths are left. */
+static bool take_runs(struct removing *removing, struct cli_outcome *outcome)
+{
+    struct act_strv *words = &removing->cli->words;
+    struct act_strv paths = {0};
+    size_t n = words->n;
+
+    for (size_t i = 0; i < n; i++) {
+        struct act_error err = {0};
+        int rc = take_word(removing, words->v[i], &paths, &err);
+        if (rc < 0)
+            cli_outcome_add(outcome, rc, &err);
+    }
+    act_strv_release(words);
+    *words = paths;
+    if (outcome->n_failed > 0 && n > 1)
+        act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was removed");
+    return outcome->n_failed == 0;
+}
+
+static void print_runs(const struct removing *removing)
+{
+    const struct flow_prune *p = &removing->runs;
+
+    if (!removing->cli->options.json) {
+        cli_print_removed(p);
+        return;
+    }
+    for (size_t i = 0; i < p->n && removing->options.dry_run; i++)
+        cli_print_json_line(json_pack("{s:i,s:s,s:s,s:I,s:b,s:b}", "version", 1, "action", "delete", "run",
+                                      p->v[i].run.row.id, "size", (json_int_t)p->v[i].bytes, "copies",
+                                      p->v[i].has_copies, "sent", p->v[i].has_sent));
+}
+
+static int ask_to_remove_runs(const struct removing *removing, struct act_error *err)
+{
+    const struct flow_prune *p = &removing->runs;
+    ACT_AUTOFREE char *sum = cli_sum_of_runs(p, p->n);
+    char size[ACT_UNIT_TEXT];
+
+    act_size_to_text(p->bytes, size);
+    ACT_AUTOFREE char *question = act_sprintf("Remove %s, %s, with all logs, for good?%s", sum, size,
+                                              p->n_found ? " Somebody else may have submitted some of them." : "");
+    fflush(stdout);
+    return cli_confirm(removing->cli, question, err);
+}
+
+static int rm_runs(struct removing *removing, struct act_error *err)
+{
+    struct flow_prune *p = &removing->runs;
+
+    print_runs(removing);
+    removing->n_runs = p->n;
+    int rc = removing->options.dry_run ? 0 : ask_to_remove_runs(removing, err);
+    if (rc == 0 && !removing->options.dry_run)
+        rc = flow_remove(&removing->cli->flow, p, &removing->n_runs, err);
+    else if (rc < 0)
+        removing->n_runs = 0;
+    ACT_AUTOFREE char *sum = cli_sum_of_runs(p, removing->n_runs);
+    if (!removing->cli->options.json && removing->n_runs > 0)
+        act_note("%s %s", removing->options.dry_run ? "would remove" : "removed", sum);
+    return rc;
+}
+
+/* ---- paths */
+
 /* A folder that must not be removed is refused before anything else is: of a single one rm() knows in time. */
 static bool check_folders(struct cli *cli, struct cli_outcome *outcome)
 {
@@ -122,20 +203,23 @@ static void print_summary_json(const struct removing *removing, const struct cli
     const struct transfer_progress *t = &removing->sum.total;
     bool dry = removing->options.dry_run;
 
-    cli_print_json_line(json_pack("{s:i,s:s,s:b,s:I,s:I,s:I,s:o,s:o}", "version", 1, "summary", "rm", "dry_run", dry,
-                                  "objects", (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
-                                  (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed",
-                                  (json_int_t)t->failed_objects, "failures", cli_failures_json(&removing->sum),
-                                  "errors", cli_errors_json(outcome)));
+    cli_print_json_line(
+        json_pack("{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:o,s:o}", "version", 1, "summary", "rm", "dry_run", dry, "runs",
+                  (json_int_t)removing->n_runs, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects),
+                  "bytes", (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed", (json_int_t)t->failed_objects,
+                  "failures", cli_failures_json(&removing->sum), "errors", cli_errors_json(outcome)));
 }
 
 static void print_summary(struct removing *removing, const struct cli_outcome *outcome)
 {
     const struct transfer_progress *t = &removing->sum.total;
+    bool only_runs = removing->cli->words.n == 0;
 
     cli_progress_clear(&removing->progress);
     if (removing->cli->options.json)
         print_summary_json(removing, outcome);
+    else if (only_runs)
+        return;
     else if (removing->options.dry_run)
         act_note("would remove %llu object%s", (count_t)t->found_objects, t->found_objects == 1 ? "" : "s");
     else if (outcome->n_failed < outcome->n || t->done_objects + t->failed_objects > 1)
@@ -155,10 +239,14 @@ int cmd_rm(struct cli *cli, struct act_error *err)
                        &removing.options);
     if (removing.options.dry_run)
         removing.options.plan = print_step;
-    for (size_t i = 0, n = check_words(cli, &outcome) ? cli->words.n : 0; i < n; i++)
+    bool checked = take_runs(&removing, &outcome) && check_words(cli, &outcome);
+    for (size_t i = 0; checked && i < cli->words.n; i++)
         cli_outcome_add(&outcome, cli_each_place(cli, cli->words.v[i], rm, &removing, err), err);
+    if (checked && removing.runs.n > 0)
+        cli_outcome_add(&outcome, rm_runs(&removing, err), err);
     print_summary(&removing, &outcome);
     cli_warn_idle_patterns(cli);
     transfer_report_release(&removing.sum);
+    flow_prune_release(&removing.runs);
     return cli_outcome_end(&outcome, err);
 }

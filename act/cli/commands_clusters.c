@@ -12,8 +12,9 @@ const struct cli_command cli_cluster_commands[] = {
          "A node that was to blame for the failure of a run (an error of its GPU, its network, or its own end) is\n"
          "remembered for a week; later submits to that cluster leave it out where they can.\n"
          "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
-         "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known. With --bad: version (1)\n"
-         "and nodes, each with node, cluster, class, run, time (Unix seconds).",
+         "ranks, gpus, gpu_ids, address and port (of ssh); null: not known. Azure Machine Learning tells the\n"
+         "port, of managed clusters; Slurm and Kubernetes tell addresses. With --bad: version (1) and nodes, each\n"
+         "with node, cluster, class, run, time (Unix seconds).",
      .options = "cluster bad forget json",
      .max_words = ANY,
      .complete = CLI_RUNS,

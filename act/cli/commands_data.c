@@ -88,19 +88,27 @@ const struct cli_command cli_data_commands[] = {
      .complete = CLI_PATHS,
      .run = cmd_ls},
     {.name = "rm",
-     .synopsis = "[-y] PATH...",
-     .summary = "remove a file or a folder from the cluster's store",
+     .synopsis = "[-y] PATH|RUN:...",
+     .summary = "remove a file or a folder from the cluster's store, or a whole run",
      .examples = "a rm --dry-run data/coco         what would go\n"
                  "a rm data/coco\n"
                  "a rm -y output/old\n"
                  "a rm --include '*.tmp' output\n"
-                 "a rm --leftovers data            what interrupted transfers left, in the store and here\n",
+                 "a rm --leftovers data            what interrupted transfers left, in the store and here\n"
+                 "a rm 60ce2fc7:                   a run that has ended, with its logs\n",
      .details = "Counts first and asks; without a terminal -y is needed. Objects that changed after they were listed\n"
                 "stay and are named; the exit status is then 8. The local folder is not touched. --dry-run prints a\n"
                 "path on each line, with --json an object: version (1), action (delete), size, path. --json ends with\n"
-                "a line with version (1), summary (rm), dry_run, objects, bytes, failed, failures, errors: see 'a\n"
-                "upload'.",
+                "a line with version (1), summary (rm), dry_run, runs, objects, bytes, failed, failures, errors: see\n"
+                "'a upload'.\n"
+                "'RUN:' is a run: what is left of it where it ran (its folder, job or pods), its logs there, in the\n"
+                "store of the code and in assets/, and at last its row in the table of runs. One that goes on is\n"
+                "refused: 'a abort' ends it. What it wrote into mapped folders stays, and packages, which 'a prune'\n"
+                "removes. RUN is any unique piece of the id, the name, or @; a whole id needs no colon. --dry-run\n"
+                "--json: a line each with version (1), action (delete), run, size, copies and sent (whether logs are\n"
+                "here, and in the store).",
      .options = "cluster param dry-run yes include exclude filter-from leftovers json transfers",
+     .run_options = "cluster dry-run yes json",
      PATHS,
      .run = cmd_rm},
     {.name = "du",
@@ -137,17 +145,20 @@ const struct cli_command cli_data_commands[] = {
      .complete = CLI_PATHS,
      .run = cmd_mount},
     {.name = "cat",
-     .synopsis = "PATH|RUN:PATH...",
+     .synopsis = "[-f] PATH|RUN:PATH...",
      .summary = "print files of the cluster's store, or logs of a run",
      .examples = "a cat output/result.json | jq .accuracy\n"
                  "a cat --last 10k output/log.txt  the end of a log\n"
                  "a cat --first 1M data/big.csv | head\n"
-                 "a cat 60ce2fc7:user_logs/std_log_process_3.txt\n",
+                 "a cat 60ce2fc7:user_logs/std_log_process_3.txt\n"
+                 "a cat -f @:user_logs/std_log_process_3.txt   as it grows, until the run ends\n",
      .details =
          "A whole file is verified at its end: if it does not match the store's checksum, the exit status is 1\n"
-         "and the output must not be trusted. A growing log is printed up to its length at the start.\n" RUN_PATHS,
-     .options = "cluster param first last memory transfers bwlimit",
-     .run_options = "cluster first last memory transfers bwlimit",
+         "and the output must not be trusted. A growing log is printed up to its length at the start.\n"
+         "With -f a log that is not there yet is waited for, and followed until the run ends; the exit status is\n"
+         "then the run's, as of 'a logs -f'.\n" RUN_PATHS,
+     .options = "cluster param follow first last memory transfers bwlimit",
+     .run_options = "cluster follow first last memory transfers bwlimit",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,

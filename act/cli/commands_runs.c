@@ -28,7 +28,7 @@ const struct cli_command cli_run_commands[] = {
          "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
          "azureml.settle_seconds) nothing was added to them.\n"
          "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
-         "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
+         "and tool (of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
          "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, attempts (at most;\n"
          "null: it is not tried again), retry (why it was, or was not), package, package_key,\n"
          "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
@@ -104,6 +104,24 @@ const struct cli_command cli_run_commands[] = {
      .options = "cluster follow rank all tail attempt name",
      A_RUN,
      .run = cmd_logs},
+    {.name = "files",
+     .synopsis = "[-d NAME] [--urls] RUN",
+     .summary = "the files that a run has written, with their sizes",
+     .examples = "a files 60ce2fc7                its logs and metrics; where its folders are\n"
+                 "a files -d output 60ce2fc7      what it wrote into the folder output\n"
+                 "a files -d output --urls --expires 1h @ | xargs -n 1 curl -O\n"
+                 "a files --json @ | jq -r 'select(.size > 1e9) | .path'\n",
+     .details =
+         "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are where the run had them, even if\n"
+         "the project maps others now. With -d NAME: the files in that one that were written while the run ran,\n"
+         "or have its id in their path; --all lists the others too. -d logs is what is listed without it.\n"
+         "--urls: a line for each file, its URL as by 'a url', with --expires and --share-sas; of a log, whose\n"
+         "address is never shown, RUN:PATH.\n"
+         "--json: a line each with version (1), kind (file), path, size, mtime and, with --urls, url; without\n"
+         "-d also of each folder: kind (folder), path, mode, store, store_path; null: not known, or none.",
+     .options = "cluster folder all urls expires share-sas bytes json",
+     A_RUN,
+     .run = cmd_files},
     {.name = "wait",
      .synopsis = "[--any] [--timeout TIME] RUN... | --tag KEY=VALUE",
      .summary = "wait for runs; the exit status is the run's",

@@ -36,7 +36,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "rank", INT(rank), "N", "the log of this rank (default: 0, or the first with numbers)", CLI_BEHIND},
     {NULL, "all", FLAG(all), NULL,
      "logs: of all ranks, each line with its rank; config: all keys; abort: all that have not ended; cluster list: of "
-     "all workspaces; fileserver list: of the subscription",
+      "all workspaces; fileserver list: of the subscription; files: also what was written at another time",
      CLI_BEHIND},
     {NULL, "attempt", INT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", CLI_BEHIND},
     {"-n", "interval", DURATION(interval_s), "TIME", "ask and redraw so often (default: 2s)", CLI_BEHIND},
@@ -62,6 +62,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "use-bad-nodes", FLAG(use_bad_nodes), NULL, "also on nodes that failed lately ('a nodes --bad')",
      CLI_BEHIND},
     {NULL, "bad", FLAG(bad), NULL, "instead, the nodes that were to blame for failures in the last week", CLI_BEHIND},
+    {"-d", "folder", STRING(folder), "NAME", "of this mapped folder of the run, instead of its logs", CLI_BEHIND},
+    {NULL, "urls", FLAG(urls), NULL, "only a URL of each file that has one, of the others the path", CLI_BEHIND},
     {"-o", "output", STRING(output), "FILE", "into this file, as a whole or not at all", CLI_BEHIND},
     {NULL, "svg", FLAG(svg), NULL, "a picture, for a file", CLI_BEHIND},
     {NULL, "csv", FLAG(csv), NULL, "the points as a table, for other programs", CLI_BEHIND},

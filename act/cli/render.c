@@ -116,6 +116,11 @@ static void set_text(json_t *object, const char *key, const char *text)
     json_object_set_new(object, key, text && *text ? json_string(text) : json_null());
 }
 
+static bool has_exit_status(const struct run_status *s)
+{
+    return run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0;
+}
+
 json_t *cli_run_json(const struct flow_run *run)
 {
     const struct run_status *s = &run->status;
@@ -130,14 +135,15 @@ json_t *cli_run_json(const struct flow_run *run)
     set_text(j, "project", run->row.project);
     json_object_set_new(j, "command", codec_json_strv_new(&run->spec.argv));
     set_text(j, "title", run->spec.title);
+    ACT_AUTOFREE char *tool = flow_tool(&run->spec);
+    set_text(j, "tool", tool);
     ACT_AUTOFREE char *param = flow_batch_param(&run->spec.argv);
     json_object_set_new(j, "param", param ? codec_json_bytes_new(param) : json_null());
     json_object_set_new(j, "num_gpu", json_integer(run->row.num_gpu));
     set_time(j, "created", run->row.created_unix_s);
     set_time(j, "started", s->started_unix_s);
     set_time(j, "ended", s->ended_unix_s);
-    bool has_status = run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0;
-    json_object_set_new(j, "exit_status", has_status ? json_integer(s->exit_status) : json_null());
+    json_object_set_new(j, "exit_status", has_exit_status(s) ? json_integer(s->exit_status) : json_null());
     json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
     set_text(j, "reason", s->reason);
     json_object_set_new(j, "attempts", s->attempts ? json_integer(s->attempts) : json_null());
@@ -201,6 +207,25 @@ static bool has_names(const struct flow_runs *runs)
     return false;
 }
 
+/* The table of Azure Batch AI had exit status and tool of its jobs. */
+static bool has_tools(const struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++) {
+        ACT_AUTOFREE char *tool = flow_tool(&runs->v[i].spec);
+        if (tool)
+            return true;
+    }
+    return false;
+}
+
+static void push_tool(struct act_strv *cells, const struct flow_run *run)
+{
+    ACT_AUTOFREE char *tool = flow_tool(&run->spec);
+
+    cli_push_count(cells, has_exit_status(&run->status) ? run->status.exit_status : -1);
+    act_strv_push(cells, tool ? tool : "-");
+}
+
 /* Of an elastic run what it has now. */
 static int64_t size_of(const struct flow_run *run)
 {
@@ -236,13 +261,14 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
     static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
                                    cluster = {"CLUSTER", 'l', .rank = 3, .min = 8}, gpus = {"GPUS", 'r', .rank = 4},
                                    created = {"CREATED", 'l', .rank = 5};
-    static const struct cli_column name = {"NAME", 'l', .rank = 1, .min = 8};
+    static const struct cli_column name = {"NAME", 'l', .rank = 1, .min = 8}, status = {"EXIT", 'r', .rank = 6},
+                                   tool = {"TOOL", 'l', .rank = 6};
     const struct cli_column plain[] = {{"ELAPSED", 'r', .rank = 2}, {"COMMAND", 'l', .rank = 1, .min = 12}};
     const struct cli_column reasons[] = {{"REASON", 'l', .rank = 1, .pad = 80, .below = true},
                                          {"COMMAND", 'l', .rank = 2, .min = 12}};
     const struct cli_column *last = with_reason ? reasons : plain;
-    bool named = has_names(runs);
-    struct cli_column columns[8];
+    bool named = has_names(runs), tools = has_tools(runs);
+    struct cli_column columns[10];
     size_t n = 0;
     ACT_AUTO(act_strv) cells = {0};
 
@@ -250,6 +276,10 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
     if (named)
         columns[n++] = name;
     columns[n++] = state;
+    if (tools) {
+        columns[n++] = status;
+        columns[n++] = tool;
+    }
     columns[n++] = cluster;
     columns[n++] = gpus;
     columns[n++] = created;
@@ -262,6 +292,8 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
         if (named)
             act_strv_push(&cells, run->row.name ? run->row.name : "-");
         act_strv_push(&cells, run_state_name(run->status.state));
+        if (tools)
+            push_tool(&cells, run);
         act_strv_push(&cells, run->row.cluster);
         if (run->row.num_gpu > 0)
             act_strv_pushf(&cells, "%lld", (long long)size_of(run));
@@ -374,7 +406,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
         print_field("elapsed", elapsed);
     }
     print_size(run);
-    if (run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0) {
+    if (has_exit_status(s)) {
         snprintf(number, sizeof(number), "%d", s->exit_status);
         print_field("exit", number);
     }

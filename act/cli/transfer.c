@@ -118,21 +118,34 @@ static const struct cli_option *idle_for_runs(const struct cli *cli)
     return NULL;
 }
 
+static int check_idle(const struct cli *cli, const char *word, const char *what, struct act_error *err)
+{
+    const struct cli_option *idle = idle_for_runs(cli);
+
+    if (idle)
+        return act_error_set(err, ACT_USAGE, "'a %s' takes no '--%s' for '%s', %s", cli->command->name, idle->long_name,
+                             word, what);
+    return 1;
+}
+
 int cli_names_run(struct cli *cli, const char *word, struct act_error *err)
 {
     const char *verb = cli->command->name;
     int rc = flow_names_run(&cli->flow, word, err);
-    const struct cli_option *idle = rc > 0 ? idle_for_runs(cli) : NULL;
 
     if (rc > 0 && !cli->command->run_options)
         return act_error_set(err, ACT_USAGE,
                              "'%s' names the logs of a run, which are only read: by 'a ls', 'a cat', "
                              "'a du' and 'a d', not by 'a %s' ('./%s' is a file of that name)",
                              word, verb, word);
-    if (idle)
-        return act_error_set(err, ACT_USAGE, "'a %s' takes no '--%s' for '%s', the logs of a run", verb,
-                             idle->long_name, word);
-    return rc;
+    return rc > 0 ? check_idle(cli, word, "the logs of a run", err) : rc;
+}
+
+int cli_names_whole_run(struct cli *cli, const char *word, char **out_piece, struct act_error *err)
+{
+    int rc = flow_names_whole_run(&cli->flow, word, out_piece, err);
+
+    return rc > 0 ? check_idle(cli, word, "a run", err) : rc;
 }
 
 int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err)

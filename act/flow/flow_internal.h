@@ -35,6 +35,8 @@ int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_err
 int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
 /* Whether its file is another one than before ({0} begins), which becomes what it is now. */
 bool flow_ledger_changed(struct stat *before);
+/* Where a mapped folder is, as run_folder.store says it; a: its account, {0} for a claim. New string. */
+char *flow_store_text(const struct config_folder *f, const struct config_account *a);
 /* The store of a mapped folder, or of the code. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;

@@ -12,7 +12,19 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
+#include "run/run.h"
 #include "store/store.h"
+
+char *flow_store_text(const struct config_folder *f, const struct config_account *a)
+{
+    if (f->claim)
+        return act_sprintf(RUN_CLAIM "%s", f->claim);
+    if (a->folder)
+        return act_sprintf("folder:%s", a->folder);
+    if (config_is_share(f))
+        return act_sprintf(RUN_SHARE "%s/%s", a->account_name, f->file_share);
+    return act_sprintf("blob:%s/%s", a->account_name, a->container_name);
+}
 
 struct services *flow_services(struct flow *flow)
 {

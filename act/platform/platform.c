@@ -302,6 +302,7 @@ void platform_nodes_release(struct platform_nodes *nodes)
         free(nodes->v[i].name);
         free(nodes->v[i].state);
         free(nodes->v[i].gpu_ids);
+        free(nodes->v[i].address);
     }
     free(nodes->v);
     *nodes = (struct platform_nodes){0};

@@ -40,6 +40,8 @@ struct platform_node {
     int first_rank, n_ranks;
     int gpus;
     char *gpu_ids; /* "0,1", as the node numbers them; NULL: not known */
+    char *address; /* as the platform tells it: an IP address, or a name; NULL: it does not */
+    int port;      /* of ssh at that address; 0: not told */
 };
 struct platform_nodes {
     struct platform_node *v;

@@ -555,7 +555,7 @@ static int check_end(const struct store_call *call, const char *path, const stru
                          "'--expires' has no effect on the URL of '%s', which ACT does not sign; leave it out", path);
 }
 
-static int make_url(struct store *store, const char *key, const char *path, struct flow_url *io, struct act_error *err)
+int flow_url_in(struct store *store, const char *key, const char *path, struct flow_url *io, struct act_error *err)
 {
     enum { DAY_S = 24 * 3600 };
     struct store_call call = {
@@ -586,7 +586,7 @@ int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct ac
     if (p.path.is_folder)
         rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; a URL is for one file", path);
     else
-        rc = make_url(p.store, p.path.path, path, io, err);
+        rc = flow_url_in(p.store, p.path.path, path, io, err);
     return rc;
 }
 

@@ -9,6 +9,7 @@
 #include "flow/flow.h"
 #include "run/run.h"
 
+struct flow_url;
 struct platform;
 struct store;
 struct transfer_path;
@@ -41,6 +42,9 @@ void flow_warn_overlaps(const struct config *config);
 /* Adds to the error where a project that no longer exists has such a folder, and how to take it over. place: where the
  * folder, which is empty, is in the built-in store. */
 void flow_hint_moved(struct flow *flow, const struct config_folder *folder, const char *place, struct act_error *err);
+/* Like flow_url(), of an object; path is what to call it. */
+int flow_url_in(struct store *store, const char *key, const char *path, struct flow_url *io,
+                struct act_error *err) ACT_NODISCARD;
 /* Copies the folder at path in a store to dir, and back; name is for messages. */
 int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                           struct act_error *err) ACT_NODISCARD;

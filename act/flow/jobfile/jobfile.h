@@ -52,6 +52,8 @@ int flow_batch_cluster_check(json_t *json, const char *name, struct act_error *e
  * supports them, and adds to the job's notes what it does not. Returns the time limit in seconds for the command itself
  * if the platform has none; 0: not needed. */
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
+/* The toolkit that the title of a run (run_spec.title) names, "pyTorch". New string; NULL: it is of no job file. */
+char *flow_job_tool(const char *title);
 /* Refuses (-ACT_CONFIG) a job file's run, known by its title, that needs a shared folder which its nodes do not
  * have. */
 int flow_check_shared_temp(struct platform *platform, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;

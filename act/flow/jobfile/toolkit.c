@@ -141,15 +141,30 @@ static int find_toolkit(struct job_build *b, size_t *out)
                                      b->file);
 }
 
+static size_t name_length(size_t kit)
+{
+    return strlen(toolkits[kit].name) - strlen("Settings");
+}
+
+char *flow_job_tool(const char *title)
+{
+    for (const char *at = title; at && (at = strstr(at, ", "));) {
+        at += strlen(", ");
+        for (size_t i = 0; i < sizeof(toolkits) / sizeof(toolkits[0]); i++)
+            if (strncmp(at, toolkits[i].name, name_length(i)) == 0 && at[name_length(i)] == ':')
+                return act_strndup(at, name_length(i));
+    }
+    return NULL;
+}
+
 /* The toolkit, and what the user himself wrote: the line has much around it. */
-static char *title_of(const char *toolkit, const json_t *settings)
+static char *title_of(size_t kit, const json_t *settings)
 {
     static const char *const members[] = {"commandLine",    "pythonInterpreterPath", "pythonScriptFilePath",
                                           "configFilePath", "commandLineArgs",       "masterCommandLineArgs"};
-    size_t len = strlen(toolkit) - strlen("Settings");
     struct act_buf title = {0};
 
-    act_buf_addf(&title, "%.*s:", (int)len, toolkit);
+    act_buf_addf(&title, "%.*s:", (int)name_length(kit), toolkits[kit].name);
     if (job_text(settings, "pythonScriptFilePath") && !job_text(settings, "pythonInterpreterPath"))
         act_buf_adds(&title, " python");
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
@@ -166,7 +181,7 @@ int job_add_command(struct job_build *b)
     if (rc < 0)
         return rc;
     const json_t *settings = json_object_get(b->job, toolkits[kit].name);
-    b->out->title = title_of(toolkits[kit].name, settings);
+    b->out->title = title_of(kit, settings);
     rc = take_size(b, toolkits[kit].name, settings);
     return rc < 0 ? rc : toolkits[kit].run(b, settings);
 }

@@ -1,5 +1,5 @@
 /* batch_param.c - what "python src/....py -bp BASE64" was given: its parameters are YAML in base64, as the original
- * ACT's users wrote it and its queries decoded it.
+ * ACT's users wrote it and its queries decoded it. And the toolkit of a job file of Azure Batch AI.
  */
 #include <regex.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "codec/yaml.h"
+#include "flow/jobfile/jobfile.h"
 #include "flow/runs/runs.h"
 
 /* The word after -bp. New string; NULL: none. */
@@ -41,4 +42,9 @@ char *flow_batch_param(const struct act_strv *argv)
     while (good && len > 0 && bytes[len - 1] == '\n')
         len--;
     return good ? act_strndup(bytes, len) : NULL;
+}
+
+char *flow_tool(const struct run_spec *spec)
+{
+    return flow_job_tool(spec->title);
 }

@@ -27,7 +27,7 @@ struct flow_keeps {
 int flow_keeps(struct flow *flow, const char *cluster, struct flow_keeps *out, struct act_error *err) ACT_NODISCARD;
 void flow_keeps_release(struct flow_keeps *keeps);
 
-/* ---- removing what is old */
+/* ---- removing what is old, or was named */
 
 /* A run that goes. */
 struct flow_pruned {
@@ -55,6 +55,7 @@ struct flow_prune {
     size_t others;      /* another user's, or perhaps: found on the cluster */
     size_t service;     /* their service keeps them itself */
     size_t unreachable; /* their cluster does not answer */
+    size_t n_found;     /* of v: found on a service that others use too */
     bool busy;          /* agents stay where a run has not ended */
     bool unknown;       /* packages stay where a folder of a run cannot be read */
 };
@@ -65,6 +66,12 @@ struct flow_prune {
 int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
 /* Removes that. One run that cannot be removed does not stop the others: -ACT_PARTIAL. *out_n: runs removed. */
 int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err) ACT_NODISCARD;
+/* Adds to *p ({0} begins) the run that piece means, as flow_find_run() does, whatever its age and project; once.
+ * Changes nothing. It has not ended: -ACT_USAGE. Release *p in every case. */
+int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
+/* Removes what flow_remove_find() has found: of these runs all but packages, which flow_prune() removes. As
+ * flow_prune(), and one that goes on again stays. */
+int flow_remove(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err) ACT_NODISCARD;
 void flow_prune_release(struct flow_prune *p);
 
 #endif

@@ -42,6 +42,51 @@ int flow_names_run(struct flow *flow, const char *word, struct act_error *err)
     return rc == 0 ? 1 : rc == -ACT_NOT_FOUND ? explain_neither(piece, &no_path, err) : rc;
 }
 
+static int explain_both(const char *word, const char *piece, struct act_error *err)
+{
+    return act_error_set(err, ACT_USAGE,
+                         "'%s' is a mapped path and a run: './%s' is the path, and the run has another piece of its id "
+                         "than '%s', or its whole id",
+                         word, word, piece);
+}
+
+/* "RUN:" */
+static int names_all_of_run(struct flow *flow, const char *word, char **out_piece, struct act_error *err)
+{
+    ACT_AUTOFREE char *piece = piece_of(word);
+    struct act_error no_path;
+    int rc = flow_names_run(flow, word, err);
+
+    if (rc <= 0)
+        return rc;
+    if (flow_check_path(flow, word, &no_path) == 0)
+        return explain_both(word, piece, err);
+    if (word[strlen(piece) + 1])
+        return act_error_set(err, ACT_USAGE, "a run is removed as a whole, by 'a rm %s:'; '%s' is a part of its logs",
+                             piece, word);
+    *out_piece = act_strdup(piece);
+    return 1;
+}
+
+int flow_names_whole_run(struct flow *flow, const char *word, char **out_piece, struct act_error *err)
+{
+    struct act_error ignored;
+
+    *out_piece = NULL;
+    if (strchr(word, ':'))
+        return names_all_of_run(flow, word, out_piece, err);
+    int rc = flow_check_path(flow, word, err);
+    if (rc == 0 || strchr(word, '/'))
+        return rc;
+    if (run_id_valid(word) && flow_knows_run(flow, word, true, &ignored) == 0) {
+        *out_piece = act_strdup(word);
+        return 1;
+    }
+    if (flow_knows_run(flow, word, false, &ignored) == 0)
+        act_error_hint(err, "'a rm %s:' removes the run of which it is a piece of the id, or the name", word);
+    return rc;
+}
+
 int flow_find_named_run(struct flow *flow, const char *word, struct flow_run *out, char **out_path,
                         struct act_error *err)
 {

@@ -1,6 +1,6 @@
-/* prune.c - removing what ACT keeps of old runs of a project. A run goes only if it has ended, by the word of its
- * platform now, is this user's and of this project. Everything of it goes before its row in the ledger does, so that
- * whatever interrupts that is found again.
+/* prune.c - removing what ACT keeps of old runs of a project, or of those that were named. A run goes only if it has
+ * ended, by the word of its platform now, and is this user's. Everything of it goes before its row in the ledger does,
+ * so that whatever interrupts that is found again.
  *
  * Packages are found where they are, not by their runs: one goes if no run in the ledger has it, nor any folder of a
  * run where it is, and it is old or was one of the runs that go. In a store of the code that others may use, it stays.
@@ -66,43 +66,58 @@ static uint64_t size_of_copies(const struct flow_run *run)
     return flow_disk_size(folder);
 }
 
-/* Takes the run, or counts why it stays. */
-static void judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
+/* Whose it is, and how much; *out takes the run if it is to go. */
+static int measure(struct flow *flow, struct flow_run *run, struct flow_pruned *out, bool *out_others,
+                   struct act_error *err)
 {
-    struct platform *platform = NULL;
-    struct act_error err;
-    uint64_t bytes = 0;
-    bool others = false;
+    *out = (struct flow_pruned){0};
+    *out_others = false;
+    int rc = run->status.unsubmitted ? 0 : flow_platform_of(flow, &run->row, &out->platform, err);
+    if (rc == 0 && out->platform)
+        rc = platform_size(out->platform, run->row.id, &out->bytes, out_others, err);
+    return rc;
+}
 
-    if (!run_state_is_final(run->status.state)) {
-        p->active++;
-        return;
-    }
-    if (!run->status.unsubmitted && (flow_platform_of(flow, &run->row, &platform, &err) < 0 ||
-                                     platform_size(platform, run->row.id, &bytes, &others, &err) < 0)) {
-        act_warn("run '%s' stays: %s", run->row.id, act_error_text(&err));
-        p->unreachable++;
-        return;
-    }
-    if (others) {
-        p->others++;
-        return;
-    }
-    if (platform && !platform_can_remove(platform)) {
-        p->service++;
-        return;
-    }
+static void take(struct flow_prune *p, struct flow_run *run, const struct flow_pruned *measured)
+{
+    struct flow_pruned taken = *measured;
     uint64_t copies = size_of_copies(run);
-    struct flow_pruned taken = {.run = *run,
-                                .platform = platform,
-                                .bytes = bytes + copies,
-                                .has_copies = copies > 0,
-                                .has_sent = run->spec.logs_path && platform_find(run->row.platform)->nodes_send_logs};
+
+    taken.bytes += copies;
+    taken.has_copies = copies > 0;
+    taken.has_sent = run->spec.logs_path && platform_find(run->row.platform)->nodes_send_logs;
+    taken.run = *run;
     ACT_PUSH(p->v, p->n, taken);
     *run = (struct flow_run){0};
     p->bytes += taken.bytes;
     p->n_copies += taken.has_copies;
     p->n_sent += taken.has_sent;
+}
+
+static bool is_kept_by_service(const struct platform *platform)
+{
+    return platform && !platform_can_remove(platform);
+}
+
+/* Takes the run, or counts why it stays. */
+static void judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
+{
+    struct flow_pruned measured;
+    struct act_error err;
+    bool others;
+
+    if (!run_state_is_final(run->status.state)) {
+        p->active++;
+    } else if (measure(flow, run, &measured, &others, &err) < 0) {
+        act_warn("run '%s' stays: %s", run->row.id, act_error_text(&err));
+        p->unreachable++;
+    } else if (others) {
+        p->others++;
+    } else if (is_kept_by_service(measured.platform)) {
+        p->service++;
+    } else {
+        take(p, run, &measured);
+    }
 }
 
 static int find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
@@ -459,21 +474,78 @@ static int find_packages_again(struct flow *flow, struct flow_prune *p, struct a
     return rc;
 }
 
-/* The user may have taken hours to say yes, so that all is asked about again. */
-int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err)
+/* ---- of runs that were named */
+
+static bool has(const struct flow_prune *p, const char *id)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->v[i].run.row.id, id) == 0)
+            return true;
+    return false;
+}
+
+int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err)
+{
+    ACT_AUTO(flow_run) run = {0};
+    struct flow_pruned measured;
+    bool others = false;
+    int rc = flow_find_run(flow, piece, &run, err);
+
+    if (rc < 0 || has(p, run.row.id))
+        return rc;
+    const char *id = run.row.id;
+    if (!may_go(&run.status))
+        return act_error_set(err, ACT_USAGE, "run '%s' is %s; 'a abort %s' ends it, then it can be removed", id,
+                             run_state_name(run.status.state), id);
+    rc = measure(flow, &run, &measured, &others, err);
+    if (rc < 0)
+        return act_error_prefix(err, "cannot remove run '%s'", id);
+    if (others)
+        return act_error_set(err, ACT_DENIED, "cannot remove run '%s': its folder is another user's", id);
+    if (is_kept_by_service(measured.platform))
+        return act_error_set(err, ACT_USAGE, "cannot remove run '%s': its service keeps its runs itself", id);
+    p->n_found += run.row.found;
+    take(p, &run, &measured);
+    return 0;
+}
+
+/* The user may have taken hours to say yes, so that all is asked about again. *out_all: none stays. */
+static int remove_and_forget(struct flow *flow, struct flow_prune *p, size_t *out_n, bool *out_all,
+                             struct act_error *err)
 {
     ask_again(p);
     struct gone gone = {.ids = act_calloc(p->n + 1, sizeof(const char *))};
     p->bytes = p->n_packages = p->n_agents = p->n_copies = p->n_sent = 0;
     remove_runs(flow, p, &gone);
     int rc = flow_with_ledger(flow, forget, &gone, err);
-    if (rc == 0 && gone.n == p->n)
-        rc = find_packages_again(flow, p, err);
-    if (rc == 0 && gone.n == p->n)
-        sweep(flow, p, false);
-    if (rc == 0 && gone.n < p->n)
-        rc = act_error_set(err, ACT_PARTIAL, "%zu of %zu runs could not be removed", p->n - gone.n, p->n);
     *out_n = gone.n;
+    *out_all = gone.n == p->n;
     free(gone.ids);
     return rc;
+}
+
+static int some_stay(size_t n_stay, size_t n, struct act_error *err)
+{
+    return act_error_set(err, ACT_PARTIAL, "%zu of %zu runs could not be removed", n_stay, n);
+}
+
+int flow_remove(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err)
+{
+    size_t n = p->n;
+    bool all;
+    int rc = remove_and_forget(flow, p, out_n, &all, err);
+
+    return rc == 0 && *out_n < n ? some_stay(n - *out_n, n, err) : rc;
+}
+
+int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err)
+{
+    bool all;
+    int rc = remove_and_forget(flow, p, out_n, &all, err);
+
+    if (rc == 0 && all)
+        rc = find_packages_again(flow, p, err);
+    if (rc == 0 && all)
+        sweep(flow, p, false);
+    return rc == 0 && !all ? some_stay(p->n - *out_n, p->n, err) : rc;
 }

@@ -98,6 +98,8 @@ int flow_scale(struct flow *flow, struct flow_run *run, int64_t num_gpu, bool dr
 int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
 /* The parameters of a command "python src/....py -bp BASE64", decoded: YAML. New string; NULL: not such a command. */
 char *flow_batch_param(const struct act_strv *argv);
+/* The toolkit of the job file that the run is of, "pyTorch". New string; NULL: of none. */
+char *flow_tool(const struct run_spec *spec);
 /* The run's exit status, as from a shell: 0, the exit status of the first failing rank, 143 if cancelled. */
 int flow_exit_status(const struct run_status *status);
 

@@ -29,16 +29,9 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
     if (rc < 0)
         return rc;
     *out = (struct run_folder){.name = act_strdup(f->name), .path = act_strdup(f->path)};
-    if (f->claim) {
-        out->store = act_sprintf(RUN_CLAIM "%s", f->claim);
-    } else if (a.folder) {
-        out->store = act_sprintf("folder:%s", a.folder);
+    out->store = flow_store_text(f, &a);
+    if (a.folder)
         out->link = act_path_join(a.folder, f->path);
-    } else if (config_is_share(f)) {
-        out->store = act_sprintf(RUN_SHARE "%s/%s", a.account_name, f->file_share);
-    } else {
-        out->store = act_sprintf("blob:%s/%s", a.account_name, a.container_name);
-    }
     if (f->account && row->datastore)
         out->datastore = row->datastore(f, &a);
     if (!run_folder_mode_from_name(f->mode, &out->mode))

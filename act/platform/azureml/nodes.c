@@ -42,7 +42,7 @@ struct node_list {
 };
 
 /* Takes name and state. */
-static void add_node(struct node_list *l, char *name, char *state)
+static struct platform_node *add_node(struct node_list *l, char *name, char *state)
 {
     struct platform_nodes *out = l->out;
     int rank = (int)out->n, per_node = l->spec->procs_per_node;
@@ -54,6 +54,26 @@ static void add_node(struct node_list *l, char *name, char *state)
                                     .first_rank = rank * per_node,
                                     .n_ranks = per_node,
                                     .gpus = l->spec->gpus_per_node});
+    return &out->v[rank];
+}
+
+static char *copy_nonempty(const json_t *object, const char *key)
+{
+    const char *text = codec_json_str(object, key, "");
+
+    return *text ? act_strdup(text) : NULL;
+}
+
+/* The port leads to ssh on the node at the public address, which a cluster need not have. */
+static void add_address(struct platform_node *node, const json_t *item)
+{
+    int64_t port = codec_json_int(item, "port", 0);
+
+    node->address = copy_nonempty(item, "publicIpAddress");
+    if (node->address && port > 0 && port <= UINT16_MAX)
+        node->port = (int)port;
+    if (!node->address)
+        node->address = copy_nonempty(item, "privateIpAddress");
 }
 
 static int take_node(void *arg, const json_t *item, struct act_error *err)
@@ -62,8 +82,9 @@ static int take_node(void *arg, const json_t *item, struct act_error *err)
 
     (void)err;
     if (strcmp(codec_json_str(item, "runId", ""), l->spec->id) == 0)
-        add_node(l, act_strdup(codec_json_str(item, "nodeId", "?")),
-                 act_strdup(codec_json_str(item, "nodeState", "unknown")));
+        add_address(add_node(l, act_strdup(codec_json_str(item, "nodeId", "?")),
+                             act_strdup(codec_json_str(item, "nodeState", "unknown"))),
+                    item);
     return 0;
 }
 
@@ -108,13 +129,6 @@ static void release_wanted(struct wanted *w)
     free(w->run);
     free(w->public_host);
     free(w->private_host);
-}
-
-static char *copy_nonempty(const json_t *object, const char *key)
-{
-    const char *text = codec_json_str(object, key, "");
-
-    return *text ? act_strdup(text) : NULL;
 }
 
 static bool is_wanted(const struct wanted *w, const json_t *item, int number)

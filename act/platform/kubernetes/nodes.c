@@ -20,6 +20,14 @@ static int find(struct kubernetes *k, const char *id, json_t **out_job, json_t *
     return rc < 0 ? rc : kubernetes_find_pods(k, kubernetes_name_of(*out_job), out_pods, err);
 }
 
+/* That of the pod; NULL: it has none yet. */
+static char *address_of(const json_t *pod)
+{
+    const char *ip = codec_json_str(json_object_get(pod, "status"), "podIP", "");
+
+    return *ip ? act_strdup(ip) : NULL;
+}
+
 /* Of an elastic run those that are there have the ranks. */
 static void add_node(const json_t *pod, const struct run_spec *spec, struct platform_nodes *out)
 {
@@ -32,7 +40,8 @@ static void add_node(const json_t *pod, const struct run_spec *spec, struct plat
                                     .rank = index,
                                     .first_rank = place * spec->procs_per_node,
                                     .n_ranks = spec->procs_per_node,
-                                    .gpus = spec->gpus_per_node});
+                                    .gpus = spec->gpus_per_node,
+                                    .address = address_of(pod)});
 }
 
 int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)

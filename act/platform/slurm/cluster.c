@@ -104,18 +104,21 @@ void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct plat
 static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struct act_error *err)
 {
     ACT_AUTO(act_buf) list = {0};
-    char *f[2];
+    char *f[3];
 
     for (size_t i = 0; i < nodes->n; i++)
         act_buf_addf(&list, "%s%s", i ? "," : "", nodes->v[i].name);
-    const char *const argv[] = {"sinfo", "--noheader", "-N", "-n", list.data, "-O", FIELD("NodeList") LAST("StateLong"),
-                                NULL};
+    const char *const argv[] = {
+        "sinfo", "--noheader", "-N", "-n", list.data, "-O", FIELD("NodeList") FIELD("StateLong") LAST("NodeAddr"),
+        NULL};
     ACT_AUTOFREE char *text = NULL;
     int rc = slurm_run(s, argv, &text, err);
-    for (char *at = text; rc == 0 && slurm_next_row(&at, f, 2);) {
+    for (char *at = text; rc == 0 && slurm_next_row(&at, f, 3);) {
         struct platform_node *node = find_node(nodes, f[0]);
-        if (node && !node->state)
-            node->state = slurm_node_state(f[1]);
+        if (!node || node->state) /* it is in several partitions */
+            continue;
+        node->state = slurm_node_state(f[1]);
+        node->address = *f[2] ? act_strdup(f[2]) : NULL;
     }
     for (size_t i = 0; i < nodes->n; i++)
         if (!nodes->v[i].state)

@@ -1,0 +1,141 @@
+/* cmd_files.c - the files that a run has written: its logs, and what is in its folders. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+#include "flow/flow.h"
+#include "flow/runs/files.h"
+#include "flow/runs/runs.h"
+
+static void print_file_json(const struct flow_file_of_run *f, bool urls)
+{
+    char when[ACT_TIME_TEXT];
+    json_t *line = json_pack("{s:i,s:s,s:o,s:I}", "version", 1, "kind", "file", "path", codec_json_bytes_new(f->path),
+                             "size", (json_int_t)f->size);
+
+    act_time_to_iso(f->changed_unix_s, when);
+    json_object_set_new(line, "mtime", f->changed_unix_s ? json_string(when) : json_null());
+    if (urls)
+        json_object_set_new(line, "url", f->url ? codec_json_bytes_new(f->url) : json_null());
+    cli_print_json_line(line);
+}
+
+static char *place_of(const struct run_folder *f)
+{
+    return act_sprintf("%s/%s", f->store, f->path);
+}
+
+static void print_json(const struct flow_run *run, const struct flow_files *files, const struct cli_options *o)
+{
+    for (size_t i = 0; i < files->n; i++)
+        print_file_json(&files->v[i], o->urls);
+    for (size_t i = 0; !o->folder && i < run->spec.n_folders; i++) {
+        const struct run_folder *f = &run->spec.folders[i];
+        cli_print_json_line(json_pack("{s:i,s:s,s:o,s:s,s:o,s:o}", "version", 1, "kind", "folder", "path",
+                                      codec_json_bytes_new(f->name), "mode", run_folder_mode_name(f->mode), "store",
+                                      codec_json_bytes_new(f->store), "store_path", codec_json_bytes_new(f->path)));
+    }
+}
+
+static void print_urls(const struct flow_files *files)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        cli_put_path(files->v[i].url ? files->v[i].url : files->v[i].path);
+        putchar('\n');
+    }
+}
+
+static void print_files(const struct flow_files *files, const struct cli_options *o)
+{
+    static const struct cli_column columns[] = {{NULL, 'r', .rank = 1}, {NULL, 'l', .rank = 2}, {NULL, 'l', .rank = 0}};
+    ACT_AUTO(act_strv) cells = {0};
+
+    for (size_t i = 0; i < files->n; i++) {
+        const struct flow_file_of_run *f = &files->v[i];
+        char size[ACT_UNIT_TEXT], when[ACT_TIME_TEXT] = "-";
+        cli_size(o, f->size, size);
+        if (f->changed_unix_s)
+            act_time_to_local(f->changed_unix_s, when);
+        act_strv_push(&cells, size);
+        act_strv_push(&cells, when);
+        act_strv_take(&cells, cli_name(f->path));
+    }
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+}
+
+static void print_folders(const struct run_spec *spec)
+{
+    static const struct cli_column columns[] = {
+        {"FOLDER", 'l', .rank = 0}, {"MODE", 'l', .rank = 2}, {"WHERE", 'l', .rank = 1, .min = 12}};
+    ACT_AUTO(act_strv) cells = {0};
+
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        ACT_AUTOFREE char *place = place_of(&spec->folders[i]);
+        act_strv_take(&cells, cli_name(spec->folders[i].name));
+        act_strv_push(&cells, run_folder_mode_name(spec->folders[i].mode));
+        act_strv_take(&cells, cli_name(place));
+    }
+    if (spec->n_folders > 0)
+        cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+}
+
+static void print_summary(const struct flow_files *files)
+{
+    char size[ACT_UNIT_TEXT];
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < files->n; i++)
+        bytes += files->v[i].size;
+    act_size_to_text(bytes, size);
+    act_note("%zu file%s, %s", files->n, files->n == 1 ? "" : "s", size);
+    if (files->n_others > 0)
+        act_note("%zu file%s in that folder %s written at another time; --all lists %s too", files->n_others,
+                 files->n_others == 1 ? "" : "s", files->n_others == 1 ? "was" : "were",
+                 files->n_others == 1 ? "it" : "them");
+}
+
+static void print(const struct flow_run *run, const struct flow_files *files, const struct cli_options *o)
+{
+    if (o->json) {
+        print_json(run, files, o);
+        return;
+    }
+    if (o->urls)
+        print_urls(files);
+    else if (files->n > 0)
+        print_files(files, o);
+    if (!o->urls && !o->folder)
+        print_folders(&run->spec);
+    fflush(stdout);
+    print_summary(files);
+}
+
+static int check_options(const struct cli_options *o, struct act_error *err)
+{
+    if (o->all && !o->folder)
+        return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d NAME");
+    if ((o->expires_s || o->share_sas) && !o->urls)
+        return act_error_set(err, ACT_USAGE, "--%s is about URLs: --urls prints them",
+                             o->expires_s ? "expires" : "share-sas");
+    return 0;
+}
+
+int cmd_files(struct cli *cli, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    const struct flow_files_wanted what = {
+        .folder = o->folder, .all = o->all, .urls = o->urls, .life_s = o->expires_s, .share_sas = o->share_sas};
+    struct flow_files files = {0};
+    ACT_AUTO(flow_run) run = {0};
+    int rc = check_options(o, err);
+
+    if (rc == 0)
+        rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+    if (rc == 0)
+        rc = flow_list_files(&cli->flow, &run, &what, &files, err);
+    if (rc == 0)
+        print(&run, &files, o);
+    flow_files_release(&files);
+    return rc;
+}

@@ -1,0 +1,224 @@
+/* files.c - the files that a run has written: its logs, and what is in its mapped folders as they were mapped then. In
+ * a folder the run's are those that were written between its start and its end, or that have its id in their path.
+ * Another run may have written there meanwhile.
+ */
+#include "flow/runs/files.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/files_internal.h"
+#include "flow/runs/logs_internal.h"
+#include "run/run.h"
+#include "store/store.h"
+#include "transfer/transfer.h"
+
+void flow_files_release(struct flow_files *files)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        struct flow_file_of_run *f = &files->v[i];
+        if (f->url)
+            explicit_bzero(f->url, strlen(f->url));
+        free(f->url);
+        free(f->path);
+    }
+    free(files->v);
+    *files = (struct flow_files){0};
+}
+
+/* ---- which are the run's */
+
+struct flow_span flow_span_of(const struct flow_run *run)
+{
+    enum { LATE_S = 600 }; /* so long after its end something may still be sent */
+    const struct run_status *s = &run->status;
+
+    return (struct flow_span){.id = run->row.id,
+                              .from_s = s->started_unix_s > 0 ? s->started_unix_s : run->row.created_unix_s,
+                              .to_s = (s->ended_unix_s > 0 ? s->ended_unix_s : act_now_unix_s()) + LATE_S};
+}
+
+static int64_t changed_s(const struct store_entry *entry)
+{
+    return entry->mtime_ns ? act_ns_timespec(entry->mtime_ns).tv_sec : entry->last_modified_s;
+}
+
+bool flow_span_has(const struct flow_span *span, const struct store_entry *entry, const char *rel)
+{
+    int64_t at_s = changed_s(entry);
+
+    return (at_s >= span->from_s && at_s <= span->to_s) || strstr(rel, span->id);
+}
+
+/* ---- where a folder was mapped then */
+
+static bool is_in(const struct config *config, const struct config_folder *f, const char *store)
+{
+    ACT_AUTO(config_account) a = {0};
+
+    if (!f->claim && !config_account_peek(config, f, &a))
+        return false;
+    ACT_AUTOFREE char *text = flow_store_text(f, &a);
+    return strcmp(text, store) == 0;
+}
+
+/* A row of the configuration with access to that store, wherever it is mapped now. */
+static const struct config_folder *find_row(const struct config *config, const char *store)
+{
+    for (size_t i = 0; i < config->n_folders; i++)
+        if (is_in(config, &config->folders[i], store))
+            return &config->folders[i];
+    return is_in(config, &config->code, store) ? &config->code : NULL;
+}
+
+bool flow_is_of_nodes(const struct run_folder *f)
+{
+    return act_starts_with(f->store, RUN_SHARE) || act_starts_with(f->store, RUN_CLAIM);
+}
+
+int flow_open_folder_of_run(struct flow *project, const struct run_spec *spec, const struct run_folder *f,
+                            struct store **out, struct act_error *err)
+{
+    const struct config_folder *row = find_row(&project->config, f->store);
+    ACT_AUTOFREE char *own = act_sprintf("folder:%s", spec->project_root);
+
+    *out = NULL;
+    if (flow_is_of_nodes(f))
+        return act_error_set(err, ACT_CONFIG, "'%s' was in '%s', which only the nodes reach", f->name, f->store);
+    if (!row && strcmp(f->store, own) == 0) /* used here, as the store had none (data/here.c) */
+        return store_folder_open(flow_http(project), spec->project_root, false, out, err);
+    if (!row)
+        return act_error_set(err, ACT_NOT_FOUND, "cluster '%s' has no account for '%s' any more, where '%s' was",
+                             spec->cluster, f->store, f->name);
+    return flow_store(project, row, out, err);
+}
+
+int flow_list_folder_of_run(struct flow *project, struct store *store, const struct run_folder *f,
+                            int (*each)(void *arg, const struct store_entry *entry, const char *rel,
+                                        struct act_error *err),
+                            void *arg, struct act_error *err)
+{
+    struct transfer_path what = {.store = store, .path = f->path, .is_folder = true};
+    int rc = transfer_list(flow_engine(project), &what, TRANSFER_TREE, each, arg, err);
+
+    return rc == -ACT_NOT_FOUND ? 0 : rc;
+}
+
+int flow_open_project_of(struct flow *flow, const struct flow_run *run, struct flow *out, struct act_error *err)
+{
+    struct config_request request = {.cluster = run->row.cluster, .start_dir = run->row.project};
+    int rc = flow_open(&request, out, err);
+
+    if (rc == 0)
+        out->services = flow_services(flow);
+    return rc;
+}
+
+/* ---- its files */
+
+static void add(struct flow_files *files, char *path, const struct store_entry *entry)
+{
+    struct flow_file_of_run file = {.path = path, .size = entry->size, .changed_unix_s = changed_s(entry)};
+
+    ACT_PUSH(files->v, files->n, file);
+}
+
+static int list_logs(struct flow *flow, const struct flow_run *run, struct flow_files *out, struct act_error *err)
+{
+    struct flow_log_source source;
+    struct store_page page = {0};
+
+    if (run->status.unsubmitted)
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' was never submitted and has no files", run->row.id);
+    int rc = flow_log_source_open_there(flow, run, &source, err);
+    if (rc == 0)
+        rc = flow_log_source_list(&source, &page, err);
+    for (size_t i = 0; rc == 0 && i < page.n; i++)
+        add(out, act_sprintf("%s:%s", run->row.id, page.v[i].key), &page.v[i]);
+    store_page_release(&page);
+    flow_log_source_close(&source);
+    return rc == -ACT_NOT_FOUND ? 0 : rc; /* it has not begun */
+}
+
+struct listing {
+    struct flow_files *out;
+    const struct run_folder *folder;
+    struct flow_span span;
+    bool all;
+};
+
+static int take(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+{
+    struct listing *l = arg;
+
+    (void)err;
+    if (entry->kind != STORE_FILE)
+        return 0;
+    if (l->all || flow_span_has(&l->span, entry, rel))
+        add(l->out, act_sprintf("%s/%s", l->folder->name, rel), entry);
+    else
+        l->out->n_others++;
+    return 0;
+}
+
+static int sign_all(struct store *store, const struct run_folder *f, const struct flow_files_wanted *what,
+                    struct flow_files *out, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < out->n; i++) {
+        struct flow_file_of_run *file = &out->v[i];
+        ACT_AUTOFREE char *key = act_path_join(f->path, file->path + strlen(f->name) + 1);
+        struct flow_url url = {.life_s = what->life_s, .share_sas = what->share_sas};
+        rc = flow_url_in(store, key, file->path, &url, err);
+        file->url = url.url;
+    }
+    return rc;
+}
+
+static int list_folder(struct flow *flow, const struct flow_run *run, const struct run_folder *f,
+                       const struct flow_files_wanted *what, struct flow_files *out, struct act_error *err)
+{
+    struct listing l = {.out = out, .folder = f, .span = flow_span_of(run), .all = what->all};
+    struct flow project = {0};
+    struct store *store = NULL;
+    int rc = flow_open_project_of(flow, run, &project, err);
+
+    if (rc < 0)
+        return rc;
+    rc = flow_open_folder_of_run(&project, &run->spec, f, &store, err);
+    if (rc == 0)
+        rc = flow_list_folder_of_run(&project, store, f, take, &l, err);
+    if (rc == 0 && what->urls)
+        rc = sign_all(store, f, what, out, err);
+    store_free(store);
+    flow_close(&project);
+    return rc;
+}
+
+static int no_folder(const struct flow_run *run, const char *name, struct act_error *err)
+{
+    ACT_AUTO(act_buf) names = {0};
+
+    act_buf_adds(&names, FLOW_FILES_LOGS);
+    for (size_t i = 0; i < run->spec.n_folders; i++)
+        act_buf_addf(&names, ", %s", run->spec.folders[i].name);
+    return act_error_set(err, ACT_NOT_FOUND, "run '%s' had no folder '%s'; it has: %s", run->row.id, name, names.data);
+}
+
+int flow_list_files(struct flow *flow, const struct flow_run *run, const struct flow_files_wanted *what,
+                    struct flow_files *out, struct act_error *err)
+{
+    const struct run_folder *f = what->folder ? flow_find_folder(&run->spec, what->folder) : NULL;
+
+    *out = (struct flow_files){0};
+    if (f)
+        return list_folder(flow, run, f, what, out, err);
+    if (what->folder && strcmp(what->folder, FLOW_FILES_LOGS) != 0)
+        return no_folder(run, what->folder, err);
+    return list_logs(flow, run, out, err);
+}
