@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from conftest import MODULES
+
 CLIENT = pathlib.Path(__file__).resolve().parent.parent / "shares/client.mjs"
 
 
@@ -80,3 +82,32 @@ def test_preloaded_files(shares):
     shares.control("POST", "/-/preload", f"{shares.share}:deep/er/f:3:1000")
     assert shares.list(shares.share) == {f"deep/er/f000000{i}": 1000 for i in range(3)}
     assert len(shares.get(f"{shares.share}/deep/er/f0000001")) == 1000
+
+
+def test_azcopy(shares, scratch):
+    """The other client that people have: a tree there and back, listed and removed."""
+    azcopy = sorted(MODULES.glob("@azure-tools/azcopy-linux/dist/bin/azcopy_linux_*"))[-1]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(scratch), "AZCOPY_LOG_LOCATION": str(scratch / "log"),
+           "AZCOPY_JOB_PLAN_LOCATION": str(scratch / "plan"), "AZCOPY_DISABLE_SYSLOG": "true"}
+    here, back = scratch / "here", scratch / "back"
+    (here / "a/b").mkdir(parents=True)
+    (here / "a/b/small").write_bytes(b"small")
+    (here / "a/empty").touch()
+    (here / "large").write_bytes(os.urandom(9 << 20))
+
+    def run(*words):
+        said = subprocess.run([azcopy, *words, "--skip-version-check"], env=env, capture_output=True, text=True,
+                              timeout=120)
+        assert said.returncode == 0, said.stdout + said.stderr
+        return said.stdout
+
+    def url(path):
+        return f"{shares.endpoint}/{shares.share}/{path}?{shares.share_sas(shares.share)}"
+
+    run("copy", f"{here}/*", url("dir"), "--from-to", "LocalFile", "--recursive")
+    assert shares.list(shares.share) == {"dir/a/b/small": 5, "dir/a/empty": 0, "dir/large": 9 << 20}
+    run("copy", url("dir/*"), back, "--from-to", "FileLocal", "--recursive")
+    assert subprocess.run(["diff", "-r", here, back]).returncode == 0
+    assert "a/b/small" in run("list", url("dir"), "--location", "File")
+    run("remove", url("dir"), "--from-to", "FileTrash", "--recursive")
+    assert not shares.list(shares.share)
