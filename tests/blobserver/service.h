@@ -34,7 +34,16 @@ int store_block(const struct request *r, struct reply *reply, struct content *co
 /* "bytes=a-b" of a blob of some size. 0: none given; 1: [from, from + n); -1: outside. */
 int parse_range(const char *range, uint64_t size, uint64_t *from, uint64_t *n);
 
+void reply_metadata(struct reply *reply, const struct text *meta);
 void reply_etag(struct reply *reply, uint64_t etag, int64_t modified);
+
+/* Parts of a listing. A marker is opaque: base64 of the name that is next, which has to be encoded in a URL. */
+void list_name(struct text *t, const char *name);
+void list_element(struct text *t, const char *name, const char *value);
+void list_marker(struct text *t, const char *name);
+bool list_read_marker(const char *marker, char *name, size_t cap);
+/* The page's size; 0 when what was asked for is out of range. */
+long list_page_size(const struct request *r);
 
 int list_blobs(struct request *r, struct reply *reply);
 int list_containers(struct request *r, struct reply *reply);
