@@ -509,7 +509,7 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
         azure->ops.start[STORE_PUT_FROM] = azure->ops.start[STORE_BLOCK_FROM] = NULL;
     azure->store = (struct store){.ops = &azure->ops,
                                   .http = http,
-                                  .name = act_sprintf("%s:%s/%s", options->is_share ? "share" : "blob",
+                                  .name = act_sprintf("%s:%s/%s", options->is_share ? "file" : "blob",
                                                       options->account, options->container)};
     azure->endpoint = endpoint_of(options);
     azure->container = act_strdup(options->container);

@@ -80,10 +80,11 @@ const char *files_key_problem(const char *key)
 bool files_is_temp(const char *key)
 {
     const char *name = act_path_basename(key);
-    const char *digits = name + strlen(FILES_TEMP);
 
-    return act_starts_with(name, FILES_TEMP) && strlen(digits) >= TEMP_DIGITS && act_is_hex(digits, TEMP_DIGITS) &&
-           (digits[TEMP_DIGITS] == '\0' || strcmp(digits + TEMP_DIGITS, FILES_JOURNAL) == 0);
+    if (!act_starts_with(name, FILES_TEMP))
+        return false;
+    const char *digits = name + strlen(FILES_TEMP), *rest = digits + strspn(digits, "0123456789abcdef");
+    return rest == digits + TEMP_DIGITS && (*rest == '\0' || strcmp(rest, FILES_JOURNAL) == 0);
 }
 
 bool files_is_journal(const char *key)

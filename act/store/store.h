@@ -357,7 +357,7 @@ void store_no_sync(struct store *store);
  * to (folder). */
 void store_follow_links(struct store *store);
 
-/* "blob:account/container", "share:account/name" or "folder:/path", without secrets. Valid as long as the store. */
+/* "blob:account/container", "file:account/share" or "folder:/path", without secrets. Valid as long as the store. */
 const char *store_name(const struct store *store);
 /* The most bytes that one PUT or BLOCK takes. */
 uint64_t store_max_put(const struct store *store);
