@@ -11,7 +11,6 @@
 #include <time.h>
 
 enum {
-    RANGE_MAX = 4 << 20, /* of Put Range, and of a range whose MD5 is asked for */
     NAME_MAX_CHARACTERS = 255,
     DEPTH_MAX = 250,
     QUOTA_MAX_GIB = 102400,
@@ -19,13 +18,6 @@ enum {
 #define FILE_MAX ((uint64_t)4 << 40)
 
 /* ---- names and places */
-
-struct place {
-    struct share *share;
-    struct node *parent; /* NULL for the root */
-    struct node *node;   /* NULL: nothing is there */
-    char name[1024];     /* in the parent */
-};
 
 static bool is_reserved(const char *name)
 {
@@ -71,15 +63,14 @@ struct share *its_share(const struct request *r, struct reply *reply)
     return s;
 }
 
-static bool wants(const struct request *r, const char *name)
+bool wants(const struct request *r, const char *name)
 {
     const char *value = header(r, name);
 
     return value && !strcasecmp(value, "true");
 }
 
-/* Finds what a path names; false and an error when its parent is not there. */
-static bool find_place(const struct request *r, struct reply *reply, bool keep_dots, struct place *p)
+bool find_place(const struct request *r, struct reply *reply, bool keep_dots, struct place *p)
 {
     int depth = 0;
 
@@ -168,12 +159,12 @@ static int64_t parse_file_time(const char *s)
     return end && !strcmp(end, "Z") ? timegm(&tm) * TICKS + ticks : -1;
 }
 
-/* "now", "preserve" or a date. */
+/* "now", what is there or in the source of a copy, or a date. */
 static bool take_time(const struct request *r, const char *name, int64_t *time)
 {
     const char *value = header(r, name);
 
-    if (!value || !strcasecmp(value, "preserve"))
+    if (!value || !strcasecmp(value, "preserve") || !strcasecmp(value, "source"))
         return true;
     *time = strcasecmp(value, "now") ? parse_file_time(value) : files_now();
     return *time >= 0;
@@ -302,6 +293,8 @@ static void reply_file(struct reply *reply, const struct node *node, bool partia
     for (size_t i = 0; i < PROPS; i++)
         if (v->props[i])
             reply_header(reply, i == PROP_MD5 && partial ? "x-ms-content-md5" : prop_headers[i][1], v->props[i]);
+    if (v->copy_id)
+        reply_copy(reply, v);
     reply_metadata(reply, &v->meta);
 }
 
@@ -389,37 +382,60 @@ static bool is_read_only(const struct node *node)
     return strstr(node->attributes, "ReadOnly");
 }
 
+/* Whether a file may be put there. Returns 0 or the status of the error. */
+static int check_replaced(struct reply *reply, const struct place *p)
+{
+    if (p->node && p->node->directory)
+        return reply_error(reply, 409, "ResourceTypeMismatch");
+    return p->node && is_read_only(p->node) ? reply_error(reply, 409, "ReadOnlyAttribute") : 0;
+}
+
+struct node *replace_file(const struct request *r, struct reply *reply, const struct place *p, struct version *v,
+                          const struct node *times)
+{
+    struct node scratch = {.created = files_now(), .written = times ? times->written : files_now()};
+
+    scratch.changed = scratch.created;
+    snprintf(scratch.attributes, sizeof(scratch.attributes), "%s", times ? times->attributes : "None");
+    if (!take_system(r, reply, &scratch)) {
+        version_unref(v);
+        return NULL;
+    }
+    if (p->node)
+        node_remove(p->share, p->node);
+    struct node *node = node_add(p->parent, p->name, false);
+    node_set(node, v);
+    node->created = scratch.created;
+    node->written = scratch.written;
+    node->changed = scratch.changed;
+    memcpy(node->attributes, scratch.attributes, sizeof(node->attributes));
+    return node;
+}
+
 static int create_file(struct request *r, struct reply *reply)
 {
     struct place p;
-    struct text meta = {0};
     const char *type = header(r, "x-ms-type");
     uint64_t size;
 
-    if (!its_place(r, reply, &p) || take_length(r, reply, &size))
+    if (!its_place(r, reply, &p) || check_replaced(reply, &p))
+        return reply->status;
+    if (header(r, "x-ms-copy-source"))
+        return copy_file(r, reply, &p);
+    if (take_length(r, reply, &size))
         return reply->status;
     if (!type)
         return reply_error(reply, 400, "MissingRequiredHeader");
     if (strcasecmp(type, "file") != 0 || r->length)
         return reply_error(reply, 400, "InvalidHeaderValue");
-    if (p.node && p.node->directory)
-        return reply_error(reply, 409, "ResourceTypeMismatch");
-    if (p.node && is_read_only(p.node))
-        return reply_error(reply, 409, "ReadOnlyAttribute");
-    struct node scratch = {.created = files_now(), .written = files_now(), .changed = files_now()};
-    if (!take_metadata(r, reply, &meta) || !take_system(r, reply, &scratch)) {
-        text_free(&meta);
-        return reply->status;
-    }
-    if (p.node)
-        node_remove(p.share, p.node);
-    struct node *node = node_add(p.parent, p.name, false);
-    take_system(r, reply, node);
     struct version *v = version_new(BLOCK_BLOB, content_zeroes(size));
     take_file_properties(r, v);
-    v->meta = meta;
-    node_set(node, v);
-    return done(reply, node, 201);
+    if (!take_metadata(r, reply, &v->meta)) {
+        version_unref(v);
+        return reply->status;
+    }
+    struct node *node = replace_file(r, reply, &p, v, NULL);
+    return node ? done(reply, node, 201) : reply->status;
 }
 
 static int delete_file(struct request *r, struct reply *reply)
@@ -435,9 +451,8 @@ static int delete_file(struct request *r, struct reply *reply)
     return reply->status = 202;
 }
 
-/* Puts bytes in place of as many others from a place on; takes the content over. */
-static int store_range(const struct request *r, struct reply *reply, const struct place *p, uint64_t from,
-                       struct content *bytes)
+int store_range(const struct request *r, struct reply *reply, const struct place *p, uint64_t from,
+                struct content *bytes)
 {
     struct node *node = p->node;
     uint64_t size = node->version->content->n, n = bytes->n;
@@ -502,12 +517,16 @@ static int put_range(struct request *r, struct reply *reply)
     if (!write)
         return reply_error(reply, 400, "MissingRequiredHeader");
     bool clear = !strcasecmp(write, "clear");
-    if ((!clear && strcasecmp(write, "update") != 0) || !written_range(r, &from, &n) || (clear ? 0 : n) != r->length)
+    bool from_url = header(r, "x-ms-copy-source");
+    if ((!clear && strcasecmp(write, "update") != 0) || !written_range(r, &from, &n) ||
+        (clear || from_url ? 0 : n) != r->length)
         return reply_error(reply, 400, "InvalidHeaderValue");
     if (from + n > p.node->version->content->n)
         return reply_error(reply, 416, "InvalidRange");
     if (is_read_only(p.node))
         return reply_error(reply, 409, "ReadOnlyAttribute");
+    if (from_url)
+        return put_range_from_url(r, reply, &p, from, n);
     return store_range(r, reply, &p, from, clear ? content_zeroes(n) : take_range_body(r));
 }
 
@@ -614,14 +633,6 @@ static int check_target(const struct request *r, struct reply *reply, const stru
     if (is_read_only(to->node) && !wants(r, "x-ms-file-rename-ignore-readonly"))
         return reply_error(reply, 409, "ReadOnlyAttribute");
     return 0;
-}
-
-static bool has_metadata(const struct request *r)
-{
-    for (size_t i = 0; i < r->n_headers; i++)
-        if (!strncmp(r->headers[i].name, "x-ms-meta-", 10))
-            return true;
-    return false;
 }
 
 static int rename_node(const struct request *r, struct reply *reply, const struct place *from, const struct place *to)

@@ -162,7 +162,7 @@ void reply_metadata(struct reply *reply, const struct text *meta)
     }
 }
 
-static void reply_copy(struct reply *reply, const struct version *v)
+void reply_copy(struct reply *reply, const struct version *v)
 {
     bool pending = monotonic_ms() < v->copy_until;
     unsigned long long n = v->content->n;

@@ -10,6 +10,7 @@ add_executable(
   blobserver/copy.c
   blobserver/fault.c
   blobserver/files.c
+  blobserver/files_copy.c
   blobserver/files_list.c
   blobserver/files_service.c
   blobserver/http.c

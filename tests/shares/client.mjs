@@ -223,6 +223,22 @@ test("renaming", async () => {
     assert.equal((await root.getFileClient("e/in").downloadToBuffer()).toString(), "3");
 });
 
+test("copies", async () => {
+    const source = await put("source", "0123456789", { metadata: { k: "v" } });
+    const copy = root.getFileClient("copy");
+    const started = await copy.startCopyFromURL(source.url);
+    assert.equal(started.copyStatus, "success");
+    const seen = await copy.getProperties();
+    assert.deepEqual([seen.metadata, seen.copyStatus, seen.contentLength], [{ k: "v" }, "success", 10]);
+    assert.equal((await copy.downloadToBuffer()).toString(), "0123456789");
+    const signed = await source.generateSasUrl({ permissions: FileSASPermissions.parse("r"),
+        expiresOn: new Date(Date.now() + 3600e3) });
+    await copy.uploadRangeFromURL(signed, 7, 2, 3);
+    assert.equal((await copy.downloadToBuffer()).toString(), "0178956789");
+    assert.equal(await refusal(copy.uploadRangeFromURL(source.url, 7, 2, 3)), "403 CannotVerifyCopySource");
+    assert.equal(await refusal(copy.startCopyFromURL(root.getFileClient("none").url)), "404 CannotVerifyCopySource");
+});
+
 test("signatures of an account, a share and a file", async () => {
     const file = await put("x", "data"), expiresOn = new Date(Date.now() + 3600e3);
     const account = generateAccountSASQueryParameters({ expiresOn, services: AccountSASServices.parse("f").toString(),
