@@ -14,6 +14,7 @@
 
 #include "auth/trusted.h"
 #include "base/clock.h"
+#include "store/files.h"
 
 #define VERSION     "2023-11-03"
 #define MAX_PUT     (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
@@ -138,6 +139,8 @@ static void send_now(struct azure_op *op)
     op->http = (struct http_call){.sign = sign, .sign_arg = op, .is_final = is_final, .done = http_ended, .arg = op};
     op->build(op);
     http_header_set(&op->http.headers, "x-ms-version", op->azure->version);
+    if (op->azure->files)
+        files_set_headers(op);
     set_request_id(&op->http.headers);
     http_start(op->azure->store.http, &op->http);
 }
@@ -329,12 +332,19 @@ void azure_start(struct azure_op *op)
         azure_send_next(op, steps[call->op].build, steps[call->op].answer);
 }
 
-static void start_op(struct store *store, struct store_call *call)
+struct azure_op *azure_new_op(struct store *store, struct store_call *call)
 {
     struct azure_op *op = act_calloc(1, sizeof(*op));
 
     op->azure = (struct azure *)store;
     op->call = call;
+    return op;
+}
+
+static void start_op(struct store *store, struct store_call *call)
+{
+    struct azure_op *op = azure_new_op(store, call);
+
     if (is_write[call->op])
         azure_begin_write(op);
     azure_start(op);
@@ -351,16 +361,17 @@ static void start_drop(struct store *store, struct store_call *call)
     engine_timer(http_engine(store->http), 0, dropped, call);
 }
 
-static int window(const struct store *store)
+int azure_window(const struct store *store)
 {
     return http_window(store->http, ((const struct azure *)store)->endpoint);
 }
 
-static void close_azure(struct store *store)
+void azure_close(struct store *store)
 {
     struct azure *azure = (struct azure *)store;
 
     azure_ahead_end(azure);
+    files_free(azure->files, http_engine(azure->store.http));
     azure_free_ids(azure);
     auth_free(azure->auth);
     azure_wipe_free(azure->sas);
@@ -388,8 +399,8 @@ static const struct store_ops ops = {
               [STORE_CLEAR] = start_op,
               [STORE_URL] = start_op},
     .key_problem = azure_key_problem,
-    .window = window,
-    .close = close_azure,
+    .window = azure_window,
+    .close = azure_close,
     .max_put = MAX_PUT,
     .gives_pieces = true,
     .block_ids = true,
@@ -417,22 +428,23 @@ static int check_azure_options(const struct store_azure_options *o, struct act_e
                              o->account ? o->account : "");
     if (!o->container || !container_is_valid(o->container))
         return act_error_set(err, ACT_CONFIG,
-                             "the container name '%s' is not one: 3 to 63 lower-case letters, digits and single "
+                             "the name '%s' of the %s is not one: 3 to 63 lower-case letters, digits and single "
                              "hyphens",
-                             o->container ? o->container : "");
+                             o->container ? o->container : "", o->is_share ? "share" : "container");
     if (o->endpoint &&
         (!host || (!act_starts_with(o->endpoint, "http://") && !act_starts_with(o->endpoint, "https://")) ||
          host[3] == '\0' || host[3] == '/' || o->endpoint[strcspn(o->endpoint, "?# \t\r\n@")]))
         return act_error_set(err, ACT_CONFIG,
-                             "the endpoint '%s' is not one: it must look like https://%s.blob.core.windows.net",
-                             o->endpoint, o->account);
+                             "the endpoint '%s' is not one: it must look like https://%s.%s.core.windows.net",
+                             o->endpoint, o->account, o->is_share ? "file" : "blob");
     return 0;
 }
 
 static char *endpoint_of(const struct store_azure_options *o)
 {
-    char *endpoint =
-        o->endpoint ? act_strdup(o->endpoint) : act_sprintf("https://%s.blob.core.windows.net", o->account);
+    char *endpoint = o->endpoint ? act_strdup(o->endpoint)
+                                 : act_sprintf("https://%s.%s.core.windows.net", o->account,
+                                               o->is_share ? "file" : "blob");
     size_t n = strlen(endpoint);
 
     while (n && endpoint[n - 1] == '/')
@@ -444,7 +456,7 @@ static char *endpoint_of(const struct store_azure_options *o)
 static int check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
 {
     ACT_AUTOFREE char *endpoint = endpoint_of(o);
-    ACT_AUTOFREE char *said_by = act_sprintf("'endpoint' of '%s'", o->file ? o->file : o->account);
+    ACT_AUTOFREE char *said_by = act_sprintf("'%s' of '%s'", o->is_share ? "file_endpoint" : "endpoint", o->file ? o->file : o->account);
     bool has_secret = (o->key && *o->key) || (o->sas && *o->sas);
     struct auth_address address = {.url = endpoint,
                                    .said_by = said_by,
@@ -492,15 +504,19 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
         return rc;
 
     struct azure *azure = act_calloc(1, sizeof(*azure));
-    azure->ops = ops;
+    azure->ops = options->is_share ? *files_ops() : ops;
     if (foreign) /* a stranger gets no URL of another store, which would open it */
         azure->ops.start[STORE_PUT_FROM] = azure->ops.start[STORE_BLOCK_FROM] = NULL;
-    azure->store = (struct store){
-        .ops = &azure->ops, .http = http, .name = act_sprintf("blob:%s/%s", options->account, options->container)};
+    azure->store = (struct store){.ops = &azure->ops,
+                                  .http = http,
+                                  .name = act_sprintf("%s:%s/%s", options->is_share ? "file" : "blob",
+                                                      options->account, options->container)};
     azure->endpoint = endpoint_of(options);
     azure->container = act_strdup(options->container);
     azure->version = act_strdup(version && *version ? version : VERSION);
     azure->auth = auth;
+    azure->files = options->is_share ? files_new() : NULL;
+    azure->no_batch = options->is_share;
     azure->sas = auth_kind_of(auth) == AUTH_SAS ? act_strdup(sas) : NULL;
     *out = &azure->store;
     return 0;

@@ -1,4 +1,5 @@
-/* azure.h - for the files of the Azure Blob Storage store only.
+/* azure.h - for the files of the Azure Storage stores only: containers of Blob Storage, and shares of Azure Files, which
+ * have files.h, too.
  *
  * A store_call becomes an azure_op: a sequence of requests. op->build makes each one; op->answer handles its response
  * and finishes the op, or sets the next pair and sends it.
@@ -15,7 +16,7 @@ struct azure {
     struct store store;
     struct store_ops ops; /* of this instance */
     char *endpoint;       /* without a final slash */
-    char *container;
+    char *container; /* or share */
     char *version; /* x-ms-version */
     struct auth *auth;
     char *sas;                           /* secret; NULL when requests are not signed with a SAS */
@@ -25,6 +26,7 @@ struct azure {
     struct azure_ids *ids;               /* see azure_ids.c */
     struct azure_ahead *ahead;           /* see azure_ahead.c */
     struct azure_delegation *delegation; /* see azure_login.c */
+    struct files *files;                 /* of a share, see files.h; NULL: it is a container */
 };
 
 struct azure_op {
@@ -61,12 +63,18 @@ struct azure_op {
         struct azure_batch *batch;
         struct azure_list *list;
         struct azure_leftovers *left; /* of a LIST whose page is there */
+        struct files_write *file;     /* of all that write to a share */
     };
     void (*release)(struct azure_op *op); /* NULL: there is no state */
 };
 
 /* ---- azure.c */
 
+/* A new op for the call, without a request. */
+struct azure_op *azure_new_op(struct store *store, struct store_call *call);
+/* For struct store_ops. */
+int azure_window(const struct store *store);
+void azure_close(struct store *store);
 /* Starts the op, or starts it over. */
 void azure_start(struct azure_op *op);
 /* Sends the request that op->build makes; op->answer handles the response. */
@@ -144,6 +152,8 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
                 const struct http_headers *headers);
 
 const char *azure_key_problem(const char *key);
+/* Characters as the services count them: UTF-16 units. */
+size_t azure_count_units(const char *text, size_t len);
 
 /* ---- azure_error.c */
 

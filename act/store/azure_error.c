@@ -1,6 +1,6 @@
-/* azure_error.c - error responses of Blob Storage.
+/* azure_error.c - error responses of Blob Storage and Azure Files.
  *
- * Source: learn.microsoft.com/rest/api/storageservices/blob-service-error-codes.
+ * Source: learn.microsoft.com/rest/api/storageservices/blob-service-error-codes, file-service-error-codes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +29,20 @@ static const struct {
     {403, "AuthenticationFailed", ACT_DENIED, "check the account name and its key or SAS"},
     {403, "AuthorizationFailure", ACT_DENIED, "check the key or SAS, and the firewall of the account"},
     {404, "ContainerNotFound", ACT_NOT_FOUND, "check the name of the container"},
+    {404, "ShareNotFound", ACT_NOT_FOUND, "check the name of the share"},
+    {403, "ShareDisabled", ACT_DENIED, "its administrator has disabled the share"},
+    {409, "ShareBeingDeleted", ACT_TEMPORARY, NULL},
+    {0, "ShareSizeLimitReached", ACT_FAIL, "the share is full: raise its quota, or remove something"},
+    {0, "FileShareProvisionedStorageExceeded", ACT_FAIL, "the share is full: raise its quota, or remove something"},
+    {409, "ResourceTypeMismatch", ACT_NOT_FOUND, "there is something of another kind: a file, or a folder"},
+    {409, "DirectoryNotEmpty", ACT_FAIL, "the folder is not empty"},
+    {409, "ReadOnlyAttribute", ACT_DENIED, "it is marked as read-only there"},
+    {409, "CannotDeleteFileOrDirectory", ACT_TEMPORARY, "it cannot be deleted now"},
+    {409, "DeletePending", ACT_TEMPORARY, "somebody who mounts the share deletes it"},
+    {409, "SharingViolation", ACT_TEMPORARY, "somebody who mounts the share has it open"},
+    {409, "FileOpenBySmbClient", ACT_TEMPORARY, "somebody who mounts the share has it open"},
+    {409, "FileLockConflict", ACT_TEMPORARY, "somebody who mounts the share has locked it"},
+    {500, "ClientCacheFlushDelay", ACT_TEMPORARY, "somebody who mounts the share has not written it back yet"},
     {409, "BlobArchived", ACT_FAIL, "it is in the archive tier; rehydrate it first"},
     {409, "BlobBeingRehydrated", ACT_TEMPORARY, "it is being rehydrated"},
     {409, "SnapshotsPresent", ACT_FAIL, "delete its snapshots first"},
@@ -57,6 +71,9 @@ static const struct {
 } facts[] = {
     {0, "BlobNotFound", ACT_FACT_OBJECT_MISSING},
     {0, "ContainerNotFound", ACT_FACT_CONTAINER_MISSING},
+    {0, "ShareNotFound", ACT_FACT_CONTAINER_MISSING},
+    {0, "ResourceNotFound", ACT_FACT_OBJECT_MISSING},
+    {0, "ParentNotFound", ACT_FACT_OBJECT_MISSING},
     {0, "InvalidBlockList", ACT_FACT_BLOCKS_MISSING},
     {0, "APINotImplemented", ACT_FACT_NOT_BY_SERVICE},
     {0, "CannotVerifyCopySource", ACT_FACT_NOT_BY_SERVICE},

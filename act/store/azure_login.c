@@ -57,7 +57,8 @@ void azure_hint_login(const struct azure_op *op, struct act_error *err)
                        challenge.tenant ? ", the account belongs to the tenant " : "",
                        challenge.tenant ? challenge.tenant : "");
     } else if (azure_has_code(&op->http, "AuthorizationPermissionMismatch")) {
-        act_error_hint(err, "you need a role on the data, such as 'Storage Blob Data Contributor'");
+        act_error_hint(err, "you need a role on the data, such as '%s'",
+                       op->azure->files ? "Storage File Data Privileged Contributor" : "Storage Blob Data Contributor");
     }
 }
 

@@ -108,10 +108,23 @@ void azure_take_key(struct store_entry *entry, const char *name)
     entry->key = entry->kind == STORE_FOLDER && !slash ? act_sprintf("%s/", name) : act_strdup(name);
 }
 
+/* When the content of a file on a share was written last, in steps of 100 ns. Metadata that says something else is of
+ * what was there before somebody wrote to the file; that of a folder changes with what is put into it. */
+static void take_last_write(struct store_entry *entry, const char *text)
+{
+    enum { STEP_NS = 100 };
+    int64_t ns = 0;
+
+    if (text && act_time_from_iso_ns(text, &ns) && (entry->kind != STORE_FOLDER || entry->mtime_ns == 0) &&
+        entry->mtime_ns / STEP_NS != ns / STEP_NS)
+        entry->mtime_ns = ns;
+}
+
 void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int status,
                 const struct http_headers *headers)
 {
-    const char *md5 = http_header_get(headers, "x-ms-blob-content-md5");
+    const char *of_blob = http_header_get(headers, "x-ms-blob-content-md5");
+    const char *md5 = of_blob ? of_blob : http_header_get(headers, "x-ms-content-md5");
     const char *modified = http_header_get(headers, "Last-Modified");
     const char *etag = http_header_get(headers, "ETag");
 
@@ -123,6 +136,7 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
             azure_take_metadata(entry, headers->v[i].name + strlen(META), headers->v[i].value);
     entry->grows = act_streq(http_header_get(headers, "x-ms-blob-type"), "AppendBlob");
     azure_take_key(entry, name);
+    take_last_write(entry, http_header_get(headers, "x-ms-file-last-write-time"));
     azure_take_etag(entry, etag);
     /* of a range, Content-MD5 would be that of the range */
     azure_take_md5(entry, md5 || status == 206 ? md5 : http_header_get(headers, "Content-MD5"));
@@ -132,13 +146,13 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
 
 /* ---- names */
 
-/* Characters as the service counts them: UTF-16 units. */
-static size_t count_units(const char *s)
+size_t azure_count_units(const char *text, size_t len)
 {
+    const unsigned char *c = (const unsigned char *)text;
     size_t n = 0;
 
-    for (const unsigned char *c = (const unsigned char *)s; *c; c++)
-        n += (*c & 0xc0) == 0x80 ? 0 : *c >= 0xf0 ? 2 : 1;
+    for (size_t i = 0; i < len; i++)
+        n += (c[i] & 0xc0) == 0x80 ? 0 : c[i] >= 0xf0 ? 2 : 1;
     return n;
 }
 
@@ -167,7 +181,7 @@ const char *azure_key_problem(const char *key)
         return "is absolute";
     if (!act_utf8_valid(key, strlen(key)))
         return "is not valid UTF-8";
-    if (count_units(key) > 1024)
+    if (azure_count_units(key, strlen(key)) > 1024)
         return "is longer than 1024 characters";
     if (strchr(key, '\\'))
         return "contains a backslash, which Blob Storage takes for '/'";

@@ -115,7 +115,7 @@ void azure_build_get(struct azure_op *op)
     azure_request(op, "GET", call->key, NULL);
     http_header_setf(&op->http.headers, "x-ms-range", "bytes=%" PRIu64 "-%" PRIu64, call->get.offset,
                      call->get.offset + call->get.sink_cap - 1);
-    if (call->get.if_match)
+    if (call->get.if_match && !op->azure->files) /* which refuses conditions; the answer tells */
         http_header_set(&op->http.headers, "If-Match", call->get.if_match);
     op->http.sink = call->get.sink;
     op->http.sink_cap = call->get.sink_cap;

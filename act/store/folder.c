@@ -398,6 +398,7 @@ static const struct store_ops ops = {
     .sums_are_free = true,
     .takes_pieces = true,
     .real_folders = true,
+    .is_disk = true,
 };
 
 int store_folder_open(struct http *http, const char *root, bool create, struct store **out, struct act_error *err)

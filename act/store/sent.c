@@ -191,6 +191,7 @@ static const struct store_ops ops = {
     .watch = watch,
     .close = close_both,
     .real_folders = true,
+    .is_disk = true,
 };
 
 struct store *store_sent_open(struct http *http, const struct store_sent_options *options)

@@ -81,6 +81,7 @@ static const struct store_ops ops = {
     .list = list,
     .close = close_site,
     .real_folders = true,
+    .is_disk = true,
 };
 
 struct store *store_site_open(struct http *http, const struct store_site_options *options)

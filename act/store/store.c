@@ -416,6 +416,11 @@ bool store_has_real_folders(const struct store *store)
     return store->ops->real_folders;
 }
 
+bool store_is_disk(const struct store *store)
+{
+    return store->ops->is_disk;
+}
+
 const char *store_key_problem(const struct store *store, const char *key)
 {
     return store->ops->key_problem ? store->ops->key_problem(key) : NULL;

@@ -1,4 +1,4 @@
-/* store.h - object stores behind one interface: Azure Blob Storage, a folder, or the logs of a run.
+/* store.h - object stores behind one interface: Azure Blob Storage, a share of Azure Files, a folder, or the logs of a run.
  *
  * Objects have a key (UTF-8, segments separated by '/', no leading slash), bytes and a few attributes. Every operation
  * is a struct store_call: fill in the inputs, start it, read the outputs once done was called. Every store passes
@@ -357,7 +357,7 @@ void store_no_sync(struct store *store);
  * to (folder). */
 void store_follow_links(struct store *store);
 
-/* "blob:account/container" or "folder:/path", without secrets. Valid as long as the store. */
+/* "blob:account/container", "file:account/share" or "folder:/path", without secrets. Valid as long as the store. */
 const char *store_name(const struct store *store);
 /* The most bytes that one PUT or BLOCK takes. */
 uint64_t store_max_put(const struct store *store);
@@ -377,6 +377,9 @@ bool store_takes_block_ids(const struct store *store);
 
 /* Whether folders stay when the last object in them is removed, as on a disk. */
 bool store_has_real_folders(const struct store *store);
+/* Whether it is a disk that this machine sees: its ETags have the grain of the clock, new files get the modes that the
+ * umask leaves, and no requests are sent. */
+bool store_is_disk(const struct store *store);
 
 /* Why a key cannot be written to this store, or NULL if it can. A sentence without a subject: "contains a '..'". */
 const char *store_key_problem(const struct store *store, const char *key);
@@ -390,7 +393,7 @@ int store_url(struct store *store, const char *key, const char *permissions, int
 
 void store_free(struct store *store);
 
-/* ---- the two stores */
+/* ---- the stores that are written to */
 
 /* root: absolute path; made when missing if create. Objects are plain files below it. http only gives the
  * engine. */
@@ -398,7 +401,7 @@ int store_folder_open(struct http *http, const char *root, bool create, struct s
                       struct act_error *err) ACT_NODISCARD;
 
 struct store_azure_options {
-    const char *account, *container;
+    const char *account, *container; /* the name of the share, if it is one */
     const char *endpoint;  /* "https://acct.blob.core.windows.net", "http://127.0.0.1:10000/devstoreaccount1" */
     const char *key, *sas; /* as for auth_new() */
     bool prefer_sas;
@@ -406,6 +409,7 @@ struct store_azure_options {
     bool use_cli;          /* that of the Azure CLI */
     const char *file;      /* that names the endpoint, for messages */
     bool secret_is_lent;   /* key or SAS come from the environment, not from that file */
+    bool is_share;         /* of Azure Files */
     bool is_checked;       /* the caller knows that the credential may go to the endpoint */
 };
 /* Sends nothing. A malformed key or endpoint is -ACT_CONFIG; so is a login for an endpoint that is not encrypted;

@@ -25,6 +25,7 @@ struct store_ops {
     bool takes_pieces;  /* store_takes_pieces() */
     bool block_ids;     /* store_takes_block_ids() */
     bool real_folders;  /* folders exist by themselves, even empty ones */
+    bool is_disk;       /* store_is_disk() */
 };
 
 /* The common head of every store struct. */

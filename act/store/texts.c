@@ -220,6 +220,7 @@ static const struct store_ops ops = {
     .watch = watch,
     .close = close_texts,
     .real_folders = true,
+    .is_disk = true,
 };
 
 struct store *store_texts_open(struct http *http, const struct store_texts_options *options)

@@ -37,12 +37,12 @@ static void choose_upload_id(struct object *o)
     struct act_sha256 hash;
     int64_t age_s = act_now_unix_s() - o->from.last_modified_s;
 
-    o->resumable = o->from.etag[0] && (!store_has_real_folders(walk->from) || age_s > RACY_S);
+    o->resumable = o->from.etag[0] && (!store_is_disk(walk->from) || age_s > RACY_S);
     if (!o->resumable) {
         act_random(&o->upload_id, sizeof(o->upload_id));
         return;
     }
-    if (store_has_real_folders(walk->from))
+    if (store_is_disk(walk->from))
         gethostname(host, sizeof(host) - 1);
     snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size, (unsigned long long)o->part_size);
     act_sha256_init(&hash);

@@ -17,7 +17,7 @@ static struct account {
     size_t key_len;
 } accounts[16];
 static size_t n_accounts;
-static bool off;
+static bool off, of_files;
 
 bool auth_add(const char *account, const char *key)
 {
@@ -40,6 +40,16 @@ const char *auth_account(size_t i)
 void auth_off(void)
 {
     off = true;
+}
+
+void auth_of_files(void)
+{
+    of_files = true;
+}
+
+bool auth_are_files(void)
+{
+    return of_files;
 }
 
 bool auth_allows(const struct request *r, const char *letters)
@@ -164,6 +174,20 @@ static void text_of_account_sas(struct text *t, const struct request *r)
     text_str(t, "\n");
 }
 
+/* Of a share or a file: other lines than those of a container or a blob, and no snapshot. */
+static void text_of_file_sas(struct text *t, const struct request *r)
+{
+    static const char *const first[] = {"st", "se"}, *const second[] = {"si", "sip", "spr", "sv"};
+    static const char *const last[] = {"rscc", "rscd", "rsce", "rscl", "rsct"};
+    bool file = !strcmp(param(r, "sr"), "f");
+
+    text_str(t, param(r, "sp"));
+    add_params(t, r, first, COUNT(first));
+    text_addf(t, "\n/file/%s/%s%s%s", r->account, r->container, file ? "/" : "", file ? r->blob : "");
+    add_params(t, r, second, COUNT(second));
+    add_params(t, r, last, COUNT(last));
+}
+
 static void text_of_service_sas(struct text *t, const struct request *r)
 {
     static const char *const first[] = {"st", "se"}, *const second[] = {"si", "sip", "spr", "sv", "sr"};
@@ -197,6 +221,8 @@ static int check_sas(struct request *r, struct reply *reply, const struct accoun
     text_clear(&t);
     if (of_account)
         text_of_account_sas(&t, r);
+    else if (of_files)
+        text_of_file_sas(&t, r);
     else
         text_of_service_sas(&t, r);
     bool fits = *param(r, "skoid") ? login_signed(r) : signature_fits(a, &t, param(r, "sig"));
@@ -204,6 +230,8 @@ static int check_sas(struct request *r, struct reply *reply, const struct accoun
         return reply_error(reply, 403, "AuthenticationFailed");
     if (!strcmp(param(r, "spr"), "https"))
         return reply_error(reply, 403, "AuthorizationProtocolMismatch");
+    if (of_account && !strchr(param(r, "ss"), of_files ? 'f' : 'b'))
+        return reply_error(reply, 403, "AuthorizationServiceMismatch");
     if (of_account && !kind_is_signed(r))
         return reply_error(reply, 403, "AuthorizationResourceTypeMismatch");
     r->rights = param(r, "sp");
@@ -222,7 +250,8 @@ int auth_check(struct request *r, struct reply *reply)
     if (*param(r, "sig"))
         return check_sas(r, reply, a);
     if (!authorization)
-        return reply_error(reply, 409, "PublicAccessNotPermitted");
+        return of_files ? reply_error(reply, 401, "NoAuthenticationInformation")
+                        : reply_error(reply, 409, "PublicAccessNotPermitted");
     if (!strncmp(authorization, "Bearer ", 7))
         return login_check(r, reply, authorization + 7);
     size_t n = strlen(a->name);

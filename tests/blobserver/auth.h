@@ -9,6 +9,9 @@ bool auth_add(const char *account, const char *key);
 /* The i-th account, or NULL. */
 const char *auth_account(size_t i);
 void auth_off(void);
+/* From now on by the rules of the File service. */
+void auth_of_files(void);
+bool auth_are_files(void);
 
 /* Checks the credentials of a request and notes in it what they allow. Returns 0, or the status of an error that it
  * put into the reply. */

@@ -16,7 +16,7 @@ void service_port(int port)
 
 /* Makes a request of the URL of a source; false when it is not of this server, which is where the port is ours, or
  * where the client sent the copy: what speaks TLS for us has another. url is changed. */
-static bool parse_source(const struct request *r, struct request *source, char *url, char *account, size_t cap)
+bool parse_source(const struct request *r, struct request *source, char *url, char *account, size_t cap)
 {
     static char none[] = "/";
     char *host = strstr(url, "://");
@@ -33,16 +33,14 @@ static bool parse_source(const struct request *r, struct request *source, char *
            request_target(source, "GET", path, account_of_host(name, account, cap));
 }
 
-/* A copy says of its source what went wrong there. */
-static int source_failed(struct reply *reply, const struct reply *source, int status, const char *code)
+int source_failed(struct reply *reply, const struct reply *source, int status, const char *code)
 {
     text_addf(&reply->head, "x-ms-copy-source-status-code: %d\r\nx-ms-copy-source-error-code: %s\r\n", source->status,
               source->code);
     return reply_error(reply, status, code);
 }
 
-/* Who may read the source: a signature in its URL, or for Copy Blob alone the key of the account that both are in. */
-static int check_access(struct request *r, struct reply *reply, struct request *source, bool key_is_enough)
+int check_source_access(struct request *r, struct reply *reply, struct request *source, bool key_is_enough)
 {
     struct reply answer = {0};
 
@@ -75,7 +73,7 @@ static struct version *find_source(struct request *r, struct reply *reply, bool 
         reply_error(reply, 400, "InvalidHeaderValue");
     else if (!parse_source(r, source, url, account, sizeof(account)))
         reply_error(reply, 400, "CannotVerifyCopySource");
-    else if (!check_access(r, reply, source, key_is_enough)) {
+    else if (!check_source_access(r, reply, source, key_is_enough)) {
         v = its_version(source, &answer);
         if (!v)
             source_failed(reply, &answer, 404, "CannotVerifyCopySource");
@@ -89,8 +87,7 @@ static struct version *find_source(struct request *r, struct reply *reply, bool 
     return v;
 }
 
-/* The checksum that the client expects of what is copied. */
-static int check_content(const struct request *r, struct reply *reply, const struct content *c)
+int check_source_content(const struct request *r, struct reply *reply, const struct content *c)
 {
     const char *md5 = header(r, "x-ms-source-content-md5"), *crc = header(r, "x-ms-source-content-crc64");
     char got[25];
@@ -114,7 +111,7 @@ static void copy_properties(struct version *to, const struct version *from)
             to->props[i] = need(strdup(from->props[i]));
 }
 
-static bool has_metadata(const struct request *r)
+bool has_metadata(const struct request *r)
 {
     for (size_t i = 0; i < r->n_headers; i++)
         if (!strncmp(r->headers[i].name, "x-ms-meta-", 10))
@@ -131,7 +128,7 @@ static int put_from_url(struct request *r, struct reply *reply)
         return reply->status;
     if (source->content->n > (uint64_t)PUT_FROM_URL_MAX_MIB * MIB)
         return reply_error(reply, 409, "CannotVerifyCopySource");
-    if (check_content(r, reply, source->content))
+    if (check_source_content(r, reply, source->content))
         return reply->status;
     struct version *v = version_new(BLOCK_BLOB, content_ref(source->content));
     if (!take_properties(r, reply, v)) {
@@ -151,6 +148,19 @@ static int put_from_url(struct request *r, struct reply *reply)
     return store_version(r, reply, v, 201);
 }
 
+void start_copy(const struct request *r, struct reply *reply, struct version *v, bool at_once)
+{
+    char id[40];
+
+    snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012llx", (unsigned long long)v->etag & UINT64_C(0xffffffffffff));
+    v->copy_id = need(strdup(id));
+    v->copy_source = need(strdup(header(r, "x-ms-copy-source")));
+    v->copy_source[strcspn(v->copy_source, "?")] = '\0';
+    v->copy_until = monotonic_ms() + (at_once ? 0 : r->pending_ms);
+    text_addf(&reply->head, "x-ms-copy-id: %s\r\nx-ms-copy-status: %s\r\n", id,
+              r->pending_ms && !at_once ? "pending" : "success");
+}
+
 static int copy(struct request *r, struct reply *reply)
 {
     const char *sync = header(r, "x-ms-requires-sync");
@@ -167,14 +177,7 @@ static int copy(struct request *r, struct reply *reply)
         version_unref(v);
         return reply->status;
     }
-    char id[40];
-    snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012llx", (unsigned long long)v->etag & UINT64_C(0xffffffffffff));
-    v->copy_id = need(strdup(id));
-    v->copy_source = need(strdup(header(r, "x-ms-copy-source")));
-    v->copy_source[strcspn(v->copy_source, "?")] = '\0';
-    v->copy_until = monotonic_ms() + (is_sync ? 0 : r->pending_ms);
-    text_addf(&reply->head, "x-ms-copy-id: %s\r\nx-ms-copy-status: %s\r\n", id,
-              r->pending_ms && !is_sync ? "pending" : "success");
+    start_copy(r, reply, v, is_sync);
     if (is_sync && v->props[PROP_MD5])
         reply_header(reply, "Content-MD5", v->props[PROP_MD5]);
     return store_version(r, reply, v, 202);
@@ -195,7 +198,7 @@ int put_block_from_url(struct request *r, struct reply *reply)
     if (parse_range(header(r, "x-ms-source-range"), source->content->n, &from, &n) < 0)
         return reply_error(reply, 416, "InvalidRange");
     struct content *part = content_slice(source->content, from, n);
-    if (check_content(r, reply, part)) {
+    if (check_source_content(r, reply, part)) {
         content_unref(part);
         return reply->status;
     }

@@ -1,6 +1,7 @@
 #include "fault.h"
 
 #include "auth.h"
+#include "files.h"
 #include "stream.h"
 
 #include <pthread.h>
@@ -278,7 +279,15 @@ static int post_faults(const char *body, struct reply *reply)
 static int post_preload(const char *body)
 {
     blobs_write();
-    bool fine = blobs_preload(auth_account(0), body);
+    bool fine = auth_are_files() ? files_preload(auth_account(0), body) : blobs_preload(auth_account(0), body);
+    blobs_unlock();
+    return fine ? 200 : 400;
+}
+
+static int post_limit(const char *body)
+{
+    blobs_write();
+    bool fine = files_limit(auth_account(0), body);
     blobs_unlock();
     return fine ? 200 : 400;
 }
@@ -303,6 +312,8 @@ void control(struct request *r, struct reply *reply)
         stream_describe(&reply->body);
     else if (!strcmp(r->path, "/-/preload") && post)
         reply->status = post_preload(body);
+    else if (!strcmp(r->path, "/-/limit") && post)
+        reply->status = post_limit(body);
     else if (!strcmp(r->path, "/-/clock") && post)
         blobs_clock(strtoll(body, NULL, 10));
     else

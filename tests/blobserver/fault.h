@@ -61,7 +61,8 @@ void log_clear(void);
  *     POST /-/faults      adds rules; DELETE removes all
  *     GET /-/log          the requests so far; DELETE forgets them
  *     GET /-/tls          stream_describe()
- *     POST /-/preload     makes blobs of the first account (blobs_preload)
+ *     POST /-/preload     makes blobs of the first account (blobs_preload), or files (files_preload)
+ *     POST /-/limit       says how many bytes a share may hold (files_limit)
  *     POST /-/clock       sets how many seconds the server's clock is ahead */
 void control(struct request *r, struct reply *reply);
 

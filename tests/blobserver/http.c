@@ -117,7 +117,8 @@ bool request_header(struct request *r, char *line)
 
 const char *account_of_host(const char *host, char *out, size_t cap)
 {
-    const char *dot = host ? strstr(host, ".blob.") : NULL;
+    const char *blob = host ? strstr(host, ".blob.") : NULL, *file = host ? strstr(host, ".file.") : NULL;
+    const char *dot = blob ? blob : file;
 
     if (!dot || (size_t)(dot - host) >= cap)
         return "";
@@ -217,6 +218,7 @@ const char *status_text(int status)
         {409, "Conflict"},
         {411, "Length Required"},
         {412, "Precondition Failed"},
+        {413, "Request Entity Too Large"},
         {416, "Range Not Satisfiable"},
         {429, "Too Many Requests"},
         {500, "Internal Server Error"},

@@ -44,7 +44,7 @@ bool request_parse(struct request *r, char *head, size_t n);
 bool request_target(struct request *r, const char *method, char *target, const char *host_account);
 /* Takes one header line apart; for requests inside of others. */
 bool request_header(struct request *r, char *line);
-/* The account of a host "account.blob.anything", "" for an address or another name. */
+/* The account of a host "account.blob.anything" or "account.file.anything", "" for an address or another name. */
 const char *account_of_host(const char *host, char *out, size_t cap);
 void request_free(struct request *r);
 

@@ -26,7 +26,7 @@ static bool xml_can_hold(const char *name)
     return true;
 }
 
-static void add_name(struct text *t, const char *name)
+void list_name(struct text *t, const char *name)
 {
     if (xml_can_hold(name)) {
         text_str(t, "<Name>");
@@ -49,7 +49,7 @@ static const char *date_of(struct listing *l, int64_t when)
     return l->date_text;
 }
 
-static void add_element(struct text *t, const char *name, const char *value)
+void list_element(struct text *t, const char *name, const char *value)
 {
     if (!value || !*value) {
         text_addf(t, "<%s/>", name);
@@ -71,13 +71,13 @@ static void add_properties(struct listing *l, const struct version *v)
     text_addf(t, "</Last-Modified><Etag>0x%llX</Etag><Content-Length>", (unsigned long long)v->etag);
     text_number(t, v->content->n);
     text_str(t, "</Content-Length>");
-    add_element(t, "Content-Type", v->props[PROP_TYPE]);
-    add_element(t, "Content-Encoding", v->props[PROP_ENCODING]);
-    add_element(t, "Content-Language", v->props[PROP_LANGUAGE]);
+    list_element(t, "Content-Type", v->props[PROP_TYPE]);
+    list_element(t, "Content-Encoding", v->props[PROP_ENCODING]);
+    list_element(t, "Content-Language", v->props[PROP_LANGUAGE]);
     text_str(t, "<Content-CRC64/>");
-    add_element(t, "Content-MD5", v->props[PROP_MD5]);
-    add_element(t, "Cache-Control", v->props[PROP_CACHE]);
-    add_element(t, "Content-Disposition", v->props[PROP_DISPOSITION]);
+    list_element(t, "Content-MD5", v->props[PROP_MD5]);
+    list_element(t, "Cache-Control", v->props[PROP_CACHE]);
+    list_element(t, "Content-Disposition", v->props[PROP_DISPOSITION]);
     if (v->type == APPEND_BLOB)
         text_str(t, "<BlobType>AppendBlob</BlobType>");
     else
@@ -90,7 +90,7 @@ static void add_properties(struct listing *l, const struct version *v)
     for (const char *s = v->meta.s; s && s < v->meta.s + v->meta.n; s += strlen(s) + 1) {
         const char *name = s;
         s += strlen(s) + 1;
-        add_element(t, name, s);
+        list_element(t, name, s);
     }
     text_str(t, v->meta.n ? "</Metadata>" : "");
 }
@@ -100,7 +100,7 @@ static void add_blob(struct listing *l, const struct entry *e)
     struct text *t = l->out;
 
     text_str(t, "<Blob>");
-    add_name(t, e->name);
+    list_name(t, e->name);
     if (!e->current) {
         text_str(t, "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType></Properties>");
     } else if (e->current == l->last) {
@@ -133,7 +133,7 @@ static bool add_next(struct listing *l, struct cursor *at)
     struct text folder = {0};
     text_add(&folder, e->name, (size_t)(end - e->name) + strlen(l->delimiter));
     text_str(l->out, "<BlobPrefix>");
-    add_name(l->out, folder.s);
+    list_name(l->out, folder.s);
     text_str(l->out, "</BlobPrefix>");
     folder.s[folder.n - 1]++; /* the first name that does not start with it */
     *at = entry_seek(at->container, folder.s);
@@ -141,8 +141,7 @@ static bool add_next(struct listing *l, struct cursor *at)
     return true;
 }
 
-/* A marker is opaque: base64 of the name that is next, which has to be encoded in a URL. */
-static void add_marker(struct text *t, const char *name)
+void list_marker(struct text *t, const char *name)
 {
     size_t n = strlen(name);
 
@@ -152,7 +151,7 @@ static void add_marker(struct text *t, const char *name)
     t->n += strlen(t->s + t->n);
 }
 
-static bool read_marker(const char *marker, char *name, size_t cap)
+bool list_read_marker(const char *marker, char *name, size_t cap)
 {
     long n = strncmp(marker, "2!", 2) ? -1 : base64_decode(marker + 2, name, cap - 1);
 
@@ -177,8 +176,7 @@ static bool starts_with(const char *s, const char *prefix)
     return !strncmp(s, prefix, strlen(prefix));
 }
 
-/* The page's size; 0 when what was asked for is out of range. */
-static long page_size(const struct request *r)
+long list_page_size(const struct request *r)
 {
     const char *text = param(r, "maxresults");
     long n = *text ? strtol(text, NULL, 10) : PAGE;
@@ -192,12 +190,12 @@ static void add_head(const struct request *r, struct text *t)
               "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults "
               "ServiceEndpoint=\"http://localhost/%s/\" ContainerName=\"%s\">",
               r->account, r->container);
-    add_element(t, "Prefix", param(r, "prefix"));
-    add_element(t, "Marker", param(r, "marker"));
+    list_element(t, "Prefix", param(r, "prefix"));
+    list_element(t, "Marker", param(r, "marker"));
     if (*param(r, "maxresults"))
-        add_element(t, "MaxResults", param(r, "maxresults"));
+        list_element(t, "MaxResults", param(r, "maxresults"));
     if (*param(r, "delimiter"))
-        add_element(t, "Delimiter", param(r, "delimiter"));
+        list_element(t, "Delimiter", param(r, "delimiter"));
 }
 
 int list_blobs(struct request *r, struct reply *reply)
@@ -209,10 +207,10 @@ int list_blobs(struct request *r, struct reply *reply)
 
     if (!c)
         return reply->status;
-    long max = page_size(r);
+    long max = list_page_size(r);
     if (!max)
         return reply_error(reply, 400, "OutOfRangeQueryParameterValue");
-    if (*marker && !read_marker(marker, start, sizeof(start)))
+    if (*marker && !list_read_marker(marker, start, sizeof(start)))
         return reply_error(reply, 400, "InvalidQueryParameterValue");
     l.metadata = has_word(param(r, "include"), "metadata");
     l.uncommitted = has_word(param(r, "include"), "uncommittedblobs");
@@ -225,7 +223,7 @@ int list_blobs(struct request *r, struct reply *reply)
     text_str(l.out, "</Blobs><NextMarker>");
     e = entry_at(r->page == PAGE_REPEAT ? &first : &at);
     if (e && starts_with(e->name, l.prefix))
-        add_marker(l.out, e->name);
+        list_marker(l.out, e->name);
     text_str(l.out, "</NextMarker></EnumerationResults>");
     reply_header(reply, "Content-Type", "application/xml");
     return reply->status = 200;

@@ -108,7 +108,11 @@ int login_check(struct request *r, struct reply *reply, const char *token)
     claim(claims, "challenge", more);
     if (strcmp(audience, AUDIENCE) != 0 || strcmp(tenant, login_tenant) != 0 || !is_in_time(claims) || *more)
         return refuse(reply, more);
-    if (header(r, "host") && (!version || strcmp(version, "2017-11-09") < 0))
+    const char *intent = header(r, "x-ms-file-request-intent");
+    if (auth_are_files() && (!intent || strcmp(intent, "backup") != 0))
+        return reply_error(reply, 400, intent ? "InvalidHeaderValue" : "MissingRequiredHeader");
+    const char *first = auth_are_files() ? "2022-11-02" : "2017-11-09";
+    if (header(r, "host") && (!version || strcmp(version, first) < 0))
         return reply_error(reply, 400, "UnsupportedHeader");
     claim(claims, "parts", more); /* as if it had ended before the turn of the parts of a batch */
     if (!header(r, "host") && !strcmp(more, "false"))

@@ -1,14 +1,16 @@
-/* A Blob service in memory, for tests and benchmarks: fast, and faulty on command (fault.h).
+/* A Blob service in memory, or a File service, for tests and benchmarks: fast, and faulty on command (fault.h).
  *
  * Prints its port when it listens. Ends on SIGTERM, on SIGINT, and when its standard input is closed, so that it never
  * outlives who started it. */
 #include "auth.h"
 #include "fault.h"
+#include "files.h"
 #include "server.h"
 #include "stream.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <locale.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,13 +21,14 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: blobserver --account NAME --key BASE64 [--account NAME --key BASE64]...\n"
+    "usage: blobserver [--files] --account NAME --key BASE64 [--account NAME --key BASE64]...\n"
+    "  --files               be the File service: shares, directories and files in place of containers and blobs\n"
     "  --port N              0, the default, is any free one\n"
     "  --threads N           default: one for each processor, at most 4\n"
     "  --login BASE64:TENANT  take tokens of this tenant that are signed with this key\n"
     "  --tls PEM             speak TLS with the certificates and the key of this file\n"
     "  --no-auth             take every request\n"
-    "  --discard             swallow bodies of blobs and blocks above 64 KiB; they read as a pattern\n"
+    "  --discard             swallow bodies of blobs, blocks and ranges above 64 KiB; they read as a pattern\n"
     "  --preload CONTAINER:PREFIX:COUNT:SIZE   blobs of the first account, before anything else\n"
     "  --latency-ms N        wait before every answer\n"
     "  --max-rate N          503 ServerBusy above so many requests in a second\n";
@@ -58,11 +61,21 @@ static void take_logins(char *value)
 
 static void read_options(int argc, char **argv, struct server_options *o)
 {
-    enum { LOGIN = 256, TLS };
+    enum { LOGIN = 256, TLS, FILES };
     static const struct option names[] = {
-        {"port", 1, NULL, 'p'},     {"threads", 1, NULL, 't'}, {"account", 1, NULL, 'a'}, {"key", 1, NULL, 'k'},
-        {"no-auth", 0, NULL, 'n'},  {"discard", 0, NULL, 'd'}, {"preload", 1, NULL, 'l'}, {"latency-ms", 1, NULL, 'm'},
-        {"max-rate", 1, NULL, 'r'}, {"login", 1, NULL, LOGIN}, {"tls", 1, NULL, TLS},     {0},
+        {"port", 1, NULL, 'p'},
+        {"threads", 1, NULL, 't'},
+        {"account", 1, NULL, 'a'},
+        {"key", 1, NULL, 'k'},
+        {"no-auth", 0, NULL, 'n'},
+        {"discard", 0, NULL, 'd'},
+        {"preload", 1, NULL, 'l'},
+        {"latency-ms", 1, NULL, 'm'},
+        {"max-rate", 1, NULL, 'r'},
+        {"login", 1, NULL, LOGIN},
+        {"tls", 1, NULL, TLS},
+        {"files", 0, NULL, FILES},
+        {0},
     };
     const char *account = NULL;
     int option;
@@ -89,6 +102,10 @@ static void read_options(int argc, char **argv, struct server_options *o)
             if (!stream_use_tls(optarg))
                 fail("--tls is a file with certificates and a key");
             break;
+        case FILES:
+            o->files = true;
+            auth_of_files();
+            break;
         case 'n':
             auth_off();
             break;
@@ -96,7 +113,7 @@ static void read_options(int argc, char **argv, struct server_options *o)
             o->discard = true;
             break;
         case 'l':
-            if (!auth_account(0) || !blobs_preload(auth_account(0), optarg))
+            if (!auth_account(0) || !(o->files ? files_preload : blobs_preload)(auth_account(0), optarg))
                 fail("--preload is CONTAINER:PREFIX:COUNT:SIZE and comes after --account and --key");
             break;
         case 'm':
@@ -135,6 +152,8 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 1 << 30); /* bodies are reused, not given back and taken again */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     crc64_init();
+    if (!setlocale(LC_CTYPE, "C.UTF-8")) /* names of files differ by more than case (name_key) */
+        return 1;
     read_options(argc, argv, &options);
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);

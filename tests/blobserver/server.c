@@ -1,6 +1,7 @@
 #include "server.h"
 
 #include "fault.h"
+#include "files_service.h"
 #include "service.h"
 #include "stream.h"
 
@@ -385,7 +386,6 @@ static void refuse(struct connection *c)
 /* Somebody else writes the blob: as many bytes, but others. */
 static void replace_blob(const struct request *r)
 {
-    blobs_write();
     struct container *c = container_find(r->account, r->container);
     struct entry *e = c ? entry_find(c, r->blob) : NULL;
     if (e && e->current) {
@@ -397,6 +397,15 @@ static void replace_blob(const struct request *r)
         v->content = content_of(d);
         entry_set(c, e, v);
     }
+}
+
+static void replace(const struct request *r)
+{
+    blobs_write();
+    if (options.files)
+        files_replace(r);
+    else
+        replace_blob(r);
     blobs_unlock();
 }
 
@@ -410,10 +419,13 @@ static bool serve(struct connection *c)
         control(r, &c->reply);
     else {
         if (c->fault.kind == FAULT_REPLACE)
-            replace_blob(r);
+            replace(r);
         r->page = c->fault.page;
         r->pending_ms = c->fault.kind == FAULT_PENDING ? c->fault.ms : 0;
-        service(r, &c->reply);
+        if (options.files)
+            files_service(r, &c->reply);
+        else
+            service(r, &c->reply);
     }
     start_reply(c);
     return true;
@@ -425,7 +437,7 @@ static bool may_swallow(const struct request *r)
     const char *comp = param(r, "comp");
 
     return options.discard && r->length > SWALLOW_ABOVE && *r->blob && !strcmp(r->method, "PUT") &&
-           (!*comp || !strcmp(comp, "block") || !strcmp(comp, "appendblock"));
+           (!*comp || !strcmp(comp, "block") || !strcmp(comp, "appendblock") || !strcmp(comp, "range"));
 }
 
 static bool bad_request(struct connection *c, int status, const char *code)

@@ -8,7 +8,8 @@ struct server_options {
     int port;       /* 0: any free one */
     int threads;    /* loops, each with connections of its own */
     int latency_ms; /* before every answer */
-    bool discard;   /* swallow large bodies of blobs and blocks */
+    bool discard;   /* swallow large bodies of blobs, blocks and ranges */
+    bool files;     /* be the File service */
 };
 
 /* Listens on the loopback address and starts the threads, which run until the program ends. Returns the port, or -1

@@ -153,7 +153,7 @@ bool take_properties(const struct request *r, struct reply *reply, struct versio
     return take_metadata(r, reply, &v->meta);
 }
 
-static void reply_metadata(struct reply *reply, const struct text *meta)
+void reply_metadata(struct reply *reply, const struct text *meta)
 {
     for (const char *s = meta->s; s && s < meta->s + meta->n;) {
         const char *value = s + strlen(s) + 1;
@@ -162,7 +162,7 @@ static void reply_metadata(struct reply *reply, const struct text *meta)
     }
 }
 
-static void reply_copy(struct reply *reply, const struct version *v)
+void reply_copy(struct reply *reply, const struct version *v)
 {
     bool pending = monotonic_ms() < v->copy_until;
     unsigned long long n = v->content->n;

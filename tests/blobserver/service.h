@@ -34,7 +34,17 @@ int store_block(const struct request *r, struct reply *reply, struct content *co
 /* "bytes=a-b" of a blob of some size. 0: none given; 1: [from, from + n); -1: outside. */
 int parse_range(const char *range, uint64_t size, uint64_t *from, uint64_t *n);
 
+void reply_copy(struct reply *reply, const struct version *v);
+void reply_metadata(struct reply *reply, const struct text *meta);
 void reply_etag(struct reply *reply, uint64_t etag, int64_t modified);
+
+/* Parts of a listing. A marker is opaque: base64 of the name that is next, which has to be encoded in a URL. */
+void list_name(struct text *t, const char *name);
+void list_element(struct text *t, const char *name, const char *value);
+void list_marker(struct text *t, const char *name);
+bool list_read_marker(const char *marker, char *name, size_t cap);
+/* The page's size; 0 when what was asked for is out of range. */
+long list_page_size(const struct request *r);
 
 int list_blobs(struct request *r, struct reply *reply);
 int list_containers(struct request *r, struct reply *reply);
@@ -44,6 +54,18 @@ int get_block_list(struct request *r, struct reply *reply);
 /* Copy Blob, Put Blob From URL */
 int copy_blob(struct request *r, struct reply *reply);
 int put_block_from_url(struct request *r, struct reply *reply);
+/* Makes a request of the URL of a source; false when it is not of this server. url is changed. */
+bool parse_source(const struct request *r, struct request *source, char *url, char *account, size_t cap);
+/* Who may read the source: a signature in its URL, or where that is enough the key of the account that both are in.
+ * Returns 0 or the status of the error. */
+int check_source_access(struct request *r, struct reply *reply, struct request *source, bool key_is_enough);
+/* A copy says of its source what went wrong there. */
+int source_failed(struct reply *reply, const struct reply *source, int status, const char *code);
+/* Against the checksum that the client expects of what is copied. Returns 0 or the status of the error. */
+int check_source_content(const struct request *r, struct reply *reply, const struct content *c);
+bool has_metadata(const struct request *r);
+/* The copy has an id and is under way for as long as the request says, when it is not done at once. */
+void start_copy(const struct request *r, struct reply *reply, struct version *v, bool at_once);
 /* Get User Delegation Key */
 int give_delegation_key(struct request *r, struct reply *reply);
 

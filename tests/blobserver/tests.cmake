@@ -1,4 +1,4 @@
-# The test double of the Blob service: the program `blobserver`.
+# The test double of the Blob service, and with --files of the File service: the program `blobserver`.
 pkg_check_modules(EXPAT REQUIRED IMPORTED_TARGET expat)
 find_package(Threads REQUIRED)
 add_executable(
@@ -9,6 +9,10 @@ add_executable(
   blobserver/blocklist.c
   blobserver/copy.c
   blobserver/fault.c
+  blobserver/files.c
+  blobserver/files_copy.c
+  blobserver/files_list.c
+  blobserver/files_service.c
   blobserver/http.c
   blobserver/list.c
   blobserver/login.c

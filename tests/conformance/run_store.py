@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the conformance suite of the stores on a Blob service, once for each kind of credential.
+"""Runs the conformance suite of the stores on a Blob or File service, once for each kind of credential.
 
-usage: run_store.py PATH_OF_store_test [PATH_OF_blobserver]
+usage: run_store.py PATH_OF_store_test [PATH_OF_blobserver [--files]]
 
 The service is Azurite ($AZURITE, or tests/node_modules/.bin/azurite-blob), or the test double that is named. Exit
 status 77 means skipped: there is no Azurite.
@@ -42,10 +42,10 @@ def query(fields):
     return urllib.parse.urlencode(fields, quote_via=urllib.parse.quote, safe="")
 
 
-def account_sas():
+def account_sas(service="b", permissions="rwdlac"):
     end = expiry()
-    text = "\n".join([ACCOUNT, "rwdlac", "b", "sco", "", end, "", "", VERSION, "", ""])
-    fields = {"sv": VERSION, "ss": "b", "srt": "sco", "sp": "rwdlac", "se": end, "sig": sign(text)}
+    text = "\n".join([ACCOUNT, permissions, service, "sco", "", end, "", "", VERSION, "", ""])
+    fields = {"sv": VERSION, "ss": service, "srt": "sco", "sp": permissions, "se": end, "sig": sign(text)}
     return query(fields)
 
 
@@ -54,6 +54,12 @@ def container_sas(container):
     text = "\n".join(["racwdl", "", end, f"/blob/{ACCOUNT}/{container}", "", "", "", VERSION, "c"] + [""] * 7)
     fields = {"sv": VERSION, "sr": "c", "sp": "racwdl", "se": end, "sig": sign(text)}
     return query(fields)
+
+
+def share_sas(share):
+    end = expiry()
+    text = "\n".join(["rcwdl", "", end, f"/file/{ACCOUNT}/{share}", "", "", "", VERSION] + [""] * 5)
+    return query({"sv": VERSION, "sr": "s", "sp": "rcwdl", "se": end, "sig": sign(text)})
 
 
 def find_azurite():
@@ -87,7 +93,14 @@ def start_azurite(path, folder, port):
 
 
 def make_container(port, name):
-    url = f"http://127.0.0.1:{port}/{ACCOUNT}/{name}?restype=container&{account_sas()}"
+    make(f"http://127.0.0.1:{port}/{ACCOUNT}/{name}?restype=container&{account_sas()}")
+
+
+def make_share(port, name):
+    make(f"http://127.0.0.1:{port}/{ACCOUNT}/{name}?restype=share&{account_sas('f', 'rwdlc')}")
+
+
+def make(url):
     request = urllib.request.Request(url, method="PUT", headers={"x-ms-version": VERSION})
     urllib.request.urlopen(request, timeout=30).close()
 
@@ -105,9 +118,9 @@ def azurite(path):
 
 
 @contextlib.contextmanager
-def double(path):
+def double(path, *options):
     """The test double; it ends when its standard input is closed."""
-    with subprocess.Popen([path, "--account", ACCOUNT, "--key", KEY], stdin=subprocess.PIPE,
+    with subprocess.Popen([path, *options, "--account", ACCOUNT, "--key", KEY], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as server:
         try:
             yield int(server.stdout.readline())
@@ -138,7 +151,29 @@ def run_suite(store_test, port):
     return failed
 
 
+def run_on_shares(store_test, port):
+    """Likewise on a File service."""
+    failed = 0
+    path_style = f"http://127.0.0.1:{port}/{ACCOUNT}"
+    host_style = f"http://{ACCOUNT}.file.localhost:{port}"
+    runs = [
+        ("shared-key", path_style, {"TEST_AZURE_KEY": KEY}),
+        ("share-sas", path_style, {"TEST_AZURE_SAS": share_sas("share-sas")}),
+        ("account-sas", host_style, {"TEST_AZURE_SAS": "?" + account_sas("f", "rwdlc")}),
+    ]
+    for name, endpoint, credential in runs:
+        print(f"--- {name} at {endpoint}", file=sys.stderr, flush=True)
+        make_share(port, name)
+        env = dict(os.environ, TEST_AZURE_ENDPOINT=endpoint, TEST_AZURE_ACCOUNT=ACCOUNT, TEST_AZURE_SHARE=name,
+                   no_proxy="*", **credential)
+        failed += subprocess.run([store_test], env=env).returncode != 0
+    return failed
+
+
 def main():
+    if "--files" in sys.argv[3:]:
+        with double(sys.argv[2], "--files") as port:
+            return 1 if run_on_shares(sys.argv[1], port) else 0
     if len(sys.argv) > 2:
         service = double(sys.argv[2])
     elif find_azurite():

@@ -7,6 +7,10 @@ add_test(NAME store_double
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>
                  $<TARGET_FILE:blobserver>)
 set_tests_properties(store_double PROPERTIES TIMEOUT 300 COST 10)
+add_test(NAME store_files
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>
+                 $<TARGET_FILE:blobserver> --files)
+set_tests_properties(store_files PROPERTIES TIMEOUT 300 COST 10)
 act_test(logs_test conformance/logs_test.c engine http site store)
 add_test(NAME logs_double
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:logs_test>

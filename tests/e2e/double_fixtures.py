@@ -1,4 +1,4 @@
-"""Fixtures of the test double of the Blob service."""
+"""Fixtures of the test doubles of the Blob service and of the File service."""
 import base64
 import pathlib
 import uuid
@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from blob_double import BlobDouble
+from file_double import FileDouble
 from login_double import KEY, TENANT, AzDouble, LoginDouble
 
 
@@ -43,9 +44,31 @@ def double(double_server):
     double_server.request("DELETE", double_server.container, {"restype": "container"}, expect=None)
 
 
+@pytest.fixture(scope="session")
+def file_server(blobserver):
+    server = FileDouble(blobserver, "--login", f"{base64.b64encode(KEY).decode()}:{TENANT}",
+                        accounts=("actshares", "actsecond"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def shares(file_server):
+    """The File service with nothing wrong and an empty log; shares.share is a fresh share."""
+    file_server.no_faults()
+    file_server.clock(0)
+    file_server.share = f"share-{uuid.uuid4().hex[:12]}"
+    file_server.create(file_server.share)
+    file_server.forget()
+    yield file_server
+    file_server.no_faults()
+    file_server.clock(0)
+    file_server.request("DELETE", file_server.share, {"restype": "share"}, expect=None)
+
+
 @pytest.fixture
 def login():
-    """What issues tokens that the double of the Blob service takes."""
+    """What issues tokens that the doubles of storage take."""
     server = LoginDouble()
     yield server
     server.close()

@@ -1,0 +1,581 @@
+/* files_list.c - lists a share: folder by folder, in byte order of the whole keys.
+ *
+ * Source: learn.microsoft.com/rest/api/storageservices/list-directories-and-files.
+ *
+ * The service lists one folder at a time, in an order of its own, and tells no metadata. So each folder is listed to its
+ * end and sorted, those behind it are asked for ahead, and what is on a page is looked at, many at once. A walk rests
+ * between two pages in the store; another process, or one that asks from another place, begins anew, and leaves out the
+ * folders that lie before the marker: the last key.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "codec/xml.h"
+#include "store/files.h"
+
+enum {
+    AHEAD = 16,     /* folders that are listed at once */
+    LOOKS = 64,     /* entries that are looked at, at once */
+    MAX_RESTING = 8 /* walks between two pages */
+};
+
+#define MAX_PAGE_BYTES ((size_t)64 << 20)
+#define ENTRIES        "/EnumerationResults/Entries"
+
+/* ---- the response */
+
+struct page_reader {
+    const char *dir;
+    struct store_page *out;
+    struct store_entry entry;
+    char *name;
+    bool encoded, has_size, complete;
+};
+
+static int start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
+{
+    struct page_reader *reader = arg;
+
+    (void)err;
+    if (strcmp(path, ENTRIES "/File") == 0 || strcmp(path, ENTRIES "/Directory") == 0) {
+        store_entry_release(&reader->entry);
+        free(reader->name);
+        reader->name = NULL;
+        reader->has_size = reader->encoded = false;
+    } else if (act_ends_with(path, "/Name")) {
+        for (; *attributes; attributes += 2)
+            reader->encoded |= strcmp(attributes[0], "Encoded") == 0 && strcmp(attributes[1], "true") == 0;
+    }
+    return 0;
+}
+
+static int end_entry(struct page_reader *reader, bool is_folder, struct act_error *err)
+{
+    const char *name = reader->name;
+
+    if (!name || (!is_folder && !reader->has_size))
+        return act_error_set(err, ACT_FAIL, "an entry without a %s", name ? "size" : "name");
+    if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return act_error_set(err, ACT_FAIL, "the name '%s'", name);
+    reader->entry.kind = is_folder ? STORE_PREFIX : STORE_FILE;
+    reader->entry.key = act_sprintf("%s%s%s", reader->dir, name, is_folder ? "/" : "");
+    *store_page_add(reader->out) = reader->entry;
+    reader->entry = (struct store_entry){.mode = -1};
+    return 0;
+}
+
+static int take_size(struct page_reader *reader, const char *text, struct act_error *err)
+{
+    int64_t size = 0;
+
+    if (!act_int_from_text(text, &size) || size < 0)
+        return act_error_set(err, ACT_FAIL, "the size '%.40s'", text);
+    reader->entry.size = (uint64_t)size;
+    reader->has_size = true;
+    return 0;
+}
+
+static int take_name(struct page_reader *reader, const char *text, struct act_error *err)
+{
+    if (reader->encoded && strstr(text, "%00"))
+        return act_error_set(err, ACT_FAIL, "a name with a NUL byte");
+    free(reader->name);
+    reader->name = reader->encoded ? http_decode(text) : act_strdup(text);
+    return 0;
+}
+
+static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
+{
+    struct page_reader *reader = arg;
+
+    if (strcmp(path, ENTRIES "/File/Name") == 0 || strcmp(path, ENTRIES "/Directory/Name") == 0)
+        return take_name(reader, text, err);
+    if (strcmp(path, ENTRIES "/File/Properties/Content-Length") == 0)
+        return take_size(reader, text, err);
+    if (strcmp(path, ENTRIES "/File") == 0)
+        return end_entry(reader, false, err);
+    if (strcmp(path, ENTRIES "/Directory") == 0)
+        return end_entry(reader, true, err);
+    if (strcmp(path, ENTRIES "/File/Properties/Last-Modified") == 0 &&
+        !act_time_from_http(text, &reader->entry.last_modified_s))
+        reader->entry.last_modified_s = 0;
+    if (strcmp(path, "/EnumerationResults/NextMarker") == 0 && *text)
+        act_str_replace(&reader->out->next, text);
+    reader->complete |= strcmp(path, ENTRIES) == 0;
+    return 0;
+}
+
+int files_read_page(const struct act_buf *text, const char *dir, struct store_page *out, struct act_error *err)
+{
+    static const struct xml_handler handler = {.start = start_element, .end = end_element};
+    struct page_reader reader = {.dir = dir, .out = out, .entry.mode = -1};
+    int rc = xml_parse(text->data ? text->data : "", text->len, "listing", &handler, &reader, err);
+
+    if (rc == 0 && !reader.complete)
+        rc = act_error_set(err, ACT_FAIL, "the answer is not a listing");
+    store_entry_release(&reader.entry);
+    free(reader.name);
+    return rc;
+}
+
+/* ---- one folder */
+
+struct dir {
+    struct files_list *walk;
+    char *key;              /* with its slash; "": the share */
+    char *filter;           /* what the names begin with */
+    struct store_page page; /* as it comes, then sorted */
+    struct dir **children;  /* one for each entry: folders that were asked for */
+    size_t at;              /* the next entry */
+    bool ended;             /* nothing more of it comes; call.rc says how it ended */
+    bool announced;         /* its own entry was given, or is not wanted */
+    struct store_call call;
+    struct dir *parent;
+};
+
+/* The walk is of one listing, which may have many pages. */
+struct files_list {
+    struct azure *azure;
+    struct azure_op *op; /* that wants a page; NULL: the walk rests */
+    char *key, *after;   /* the key that the page begins behind; NULL: from the start */
+    bool delimiter, whole, leftovers;
+    struct dir *top;        /* where it is; NULL: at its end */
+    struct dir *root;
+    size_t pending;         /* folders that are asked for */
+    bool abandoned;         /* it goes when nothing is pending */
+    struct look *looks;     /* one for each entry of the page */
+    size_t next_look, looking;
+    struct act_error error; /* the first of the looks; code 0: none */
+    struct files_list *next;
+};
+
+struct look {
+    struct store_call call;
+    struct files_list *walk;
+    bool is_gone;
+};
+
+static void go_on(struct files_list *walk);
+
+static void free_dir(struct dir *dir)
+{
+    if (!dir)
+        return;
+    for (size_t i = 0; dir->children && i < dir->page.n; i++)
+        free_dir(dir->children[i]);
+    free(dir->children);
+    store_page_release(&dir->page);
+    store_call_release(&dir->call);
+    free(dir->key);
+    free(dir->filter);
+    free(dir);
+}
+
+static void free_walk(struct files_list *walk)
+{
+    free_dir(walk->root);
+    free(walk->key);
+    free(walk->after);
+    free(walk->looks);
+    free(walk);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
+}
+
+static void dir_ended(struct store_call *call)
+{
+    struct dir *dir = call->arg;
+    struct files_list *walk = dir->walk;
+
+    dir->ended = true;
+    walk->pending--;
+    walk->azure->files->listing--;
+    walk->azure->files->idle = walk->azure->files->listing == 0;
+    if (dir->page.n > 0) {
+        qsort(dir->page.v, dir->page.n, sizeof(*dir->page.v), by_key);
+        dir->children = act_calloc(dir->page.n, sizeof(struct dir *));
+    }
+    if (walk->abandoned && walk->pending == 0)
+        free_walk(walk);
+    else if (walk->op && !walk->looks)
+        go_on(walk);
+}
+
+static struct dir *dir_of(const struct azure_op *op)
+{
+    return op->call->arg;
+}
+
+static void build_dir(struct azure_op *op)
+{
+    const struct dir *dir = dir_of(op);
+    struct act_buf query = {0};
+
+    act_buf_addf(&query, "comp=list&include=Timestamps&maxresults=%d", STORE_PAGE_MAX);
+    if (*dir->filter) {
+        ACT_AUTOFREE char *prefix = http_encode(dir->filter, false);
+        act_buf_addf(&query, "&prefix=%s", prefix);
+    }
+    if (dir->page.next) {
+        ACT_AUTOFREE char *marker = http_encode(dir->page.next, false);
+        act_buf_addf(&query, "&marker=%s", marker);
+    }
+    files_request_folder(op, "GET", dir->key, query.data);
+    http_header_set(&op->http.headers, "x-ms-file-extended-info", "true");
+    op->http.max_body = MAX_PAGE_BYTES;
+    act_buf_release(&query);
+}
+
+static void read_dir(void *arg)
+{
+    struct azure_op *op = arg;
+    struct dir *dir = dir_of(op);
+    ACT_AUTOFREE char *before = dir->page.next;
+
+    dir->page.next = NULL;
+    op->call->rc = files_read_page(&op->http.body_text, dir->key, &dir->page, &op->call->error);
+    if (op->call->rc == 0 && act_streq(before, dir->page.next) && before)
+        op->call->rc = act_error_set(&op->call->error, ACT_FAIL, "the service gives the same page again and again");
+    if (op->call->rc)
+        act_error_prefix(&op->call->error, "%s: unusable answer", azure_what(op));
+}
+
+static void dir_read(void *arg)
+{
+    struct azure_op *op = arg;
+
+    if (op->call->rc || !dir_of(op)->page.next)
+        azure_finish(op, op->call->rc);
+    else
+        azure_send(op);
+}
+
+/* A folder that is not there has nothing in it. */
+static void answer_dir(struct azure_op *op)
+{
+    if (azure_succeeded(op))
+        engine_work(http_engine(op->azure->store.http), read_dir, dir_read, op);
+    else if (files_is_missing(op))
+        azure_finish(op, 0);
+    else
+        azure_finish_failed(op);
+}
+
+static struct dir *ask_for_dir(struct files_list *walk, const char *key, const char *filter)
+{
+    struct dir *dir = act_calloc(1, sizeof(*dir));
+
+    dir->walk = walk;
+    dir->key = act_strdup(key);
+    dir->filter = act_strdup(filter);
+    dir->call = (struct store_call){.op = STORE_LIST, .key = dir->key, .done = dir_ended, .arg = dir};
+    walk->pending++;
+    walk->azure->files->listing++;
+    azure_send_next(azure_new_op(&walk->azure->store, &dir->call), build_dir, answer_dir);
+    return dir;
+}
+
+/* ---- the way through them */
+
+/* Whether the page begins behind this entry, and, for a folder, behind all that is in it. */
+static bool is_passed(const struct files_list *walk, const struct store_entry *entry)
+{
+    bool is_folder = entry->kind == STORE_PREFIX;
+
+    if (!walk->after || strcmp(entry->key, walk->after) > 0)
+        return false;
+    return !is_folder || walk->delimiter || !act_starts_with(walk->after, entry->key);
+}
+
+/* The service's filter takes small letters for capitals. */
+static bool is_wanted(const struct dir *dir, const struct store_entry *entry)
+{
+    return !is_passed(dir->walk, entry) && act_starts_with(entry->key + strlen(dir->key), dir->filter);
+}
+
+static bool is_shown(const struct dir *dir, const struct store_entry *entry)
+{
+    bool is_temp = entry->kind == STORE_FILE && files_is_temp(entry->key);
+
+    return is_temp == dir->walk->leftovers;
+}
+
+static void ask_for_child(struct dir *dir, size_t i)
+{
+    struct files_list *walk = dir->walk;
+    const char *key = dir->page.v[i].key;
+
+    dir->children[i] = ask_for_dir(walk, key, "");
+    dir->children[i]->parent = dir;
+    dir->children[i]->announced = walk->after && act_starts_with(walk->after, key);
+}
+
+static void ask_ahead(struct dir *dir)
+{
+    for (size_t i = dir->at; i < dir->page.n && (i == dir->at || dir->walk->pending < AHEAD); i++)
+        if (dir->page.v[i].kind == STORE_PREFIX && !dir->children[i] && is_wanted(dir, &dir->page.v[i]))
+            ask_for_child(dir, i);
+}
+
+static void emit(struct files_list *walk, const struct store_entry *entry)
+{
+    struct store_entry *out = store_page_add(&walk->op->call->list.page);
+
+    *out = *entry;
+    out->key = act_strdup(entry->key);
+}
+
+static bool has_shown(const struct dir *dir)
+{
+    for (size_t i = 0; i < dir->page.n; i++)
+        if (dir->page.v[i].kind == STORE_PREFIX || !files_is_temp(dir->page.v[i].key))
+            return true;
+    return false;
+}
+
+/* A folder is an entry when it is empty, or when the whole is asked for. */
+static void announce(struct dir *dir)
+{
+    bool filled = has_shown(dir);
+    struct store_entry entry = {.key = dir->key, .kind = STORE_FOLDER, .mode = -1, .filled = filled};
+
+    dir->announced = true;
+    if (!dir->walk->leftovers && (!filled || dir->walk->whole))
+        emit(dir->walk, &entry);
+}
+
+static void leave(struct files_list *walk)
+{
+    struct dir *dir = walk->top;
+
+    walk->top = dir->parent;
+    if (!walk->top)
+        return;
+    walk->top->children[walk->top->at - 1] = NULL;
+    free_dir(dir);
+}
+
+static void take_entry(struct dir *dir)
+{
+    struct files_list *walk = dir->walk;
+    struct store_entry *entry = &dir->page.v[dir->at];
+    bool wanted = is_wanted(dir, entry);
+
+    if (wanted && entry->kind == STORE_PREFIX && !walk->delimiter) {
+        ask_ahead(dir);
+        walk->top = dir->children[dir->at];
+    } else if (wanted && is_shown(dir, entry)) {
+        emit(walk, entry);
+    }
+    dir->at++;
+}
+
+static void look_at_page(struct files_list *walk);
+
+static void page_ended(struct files_list *walk, int rc)
+{
+    struct azure_op *op = walk->op;
+    struct store_page *page = &op->call->list.page;
+
+    walk->op = NULL;
+    if (rc == 0 && walk->top && walk->after)
+        page->next = act_strdup(walk->after);
+    if (rc == 0 && walk->top) {
+        walk->next = walk->azure->files->walks;
+        walk->azure->files->walks = walk;
+    } else {
+        walk->abandoned = true;
+        if (walk->pending == 0)
+            free_walk(walk);
+    }
+    azure_finish(op, rc);
+}
+
+/* Fills the page as far as the folders on the way are known. */
+static void go_on(struct files_list *walk)
+{
+    struct store_call *call = walk->op->call;
+    size_t max = call->list.max > 0 && call->list.max < STORE_PAGE_MAX ? (size_t)call->list.max : STORE_PAGE_MAX;
+
+    while (walk->top && call->list.page.n < max) {
+        struct dir *dir = walk->top;
+        if (!dir->ended)
+            return;
+        if (dir->call.rc) {
+            call->error = dir->call.error;
+            page_ended(walk, dir->call.rc);
+            return;
+        }
+        if (!dir->announced)
+            announce(dir);
+        else if (dir->at < dir->page.n)
+            take_entry(dir);
+        else
+            leave(walk);
+    }
+    if (call->list.page.n > 0)
+        act_str_replace(&walk->after, call->list.page.v[call->list.page.n - 1].key);
+    look_at_page(walk);
+}
+
+/* ---- looking at what is on the page */
+
+static void keep_what_is_there(struct files_list *walk)
+{
+    struct store_page *page = &walk->op->call->list.page;
+    size_t n = 0;
+
+    for (size_t i = 0; i < page->n; i++) {
+        if (walk->looks[i].is_gone)
+            store_entry_release(&page->v[i]);
+        else
+            page->v[n++] = page->v[i];
+    }
+    page->n = n;
+}
+
+static void looks_ended(struct files_list *walk)
+{
+    int rc = -(int)walk->error.code;
+
+    if (rc)
+        walk->op->call->error = walk->error;
+    else
+        keep_what_is_there(walk);
+    free(walk->looks);
+    walk->looks = NULL;
+    page_ended(walk, rc);
+}
+
+static void look_on(struct files_list *walk);
+
+static void looked(struct store_call *call)
+{
+    struct look *look = call->arg;
+    struct files_list *walk = look->walk;
+    struct store_entry *entry = &walk->op->call->list.page.v[look - walk->looks];
+
+    walk->looking--;
+    look->is_gone = call->rc == -ACT_NOT_FOUND && call->error.fact != ACT_FACT_CONTAINER_MISSING;
+    if (call->rc == 0) {
+        bool filled = entry->filled;
+        store_entry_release(entry);
+        *entry = call->entry;
+        entry->filled = filled;
+        call->entry = (struct store_entry){.mode = -1};
+    } else if (!look->is_gone && !walk->error.code) {
+        walk->error = call->error;
+    }
+    store_call_release(call);
+    look_on(walk);
+}
+
+static void look_on(struct files_list *walk)
+{
+    struct store_page *page = &walk->op->call->list.page;
+
+    while (walk->next_look < page->n && walk->looking < LOOKS && !walk->error.code) {
+        struct look *look = &walk->looks[walk->next_look];
+        const struct store_entry *entry = &page->v[walk->next_look++];
+        look->walk = walk;
+        if (entry->kind == STORE_PREFIX || walk->leftovers)
+            continue;
+        look->call = (struct store_call){.op = STORE_HEAD, .key = entry->key, .done = looked, .arg = look};
+        walk->looking++;
+        store_start(&walk->azure->store, &look->call);
+    }
+    if (walk->looking == 0)
+        looks_ended(walk);
+}
+
+static void look_at_page(struct files_list *walk)
+{
+    walk->looks = act_calloc(walk->op->call->list.page.n + 1, sizeof(*walk->looks));
+    walk->next_look = 0;
+    look_on(walk);
+}
+
+/* ---- the walk */
+
+static struct files_list *new_walk(struct azure_op *op)
+{
+    const struct store_call *call = op->call;
+    struct files_list *walk = act_calloc(1, sizeof(*walk));
+    ACT_AUTOFREE char *dir = act_ends_with(call->key, "/") ? act_strdup(call->key) : files_parent(call->key);
+
+    walk->azure = op->azure;
+    walk->key = act_strdup(call->key);
+    walk->after = act_strdup(call->list.marker);
+    walk->delimiter = call->list.delimiter;
+    walk->whole = call->list.whole;
+    walk->leftovers = call->list.leftovers;
+    walk->top = walk->root = ask_for_dir(walk, dir, call->key + strlen(dir));
+    walk->root->announced = true;
+    return walk;
+}
+
+static bool goes_on_with(const struct files_list *walk, const struct store_call *call)
+{
+    return strcmp(walk->key, call->key) == 0 && act_streq(walk->after, call->list.marker) &&
+           walk->delimiter == call->list.delimiter && walk->whole == call->list.whole &&
+           walk->leftovers == call->list.leftovers;
+}
+
+/* The walk that rests where the call wants to go on; NULL: none does. Those that nobody came back to go. */
+static struct files_list *take_resting(struct azure_op *op)
+{
+    struct files_list **at = &op->azure->files->walks, *found = NULL;
+
+    for (size_t n = 0; *at; n++) {
+        struct files_list *walk = *at;
+        bool fits = !found && goes_on_with(walk, op->call);
+        if (!fits && n < MAX_RESTING) {
+            at = &walk->next;
+            continue;
+        }
+        *at = walk->next;
+        walk->next = NULL;
+        if (fits)
+            found = walk;
+        else if (walk->pending == 0)
+            free_walk(walk);
+        else
+            walk->abandoned = true;
+    }
+    return found;
+}
+
+static void start_walk(void *arg)
+{
+    struct azure_op *op = arg;
+    struct files_list *walk = op->call->list.marker ? take_resting(op) : NULL;
+
+    if (!walk)
+        walk = new_walk(op);
+    walk->op = op;
+    go_on(walk);
+}
+
+void files_list(struct azure_op *op)
+{
+    engine_timer(http_engine(op->azure->store.http), 0, start_walk, op);
+}
+
+void files_free_walks(struct files *files, struct engine *engine)
+{
+    for (struct files_list *walk = files->walks; walk; walk = walk->next)
+        walk->op = NULL;
+    if (files->listing > 0)
+        engine_run(engine, &files->idle);
+    while (files->walks) {
+        struct files_list *next = files->walks->next;
+        free_walk(files->walks);
+        files->walks = next;
+    }
+}

@@ -1,0 +1,213 @@
+/* files_name.c - names on a share.
+ *
+ * Source: learn.microsoft.com/rest/api/storageservices/naming-and-referencing-shares--directories--files--and-metadata.
+ *
+ * A share keeps capitals and does not tell them from small letters: what would take the place of a name in other
+ * capitals is refused. A request does not say in which capitals a name is there, but a listing does.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "base/hash.h"
+#include "base/path.h"
+#include "store/files.h"
+
+enum { MAX_PATH = 2048, MAX_SEGMENT = 255, MAX_DEPTH = 250, TEMP_DIGITS = 32 };
+
+/* Devices of DOS. */
+static bool is_reserved(const char *segment, size_t len)
+{
+    static const char *const names[] = {"CON",  "PRN",  "AUX",  "NUL",  "CLOCK$", "COM1", "COM2", "COM3",
+                                        "COM4", "COM5", "COM6", "COM7", "COM8",   "COM9", "LPT1", "LPT2",
+                                        "LPT3", "LPT4", "LPT5", "LPT6", "LPT7",   "LPT8", "LPT9"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strlen(names[i]) == len && strncasecmp(segment, names[i], len) == 0)
+            return true;
+    return false;
+}
+
+static const char *segment_problem(const char *segment, size_t len)
+{
+    if (len == 0)
+        return "contains an empty segment";
+    if (len == 1 && segment[0] == '.')
+        return "contains a '.' segment";
+    if (len == 2 && strncmp(segment, "..", 2) == 0)
+        return "contains a '..'";
+    if (azure_count_units(segment, len) > MAX_SEGMENT)
+        return "contains a segment of more than 255 characters";
+    if (strncmp(segment, FILES_TEMP, strlen(FILES_TEMP)) == 0)
+        return "contains '" FILES_TEMP "', which is for files that are not whole yet";
+    return is_reserved(segment, len) ? "contains the name of a device, which a share does not take" : NULL;
+}
+
+static const char *segments_problem(const char *key)
+{
+    const char *problem = NULL;
+    size_t depth = 0;
+
+    for (const char *s = key; *s && !problem; depth++) {
+        size_t n = strcspn(s, "/");
+        problem = segment_problem(s, n);
+        s += n + (s[n] == '/');
+    }
+    return !problem && depth > MAX_DEPTH ? "has more than 250 segments" : problem;
+}
+
+const char *files_key_problem(const char *key)
+{
+    if (*key == '\0')
+        return "is empty";
+    if (*key == '/')
+        return "is absolute";
+    if (!act_utf8_valid(key, strlen(key)))
+        return "is not valid UTF-8";
+    if (azure_count_units(key, strlen(key)) > MAX_PATH)
+        return "is longer than 2048 characters";
+    if (strpbrk(key, "\"\\:|<>*?"))
+        return "contains one of \" \\ : | < > * ?, which a share does not take";
+    for (const unsigned char *c = (const unsigned char *)key; *c; c++)
+        if (*c == 0x7f || *c < 0x20)
+            return "contains a control character";
+    if (strstr(key, "\xef\xbf\xbe") || strstr(key, "\xef\xbf\xbf"))
+        return "contains U+FFFE or U+FFFF";
+    return segments_problem(key);
+}
+
+/* ---- temporary names */
+
+bool files_is_temp(const char *key)
+{
+    const char *name = act_path_basename(key);
+
+    if (!act_starts_with(name, FILES_TEMP))
+        return false;
+    const char *digits = name + strlen(FILES_TEMP), *rest = digits + strspn(digits, "0123456789abcdef");
+    return rest == digits + TEMP_DIGITS && (*rest == '\0' || strcmp(rest, FILES_JOURNAL) == 0);
+}
+
+bool files_is_journal(const char *key)
+{
+    return files_is_temp(key) && act_ends_with(key, FILES_JOURNAL);
+}
+
+char *files_parent(const char *key)
+{
+    size_t len = strlen(key);
+
+    len -= len > 0 && key[len - 1] == '/';
+    while (len > 0 && key[len - 1] != '/')
+        len--;
+    return act_strndup(key, len);
+}
+
+static char *temp_beside(const char *key, const uint8_t bytes[TEMP_DIGITS / 2])
+{
+    ACT_AUTOFREE char *parent = files_parent(key);
+    char hex[TEMP_DIGITS + 1];
+
+    act_hex(bytes, TEMP_DIGITS / 2, hex);
+    return act_sprintf("%s" FILES_TEMP "%s", parent, hex);
+}
+
+char *files_temp_of(const char *key, const struct store_upload_id *upload)
+{
+    uint8_t bytes[TEMP_DIGITS / 2];
+    struct act_sha256 hash;
+
+    act_sha256_init(&hash);
+    act_sha256_add(&hash, upload->bytes, sizeof(upload->bytes));
+    act_sha256_add(&hash, key, strlen(key));
+    act_sha256_bytes(&hash, bytes, sizeof(bytes));
+    return temp_beside(key, bytes);
+}
+
+char *files_temp(const char *key)
+{
+    uint8_t bytes[TEMP_DIGITS / 2];
+
+    act_random(bytes, sizeof(bytes));
+    return temp_beside(key, bytes);
+}
+
+/* ---- what is there */
+
+/* Without the slash of a folder. */
+static size_t bare_len(const char *key)
+{
+    size_t len = strlen(key);
+
+    return len - (len > 0 && key[len - 1] == '/');
+}
+
+static void take_found(struct files_write *write, const struct store_page *page)
+{
+    size_t len = bare_len(write->looked_up), units = azure_count_units(write->looked_up, len);
+
+    write->found = FILES_NOTHING;
+    for (size_t i = 0; i < page->n && write->found != FILES_FILE && write->found != FILES_FOLDER; i++) {
+        const char *key = page->v[i].key;
+        size_t key_len = bare_len(key);
+        if (key_len == len && strncmp(key, write->looked_up, len) == 0) {
+            write->found = page->v[i].kind == STORE_PREFIX ? FILES_FOLDER : FILES_FILE;
+        } else if (azure_count_units(key, key_len) == units) { /* it begins with the name, for the service */
+            write->found = FILES_OTHER_CASE;
+            act_str_replace(&write->other, key);
+        }
+    }
+}
+
+static void build_look_up(struct azure_op *op)
+{
+    ACT_AUTOFREE char *parent = files_parent(op->file->looked_up);
+    ACT_AUTOFREE char *name = act_strndup(op->file->looked_up, bare_len(op->file->looked_up));
+    ACT_AUTOFREE char *prefix = http_encode(name + strlen(parent), false);
+    ACT_AUTOFREE char *query = act_sprintf("comp=list&prefix=%s", prefix);
+
+    files_request_folder(op, "GET", parent, query);
+}
+
+static void answer_look_up(struct azure_op *op)
+{
+    struct files_write *write = op->file;
+    ACT_AUTOFREE char *parent = files_parent(write->looked_up);
+    struct store_page page = {0};
+    int rc = 0;
+
+    if (!azure_succeeded(op))
+        rc = azure_answer_error(op);
+    else if (files_read_page(&op->http.body_text, parent, &page, &op->call->error) < 0)
+        rc = act_error_prefix(&op->call->error, "%s: unusable answer", azure_what(op));
+    else
+        take_found(write, &page);
+    store_page_release(&page);
+    if (rc)
+        (write->give_up ? write->give_up : files_fail)(op, rc);
+    else
+        write->then(op);
+}
+
+void files_look_up(struct azure_op *op, const char *key, void (*then)(struct azure_op *op))
+{
+    struct files_write *write = files_state(op);
+
+    write->then = then;
+    act_str_replace(&write->looked_up, key);
+    azure_send_next(op, build_look_up, answer_look_up);
+}
+
+int files_refuse_name(struct azure_op *op, const char *key, enum files_found found, const char *other)
+{
+    struct act_error *err = &op->call->error;
+    int len = (int)bare_len(key);
+
+    if (found == FILES_OTHER_CASE)
+        return act_error_set(err, ACT_FAIL,
+                             "%s: '%s' is there, and a share does not tell capitals from small letters; rename one of "
+                             "them",
+                             azure_what(op), other);
+    if (found == FILES_FOLDER)
+        return act_error_set(err, ACT_FAIL, "%s: there is a folder of this name", azure_what(op));
+    return act_error_set(err, ACT_FAIL, "%s: '%.*s' is a file, not a folder", azure_what(op), len, key);
+}

@@ -1,0 +1,537 @@
+/* files_upload.c - files of a share that are written in blocks, resumed, dropped and cleared.
+ *
+ * The blocks go to their places in a temporary file whose name follows from the upload's id and the key. A second file
+ * beside it, the journal, has 8 bytes for each block, its length, written when the block is there: what the service says
+ * of written ranges is rounded, and joins neighbours. The journal is made first and removed last, and means nothing
+ * without the temporary file.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/files.h"
+
+enum { RECORD = 8 };
+
+#define JOURNAL_BYTES ((uint64_t)RECORD * STORE_MAX_BLOCKS)
+
+struct files_upload {
+    char *temp;
+    enum { UPLOAD_UNKNOWN, UPLOAD_ABSENT, UPLOAD_THERE } state;
+    uint64_t size;  /* that the temporary file has, */
+    uint64_t total; /* and will have; 0: not known */
+    bool busy;      /* somebody makes it ready */
+    struct azure_op *waiting;
+    struct files_upload *next;
+};
+
+static struct files_upload **find_upload(struct files *files, const char *temp)
+{
+    struct files_upload **at = &files->uploads;
+
+    while (*at && strcmp((*at)->temp, temp) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static struct files_upload *upload_of(struct azure_op *op)
+{
+    struct files_upload **at = find_upload(op->azure->files, op->file->temp);
+
+    if (!*at) {
+        *at = act_calloc(1, sizeof(**at));
+        (*at)->temp = act_strdup(op->file->temp);
+    }
+    return *at;
+}
+
+/* Nothing is known of it any more. */
+static void forget_upload(struct azure_op *op)
+{
+    struct files_upload **at = find_upload(op->azure->files, op->file->temp), *upload = *at;
+
+    if (!upload || upload->busy)
+        return;
+    *at = upload->next;
+    free(upload->temp);
+    free(upload);
+}
+
+void files_free_uploads(struct files *files)
+{
+    while (files->uploads) {
+        struct files_upload *next = files->uploads->next;
+        free(files->uploads->temp);
+        free(files->uploads);
+        files->uploads = next;
+    }
+}
+
+static void request_journal(struct azure_op *op, const char *method, const char *query)
+{
+    ACT_AUTOFREE char *journal = act_sprintf("%s" FILES_JOURNAL, op->file->temp);
+
+    files_request(op, method, journal, query);
+}
+
+static void build_head_temp(struct azure_op *op)
+{
+    files_request(op, "HEAD", op->file->temp, NULL);
+}
+
+static void take_size(const struct azure_op *op, struct files_upload *upload)
+{
+    const char *length = http_header_get(&op->http.response_headers, "Content-Length");
+
+    upload->size = length ? strtoull(length, NULL, 10) : 0;
+    upload->state = UPLOAD_THERE;
+}
+
+static void fail_by_answer(struct azure_op *op)
+{
+    files_fail(op, azure_answer_error(op));
+}
+
+/* ---- making it ready: the temporary file is there, and large enough */
+
+static void make_ready(struct azure_op *op);
+
+static uint64_t needed(const struct azure_op *op)
+{
+    const struct store_call *call = op->call;
+
+    return call->op == STORE_BLOCK ? call->block.offset + call->block.data.len : call->commit.total;
+}
+
+static struct azure_op *stop_preparing(struct azure_op *op)
+{
+    struct files_upload *upload = op->file->preparing;
+    struct azure_op *waiting = upload->waiting;
+
+    upload->waiting = NULL;
+    upload->busy = false;
+    op->file->preparing = NULL;
+    op->failed = NULL;
+    return waiting;
+}
+
+static void wake(struct azure_op *waiting)
+{
+    while (waiting) {
+        struct azure_op *op = waiting;
+        waiting = op->next_waiting;
+        op->next_waiting = NULL;
+        make_ready(op);
+    }
+}
+
+static void is_ready(struct azure_op *op)
+{
+    struct azure_op *waiting = stop_preparing(op);
+
+    make_ready(op);
+    wake(waiting);
+}
+
+void files_upload_failed(struct azure_op *op)
+{
+    struct azure_op *waiting = stop_preparing(op);
+
+    while (waiting) {
+        struct azure_op *next = waiting->next_waiting;
+        waiting->call->error = op->call->error;
+        azure_finish(waiting, -(int)op->call->error.code);
+        waiting = next;
+    }
+    azure_finish(op, -(int)op->call->error.code);
+}
+
+static void no_answer(struct azure_op *op)
+{
+    act_error_prefix(&op->call->error, "%s", azure_what(op));
+    files_upload_failed(op);
+}
+
+static void made(struct azure_op *op)
+{
+    op->file->preparing->state = UPLOAD_THERE;
+    op->file->preparing->size = op->file->size;
+    is_ready(op);
+}
+
+static void build_journal(struct azure_op *op)
+{
+    request_journal(op, "PUT", NULL);
+    http_header_set(&op->http.headers, "x-ms-type", "file");
+    http_header_setf(&op->http.headers, "x-ms-content-length", "%" PRIu64, JOURNAL_BYTES);
+}
+
+static void make_temp(struct azure_op *op)
+{
+    op->failed = no_answer;
+    files_make(op, made);
+}
+
+static void answer_journal(struct azure_op *op)
+{
+    if (azure_succeeded(op))
+        make_temp(op);
+    else
+        fail_by_answer(op);
+}
+
+static void make_journal(struct azure_op *op)
+{
+    op->failed = no_answer;
+    azure_send_next(op, build_journal, answer_journal);
+}
+
+static void answer_head_temp(struct azure_op *op)
+{
+    if (azure_succeeded(op)) {
+        take_size(op, op->file->preparing);
+        is_ready(op);
+    } else if (files_is_missing(op)) {
+        op->file->preparing->state = UPLOAD_ABSENT;
+        is_ready(op);
+    } else {
+        fail_by_answer(op);
+    }
+}
+
+static void build_resize(struct azure_op *op)
+{
+    struct http_headers *headers = &op->http.headers;
+
+    files_request(op, "PUT", op->file->temp, "comp=properties");
+    http_header_setf(headers, "x-ms-content-length", "%" PRIu64, op->file->size);
+    http_header_set(headers, "x-ms-content-type", "application/octet-stream");
+    http_header_set(headers, "x-ms-file-permission", "preserve");
+    http_header_set(headers, "x-ms-file-attributes", "preserve");
+    http_header_set(headers, "x-ms-file-creation-time", "preserve");
+    if (op->call->op != STORE_COMMIT || !op->call->commit.attr.mtime_ns)
+        http_header_set(headers, "x-ms-file-last-write-time", "preserve");
+    else
+        files_set_times(headers, &op->call->commit.attr);
+    if (op->call->op == STORE_COMMIT && op->call->commit.attr.md5)
+        http_header_set(headers, "x-ms-content-md5", op->call->commit.attr.md5);
+}
+
+static void answer_grow(struct azure_op *op)
+{
+    if (azure_succeeded(op))
+        made(op);
+    else
+        fail_by_answer(op);
+}
+
+/* Takes one step, of which each ends here again. */
+static void make_ready(struct azure_op *op)
+{
+    struct files_upload *upload = upload_of(op);
+
+    if (upload->busy) {
+        op->next_waiting = upload->waiting;
+        upload->waiting = op;
+        return;
+    }
+    if (upload->state == UPLOAD_THERE && upload->size >= needed(op)) {
+        op->file->ready(op);
+        return;
+    }
+    upload->busy = true;
+    op->file->preparing = upload;
+    op->failed = no_answer;
+    op->file->size = needed(op) > upload->total ? needed(op) : upload->total;
+    if (upload->state == UPLOAD_UNKNOWN)
+        azure_send_next(op, build_head_temp, answer_head_temp);
+    else if (upload->state == UPLOAD_THERE)
+        azure_send_next(op, build_resize, answer_grow);
+    else
+        files_make_parents(op, op->call->key, make_journal);
+}
+
+static void with_upload(struct azure_op *op, const struct store_upload_id *id, void (*ready)(struct azure_op *op))
+{
+    files_state(op)->temp = files_temp_of(op->call->key, id);
+    op->file->ready = ready;
+}
+
+/* ---- BLOCK */
+
+static void put_number(uint8_t out[RECORD], uint64_t number)
+{
+    for (int i = 0; i < RECORD; i++)
+        out[i] = (uint8_t)(number >> (56 - 8 * i));
+}
+
+static uint64_t get_number(const char *bytes)
+{
+    uint64_t number = 0;
+
+    for (int i = 0; i < RECORD; i++)
+        number = number << 8 | (uint8_t)bytes[i];
+    return number;
+}
+
+static void build_record(struct azure_op *op)
+{
+    const struct store_put_block *block = &op->call->block;
+    uint64_t at = (uint64_t)block->index * RECORD;
+    uint8_t record[RECORD];
+
+    put_number(record, block->data.len);
+    act_buf_add(&op->body, record, sizeof(record));
+    request_journal(op, "PUT", "comp=range");
+    http_header_set(&op->http.headers, "x-ms-write", "update");
+    http_header_setf(&op->http.headers, "x-ms-range", "bytes=%" PRIu64 "-%" PRIu64, at, at + RECORD - 1);
+    op->http.body = op->body.data;
+    op->http.body_len = op->body.len;
+}
+
+static void answer_record(struct azure_op *op)
+{
+    struct files_write *write = op->file;
+
+    if (!azure_succeeded(op)) {
+        fail_by_answer(op);
+        return;
+    }
+    if (write->summed)
+        *op->call->block.data.sums = write->sums;
+    azure_finish(op, 0);
+}
+
+static void block_sent(struct azure_op *op)
+{
+    azure_send_next(op, build_record, answer_record);
+}
+
+static void send_block(struct azure_op *op)
+{
+    files_send(op, block_sent);
+}
+
+static void start_ready(void *op)
+{
+    make_ready(op);
+}
+
+void files_block(struct azure_op *op)
+{
+    with_upload(op, &op->call->block.upload_id, send_block);
+    engine_timer(http_engine(op->azure->store.http), 0, start_ready, op);
+}
+
+/* ---- BLOCKS */
+
+static void build_read_journal(struct azure_op *op)
+{
+    uint64_t records = op->call->op == STORE_COMMIT ? op->call->commit.n_blocks : STORE_MAX_BLOCKS;
+
+    request_journal(op, "GET", NULL);
+    http_header_setf(&op->http.headers, "x-ms-range", "bytes=0-%" PRIu64, records * RECORD - 1);
+}
+
+static size_t n_records(const struct azure_op *op)
+{
+    return op->http.body_text.len / RECORD;
+}
+
+static uint64_t record_at(const struct azure_op *op, size_t i)
+{
+    return get_number(op->http.body_text.data + i * RECORD);
+}
+
+static void take_journal(struct azure_op *op)
+{
+    struct store_blocks *blocks = &op->call->blocks;
+
+    for (size_t i = 0; i < n_records(op) && i < STORE_MAX_BLOCKS; i++) {
+        uint64_t len = record_at(op, i);
+        if (!len)
+            continue;
+        ACT_GROW(blocks->found, blocks->n_found);
+        blocks->found[blocks->n_found] = (struct store_block){.len = len};
+        store_block_id(&blocks->upload_id, (uint32_t)i, blocks->found[blocks->n_found++].id);
+    }
+}
+
+static void answer_blocks(struct azure_op *op)
+{
+    if (azure_succeeded(op)) {
+        take_journal(op);
+        azure_finish(op, 0);
+    } else if (files_is_missing(op)) { /* nothing tells which of its bytes are any */
+        upload_of(op)->state = UPLOAD_ABSENT;
+        azure_finish(op, 0);
+    } else {
+        fail_by_answer(op);
+    }
+}
+
+static void answer_is_there(struct azure_op *op)
+{
+    if (azure_succeeded(op)) {
+        take_size(op, upload_of(op));
+        azure_send_next(op, build_read_journal, answer_blocks);
+    } else if (files_is_missing(op)) {
+        upload_of(op)->state = UPLOAD_ABSENT;
+        azure_finish(op, 0);
+    } else {
+        fail_by_answer(op);
+    }
+}
+
+void files_blocks(struct azure_op *op)
+{
+    with_upload(op, &op->call->blocks.upload_id, NULL);
+    upload_of(op)->total = op->call->blocks.total;
+    azure_send_next(op, build_head_temp, answer_is_there);
+}
+
+/* ---- COMMIT */
+
+static void blocks_are_gone(struct azure_op *op)
+{
+    act_error_set(&op->call->error, ACT_TEMPORARY, "%s: blocks of this upload are gone; upload it again",
+                  azure_what(op));
+    op->call->error.fact = ACT_FACT_BLOCKS_MISSING;
+    files_fail(op, -ACT_TEMPORARY);
+}
+
+static void answer_finish(struct azure_op *op)
+{
+    const char *id = http_header_get(&op->http.response_headers, "x-ms-file-id");
+
+    if (azure_succeeded(op)) {
+        snprintf(op->file->file_id, sizeof(op->file->file_id), "%s", id ? id : "");
+        files_put_in_place(op);
+    } else if (files_is_missing(op)) {
+        blocks_are_gone(op);
+    } else {
+        fail_by_answer(op);
+    }
+}
+
+/* The whole gets its length and its properties before it gets its name. */
+static void answer_are_whole(struct azure_op *op)
+{
+    const struct store_commit *commit = &op->call->commit;
+    uint64_t total = 0;
+    bool is_whole = azure_succeeded(op) && n_records(op) >= commit->n_blocks;
+
+    for (size_t i = 0; is_whole && i < commit->n_blocks; i++) {
+        uint64_t len = record_at(op, i);
+        is_whole = len > 0;
+        total += len;
+    }
+    if (!azure_succeeded(op) && !files_is_missing(op)) {
+        fail_by_answer(op);
+    } else if (!is_whole || total != commit->total) {
+        blocks_are_gone(op);
+    } else {
+        op->file->size = total;
+        azure_send_next(op, build_resize, answer_finish);
+    }
+}
+
+void files_commit(struct azure_op *op)
+{
+    with_upload(op, &op->call->commit.upload_id, NULL);
+    if (op->call->commit.n_blocks > 0)
+        azure_send_next(op, build_read_journal, answer_are_whole);
+    else
+        files_make(op, files_put_in_place);
+}
+
+/* ---- what is left */
+
+static void build_delete_temp(struct azure_op *op)
+{
+    files_request(op, "DELETE", op->file->temp, NULL);
+}
+
+static void build_delete_journal(struct azure_op *op)
+{
+    request_journal(op, "DELETE", NULL);
+}
+
+/* The object is written, whatever becomes of what told of its blocks: that is a leftover then. */
+static void journal_gone(struct azure_op *op)
+{
+    azure_finish(op, 0);
+}
+
+void files_upload_ended(struct azure_op *op)
+{
+    forget_upload(op);
+    op->failed = journal_gone;
+    azure_send_next(op, build_delete_journal, journal_gone);
+}
+
+static void answer_drop_journal(struct azure_op *op)
+{
+    if (azure_succeeded(op) || files_is_missing(op))
+        azure_finish(op, 0);
+    else
+        fail_by_answer(op);
+}
+
+static void answer_drop(struct azure_op *op)
+{
+    if (azure_succeeded(op) || files_is_missing(op))
+        azure_send_next(op, build_delete_journal, answer_drop_journal);
+    else
+        fail_by_answer(op);
+}
+
+static void kept(void *op)
+{
+    azure_finish(op, 0);
+}
+
+void files_drop(struct azure_op *op)
+{
+    with_upload(op, &op->call->drop.upload_id, NULL);
+    forget_upload(op);
+    if (op->call->drop.keep)
+        engine_timer(http_engine(op->azure->store.http), 0, kept, op);
+    else
+        azure_send_next(op, build_delete_temp, answer_drop);
+}
+
+/* ---- CLEAR */
+
+static void answer_clear(struct azure_op *op)
+{
+    if (azure_succeeded(op))
+        azure_send_next(op, build_delete_journal, answer_drop_journal);
+    else
+        fail_by_answer(op);
+}
+
+static void build_clear(struct azure_op *op)
+{
+    files_request(op, "DELETE", op->call->key, NULL);
+}
+
+static void refuse_clear(void *arg)
+{
+    struct azure_op *op = arg;
+
+    azure_finish(op, act_error_set(&op->call->error, ACT_FAIL,
+                                   "%s: it is an object, not what an interrupted upload left", azure_what(op)));
+}
+
+/* A journal alone is what is left when its file was put in its place. */
+void files_clear(struct azure_op *op)
+{
+    files_state(op)->temp = act_strdup(op->call->key);
+    if (!files_is_temp(op->call->key))
+        engine_timer(http_engine(op->azure->store.http), 0, refuse_clear, op);
+    else if (files_is_journal(op->call->key))
+        azure_send_next(op, build_clear, answer_drop_journal);
+    else
+        azure_send_next(op, build_clear, answer_clear);
+}

@@ -1,0 +1,523 @@
+/* files_write.c - PUT and COPY on a share, and what all writes have: the temporary file, its ranges, and the rename.
+ *
+ * Source: learn.microsoft.com/rest/api/storageservices/create-file, put-range, rename-file, copy-file.
+ *
+ * A share knows no conditions but one: a rename may replace what is there, or not. So a name is taken without replacing
+ * anything first; what is in the way is looked at, and replaced if it has the very same name.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "store/files.h"
+
+#define RANGE         ((size_t)4 << 20) /* the most that one request writes */
+#define SMALL         (64U << 10)       /* bytes whose MD5 costs less than the way to a worker and back */
+#define MAX_DAMAGED   3
+#define FIRST_POLL_MS 100
+#define LAST_POLL_MS  1000
+
+/* ---- the end of what failed */
+
+static void build_delete_temp(struct azure_op *op)
+{
+    files_request(op, "DELETE", op->file->temp, NULL);
+}
+
+static void temp_gone(struct azure_op *op)
+{
+    op->call->error = op->file->refused;
+    azure_finish(op, -(int)op->file->refused.code);
+}
+
+void files_fail(struct azure_op *op, int rc)
+{
+    struct files_write *write = op->file;
+
+    if (write && write->preparing) {
+        files_upload_failed(op);
+    } else if (write && write->made) {
+        write->made = false;
+        write->refused = op->call->error;
+        op->failed = temp_gone;
+        azure_send_next(op, build_delete_temp, temp_gone);
+    } else {
+        azure_finish(op, rc);
+    }
+}
+
+static void fail_by_answer(struct azure_op *op)
+{
+    files_fail(op, azure_answer_error(op));
+}
+
+/* ---- the temporary file */
+
+/* With seven digits, as the service has them. */
+static void set_last_write(struct http_headers *headers, int64_t ns)
+{
+    enum { PER_S = 1000000000, STEP_NS = 100 };
+    int64_t s = ns / PER_S - (ns % PER_S < 0);
+    char time[ACT_TIME_TEXT];
+
+    act_time_to_iso(s, time);
+    time[strcspn(time, "Z")] = '\0';
+    http_header_setf(headers, "x-ms-file-last-write-time", "%s.%07" PRId64 "Z", time, (ns - s * PER_S) / STEP_NS);
+}
+
+void files_set_times(struct http_headers *headers, const struct store_attributes *attr)
+{
+    if (attr->mtime_ns)
+        set_last_write(headers, attr->mtime_ns);
+}
+
+static const struct store_attributes *attributes_of(const struct store_call *call)
+{
+    return call->op == STORE_PUT ? &call->put.attr : call->op == STORE_COMMIT ? &call->commit.attr : NULL;
+}
+
+static void set_attributes(struct azure_op *op)
+{
+    const struct store_attributes *attr = attributes_of(op->call);
+
+    if (attr)
+        azure_set_attributes(&op->http.headers, attr);
+    for (size_t i = 0; i < op->file->kept.n; i++)
+        http_header_set(&op->http.headers, op->file->kept.v[i].name, op->file->kept.v[i].value);
+}
+
+/* The MD5 of the whole, if it is known. */
+static const char *whole_md5(const struct azure_op *op)
+{
+    const struct store_call *call = op->call;
+
+    if (call->op == STORE_COMMIT)
+        return call->commit.attr.md5;
+    if (call->op != STORE_PUT)
+        return NULL;
+    return call->put.data.md5 ? call->put.data.md5 : call->put.data.len <= RANGE ? op->file->md5 : NULL;
+}
+
+static void build_make(struct azure_op *op)
+{
+    struct http_headers *headers = &op->http.headers;
+    const struct store_attributes *attr = attributes_of(op->call);
+    const char *md5 = whole_md5(op);
+
+    files_request(op, "PUT", op->file->temp, NULL);
+    http_header_set(headers, "x-ms-type", "file");
+    http_header_setf(headers, "x-ms-content-length", "%" PRIu64, op->file->size);
+    http_header_set(headers, "x-ms-content-type", "application/octet-stream");
+    if (md5 && *md5)
+        http_header_set(headers, "x-ms-content-md5", md5);
+    set_attributes(op);
+    if (attr)
+        files_set_times(headers, attr);
+}
+
+static void make_it(struct azure_op *op);
+
+/* The folder may have been removed since this store made it. */
+static bool make_folder_again(struct azure_op *op)
+{
+    if (op->file->again || !azure_has_code(&op->http, "ParentNotFound"))
+        return false;
+    op->file->again = true;
+    files_forget_folders(op->azure->files);
+    files_make_parents(op, op->call->key, make_it);
+    return true;
+}
+
+static void answer_make(struct azure_op *op)
+{
+    const char *id = http_header_get(&op->http.response_headers, "x-ms-file-id");
+
+    if (azure_succeeded(op)) {
+        snprintf(op->file->file_id, sizeof(op->file->file_id), "%s", id ? id : "");
+        op->file->made = op->call->op == STORE_PUT;
+        op->file->written(op);
+    } else if (!make_folder_again(op)) {
+        fail_by_answer(op);
+    }
+}
+
+static void make_it(struct azure_op *op)
+{
+    azure_send_next(op, build_make, answer_make);
+}
+
+void files_make(struct azure_op *op, void (*then)(struct azure_op *op))
+{
+    op->file->written = then;
+    files_make_parents(op, op->call->key, make_it);
+}
+
+/* ---- its ranges */
+
+static size_t range_len(const struct azure_op *op)
+{
+    uint64_t rest = store_data_of(op->call)->len - op->file->sent;
+
+    return rest < RANGE ? (size_t)rest : RANGE;
+}
+
+static void md5_of(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
+{
+    struct act_md5 md5;
+
+    act_md5_init(&md5);
+    act_md5_add(&md5, bytes, len);
+    act_md5_done(&md5, out);
+}
+
+/* On a worker, or for little data on the loop: the MD5 of the next range, and once the sums that the caller wants. An
+ * MD5 of all data that is more than one range can only be compared here. */
+static void compute_sums(void *arg)
+{
+    struct azure_op *op = arg;
+    struct files_write *write = op->file;
+    const struct store_data *data = store_data_of(op->call);
+
+    if (data->sums && !write->summed) {
+        write->sums = *data->sums;
+        store_sums_add(&write->sums, data->bytes, data->len);
+        write->summed = true;
+    }
+    if (data->md5 && data->len > RANGE && write->sent == 0) {
+        md5_of(data->bytes, data->len, write->md5);
+        write->mismatch = strcmp(write->md5, data->md5) != 0;
+    }
+    if (data->md5 && data->len <= RANGE)
+        snprintf(write->md5, sizeof(write->md5), "%s", data->md5);
+    else
+        md5_of((const char *)data->bytes + write->sent, range_len(op), write->md5);
+}
+
+static void summed(void *arg)
+{
+    struct azure_op *op = arg;
+
+    if (op->file->mismatch)
+        files_fail(op, act_error_set(&op->call->error, ACT_FAIL,
+                                     "%s: the data is not what its checksum says; check the memory of this machine",
+                                     azure_what(op)));
+    else
+        op->file->sums_there(op);
+}
+
+static void sum_next(struct azure_op *op, void (*then)(struct azure_op *op))
+{
+    op->file->sums_there = then;
+    if (store_data_of(op->call)->len <= SMALL) {
+        compute_sums(op);
+        summed(op);
+    } else {
+        engine_work(http_engine(op->azure->store.http), compute_sums, summed, op);
+    }
+}
+
+static void build_range(struct azure_op *op)
+{
+    const struct store_data *data = store_data_of(op->call);
+    struct http_headers *headers = &op->http.headers;
+    uint64_t at = (op->call->op == STORE_BLOCK ? op->call->block.offset : 0) + op->file->sent;
+    size_t len = range_len(op);
+
+    files_request(op, "PUT", op->file->temp, "comp=range");
+    http_header_set(headers, "x-ms-write", "update");
+    http_header_setf(headers, "x-ms-range", "bytes=%" PRIu64 "-%" PRIu64, at, at + len - 1);
+    http_header_set(headers, "Content-MD5", op->file->md5);
+    http_header_set(headers, "x-ms-file-last-write-time", "preserve");
+    op->http.body = (const char *)data->bytes + op->file->sent;
+    op->http.body_len = len;
+}
+
+static bool was_damaged(const struct azure_op *op)
+{
+    const char *echo = http_header_get(&op->http.response_headers, "Content-MD5");
+
+    return azure_succeeded(op) ? echo && strcmp(echo, op->file->md5) != 0
+                               : op->http.status == 400 && azure_has_code(&op->http, "Md5Mismatch");
+}
+
+static void send_range(struct azure_op *op);
+
+static void answer_range(struct azure_op *op)
+{
+    struct files_write *write = op->file;
+
+    if (was_damaged(op) && ++write->damaged < MAX_DAMAGED) {
+        azure_send(op);
+    } else if (was_damaged(op)) {
+        files_fail(op, act_error_set(&op->call->error, ACT_FAIL,
+                                     "%s: the data did not arrive as it was sent, %d times; check the memory and the "
+                                     "network of this machine",
+                                     azure_what(op), write->damaged));
+    } else if (azure_succeeded(op)) {
+        write->damaged = 0;
+        write->sent += range_len(op);
+        if (write->sent < store_data_of(op->call)->len)
+            sum_next(op, send_range);
+        else
+            write->written(op);
+    } else {
+        fail_by_answer(op);
+    }
+}
+
+static void send_range(struct azure_op *op)
+{
+    azure_send_next(op, build_range, answer_range);
+}
+
+void files_send(struct azure_op *op, void (*then)(struct azure_op *op))
+{
+    op->file->written = then;
+    if (op->file->sent < store_data_of(op->call)->len)
+        sum_next(op, send_range);
+    else
+        then(op);
+}
+
+/* ---- its name */
+
+static void build_rename(struct azure_op *op)
+{
+    struct http_headers *headers = &op->http.headers;
+    char *source = files_source_url(op, op->file->temp);
+
+    files_request(op, "PUT", op->call->key, "comp=rename");
+    http_header_set(headers, "x-ms-file-rename-source", source);
+    http_header_set(headers, "x-ms-source-allow-trailing-dot", "true");
+    http_header_set(headers, "x-ms-file-rename-replace-if-exists", op->file->replaces ? "true" : "false");
+    set_attributes(op); /* which a rename with metadata replaces */
+    azure_wipe_free(source);
+}
+
+static void finish_in_place(struct azure_op *op)
+{
+    struct store_call *call = op->call;
+    const struct store_data *data = store_data_of(call);
+
+    store_entry_release(&call->entry);
+    call->entry.key = act_strdup(call->key);
+    azure_take_etag(&call->entry, http_header_get(&op->http.response_headers, "ETag"));
+    if (op->file->summed)
+        *data->sums = op->file->sums;
+    if (call->op == STORE_COMMIT)
+        files_upload_ended(op);
+    else
+        azure_finish(op, 0);
+}
+
+static int gone(struct azure_op *op)
+{
+    op->call->error.fact = ACT_FACT_BLOCKS_MISSING;
+    return act_error_hint(&op->call->error, "what was uploaded is gone; upload it again");
+}
+
+/* The first try of the rename may have succeeded: then the file is there by its own id. */
+static void answer_whose(struct azure_op *op)
+{
+    const char *id = http_header_get(&op->http.response_headers, "x-ms-file-id");
+
+    if (azure_succeeded(op) && op->file->file_id[0] && act_streq(id, op->file->file_id)) {
+        finish_in_place(op);
+        return;
+    }
+    op->call->error = op->file->refused;
+    op->file->made = false;
+    files_fail(op, gone(op));
+}
+
+static void build_whose(struct azure_op *op)
+{
+    files_request(op, "HEAD", op->call->key, NULL);
+}
+
+static void rename_it(struct azure_op *op);
+
+/* Only the very same name is replaced. */
+static void own_name_looked_up(struct azure_op *op)
+{
+    op->file->replaces = op->file->found == FILES_FILE;
+    if (op->file->found == FILES_FILE || (op->file->found == FILES_NOTHING && !op->file->checked)) {
+        op->file->checked = true;
+        rename_it(op);
+    } else {
+        files_fail(op, files_refuse_name(op, op->call->key, op->file->found, op->file->other));
+    }
+}
+
+static void in_the_way(struct azure_op *op)
+{
+    const struct store_condition *condition = store_condition_of(op->call);
+    int rc = azure_answer_error(op);
+
+    if (condition->if_absent && azure_has_code(&op->http, "ResourceAlreadyExists")) {
+        op->call->error.code = ACT_PARTIAL;
+        (void)act_error_hint(&op->call->error, "it exists already");
+        files_fail(op, -ACT_PARTIAL);
+    } else if (!op->file->replaces) {
+        files_look_up(op, op->call->key, own_name_looked_up);
+    } else {
+        files_fail(op, rc);
+    }
+}
+
+static void answer_rename(struct azure_op *op)
+{
+    bool taken = azure_has_code(&op->http, "ResourceAlreadyExists") ||
+                 azure_has_code(&op->http, "ResourceTypeMismatch");
+
+    if (azure_succeeded(op)) {
+        finish_in_place(op);
+    } else if (op->http.status == 409 && taken) {
+        in_the_way(op);
+    } else if (op->http.status == 404 && (op->http.ambiguous || op->ambiguous)) {
+        (void)azure_answer_error(op);
+        op->file->refused = op->call->error;
+        azure_send_next(op, build_whose, answer_whose);
+    } else if (op->http.status == 404 && op->call->op == STORE_COMMIT && files_is_missing(op)) {
+        (void)azure_answer_error(op);
+        op->call->error.code = ACT_TEMPORARY;
+        (void)gone(op);
+        files_fail(op, -ACT_TEMPORARY);
+    } else {
+        fail_by_answer(op);
+    }
+}
+
+static void rename_it(struct azure_op *op)
+{
+    azure_send_next(op, build_rename, answer_rename);
+}
+
+static void replace_it(struct azure_op *op)
+{
+    op->file->replaces = true;
+    rename_it(op);
+}
+
+void files_put_in_place(struct azure_op *op)
+{
+    const struct store_condition *condition = store_condition_of(op->call);
+
+    if (condition->if_match)
+        files_check_match(op, op->call->key, condition->if_match, replace_it);
+    else
+        rename_it(op);
+}
+
+/* ---- PUT */
+
+static void put_made(struct azure_op *op)
+{
+    files_send(op, files_put_in_place);
+}
+
+static void put_summed(struct azure_op *op)
+{
+    files_make(op, put_made);
+}
+
+void files_put(struct azure_op *op)
+{
+    struct files_write *write = files_state(op);
+
+    if (op->call->put.attr.kind == STORE_FOLDER) {
+        files_put_folder(op);
+        return;
+    }
+    write->temp = files_temp(op->call->key);
+    write->size = op->call->put.data.len;
+    sum_next(op, put_summed);
+}
+
+/* ---- COPY: by the service, then renamed as well */
+
+static void build_copy(struct azure_op *op)
+{
+    struct http_headers *headers = &op->http.headers;
+    char *source = files_source_url(op, op->call->copy.source);
+
+    files_request(op, "PUT", op->file->temp, NULL);
+    http_header_set(headers, "x-ms-copy-source", source);
+    http_header_set(headers, "x-ms-source-allow-trailing-dot", "true");
+    http_header_set(headers, "x-ms-file-last-write-time", "source");
+    azure_wipe_free(source);
+}
+
+static void build_look_at_copy(struct azure_op *op)
+{
+    files_request(op, "HEAD", op->file->temp, NULL);
+}
+
+static void look_at_copy(void *arg);
+
+static void keep_metadata(struct azure_op *op)
+{
+    const struct http_headers *headers = &op->http.response_headers;
+    const char *id = http_header_get(headers, "x-ms-file-id");
+
+    snprintf(op->file->file_id, sizeof(op->file->file_id), "%s", id ? id : "");
+    for (size_t i = 0; i < headers->n; i++)
+        if (strncasecmp(headers->v[i].name, "x-ms-meta-", strlen("x-ms-meta-")) == 0)
+            http_header_set(&op->file->kept, headers->v[i].name, headers->v[i].value);
+}
+
+static void answer_look_at_copy(struct azure_op *op)
+{
+    struct files_write *write = op->file;
+    const char *status = http_header_get(&op->http.response_headers, "x-ms-copy-status");
+
+    if (!azure_succeeded(op)) {
+        fail_by_answer(op);
+    } else if (act_streq(status, "pending")) {
+        write->poll_ms = write->poll_ms < LAST_POLL_MS ? write->poll_ms + FIRST_POLL_MS : LAST_POLL_MS;
+        engine_timer(http_engine(op->azure->store.http), write->poll_ms, look_at_copy, op);
+    } else if (!act_streq(status, "success")) {
+        files_fail(op, act_error_set(&op->call->error, ACT_FAIL, "%s: copy %s", azure_what(op),
+                                     status ? status : "without a result"));
+    } else {
+        keep_metadata(op);
+        files_put_in_place(op);
+    }
+}
+
+static void look_at_copy(void *op)
+{
+    azure_send_next(op, build_look_at_copy, answer_look_at_copy);
+}
+
+static void answer_copy(struct azure_op *op)
+{
+    if (azure_succeeded(op)) {
+        op->file->made = true;
+        look_at_copy(op);
+    } else {
+        fail_by_answer(op);
+    }
+}
+
+static void start_copy(struct azure_op *op)
+{
+    azure_send_next(op, build_copy, answer_copy);
+}
+
+static void source_checked(struct azure_op *op)
+{
+    files_make_parents(op, op->call->key, start_copy);
+}
+
+void files_copy(struct azure_op *op)
+{
+    const struct store_copy *copy = &op->call->copy;
+
+    files_state(op)->temp = files_temp(op->call->key);
+    op->what = act_sprintf("cannot copy '%s/%s' to '%s/%s'", op->azure->container, copy->source, op->azure->container,
+                           op->call->key);
+    files_check_match(op, copy->source, copy->source_match, source_checked);
+}

@@ -1,0 +1,87 @@
+"""The test double of the File service (tests/blobserver --files), and a small client of its REST interface, which
+shares nothing with ACT."""
+import hashlib
+import base64
+import urllib.parse
+import xml.etree.ElementTree as ET
+
+import blob_service
+from blob_double import BlobDouble
+from blob_service import utc
+
+RANGE = 4 << 20
+VERSION = blob_service.VERSION
+
+
+class FileDouble(BlobDouble):
+    """Paths are 'share/directory/file', not encoded. double.share is the share of a test."""
+
+    def __init__(self, program, *options, **more):
+        super().__init__(program, "--files", *options, **more)
+        self.share = None
+
+    def limit(self, share, size):
+        """From now on the share holds so many bytes."""
+        self.control("POST", "/-/limit", f"{share}:{size}")
+
+    def create(self, share, **headers):
+        self.request("PUT", share, {"restype": "share"}, headers)
+
+    def delete_share(self, share):
+        self.request("DELETE", share, {"restype": "share"})
+
+    def mkdir(self, path):
+        """With what it is in, where that is not there."""
+        parts = path.split("/")
+        for i in range(2, len(parts) + 1):
+            self.request("PUT", "/".join(parts[:i]), {"restype": "directory"}, expect=(201, 409))
+
+    def put(self, path, data=b"", headers=()):
+        if path.count("/") > 1:
+            self.mkdir(path.rsplit("/", 1)[0])
+        self.request("PUT", path, headers={"x-ms-type": "file", "x-ms-content-length": str(len(data)), **dict(headers)})
+        for start in range(0, len(data), RANGE):
+            part = data[start:start + RANGE]
+            md5 = base64.b64encode(hashlib.md5(part).digest()).decode()
+            self.request("PUT", path, {"comp": "range"}, {
+                "x-ms-range": f"bytes={start}-{start + len(part) - 1}", "x-ms-write": "update", "content-md5": md5,
+                "x-ms-file-last-write-time": "preserve"}, part)
+
+    def rmdir(self, path):
+        self.request("DELETE", path, {"restype": "directory"})
+
+    def entries(self, path, prefix=""):
+        """{name: its size, None of a directory} of one directory."""
+        found, marker = {}, ""
+        while True:
+            query = {"restype": "directory", "comp": "list", "prefix": prefix, "marker": marker}
+            page = ET.fromstring(self.request("GET", path, {k: v for k, v in query.items() if v})[2])
+            for entry in page.find("Entries"):
+                name = entry.find("Name")
+                text = urllib.parse.unquote(name.text) if name.get("Encoded") == "true" else name.text
+                size = entry.findtext("Properties/Content-Length")
+                found[text] = None if entry.tag == "Directory" else int(size)
+            marker = page.findtext("NextMarker") or ""
+            if not marker:
+                return found
+
+    def list(self, share, prefix=""):
+        """{path below the share: size} of all files, and of all empty directories with None."""
+        found, names = {}, self.entries(share + ("/" + prefix if prefix else ""))
+        for name, size in names.items():
+            path = f"{prefix}/{name}" if prefix else name
+            below = self.list(share, path) if size is None else {}
+            found |= below or {path: size}
+        return found
+
+    def share_sas(self, share, permissions="rcwdl", hours=1):
+        expiry = utc(hours)
+        text = "\n".join([permissions, "", expiry, f"/file/{self.account}/{share}", "", "", "", VERSION] + [""] * 5)
+        return urllib.parse.urlencode(
+            {"sv": VERSION, "se": expiry, "sr": "s", "sp": permissions, "sig": self.sign(text)})
+
+    def account_sas(self, permissions="rwdlc", hours=1):
+        expiry = utc(hours)
+        text = "\n".join([self.account, permissions, "f", "sco", "", expiry, "", "", VERSION, "", ""])
+        return urllib.parse.urlencode({"sv": VERSION, "ss": "f", "srt": "sco", "se": expiry, "sp": permissions,
+                                       "sig": self.sign(text)})
