@@ -110,7 +110,7 @@ const struct cli_command cli_cluster_commands[] = {
      .summary = "file servers in Azure: a folder that all nodes of a network mount",
      .examples = "a fileserver create teamdata --size 1T --subnet ID\n"
                  "a fileserver create teamdata --size 1T --subnet ID --dry-run\n"
-                 "a fileserver create teamdata --subnet ID --redundancy zrs --tag team=vision\n"
+                 "a fileserver create teamdata --subnet ID --redundancy zrs\n"
                  "a fileserver list --all            of the whole subscription\n"
                  "a fileserver show teamdata         how full it is, and how to mount it\n"
                  "a fileserver delete teamdata\n",
