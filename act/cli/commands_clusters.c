@@ -92,9 +92,9 @@ const struct cli_command cli_cluster_commands[] = {
          "error, vm_size,\n"
          "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
          "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
-         "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
-         "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
-         "ok and problems; of a change: version, action, name, file, dry_run.",
+         "context and changed; null: not said. --dry-run --json: version, dry_run, action, name and, of create,\n"
+         "cluster: what it would be. Of cluster files: own, each with name, kind, default, hidden (another of its name\n"
+         "comes before it), file, ok and problems; of a change: version, action, name, file, dry_run.",
      .options =
          "cluster param own all " CLI_ADD_OPTIONS " file vm-size min max nodes idle low-priority admin-user ssh-key "
          "location identity subnet no-public-ip node-image tag no-wait dry-run yes json",
