@@ -3,6 +3,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 
 import pytest
@@ -144,6 +145,27 @@ def test_names_that_cannot_be(act, azureml, name):
 def test_create_without_a_network(act, azureml):
     fail(act, "fileserver", "create", "teamdata", "-y", status=2, match="needs --subnet")
     fail(act, "fileserver", "create", "teamdata", "-y", "--subnet", "nodes", status=2, match="must be a resource id")
+
+
+def test_a_network_that_is_no_text(act, azureml):
+    fail(act, "fileserver", "create", "teamdata", "-y", "--subnet", SUBNET.encode() + b"\xff", status=2, match="UTF-8")
+    assert sent(azureml) == []
+
+
+def test_interrupted(act, azureml):
+    """The creation goes on at the service, and the same command goes on with it."""
+    azureml.tell("settings", operationPolls=10**9)
+    process = act.start("fileserver", "create", "teamdata", "--subnet", SUBNET, "-y")
+    said = b""
+    while b"InProgress" not in said:
+        said += os.read(process.stderr.fileno(), 4096)
+    process.send_signal(signal.SIGINT)
+    said += process.communicate(timeout=60)[1]
+    assert b"it goes on at the service; the same command goes on with it" in said and process.returncode != 0
+    assert show(act)["state"] == "Creating"
+    azureml.tell("settings", provisionsOnLook=2)
+    assert ADDRESS in create(act, "-y").out
+    assert [name for name, _ in sent(azureml)] == ["teamdata", "data"]
 
 
 def test_the_name_is_taken(act, azureml):
