@@ -88,7 +88,8 @@ def test_dry_run(act, azureml):
     done = create(act, "--dry-run", "--size", "200G")
     answer = json.loads(done.out)
     assert (answer["dry_run"], answer["action"], answer["name"]) == (True, "create", "teamdata")
-    assert [(r["method"], r["url"].split("/")[-1]) for r in answer["requests"]] == [("PUT", "teamdata"), ("PUT", "data")]
+    assert [(r["method"], r["url"].split("/")[-1]) for r in answer["requests"]] == [
+        ("PUT", "teamdata"), ("PUT", "data")]
     assert answer["requests"][1]["body"]["properties"]["shareQuota"] == 200
     assert "would create the file server 'teamdata' in eastus" in done.err
     assert sent(azureml) == []
@@ -187,7 +188,8 @@ def test_regions(act, azureml):
     refuse(act, "-y", "--redundancy", "zrs", status=2,
            match="the region 'eastus' has no premium files of the kind Premium_ZRS; see --location, --redundancy")
     azureml.tell("settings", restrictedRegions=["eastus"])
-    refuse(act, "-y", status=NO_CAPACITY, match="your subscription may have no premium files of the kind Premium_LRS in 'eastus'")
+    refuse(act, "-y", status=NO_CAPACITY,
+           match="your subscription may have no premium files of the kind Premium_LRS in 'eastus'")
     assert sent(azureml) == []
 
 
@@ -240,7 +242,8 @@ def test_list_and_show(act, azureml):
     assert re.search(r"^made by act +no$", text, re.M)
     fail(act, "fileserver", "show", "blobs", status=7,
          match="'blobs' is no file server, but a storage account of the kind")
-    fail(act, "fileserver", "show", "none", status=NOT_FOUND, match="there is no file server 'none' in the resource group 'rg'")
+    fail(act, "fileserver", "show", "none", status=NOT_FOUND,
+         match="there is no file server 'none' in the resource group 'rg'")
 
 
 def test_list_all_on_many_pages(act, azureml):
@@ -277,8 +280,8 @@ def test_delete(act, azureml):
 def answer_on_a_terminal(act, text, *words):
     """Runs it with a terminal as stdin and stderr, on which text is typed; gives the exit status and what it showed."""
     leader, follower = pty.openpty()
-    process = subprocess.Popen([act.programs / "a", *words], stdin=follower, stdout=follower, stderr=follower, env=act.env,
-                               cwd=act.project)
+    process = subprocess.Popen([act.programs / "a", *words], stdin=follower, stdout=follower, stderr=follower,
+                               env=act.env, cwd=act.project)
     os.close(follower)
     shown = b""
     while b"?" not in shown:
