@@ -229,6 +229,8 @@ void cli_buffer_stdout(void);
 int cli_check_stdout(struct act_error *err) ACT_NODISCARD;
 /* Prints an untrusted name; control characters become '?'. */
 void cli_put_name(const char *name);
+/* Prints a line "name         value" of what something is; nothing where there is no value. */
+void cli_print_fact(const char *name, const char *value);
 /* Prints the path of a file or object: into a pipe byte for byte, so that programs can use it. */
 void cli_put_path(const char *path);
 /* Formats a size for people, or with --bytes the exact number. */

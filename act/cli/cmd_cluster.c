@@ -11,16 +11,12 @@
 
 /* ---- printing ---- */
 
-static json_t *number(int64_t n)
-{
-    return n < 0 ? json_null() : json_integer(n);
-}
-
 static json_t *states_json(const struct platform_cluster *c)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "preparing", number(c->preparing), "running", number(c->running),
-                     "idle", number(c->idle), "unusable", number(c->unusable), "leaving", number(c->leaving),
-                     "preempted", number(c->preempted));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "preparing", cli_count_json(c->preparing), "running",
+                     cli_count_json(c->running), "idle", cli_count_json(c->idle), "unusable",
+                     cli_count_json(c->unusable), "leaving", cli_count_json(c->leaving), "preempted",
+                     cli_count_json(c->preempted));
 }
 
 static json_t *cluster_json(const struct platform_cluster *c)
@@ -29,8 +25,9 @@ static json_t *cluster_json(const struct platform_cluster *c)
                      c->name, "owner", c->owner, "type", c->type, "location", c->location, "state", c->state, "error",
                      c->error, "vm_size", c->vm_size, "vm_priority", c->vm_priority, "allocation", c->allocation,
                      "admin_user", c->admin_user, "autoscaler", c->autoscaler, "taints", c->taints, "min_nodes",
-                     number(c->min_nodes), "max_nodes", number(c->max_nodes), "nodes", number(c->nodes), "target_nodes",
-                     number(c->target_nodes), "idle_s", number(c->idle_s), "node_states", states_json(c));
+                     cli_count_json(c->min_nodes), "max_nodes", cli_count_json(c->max_nodes), "nodes",
+                     cli_count_json(c->nodes), "target_nodes", cli_count_json(c->target_nodes), "idle_s",
+                     cli_count_json(c->idle_s), "node_states", states_json(c));
 }
 
 static void push_number(struct act_strv *cells, int64_t n)
@@ -84,15 +81,6 @@ static void print_clusters(const struct platform_clusters *clusters, bool with_o
     cli_print_table(columns, n_columns, &cells);
 }
 
-static void print_line(const char *name, const char *value)
-{
-    if (!value || !*value)
-        return;
-    printf("%-12s ", name);
-    cli_put_name(value);
-    putchar('\n');
-}
-
 static void print_states(const struct platform_cluster *c)
 {
     const struct {
@@ -105,7 +93,7 @@ static void print_states(const struct platform_cluster *c)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].n >= 0)
             act_buf_addf(&line, "%s%lld %s", line.len ? ", " : "", (long long)rows[i].n, rows[i].name);
-    print_line("states", line.data);
+    cli_print_fact("states", line.data);
 }
 
 static void print_sizes(const struct platform_cluster *c)
@@ -119,32 +107,37 @@ static void print_sizes(const struct platform_cluster *c)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].n >= 0)
             act_buf_addf(&line, "%s%s%lld", line.len ? ", " : "", rows[i].name, (long long)rows[i].n);
-    print_line("nodes", line.data);
+    cli_print_fact("nodes", line.data);
+}
+
+static void print_idle(int64_t idle_s)
+{
+    char idle[ACT_UNIT_TEXT];
+
+    if (idle_s < 0)
+        return;
+    act_duration_to_text(idle_s, idle);
+    cli_print_fact("idle time", idle);
 }
 
 static void print_cluster(const struct platform_cluster *c)
 {
-    char idle[ACT_UNIT_TEXT];
-
-    print_line("name", c->name);
-    print_line("type", c->type);
-    print_line("location", c->location);
-    print_line("state", c->state);
-    print_line("error", c->error);
+    cli_print_fact("name", c->name);
+    cli_print_fact("type", c->type);
+    cli_print_fact("location", c->location);
+    cli_print_fact("state", c->state);
+    cli_print_fact("error", c->error);
     if (!c->is_managed)
         return;
-    print_line("vm size", c->vm_size);
-    print_line("priority", c->vm_priority);
-    print_line("allocation", c->allocation);
+    cli_print_fact("vm size", c->vm_size);
+    cli_print_fact("priority", c->vm_priority);
+    cli_print_fact("allocation", c->allocation);
     print_sizes(c);
-    print_line("autoscaler", c->autoscaler);
+    cli_print_fact("autoscaler", c->autoscaler);
     print_states(c);
-    print_line("taints", c->taints);
-    if (c->idle_s >= 0) {
-        act_duration_to_text(c->idle_s, idle);
-        print_line("idle time", idle);
-    }
-    print_line("admin user", c->admin_user);
+    cli_print_fact("taints", c->taints);
+    print_idle(c->idle_s);
+    cli_print_fact("admin user", c->admin_user);
 }
 
 static void print_nodes(const struct platform_cluster_nodes *nodes)
@@ -307,6 +300,83 @@ static int would_change(struct cli *cli, const char *action, const char *name, c
     return rc < 0 ? rc : would(cli, action, name, how, err);
 }
 
+/* "a, b": new string, "" where there are none. */
+static char *join(const struct act_strv *words)
+{
+    struct act_buf out = {0};
+
+    for (size_t i = 0; words && i < words->n; i++)
+        act_buf_addf(&out, "%s%s", i ? ", " : "", words->v[i]);
+    return act_buf_steal(&out);
+}
+
+/* "team=vision, cost=42": likewise. */
+static char *tags_text(json_t *tags)
+{
+    struct act_buf out = {0};
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tags, key, value)
+        act_buf_addf(&out, "%s%s=%s", out.len ? ", " : "", key, json_is_string(value) ? json_string_value(value) : "?");
+    return act_buf_steal(&out);
+}
+
+static int64_t least_of(const struct platform_new_cluster *c)
+{
+    return c->scale.min_nodes < 0 ? 0 : c->scale.min_nodes;
+}
+
+/* What a new cluster would be, as prepared. */
+static void print_wanted(const struct cli *cli, const struct platform_new_cluster *c)
+{
+    ACT_AUTOFREE char *identities = join(c->identities), *tags = tags_text(c->tags);
+    ACT_AUTOFREE char *location = act_sprintf("that of the %s", flow_cluster_words(&cli->flow)->owner);
+
+    cli_print_fact("name", c->name);
+    cli_print_fact("location", c->location ? c->location : location);
+    cli_print_fact("vm size", c->vm_size);
+    cli_print_fact("priority", c->low_priority ? "low: the nodes may be taken away" : "normal");
+    print_sizes(&(struct platform_cluster){.nodes = -1, .min_nodes = least_of(c), .max_nodes = c->scale.max_nodes});
+    print_idle(c->scale.idle_s ? c->scale.idle_s : -1);
+    cli_print_fact("admin user", c->admin_user);
+    cli_print_fact("ssh key", c->ssh_key);
+    cli_print_fact("subnet", c->subnet);
+    cli_print_fact("public ip", c->no_public_ip ? "none" : NULL);
+    cli_print_fact("identities", identities);
+    cli_print_fact("node image", c->node_image);
+    cli_print_fact("tags", tags);
+}
+
+static json_t *wanted_json(const struct platform_new_cluster *c)
+{
+    static const struct act_strv none;
+
+    return json_pack("{s:s, s:s?, s:s?, s:b, s:o, s:o, s:o, s:s?, s:s?, s:s?, s:b, s:o, s:s?, s:O?}", "name", c->name,
+                     "location", c->location, "vm_size", c->vm_size, "low_priority", c->low_priority, "min_nodes",
+                     cli_count_json(least_of(c)), "max_nodes", cli_count_json(c->scale.max_nodes), "idle_s",
+                     cli_count_json(c->scale.idle_s ? c->scale.idle_s : -1), "admin_user", c->admin_user, "ssh_key",
+                     c->ssh_key, "subnet", c->subnet, "no_public_ip", c->no_public_ip, "identities",
+                     cli_names_json(c->identities ? c->identities : &none), "node_image", c->node_image, "tags",
+                     c->tags);
+}
+
+static int would_create(const struct cli *cli, const struct platform_new_cluster *c, const char *setup,
+                        struct act_error *err)
+{
+    ACT_AUTOFREE char *nodes = scale_text(&c->scale);
+
+    if (setup)
+        act_note("%s", setup);
+    act_note("would create %s '%s' of nodes %s%s", noun_of(cli), c->name, c->vm_size, nodes);
+    if (cli->options.json)
+        return cli_print_json(json_pack("{s:i, s:b, s:s, s:s, s:o}", "version", 1, "dry_run", 1, "action", "create",
+                                        "name", c->name, "cluster", wanted_json(c)),
+                              err);
+    print_wanted(cli, c);
+    return 0;
+}
+
 /* What has to be made besides it costs money that nobody may expect. */
 static int ask_setup(struct cli *cli, const char *setup, struct act_error *err)
 {
@@ -322,13 +392,8 @@ static int make(struct cli *cli, struct platform_new_cluster *cluster, struct ac
     ACT_AUTOFREE char *setup = NULL;
     int rc = flow_prepare_cluster(&cli->flow, cluster, &setup, err);
 
-    if (rc == 0 && cli->options.dry_run) {
-        ACT_AUTOFREE char *nodes = scale_text(&cluster->scale);
-        ACT_AUTOFREE char *how = act_sprintf(" of nodes %s%s", cluster->vm_size, nodes);
-        if (setup)
-            act_note("%s", setup);
-        return would(cli, "create", cluster->name, how, err);
-    }
+    if (rc == 0 && cli->options.dry_run)
+        return would_create(cli, cluster, setup, err);
     if (rc == 0 && setup)
         rc = ask_setup(cli, setup, err);
     if (rc == 0)
@@ -475,7 +540,7 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
             json_array_append_new(all,
                                   json_pack("{s:s?,s:s?,s:s?,s:s?,s:o,s:s?}", "id", n->id, "state", n->state,
                                             "public_address", n->public_address, "private_address", n->private_address,
-                                            "port", number(n->port ? n->port : -1), "run", n->run));
+                                            "port", cli_count_json(n->port ? n->port : -1), "run", n->run));
         }
         rc = cli_print_json(json_pack("{s:i,s:s,s:o}", "version", 1, "name", name, "nodes", all), err);
     } else if (rc == 0 && found.n == 0) {

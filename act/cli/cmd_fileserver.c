@@ -80,15 +80,6 @@ static char *shares_text(const struct flow_fileserver *s)
     return out.data ? act_buf_steal(&out) : NULL;
 }
 
-static void print_line(const char *name, const char *value)
-{
-    if (!value || !*value)
-        return;
-    printf("%-12s ", name);
-    cli_put_name(value);
-    putchar('\n');
-}
-
 /* How a share is used. */
 static void print_use(const char *host, const char *name, const char *share)
 {
@@ -96,8 +87,8 @@ static void print_use(const char *host, const char *name, const char *share)
     ACT_AUTOFREE char *mount = flow_fileserver_mount(host, name, share);
     ACT_AUTOFREE char *lines = flow_fileserver_lines(name, share);
 
-    print_line("address", address);
-    print_line("mount", mount);
+    cli_print_fact("address", address);
+    cli_print_fact("mount", mount);
     printf("cluster file, where the nodes have mounted it:\n%s", lines);
 }
 
@@ -120,15 +111,15 @@ static void print_server(const struct flow_fileserver *s)
 {
     ACT_AUTOFREE char *shares = shares_text(s), *network = network_text(s);
 
-    print_line("name", s->name);
-    print_line("state", s->state);
-    print_line("location", s->location);
-    print_line("redundancy", s->redundancy);
-    print_line("network", *network ? network : "none: nobody can mount it");
-    print_line("made by act", s->is_ours ? "yes" : "no");
-    print_line("shares", shares ? shares : "none");
+    cli_print_fact("name", s->name);
+    cli_print_fact("state", s->state);
+    cli_print_fact("location", s->location);
+    cli_print_fact("redundancy", s->redundancy);
+    cli_print_fact("network", *network ? network : "none: nobody can mount it");
+    cli_print_fact("made by act", s->is_ours ? "yes" : "no");
+    cli_print_fact("shares", shares ? shares : "none");
     if (s->is_encrypted_only)
-        print_line("transfer", "secure transfer only: a plain mount of NFS does not work");
+        cli_print_fact("transfer", "secure transfer only: a plain mount of NFS does not work");
     for (size_t i = 0; i < s->n_shares; i++)
         if (s->shares[i].is_nfs)
             print_use(s->host, s->name, s->shares[i].name);

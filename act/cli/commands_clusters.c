@@ -93,9 +93,9 @@ const struct cli_command cli_cluster_commands[] = {
          "error, vm_size,\n"
          "vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes, nodes, target_nodes,\n"
          "idle_s and node_states), nodes (id, state, public_address, private_address, port, run), or file,\n"
-         "context and changed; null: not said. --dry-run --json: version, dry_run, action and name. Of cluster\n"
-         "files: own, each with name, kind, default, hidden (another of its name comes before it), file,\n"
-         "ok and problems; of a change: version, action, name, file, dry_run.",
+         "context and changed; null: not said. --dry-run --json: version, dry_run, action, name and, of create,\n"
+         "cluster: what it would be. Of cluster files: own, each with name, kind, default, hidden (another of its\n"
+         "name comes before it), file, ok and problems; of a change: version, action, name, file, dry_run.",
      .options =
          "cluster param own all " CLI_ADD_OPTIONS " file vm-size min max nodes idle low-priority admin-user ssh-key "
          "location identity subnet no-public-ip node-image tag no-wait dry-run yes json",
@@ -111,19 +111,19 @@ const struct cli_command cli_cluster_commands[] = {
      .summary = "file servers in Azure: a folder that all nodes of a network mount",
      .examples = "a fileserver create teamdata --size 1T --subnet ID\n"
                  "a fileserver create teamdata --size 1T --subnet ID --dry-run\n"
-                 "a fileserver create teamdata --subnet ID --redundancy zrs --tag team=vision\n"
+                 "a fileserver create teamdata --subnet ID --redundancy zrs\n"
                  "a fileserver list --all            of the whole subscription\n"
                  "a fileserver show teamdata         how full it is, and how to mount it\n"
                  "a fileserver delete teamdata\n",
      .details =
          "A file server is an NFS 4.1 share of a premium file storage account, which is what the NFS server of\n"
          "Azure Batch AI is today. NFS knows no login: who may use it is the network, so create wants --subnet, the\n"
-         "resource id of one that has the service endpoint Microsoft.Storage. NAME is that of the account: 3 to 24 small letters and\n"
-         "digits that nobody else in Azure has. What it may hold is paid for day and night, used or not; create asks\n"
-         "first. It goes on where it was interrupted, and ends with the command that mounts the share and the lines\n"
-         "of a cluster file of Slurm or of this machine. Subscription and resource group are those of the cluster of\n"
-         "-c, where it has some. delete takes all data with it; what ACT did not make it deletes only for somebody\n"
-         "who answers on a terminal.\n"
+         "resource id of one that has the service endpoint Microsoft.Storage. NAME is that of the account: 3 to 24\n"
+         "small letters and digits that nobody else in Azure has. What it may hold is paid for day and night, used\n"
+         "or not; create asks first. It goes on where it was interrupted, and ends with the command that mounts the\n"
+         "share and the lines of a cluster file of Slurm or of this machine. Subscription and resource group are\n"
+         "those of the cluster of -c, where it has some. delete takes all data with it; what ACT did not make it\n"
+         "deletes only for somebody who answers on a terminal.\n"
          "--json: version (1), and servers, or server, each with name, resource_group, location, redundancy, state,\n"
          "made_by_act, networks (ids of subnets), private_endpoints, open (to all networks), and shares (name,\n"
          "protocol, gib, used (bytes; null: not known), address, mount (null: not NFS)). delete: name, deleted.\n"

@@ -450,6 +450,15 @@ void cli_put_name(const char *name)
     fputs(shown, stdout);
 }
 
+void cli_print_fact(const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    printf("%-12s ", name);
+    cli_put_name(value);
+    putchar('\n');
+}
+
 void cli_put_path(const char *path)
 {
     static int is_terminal = -1;

@@ -37,7 +37,8 @@ export const STORAGE_HANDLERS = {
         count: { type: "Total", value: 1 } });
     },
     "storage list"() {
-        return ok({ value: fileAccounts(this.world).concat(Object.entries(this.world.settings.accounts).map(([name, url]) => ({
+        const { accounts } = this.world.settings;
+        return ok({ value: fileAccounts(this.world).concat(Object.entries(accounts).map(([name, url]) => ({
             id: accountId(this.world, name), name, type: "Microsoft.Storage/storageAccounts",
             location: this.world.settings.location, kind: "StorageV2",
             properties: { provisioningState: "Succeeded", primaryEndpoints: { blob: `${url}/` } } }))) });

@@ -94,6 +94,26 @@ def test_create_with_a_network_and_identities(act, azureml):
     assert sent(azureml, "PUT")[1][1]["identity"] == {"type": "SystemAssigned"}
 
 
+def test_a_dry_run_says_all_that_would_be_made(act, azureml):
+    words = ("--subnet", SUBNET, "--no-public-ip", "--identity", "system", "--identity", IDENTITY, "--node-image",
+             NODE_IMAGE, "--tag", "team=vision", "--low-priority", "--idle", "5m", "--ssh-key",
+             act.write("id.pub", KEY + "\n"), "--dry-run")
+    facts = dict(re.split(r"  +", line, maxsplit=1) for line in create(act, "fresh", *words).out.splitlines())
+    assert facts == {
+        "name": "fresh", "location": "that of the workspace", "vm size": "STANDARD_NC6",
+        "priority": "low: the nodes may be taken away", "nodes": "at least 0, at most 3", "idle time": "5m00s",
+        "admin user": "azureuser", "ssh key": KEY, "subnet": SUBNET, "public ip": "none",
+        "identities": f"system, {IDENTITY}", "node image": NODE_IMAGE, "tags": "team=vision"}
+    told = create(act, "fresh", *words, "--json").json["cluster"]
+    assert told == {
+        "name": "fresh", "location": None, "vm_size": "STANDARD_NC6", "low_priority": True, "min_nodes": 0,
+        "max_nodes": 3, "idle_s": 300, "admin_user": "azureuser", "ssh_key": KEY, "subnet": SUBNET,
+        "no_public_ip": True, "identities": ["system", IDENTITY], "node_image": NODE_IMAGE, "tags": {"team": "vision"}}
+    assert sent(azureml, "PUT") == []
+    plain = create(act, "fresh", "--dry-run", "--json").json["cluster"]
+    assert (plain["identities"], plain["tags"], plain["idle_s"]) == ([], None, None)
+
+
 @pytest.mark.parametrize("words, match", [
     (("--subnet", "nodes"), "--subnet 'nodes' must be a resource id: /subscriptions/.../subnets/NAME"),
     (("--identity", SUBNET), "must be a resource id: /subscriptions/.../userAssignedIdentities/NAME"),
@@ -265,6 +285,7 @@ def test_dry_runs(act, azureml, words, said):
     before = act.run("cluster", "list", "--json").json
     assert said in act.run("cluster", "--dry-run", *words).err
     told = act.run("--dry-run", "cluster", *words, "--json").json
+    assert (told.pop("cluster", None) is not None) == (words[0] == "create")
     assert told == {"version": 1, "dry_run": True, "action": told["action"], "name": words[1].replace("-y", "gpu")}
     assert act.run("cluster", "list", "--json").json == before
     act.fail("cluster", "list", "--dry-run", status=2, match="takes no --dry-run; it takes --json")

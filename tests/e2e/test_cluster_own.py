@@ -231,6 +231,13 @@ def azure_home(bare, azureml_server):
     azureml_server.tell("reset")
 
 
+def test_accounts_without_blobs_are_not_offered(azure_home):
+    act, server, words = azure_home
+    server.tell("fileserver", name="teamdata")
+    act.fail("cluster", "add", "gpu", *words, "--compute", "gpu", "--storage", "teamdata", status=3,
+             match="no .*'teamdata'")
+
+
 def test_a_workspace(azure_home):
     act, server, words = azure_home
     act.fail("cluster", "add", "gpu", *words, status=2, match="--compute is missing; there are: gpu, ")

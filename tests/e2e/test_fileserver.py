@@ -3,6 +3,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 
 import pytest
@@ -87,7 +88,8 @@ def test_dry_run(act, azureml):
     done = create(act, "--dry-run", "--size", "200G")
     answer = json.loads(done.out)
     assert (answer["dry_run"], answer["action"], answer["name"]) == (True, "create", "teamdata")
-    assert [(r["method"], r["url"].split("/")[-1]) for r in answer["requests"]] == [("PUT", "teamdata"), ("PUT", "data")]
+    assert [(r["method"], r["url"].split("/")[-1]) for r in answer["requests"]] == [
+        ("PUT", "teamdata"), ("PUT", "data")]
     assert answer["requests"][1]["body"]["properties"]["shareQuota"] == 200
     assert "would create the file server 'teamdata' in eastus" in done.err
     assert sent(azureml) == []
@@ -146,6 +148,27 @@ def test_create_without_a_network(act, azureml):
     fail(act, "fileserver", "create", "teamdata", "-y", "--subnet", "nodes", status=2, match="must be a resource id")
 
 
+def test_a_network_that_is_no_text(act, azureml):
+    fail(act, "fileserver", "create", "teamdata", "-y", "--subnet", SUBNET.encode() + b"\xff", status=2, match="UTF-8")
+    assert sent(azureml) == []
+
+
+def test_interrupted(act, azureml):
+    """The creation goes on at the service, and the same command goes on with it."""
+    azureml.tell("settings", operationPolls=10**9)
+    process = act.start("fileserver", "create", "teamdata", "--subnet", SUBNET, "-y")
+    said = b""
+    while b"InProgress" not in said:
+        said += os.read(process.stderr.fileno(), 4096)
+    process.send_signal(signal.SIGINT)
+    said += process.communicate(timeout=60)[1]
+    assert b"it goes on at the service; the same command goes on with it" in said and process.returncode != 0
+    assert show(act)["state"] == "Creating"
+    azureml.tell("settings", provisionsOnLook=2)
+    assert ADDRESS in create(act, "-y").out
+    assert [name for name, _ in sent(azureml)] == ["teamdata", "data"]
+
+
 def test_the_name_is_taken(act, azureml):
     azureml.tell("settings", takenNames=["teamdata"])
     refuse(act, "-y", match="the name 'teamdata' is taken")
@@ -165,7 +188,8 @@ def test_regions(act, azureml):
     refuse(act, "-y", "--redundancy", "zrs", status=2,
            match="the region 'eastus' has no premium files of the kind Premium_ZRS; see --location, --redundancy")
     azureml.tell("settings", restrictedRegions=["eastus"])
-    refuse(act, "-y", status=NO_CAPACITY, match="your subscription may have no premium files of the kind Premium_LRS in 'eastus'")
+    refuse(act, "-y", status=NO_CAPACITY,
+           match="your subscription may have no premium files of the kind Premium_LRS in 'eastus'")
     assert sent(azureml) == []
 
 
@@ -218,7 +242,8 @@ def test_list_and_show(act, azureml):
     assert re.search(r"^made by act +no$", text, re.M)
     fail(act, "fileserver", "show", "blobs", status=7,
          match="'blobs' is no file server, but a storage account of the kind")
-    fail(act, "fileserver", "show", "none", status=NOT_FOUND, match="there is no file server 'none' in the resource group 'rg'")
+    fail(act, "fileserver", "show", "none", status=NOT_FOUND,
+         match="there is no file server 'none' in the resource group 'rg'")
 
 
 def test_list_all_on_many_pages(act, azureml):
@@ -255,8 +280,8 @@ def test_delete(act, azureml):
 def answer_on_a_terminal(act, text, *words):
     """Runs it with a terminal as stdin and stderr, on which text is typed; gives the exit status and what it showed."""
     leader, follower = pty.openpty()
-    process = subprocess.Popen([act.programs / "a", *words], stdin=follower, stdout=follower, stderr=follower, env=act.env,
-                               cwd=act.project)
+    process = subprocess.Popen([act.programs / "a", *words], stdin=follower, stdout=follower, stderr=follower,
+                               env=act.env, cwd=act.project)
     os.close(follower)
     shown = b""
     while b"?" not in shown:

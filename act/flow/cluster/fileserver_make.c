@@ -123,8 +123,8 @@ static int plan_account(struct flow_fileservers *servers, const struct flow_new_
         rc = find_location(servers, &out->location, err);
     if (rc == 0)
         rc = check_region(servers, out->location, fileserver_sku(wanted->redundancy), err);
-    if (rc == 0)
-        out->account = fileserver_account_json(wanted, out->location);
+    if (rc == 0 && !(out->account = fileserver_account_json(wanted, out->location)))
+        rc = act_error_set(err, ACT_USAGE, "--subnet must be UTF-8");
     return rc;
 }
 

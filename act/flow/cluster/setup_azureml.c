@@ -267,7 +267,7 @@ int setup_look_storage(struct flow_setup *setup, struct flow_choices *out, struc
     {
         const char *id = codec_json_str(item, "id", ""), *name = codec_json_str(item, "name", NULL);
         bool is_own = strcasecmp(id, own) == 0;
-        if (name)
+        if (name && strcmp(codec_json_str(item, "kind", ""), "FileStorage") != 0) /* which has no blobs */
             setup_offer(out, name, NULL, act_strdup(is_own ? "of the workspace" : NULL), is_own);
     }
     return rc;

@@ -201,36 +201,29 @@ int azureml_submit(struct platform *p, const struct platform_submission *submiss
 
 /* ---- abort and remove ---- */
 
+/* Asks for something to be done with a job; below: "" or "/cancel". */
+static int ask_of_job(struct azureml *a, const char *method, const char *verb, const char *id, const char *below,
+                      struct act_error *err)
+{
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *what = act_sprintf("%s '%s'", verb, id);
+    struct arm_call call = {
+        .method = method, .what = what, .url = azureml_url(a, "/jobs/%s%s", id, below), .api_version = a->api_version};
+    rc = arm_do(arm, &call, err);
+    arm_call_release(&call);
+    return rc;
+}
+
 /* The service answers 204 for a job that it does not have. */
 int azureml_remove(struct platform *p, const char *id, struct act_error *err)
 {
-    struct azureml *a = azureml_of(p);
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
+    int rc = ask_of_job(azureml_of(p), "DELETE", "delete", id, "", err);
 
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *what = act_sprintf("delete '%s'", id);
-    struct arm_call call = {
-        .method = "DELETE", .what = what, .url = azureml_url(a, "/jobs/%s", id), .api_version = a->api_version};
-    rc = arm_do(arm, &call, err);
-    arm_call_release(&call);
     return rc == -ACT_NOT_FOUND ? 0 : rc;
-}
-
-static int cancel_job(struct azureml *a, const char *id, struct act_error *err)
-{
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
-
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *what = act_sprintf("cancel '%s'", id);
-    struct arm_call cancel = {
-        .method = "POST", .what = what, .url = azureml_url(a, "/jobs/%s/cancel", id), .api_version = a->api_version};
-    rc = arm_do(arm, &cancel, err);
-    arm_call_release(&cancel);
-    return rc;
 }
 
 int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
@@ -244,7 +237,7 @@ int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struc
         return rc;
     if (status.state == RUN_UNKNOWN && !status.reason[0])
         return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
-    rc = cancel_job(azureml_of(p), id, err);
+    rc = ask_of_job(azureml_of(p), "POST", "cancel", id, "/cancel", err);
     /* what has ended meanwhile is no longer cancelled: the service says 400 */
     *out_was_final =
         rc == -ACT_FAIL && platform_status(p, &id, 1, &status, &ignored) == 0 && run_state_is_final(status.state);
