@@ -16,7 +16,7 @@ struct package_task {
     /* in */
     const struct package_entry *entries;
     size_t n;
-    struct package_item *items; /* BATCH: of the entries, filled in; data counts from the task's first byte */
+    struct package_item *items; /* BATCH: of the entries, its own; data counts from its first byte */
     uint64_t offset;            /* PIECE, COPY: the range */
     size_t len;
     bool last;                                                      /* PIECE: of its file */

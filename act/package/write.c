@@ -341,12 +341,12 @@ static void plan_batch(struct build *b, struct step *s)
     uint64_t bytes = 0;
 
     s->task.kind = PACKAGE_BATCH;
-    s->task.items = &b->items[b->next];
     do {
         bytes += b->list->v[b->next++].size;
         s->task.n++;
     } while (b->next < b->list->n && s->task.n < BATCH_ENTRIES && bytes + b->list->v[b->next].size <= BATCH &&
              !known(b, b->next));
+    s->task.items = act_calloc(s->task.n, sizeof(*s->task.items));
 }
 
 static void count_read(struct build *b, const struct step *s)
@@ -400,6 +400,8 @@ static void step_done(void *arg)
 
     s->ready = true;
     b->running--;
+    if (s->task.items) /* libzip looks at those of entries that workers still read */
+        memcpy(&b->items[s->first], s->task.items, s->task.n * sizeof(*s->task.items));
     if (s->task.kind == PACKAGE_COPY && s->task.rc == 0)
         b->good_blocks[s->task.block - b->last.blocks] = true;
     look_around(b);
@@ -452,6 +454,7 @@ static void drop_first(struct build *b)
     b->tasks--;
     b->memory -= s->memory;
     free(s->task.buffer);
+    free(s->task.items);
 }
 
 static int fail_task(struct build *b, const struct package_task *task)
