@@ -57,17 +57,33 @@ static const struct config_folder *find_folder(const struct config *config, cons
     return NULL;
 }
 
+/* The project's own folder, which the run used as the store had none; an upload since then changes nothing of that. */
+static bool is_own(const struct flow *project, const struct run_folder *f)
+{
+    ACT_AUTOFREE char *own = act_sprintf("folder:%s", project->config.project_root);
+
+    return act_streq(f->store, own);
+}
+
+static int open_store(struct flow *project, const struct run_folder *f, const struct config_folder *folder,
+                      struct store **out, struct act_error *err)
+{
+    if (is_own(project, f))
+        return store_folder_open(flow_http(project), project->config.project_root, false, out, err);
+    return flow_store(project, folder, out, err);
+}
+
 static int look_into(struct flow *project, const struct run_folder *f, struct search *s, struct act_error *err)
 {
     const struct config_folder *folder = find_folder(&project->config, f);
     struct store *store = NULL;
 
-    if (!folder)
-        return act_error_set(err, ACT_NOT_FOUND, "cluster '%s' does not map it to '%s' any more",
-                             s->out->run->row.cluster, f->path);
-    if (config_is_share(folder) || act_starts_with(f->store, RUN_CLAIM)) /* which only the nodes reach */
+    if (!folder && !is_own(project, f))
+        return act_error_set(err, ACT_NOT_FOUND, "cluster '%s' does not map it to '%s' now", s->out->run->row.cluster,
+                             f->path);
+    if ((folder && config_is_share(folder)) || act_starts_with(f->store, RUN_CLAIM)) /* which only the nodes reach */
         return 0;
-    int rc = flow_store(project, folder, &store, err);
+    int rc = open_store(project, f, folder, &store, err);
     if (rc < 0)
         return rc;
     struct transfer_path what = {.store = store, .path = f->path, .is_folder = true};
