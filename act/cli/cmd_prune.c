@@ -81,7 +81,10 @@ static void print_runs(const struct flow_prune *p)
 static int confirm(const struct cli *cli, const struct flow_prune *p, struct act_error *err)
 {
     ACT_AUTOFREE char *sum = sum_of(p, p->n);
-    ACT_AUTOFREE char *question = act_sprintf("Remove %s for good?", sum);
+    char age[ACT_UNIT_TEXT];
+
+    act_duration_to_text(p->older_s, age);
+    ACT_AUTOFREE char *question = act_sprintf("Remove what ended more than %s ago for good: %s?", age, sum);
 
     fflush(stdout);
     return cli_confirm(cli, question, err);

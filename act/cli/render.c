@@ -201,6 +201,13 @@ static bool has_names(const struct flow_runs *runs)
     return false;
 }
 
+const char *cli_short_id(const char *id)
+{
+    const char *piece = strrchr(id, '_');
+
+    return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
+}
+
 /* Of an elastic run what it has now. */
 static int64_t size_of(const struct flow_run *run)
 {
