@@ -451,7 +451,8 @@ def test_origins_are_not_cut(bare):
             file = file.with_name("x" * 40 + ".yaml")
             act.run("cluster", "rename", "one", "x" * 40)
         shown = act.on_terminal("config", "show", columns=columns).decode().replace("\r", "").splitlines()
-        assert max(map(len, shown[1:-1])) <= columns
+        assert len(shown[0]) <= columns and shown[0].startswith(f"# cluster {file.stem}")
+        assert all(len(line) <= columns or line.startswith(("# from ", "# project ")) for line in shown[:-1])
         assert sum(line.strip() == "# default" or line.endswith("  # default") for line in shown) > 10
         origin = f"# ~/{file.relative_to(act.scratch)}:"
         assert origin in "\n".join(shown) or columns == 40, shown
