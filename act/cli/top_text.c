@@ -434,8 +434,10 @@ static void push_row_seen(struct act_strv *seen, const struct top_row *row)
 {
     size_t before = seen->n;
 
-    if (!row->folded)
+    if (!row->folded) {
         push_seen(seen, row->run);
+        return;
+    }
     for (size_t i = 0; i < row->n_folded && seen->n - before < FOLLOWED; i++)
         push_seen(seen, row->folded[i]);
 }
