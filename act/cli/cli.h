@@ -193,6 +193,17 @@ void cli_print_overview(FILE *out);
 void cli_print_help(const struct cli_command *command, FILE *out);
 extern const char cli_overview_examples[], cli_exit_statuses[]; /* lines; also in the manual */
 
+/* What act.yaml(5) says of the files, and their keys. */
+extern const char cli_file_format[];
+enum { CLI_FILES = 3 };
+struct cli_file {
+    const char *title, *what; /* lines */
+    enum config_file file;
+};
+extern const struct cli_file cli_files[CLI_FILES];
+/* What a key is, with its default. New string. */
+char *cli_key_help(const struct config_key_text *key);
+
 /* version.c: "act VERSION", and on further lines what a bug report should contain: the commit and the libraries. */
 void cli_print_version(FILE *out);
 
@@ -200,6 +211,8 @@ void cli_print_version(FILE *out);
 /* Shows the manual page of a verb with the user's man(1). False if stdout is not a terminal, or man(1) is missing or
  * cannot show it: then nothing was printed. */
 bool cli_show_page(const struct cli_command *command);
+/* That of the files, act.yaml(5), likewise. */
+bool cli_show_file_format(void);
 
 /* render.c */
 bool cli_colour(FILE *out);
@@ -245,6 +258,8 @@ char *cli_path_below(const char *word, const struct transfer_path *what, const c
 void cli_note_no_runs(const struct flow_table *table);
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 /* The same as text, in room terminal columns (0: no limit). */
+/* The last piece of an id, which is unique enough to be typed. */
+const char *cli_short_id(const char *id);
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* An untrusted name, for a line of text: control characters become '?'. New string. */

@@ -3,6 +3,7 @@
 #include "base/dirs.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/cluster/doctor.h"
@@ -30,6 +31,20 @@ static void push_value(struct act_strv *cells, const char *key, const json_t *ro
     push_origin(cells, codec_json_str(row, "origin", "?"));
 }
 
+/* In lines of their own where one would be too wide. */
+static void print_origin(const struct config *c)
+{
+    ACT_AUTOFREE char *line = act_sprintf("# cluster %s, from %s, project %s", c->cluster,
+                                          c->file ? c->file : "the built-in configuration", c->project_root);
+    int width = cli_width();
+
+    if (width == 0 || act_columns(line) <= width)
+        printf("%s\n", line);
+    else
+        printf("# cluster %s\n# from %s\n# project %s\n", c->cluster, c->file ? c->file : "the built-in configuration",
+               c->project_root);
+}
+
 static int show_values(struct cli *cli, struct act_error *err)
 {
     const struct config *c = &cli->flow.config;
@@ -46,8 +61,7 @@ static int show_values(struct cli *cli, struct act_error *err)
         return cli_print_json(json_pack("{s:i,s:s,s:s?,s:s,s:o}", "version", 1, "cluster", c->cluster, "file", c->file,
                                         "project_root", c->project_root, "values", values),
                               err);
-    printf("# cluster %s, from %s, project %s\n", c->cluster, c->file ? c->file : "the built-in configuration",
-           c->project_root);
+    print_origin(c);
     json_object_foreach(values, key, row)
     {
         bool shown = cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
@@ -209,7 +223,8 @@ static int change(struct cli *cli, const char *key, const char *value, struct ac
     if (changed)
         act_note("%s%s '%s' in '%s'", o->dry_run ? "would " : "", value ? "set" : "remove", key, file);
     else
-        act_note(value ? "'%s' is that already in '%s'" : "'%s' is not in '%s'", key, file);
+        act_note(value ? "'%s' is that already in '%s'" : "'%s' is not set in '%s': there is nothing to remove", key,
+                 file);
     if (!o->json)
         return 0;
     return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:b}", "version", 1, "key", key, "file", file, "changed", changed,

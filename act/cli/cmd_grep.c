@@ -9,6 +9,7 @@
 #include "flow/flow.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
+#include "run/run.h"
 
 enum { DEFAULT_MAX = 30 };
 
@@ -34,19 +35,49 @@ static int print_json(const struct flow_match *m, struct act_error *err)
     return cli_check_stdout(err);
 }
 
-/* The time of the line, or "<" the time when its log was last written to. */
-static void put_time(const struct flow_match *m)
+/* The time of the line, or "<" the time when its log was last written to. New string. */
+static char *time_of(const struct flow_match *m)
 {
     char changed[ACT_TIME_TEXT];
 
-    if (*m->time) {
-        fputs(m->time, stdout);
-    } else if (m->changed_unix_s) {
-        act_time_to_local(m->changed_unix_s, changed);
-        printf("<%s", changed);
-    } else {
-        putchar('-');
+    if (*m->time || !m->changed_unix_s)
+        return act_strdup(*m->time ? m->time : "-");
+    act_time_to_local(m->changed_unix_s, changed);
+    return act_sprintf("<%s", changed);
+}
+
+/* Without the day if it is today's. */
+static const char *short_time(const char *time)
+{
+    enum { DAY = sizeof("2026-11-24 ") - 1 };
+    char today[ACT_TIME_TEXT];
+    bool is_late = *time == '<';
+
+    act_time_to_local(act_now_unix_s(), today);
+    return strncmp(time + is_late, today, DAY) == 0 ? time + is_late + DAY : time;
+}
+
+/* "60ce2fc7:12: ": the rank says which log it is, so that the line has room on a terminal. */
+static void put_short_place(const struct flow_match *m)
+{
+    const char *file = strrchr(m->log, '/');
+    bool was_before = act_starts_with(m->log, RUN_DIR_ATTEMPTS "/");
+
+    cli_print_coloured(stdout, "35", "%s:", cli_short_id(m->run->row.id));
+    if (was_before)
+        printf("%s/%d:", RUN_DIR_ATTEMPTS, m->attempt);
+    if (m->rank < 0) {
+        cli_put_name(file ? file + 1 : m->log);
+        putchar(':');
     }
+    printf("%llu: ", (unsigned long long)m->line);
+}
+
+static void put_place(const struct flow_match *m)
+{
+    cli_print_coloured(stdout, "35", "%s:", m->run->row.id);
+    cli_put_name(m->log);
+    printf(":%llu: ", (unsigned long long)m->line);
 }
 
 static void put_text(const struct searching *s, const struct flow_match *m)
@@ -71,13 +102,14 @@ static int print_match(void *arg, const struct flow_match *m, struct act_error *
 
     if (s->cli->options.json)
         return print_json(m, err);
-    cli_print_coloured(stdout, "35", "%s:", m->run->row.id);
-    cli_put_name(m->log);
-    printf(":%llu: ", (unsigned long long)m->line);
+    ACT_AUTOFREE char *time = time_of(m);
+    if (s->terminal)
+        put_short_place(m);
+    else
+        put_place(m);
     if (m->rank >= 0)
         cli_print_coloured(stdout, "36", "[%d] ", m->rank);
-    put_time(m);
-    putchar(' ');
+    printf("%s ", s->terminal ? short_time(time) : time);
     put_text(s, m);
     return cli_check_stdout(err);
 }

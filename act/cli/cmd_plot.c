@@ -101,6 +101,21 @@ static int no_such_key(const struct plot *p, const char *key, struct act_error *
     return cli_find_metric(key, p->numbers, p->runs->n, where, err);
 }
 
+/* Those that are drawn are not all that were asked for. */
+static int say_missing(const struct plot *p, const char *key, struct act_error *err)
+{
+    ACT_AUTO(act_buf) ids = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->runs->n; i++)
+        if (!numbers_find(p->numbers[i], key))
+            act_buf_addf(&ids, "%s%s", n++ ? ", " : "", p->runs->v[i].row.id);
+    if (n == 0)
+        return 0;
+    return act_error_set(err, ACT_PARTIAL, "%zu of %zu runs are drawn: there is no '%s' in the log of %s",
+                         p->runs->n - n, p->runs->n, key, ids.data);
+}
+
 static size_t points_of(const struct cli_options *o)
 {
     if (o->csv || o->json)
@@ -132,6 +147,8 @@ static int plot(const struct cli *cli, const struct flow_runs *runs, struct act_
         page_key_chart(p.numbers, p.of, runs->n, key, points_of(&cli->options), p.curves, &p.chart);
     if (rc == 0)
         rc = p.chart.n > 0 ? print(cli, &p, err) : no_such_key(&p, key, err);
+    if (rc == 0)
+        rc = say_missing(&p, key, err);
     for (size_t i = 0; i < runs->n; i++)
         numbers_free(p.numbers[i]);
     free(p.of);

@@ -84,10 +84,25 @@ void cli_print_removed(const struct flow_prune *p)
     }
 }
 
+/* "30d", as it may have been typed. New string. */
+static char *age_of(int64_t s)
+{
+    static const struct {
+        int64_t s;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}};
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (s % units[i].s == 0)
+            return act_sprintf("%lld%c", (long long)(s / units[i].s), units[i].unit);
+    return act_sprintf("%llds", (long long)s);
+}
+
 static int confirm(const struct cli *cli, const struct flow_prune *p, struct act_error *err)
 {
     ACT_AUTOFREE char *sum = sum_of(p, p->n);
-    ACT_AUTOFREE char *question = act_sprintf("Remove %s for good?", sum);
+    ACT_AUTOFREE char *age = age_of(p->older_s);
+    ACT_AUTOFREE char *question = act_sprintf("Remove what ended more than %s ago for good: %s?", age, sum);
 
     fflush(stdout);
     return cli_confirm(cli, question, err);

@@ -172,7 +172,8 @@ const struct cli_command cli_run_commands[] = {
          "RE is an extended regular expression of POSIX, as of 'grep -E'. Each line that matches is printed\n"
          "behind RUN:LOG:LINE: of it (RUN:LOG is a path, for 'a cat'), [the rank], and its time: the one in it,\n"
          "or in the last line before that has one, as it is written there; else < the time when the log was\n"
-         "last written to. The logs are read where the run is; where that is not possible, the copies in\n"
+         "last written to. On a terminal it is the last piece of the id, [the rank] in place of its log, and no day\n"
+         "for today. The logs are read where the run is; where that is not possible, the copies in\n"
          "assets/<run id>/ are. Without RUN, all runs that 'a q' lists of your ledger, 30 unless --max says\n"
          "otherwise. Exit status: 0 there is a line, 1 there is none.\n"
          "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
@@ -244,6 +245,7 @@ const struct cli_command cli_run_commands[] = {
          "that is not there is answered with those that are. x is the step in the line or just before it\n"
          "(step, iter, iteration, batch, update), else the epoch, else how many values came before. Of more\n"
          "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
+         "Exit status: 8 if the logs of some of the runs do not have it, 3 if none does.\n"
          "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
          "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
      .options = "cluster no-logs no-full-logs rank name tag svg csv json",

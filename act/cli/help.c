@@ -106,10 +106,53 @@ void cli_print_help(const struct cli_command *c, FILE *out)
     print_options(out, c, CLI_EVERYWHERE, "options of every verb");
 }
 
+const char cli_file_format[] =
+    "aux_data/aml/CLUSTER.yaml in the project describes the cluster that 'a -c CLUSTER' means, else\n"
+    "~/.config/act/clusters/CLUSTER.yaml, which 'a cluster add' writes. Where none is named, it is that of\n"
+    "ACT_CLUSTER, aml.yaml of the project, or default_cluster of the user.\n"
+    "Each key can be overridden by 'a -p YAML', and a simple one of the top\n"
+    "level by the environment variable ACT_KEY.\n"
+    "A member of a member is written here with a dot between them; a star stands for any name.\n"
+    "'a config show' says what holds, and from where.\n";
+
+const struct cli_file cli_files[CLI_FILES] = {
+    {"CLUSTER FILE", "", CONFIG_CLUSTER_FILE},
+    {"ACCOUNT FILE", "What azure_blob_config_file names.\n", CONFIG_ACCOUNT_FILE},
+    {"CONFIGURATION OF THE USER", "~/.config/act/config.yaml, which no project changes.\n", CONFIG_USER_FILE},
+};
+
+char *cli_key_help(const struct config_key_text *key)
+{
+    return act_sprintf("%s%s%s%s", key->help, key->fallback ? " (default " : "", key->fallback ? key->fallback : "",
+                       key->fallback ? ")" : "");
+}
+
+static void print_key(void *out, const struct config_key_text *key)
+{
+    ACT_AUTOFREE char *left = act_sprintf("%s %s", key->path, key->values ? key->values : "");
+    ACT_AUTOFREE char *help = cli_key_help(key);
+
+    print_row(out, OPTION_COLUMN, left, help);
+}
+
+static void print_file_format(FILE *out)
+{
+    print_prose(out, cli_file_format);
+    for (size_t i = 0; i < CLI_FILES; i++) {
+        fprintf(out, "\n%s\n%s", cli_files[i].title, cli_files[i].what);
+        config_each_key(cli_files[i].file, print_key, out);
+    }
+}
+
 int cmd_help(struct cli *cli, struct act_error *err)
 {
     if (cli->words.n == 0) {
         cli_print_overview(stdout);
+        return 0;
+    }
+    if (strcmp(cli->words.v[0], "act.yaml") == 0) {
+        if (!cli_show_file_format())
+            print_file_format(stdout);
         return 0;
     }
     const struct cli_command *c = cli_find_command(cli->words.v[0]);

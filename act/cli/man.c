@@ -178,8 +178,7 @@ static void put_overview(FILE *out)
 
 static void put_key(void *arg, const struct config_key_text *key)
 {
-    ACT_AUTOFREE char *text = act_sprintf("%s%s%s%s", key->help, key->fallback ? " (default " : "",
-                                          key->fallback ? key->fallback : "", key->fallback ? ")" : "");
+    ACT_AUTOFREE char *text = cli_key_help(key);
 
     put_entry(arg, key->path, key->values, text);
 }
@@ -189,20 +188,11 @@ static void put_file_format(FILE *out, const struct cli_command *command)
     (void)command;
     put_title(out, "act.yaml", 5, "what a project of ACT and its clusters are");
     fputs(".SH DESCRIPTION\n", out);
-    put_prose(out,
-              "aux_data/aml/CLUSTER.yaml in the project describes the cluster that 'a -c CLUSTER' means, else\n"
-              "~/.config/act/clusters/CLUSTER.yaml, which 'a cluster add' writes. Where none is named, it is that of\n"
-              "ACT_CLUSTER, aml.yaml of the project, or default_cluster of the user.\n"
-              "Each key can be overridden by 'a -p YAML', and a simple one of the top\n"
-              "level by the environment variable ACT_KEY.\n"
-              "A member of a member is written here with a dot between them; a star stands for any name.\n"
-              "'a config show' says what holds, and from where.\n");
-    fputs(".SH CLUSTER FILE\n", out);
-    config_each_key(CONFIG_CLUSTER_FILE, put_key, out);
-    fputs(".SH ACCOUNT FILE\nWhat azure_blob_config_file names.\n", out);
-    config_each_key(CONFIG_ACCOUNT_FILE, put_key, out);
-    fputs(".SH CONFIGURATION OF THE USER\n~/.config/act/config.yaml, which no project changes.\n", out);
-    config_each_key(CONFIG_USER_FILE, put_key, out);
+    put_prose(out, cli_file_format);
+    for (size_t i = 0; i < CLI_FILES; i++) {
+        fprintf(out, ".SH %s\n%s", cli_files[i].title, cli_files[i].what);
+        config_each_key(cli_files[i].file, put_key, out);
+    }
     fputs(".SH SEE ALSO\n.BR a (1)\n", out);
     put_documents(out);
 }
@@ -259,14 +249,14 @@ int cmd_man(struct cli *cli, struct act_error *err)
 }
 
 /* Puts a page into a memory file that a child can read. Returns the file descriptor, or -1. */
-static int page_in_memory(const struct cli_command *command)
+static int page_in_memory(page_fn *page, const struct cli_command *command)
 {
     int fd = memfd_create("page", MFD_CLOEXEC), copy = fd < 0 ? -1 : dup(fd);
     FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
 
     if (!out)
         return fd;
-    put_page(out, command);
+    page(out, command);
     fclose(out);
     lseek(fd, 0, SEEK_SET);
     return fd;
@@ -288,17 +278,27 @@ static int run_man(char *man, int page, int nowhere)
     return status;
 }
 
-bool cli_show_page(const struct cli_command *command)
+static bool show(page_fn *what, const struct cli_command *command)
 {
     ACT_AUTOFREE char *man = isatty(STDOUT_FILENO) ? proc_find_in_path("man") : NULL;
 
     if (!man)
         return false;
-    int page = page_in_memory(command), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int page = page_in_memory(what, command), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     int status = page < 0 || nowhere < 0 ? -1 : run_man(man, page, nowhere);
     if (page >= 0)
         close(page);
     if (nowhere >= 0)
         close(nowhere);
     return status == 0;
+}
+
+bool cli_show_page(const struct cli_command *command)
+{
+    return show(put_page, command);
+}
+
+bool cli_show_file_format(void)
+{
+    return show(put_file_format, NULL);
 }

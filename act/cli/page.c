@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "codec/json.h"
 
 enum {
     KEYS_SHOWN = 48,
@@ -71,6 +72,20 @@ static void add_elapsed(struct act_buf *out, const struct run_status *s)
     add_field(out, s->ended_unix_s ? "took" : "running for", text);
 }
 
+static void add_tags(struct act_buf *out, const struct ledger_run *row)
+{
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
+    ACT_AUTO(act_buf) text = {0};
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tags, key, value)
+    {
+        act_buf_addf(&text, "%s%s=%s", text.len ? ", " : "", key, json_string_value(value));
+    }
+    add_field(out, "tags", text.data);
+}
+
 static void add_overview(struct act_buf *out, const struct flow_report *r)
 {
     const struct flow_run *run = r->run;
@@ -80,6 +95,8 @@ static void add_overview(struct act_buf *out, const struct flow_report *r)
     ACT_AUTOFREE char *status = act_sprintf("%d", s->exit_status);
 
     act_buf_adds(out, "<table><tbody>\n");
+    add_field(out, "name", run->row.name);
+    add_tags(out, &run->row);
     add_field(out, "state", run_state_name(s->state));
     add_field(out, "reason", s->reason);
     add_field(out, "command", run->row.command);

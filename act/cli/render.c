@@ -226,6 +226,13 @@ static void push_tool(struct act_strv *cells, const struct flow_run *run)
     act_strv_push(cells, tool ? tool : "-");
 }
 
+const char *cli_short_id(const char *id)
+{
+    const char *piece = strrchr(id, '_');
+
+    return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
+}
+
 /* Of an elastic run what it has now. */
 static int64_t size_of(const struct flow_run *run)
 {

@@ -235,14 +235,6 @@ static void push_said(struct act_strv *cells, const struct flow_board_run *run, 
     act_strv_push(cells, text.len ? text.data : "-");
 }
 
-/* The last piece of an id, which is unique enough to be typed. */
-static const char *short_id(const char *id)
-{
-    const char *piece = strrchr(id, '_');
-
-    return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
-}
-
 /* "python3 -u train.py --lr 3" is more easily known as "train.py --lr 3". */
 static const char *without_interpreter(const char *command)
 {
@@ -264,7 +256,7 @@ static void push_run(struct act_strv *cells, const struct flow_board_run *run, b
 {
     const struct ledger_run *row = &run->run.row;
     const struct flow_live *live = run->run.status.state == RUN_RUNNING ? run->live : NULL;
-    const char *id = look->columns > 0 ? short_id(row->id) : row->id;
+    const char *id = look->columns > 0 ? cli_short_id(row->id) : row->id;
 
     act_strv_pushf(cells, "%s%s", look->columns == 0 ? "" : chosen ? ">" : " ", id);
     act_strv_push(cells, run_state_name(run->run.status.state));
@@ -442,8 +434,10 @@ static void push_row_seen(struct act_strv *seen, const struct top_row *row)
 {
     size_t before = seen->n;
 
-    if (!row->folded)
+    if (!row->folded) {
         push_seen(seen, row->run);
+        return;
+    }
     for (size_t i = 0; i < row->n_folded && seen->n - before < FOLLOWED; i++)
         push_seen(seen, row->folded[i]);
 }

@@ -7,7 +7,6 @@ import base64
 import collections
 import hashlib
 import hmac
-import http.server
 import json
 import os
 import pathlib
@@ -15,6 +14,8 @@ import threading
 import time
 import urllib.parse
 import uuid
+
+import threaded_server
 
 TENANT = "72f988bf-86f1-41af-91ab-2d7cd011db47"
 OTHER_TENANT = "11111111-2222-3333-4444-555555555555"
@@ -30,7 +31,7 @@ def encode(data):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-class LoginDouble:
+class LoginDouble(threaded_server.ThreadedServer):
     def __init__(self):
         self.log, self.secrets, self.lock = [], set(), threading.Lock()
         self.life = 3600            # seconds of new tokens
@@ -52,12 +53,7 @@ class LoginDouble:
                          self.assertion, self.refresh_token, "DEVICECODE" + self.refresh_token}
         double = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
+        class Handler(threaded_server.Handler):
             def date_time_string(self, timestamp=None):
                 return super().date_time_string(double.now() if timestamp is None else timestamp)
 
@@ -67,17 +63,7 @@ class LoginDouble:
             def do_POST(self):
                 double.entra(self)
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
-        self.thread.start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self.serve(Handler)
 
     def now(self):
         return int(time.time()) + self.clock

@@ -414,7 +414,10 @@ def test_config_set_keeps_the_file(act):
     act.run("-c", "lab", "config", "unset", "env.B")
     act.run("-c", "lab", "config", "unset", "num_gpu", "--dry-run")
     assert path.read_text() == "# ours\nplatform: local   # here\n\nenv:\n  A: '1'  # first\n\n# how many\nnum_gpu: 4\n"
-    assert "is not in" in act.run("-c", "lab", "config", "unset", "docker.image").err
+    assert "is not set in" in act.run("-c", "lab", "config", "unset", "docker.image").err
+    act.fail("-c", "lab", "config", "unset", "numgpu", status=2, match="no key 'numgpu'; did you mean 'num_gpu'")
+    act.fail("config", "unset", "numgpu", status=2, match="did you mean 'num_gpu'")
+    act.fail("-c", "lab", "config", "unset", "nothing.like.it", status=2, match="'a config show --all'")
     assert "is that already" in act.run("-c", "lab", "config", "set", "num_gpu", "4").err
     act.fail("-c", "lab", "config", "get", "docker.image", status=3, match="has no value")
 
@@ -455,7 +458,8 @@ def test_origins_are_not_cut(bare):
             file = file.with_name("x" * 40 + ".yaml")
             act.run("cluster", "rename", "one", "x" * 40)
         shown = act.on_terminal("config", "show", columns=columns).decode().replace("\r", "").splitlines()
-        assert max(map(len, shown[1:-1])) <= columns
+        assert len(shown[0]) <= columns and shown[0].startswith(f"# cluster {file.stem}")
+        assert all(len(line) <= columns or line.startswith(("# from ", "# project ")) for line in shown[:-1])
         assert sum(line.strip() == "# default" or line.endswith("  # default") for line in shown) > 10
         origin = f"# ~/{file.relative_to(act.scratch)}:"
         assert origin in "\n".join(shown) or columns == 40, shown

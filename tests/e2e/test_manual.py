@@ -47,3 +47,15 @@ def test_help_of_a_verb_is_its_page(act, scratch):
     assert act.run("help", "submit", env={"PATH": path}).out == act.run("submit", "--help").out
     man.write_text("#!/bin/sh\necho broken >&2; exit 3\n")
     assert act.on_terminal("help", "submit", PATH=path).startswith(b"examples:")
+
+
+def test_help_of_the_files(act, scratch):
+    """The page of its keys, as those of the verbs."""
+    man = scratch / "bin/man"
+    man.parent.mkdir()
+    man.write_text(MAN)
+    man.chmod(0o755)
+    assert b"shown as ACT.YAML 5" in act.on_terminal("help", "act.yaml", PATH=f"{man.parent}:{act.env['PATH']}")
+    plain = act.run("help", "act.yaml").out
+    assert "\n  num_gpu " in plain and "ACCOUNT FILE" in plain and "trusted_hosts" in plain
+    assert max(map(len, plain.splitlines())) <= 80

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import shutil
 import sqlite3
 import time
@@ -317,6 +318,16 @@ def test_grep(act, two_ranks):
     assert (found["time"], found["text"], found["attempt"]) == ("2026-11-24 10:20:30", "rank 0 loss=nan", 1)
 
 
+def test_grep_on_a_terminal(act):
+    """What is before a line leaves room for it, also at 80 columns."""
+    run = act.finish("sh", "-c", "echo hello; echo 2020-01-02 03:04:05 hello", before=("-n", "1"))
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", act.on_terminal("grep", "hello", run, columns=80).decode())
+    late, early = shown.splitlines()
+    assert re.fullmatch(rf"{run[-8:]}:1: \[0\] (<?[\d-]+ )?\d\d:\d\d:\d\d hello", late), shown
+    assert early == f"{run[-8:]}:2: [0] 2020-01-02 03:04:05 2020-01-02 03:04:05 hello"
+    assert len(late) < 50
+
+
 def test_grep_of_odd_lines(act):
     run = act.finish("python3", "-c", "print('x' * 200000 + 'END'); print('a\\0bEND'); print('tail', end='')",
                      before=("-n", 1))
@@ -485,10 +496,11 @@ def test_prune(act):
     assert all(r["bytes"] > 0 for r in dry["runs"]) and dry["removed"] == 0 and dry["packages"] >= 1
     assert listed(act, "q") != [] and all((act.home / f"runs/{run}").exists() for run in (old, shared, other_code))
     message = act.run("prune", "--older", "30d", status=2)
-    assert old in message.out and "Remove 3 runs" in message.err and "add -y" in message.err
+    assert old in message.out and "add -y" in message.err
+    assert "Remove what ended more than 30d ago for good: 3 runs" in message.err
     assert (act.home / f"runs/{old}").exists()
     shown = act.on_terminal("prune", "--older", "30d", typed=b"n\n").decode()
-    assert "Remove 3 runs" in shown and "nothing was changed" in shown and (act.home / f"runs/{old}").exists()
+    assert "for good: 3 runs" in shown and "nothing was changed" in shown and (act.home / f"runs/{old}").exists()
 
     done = act.run("prune", "--older", "30d", "-y")
     assert "removed 3 runs" in done.err
@@ -526,7 +538,7 @@ def test_prune_finds_what_an_interrupted_one_left(act):
     db.close()
     assert "nothing to remove" in act.run("prune", "--older", "30d").err
     old_files(act)
-    assert "Remove 0 runs" in act.run("prune", "--older", "30d", status=2).err
+    assert "for good: 0 runs" in act.run("prune", "--older", "30d", status=2).err
     assert act.run("prune", "--older", "30d", "-y", "--json").json["packages"] >= 1
     for place, found in packages_of(act).items():
         assert package not in found and (used in found or not found), place
@@ -601,7 +613,7 @@ def test_prune_looks_again_after_its_question(act):
         os.chdir(act.project)
         os.execve(act.programs / "a", ["a", "prune", "--older", "30d"], {**act.env, "TERM": "xterm"})
     text = b""
-    while b"for good?" not in text:
+    while b"[y/N]" not in text:
         text += os.read(fd, 65536)
     new = act.finish("true", before=("-n", 1))
     assert act.info(new)["package"] == act.info(old)["package"]

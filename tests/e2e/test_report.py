@@ -207,6 +207,23 @@ def test_files_that_the_run_wrote(act):
     assert "<h2>Artefacts</h2>" in result.out
 
 
+def test_files_in_the_own_folder_of_a_project(act):
+    """It is still that folder that the run wrote into when it was stored later."""
+    act.write("data/x", "x")
+    run = act.finish("sh", "-c", "echo more > data/made", before=("-n", "1"))
+    assert "data/made" in page_of(act, "report", run).text
+    act.run("u", "data")
+    result = act.run("report", run)
+    assert "known" not in result.err and "data/made" in Page(result.out).text, result
+
+
+def test_name_and_tags(act):
+    run = act.run("-n", "1", "submit", "--name", "first", "--tag", "lr=0.1", "--tag", "who=<b>", "true").out.strip()
+    act.run("wait", run)
+    page = page_of(act, "report", run)
+    assert "first" in page.text and "lr=0.1, who=<b>" in page.text
+
+
 def test_into_a_file(act, trained):
     target = act.project / "run.html"
     act.run("report", "-o", "run.html", trained)
@@ -277,6 +294,15 @@ def test_plot_of_several_runs(act, trained):
     assert (answer["runs"][1]["not_finite"], answer["runs"][1]["points"]) == (1, [[1, 1], [3, 3]])
     assert "1 not finite" in act.run("plot", "loss", other).out
     assert "1 value is not finite" in page_of(act, "report", other).text
+
+
+def test_plot_of_runs_of_which_some_have_it(act, trained):
+    """The others are named, and the exit status says so."""
+    other = act.finish("echo", "acc 0.5", before=("-n", "1"))
+    result = act.run("plot", "loss", "--json", trained, other, status=8)
+    assert [run["run"] for run in result.json["runs"]] == [trained]
+    assert f"1 of 2 runs are drawn: there is no 'loss' in the log of {other}" in result.err
+    act.fail("plot", "loss", other, status=3)
 
 
 def test_plot_of_what_is_not_there(act, trained):

@@ -176,14 +176,28 @@ def test_rank_that_is_waited_for(act, two_ranks, terminal):
     act.run("abort", run)
 
 
-def test_cluster_that_fails(act, terminal, speaker):
-    """Its line says why; the others go on."""
-    away = act.scratch / "away"
-    away.write_text("#!/bin/sh\necho 'ssh: connect to host away port 22: No route to host' >&2\nexit 255\n")
-    away.chmod(0o755)
-    act.env["ACT_SSH"] = str(away)
+def far_away(act, ssh):
+    """The cluster "away", whose login node is reached by these words of a shell."""
+    program = act.scratch / "away"
+    program.write_text(f"#!/bin/sh\n{ssh}\n")
+    program.chmod(0o755)
+    act.env["ACT_SSH"] = str(program)
     act.cluster("away", extra={"platform": "slurm", "gpu_per_node": 1,
                                "slurm": {"login": "me@away", "root": str(act.scratch / "there")}})
+
+
+def run_away(act, state):
+    """A run there, as the ledger has it."""
+    run = act.finish("true", before=("-n", "1"))
+    with sqlite3.connect(act.home / "ledger.db") as ledger:
+        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = ?, status = NULL, "
+                       "spec = json_set(spec, '$.config.slurm.login', 'me@away') WHERE id = ?", (state, run))
+    return run
+
+
+def test_cluster_that_fails(act, terminal, speaker):
+    """Its line says why; the others go on."""
+    far_away(act, "echo 'ssh: connect to host away port 22: No route to host' >&2; exit 255")
     screen = terminal("-c", "away", "top", columns=160)
     screen.until(r"away .*No route to host")
     screen.type("q")
@@ -194,16 +208,8 @@ def test_cluster_that_fails(act, terminal, speaker):
 
 def test_cluster_that_hangs(act, terminal, speaker):
     """It holds up nobody, and not the end."""
-    away = act.scratch / "away"
-    away.write_text("#!/bin/sh\nexec cat > /dev/null\n")
-    away.chmod(0o755)
-    act.env["ACT_SSH"] = str(away)
-    there = act.finish("true", before=("-n", "1"))
-    act.cluster("away", extra={"platform": "slurm", "gpu_per_node": 1,
-                               "slurm": {"login": "me@away", "root": str(act.scratch / "there")}})
-    with sqlite3.connect(act.home / "ledger.db") as ledger:
-        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = 'Running', status = NULL, "
-                       "spec = json_set(spec, '$.config.slurm.login', 'me@away') WHERE id = ?", (there,))
+    far_away(act, "exec cat > /dev/null")
+    there = run_away(act, "Running")
     speaker.say("step 1 loss 2.5\nstep 2 loss 2.25\n")
     screen = terminal("top", columns=120)
     screen.until(r"away +- .*\.\.\.")
@@ -293,11 +299,8 @@ def test_log_of_a_run_that_said_nothing(act, terminal):
 
 @pytest.mark.parametrize("columns", [40, 120])
 def test_log_of_a_queued_run(act, terminal, columns):
-    run = act.finish("true", before=("-n", "1"))
-    with sqlite3.connect(act.home / "ledger.db") as ledger:
-        ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = 'Queued', status = NULL, "
-                       "spec = json_set(spec, '$.config.slurm.login', 'me@away') WHERE id = ?", (run,))
-    act.env["ACT_SSH"] = "/bin/false"
+    far_away(act, "exit 255")
+    run = run_away(act, "Queued")
     screen = terminal("top", columns=columns)
     screen.until(rf"{run[-8:]}\s+Queued")
     screen.type("l")
@@ -507,37 +510,37 @@ def test_table_alone(act, terminal, speaker):
 # ---- elsewhere
 
 
+def abort_chosen(screen, run):
+    screen.type("a")
+    screen.until(r"\[y/N\]")
+    screen.type("y")
+    screen.until(rf"{run[-8:]}\s+Canceled")
+    screen.type("q")
+    screen.ends()
+
+
+STEPS = 'for i in $(seq 1000); do echo "step $i loss $((1000 - i))"; sleep 0.2; done'
+
+
 def test_slurm(lab, terminal):
-    run = lab.shell('for i in $(seq 1000); do echo "step $i loss $((1000 - i))"; sleep 0.2; done', n=4)
+    run = lab.shell(STEPS, n=4)
     lab.until_text(run, "step 3 ")
     screen = terminal("-c", "lab", "top", columns=160)
     screen.until(rf"{run[-8:]}\s+Running.*loss 9\d\d")
     screen.until(r"lab\s+\d/3\s+\d+/12")
-    screen.type("a")
-    screen.until(r"\[y/N\]")
-    screen.type("y")
-    screen.until(rf"{run[-8:]}\s+Canceled")
-    screen.type("q")
-    screen.ends()
+    abort_chosen(screen, run)
 
 
 def test_azureml(act, azureml, terminal):
-    run = act.submit("sh", "-c", 'for i in $(seq 1000); do echo "step $i loss $((1000 - i))"; sleep 0.2; done',
-                     before=("-n", "1"))
+    run = act.submit("sh", "-c", STEPS, before=("-n", "1"))
     screen = terminal("top", columns=160)
     screen.until(rf"{run[-8:]}\s+Running.*loss 9\d\d")
-    screen.type("a")
-    screen.until(r"\[y/N\]")
-    screen.type("y")
-    screen.until(rf"{run[-8:]}\s+Canceled")
-    screen.type("q")
-    screen.ends()
+    abort_chosen(screen, run)
 
 
 def test_kubernetes(act, kubernetes, terminal):
     """All runs of a cluster are one question in an interval; words and numbers come from the pods."""
-    command = 'for i in $(seq 1000); do echo "step $i loss $((1000 - i))"; sleep 0.2; done'
-    runs = [act.submit("sh", "-c", command, before=("-c", "k8s", "-n", "1")) for _ in range(2)]
+    runs = [act.submit("sh", "-c", STEPS, before=("-c", "k8s", "-n", "1")) for _ in range(2)]
     for run in runs:
         act.until_state(run, "Running")
     screen = terminal("-c", "k8s", "top", "-n", "1s", columns=160)
@@ -549,9 +552,4 @@ def test_kubernetes(act, kubernetes, terminal):
         [r for r in kubernetes.requests() if r["method"] == "GET" and "/jobs" in r["url"]]), "it asks for jobs")
     assert {r["url"].split("?")[0] for r in asked} == {"/apis/batch/v1/namespaces/default/jobs"}, asked
     assert asked[-1]["time"] - asked[0]["time"] > (len(asked) - 1) * 500  # half of the interval, as requests are late
-    screen.type("a")
-    screen.until(r"\[y/N\]")
-    screen.type("y")
-    screen.until(r"Canceled")
-    screen.type("q")
-    screen.ends()
+    abort_chosen(screen, runs[1])

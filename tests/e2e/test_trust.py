@@ -238,7 +238,7 @@ def at_terminal(act, *words, answer="y\n", before_answer=lambda: None, status=0,
     return text.decode()
 
 
-VERBS = [("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data"), ("verify", "data"), ("cat", "data/a"),
+VERBS = [("trust",), ("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data"), ("verify", "data"), ("cat", "data/a"),
          ("init",), ("init", "--dry-run"), ("submit", "true"), ("u", "--dry-run", "data"), ("local", "true")]
 
 
@@ -256,7 +256,7 @@ def test_without_a_terminal_nothing_leads_out(other, words):
     link(other)
     result = other.run(*words, status=125 if words[0] == "local" else 4)
     assert f"'data' is a link to '{other.secret}'" in result.err, result
-    assert "say so there with 'a -c aml trust'" in result.err, result
+    assert "say so there with 'a -c aml trust'; without a terminal, add -y" in result.err, result
     assert not stored(other) and os.listdir(other.secret) == ["id_rsa"]
 
 

@@ -5,20 +5,19 @@ the official client reads it in test_keyvault.py."""
 import base64
 import hashlib
 import hmac
-import http.server
 import json
 import re
 import ssl
-import threading
 import urllib.parse
 
+import threaded_server
 from login_double import KEY, TENANT
 
 AUDIENCE = "https://vault.azure.net"
 VERSION = "4387e9f3d6e14c459867679a90fd0f79"
 
 
-class VaultDouble:
+class VaultDouble(threaded_server.ThreadedServer):
     """secrets are {name: value}; those in disabled and forbidden are not given. log: the paths that were asked for with
     a good token; refused: why others were not."""
 
@@ -28,28 +27,13 @@ class VaultDouble:
         self.tenant = TENANT
         double = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
+        class Handler(threaded_server.Handler):
             def do_GET(self):
                 double.get(self)
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(authority.issue())
-        self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
-        self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
-        self.thread.start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self.serve(Handler, tls)
 
     def said(self, name, version=None):
         """What a file says in place of the secret."""

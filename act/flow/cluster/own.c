@@ -326,8 +326,10 @@ int flow_set_key(const struct config_request *request, const struct flow_key *ke
     int rc = key->value && strcmp(key->key, DEFAULT) == 0 ? check_default(key->value, err) : 0;
     if (rc < 0)
         return rc;
-    return home == CONFIG_IN_SETTINGS ? set_in_settings(key, out_file, out_changed, err)
-                                      : set_in_cluster(request, key, out_file, out_changed, err);
+    rc = home == CONFIG_IN_SETTINGS ? set_in_settings(key, out_file, out_changed, err)
+                                    : set_in_cluster(request, key, out_file, out_changed, err);
+    bool is_mistake = home == CONFIG_NO_KEY && !*out_changed && (rc == 0 || rc == -ACT_NOT_FOUND);
+    return is_mistake ? refuse_key(key->key, near, err) : rc; /* one that is in the file can be removed from there */
 }
 
 /* ---- the list ---- */
