@@ -414,8 +414,7 @@ void cli_warn_idle_patterns(const struct cli *cli);
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 
 /* Fetches the logs of a run according to the options, with progress. Release out. */
-int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out,
-                   struct act_error *err) ACT_NODISCARD;
+int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out, struct act_error *err) ACT_NODISCARD;
 /* An error, with what to do, if the logs could not be kept here. */
 int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
 
