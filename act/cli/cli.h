@@ -444,8 +444,10 @@ void cli_warn_idle_patterns(const struct cli *cli);
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 
 /* Fetches the logs of a run according to the options, with progress. Release out. */
-int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out,
-                   struct act_error *err) ACT_NODISCARD;
+int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out, struct act_error *err) ACT_NODISCARD;
+/* An error, with what to do, if the logs could not be kept here. */
+int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
+
 /* ---- cmd_logs.c: the end of a run whose log was followed */
 
 /* Says how it ended, and returns its exit status; 0 if it has not ended. */
@@ -458,9 +460,6 @@ struct flow_prune;
 void cli_print_removed(const struct flow_prune *p);
 /* "3 runs (2 with logs here, 1 with logs in the store)", of n runs. New string. */
 char *cli_sum_of_runs(const struct flow_prune *p, size_t n);
-
-/* An error, with what to do, if the logs could not be kept here. */
-int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
 
 /* cmd_logs.c: -ACT_USAGE if the run has no rank of the number that was given. */
 int cli_check_rank(const struct cli_options *o, const struct flow_run *run, struct act_error *err) ACT_NODISCARD;

@@ -6,7 +6,7 @@
  *   volumes.c     pure: the folders of a run, and what else is mounted
  *   gzip.c        the agent, compressed for a Secret
  *   client.c      the program act, for pods that move files
- *   submit.c      check, preview, submit, abort, scale
+ *   submit.c      check, preview, prepare, submit, abort, scale
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
  *   runs.c        status of many runs, and listings of runs
  *   pod_log.c     pure: the logs of the ranks, from what a pod prints

@@ -192,10 +192,10 @@ static int check_named(struct kubernetes *k, char *path, const char *what, const
         return act_error_set(err, ACT_CONFIG, "the cluster of '%s' does not know what '%s' is for: is Kueue installed?",
                              k->config->cluster, key);
     rc = check_namespace(k, err);
-    return rc < 0 ? rc
-                  : act_error_set(err, ACT_CONFIG,
-                                  "there is no %s '%s' in the cluster of '%s'; create it, or change '%s'", what, name,
-                                  k->config->cluster, key);
+    return rc < 0
+               ? rc
+               : act_error_set(err, ACT_CONFIG, "there is no %s '%s' in the cluster of '%s'; create it, or change '%s'",
+                               what, name, k->config->cluster, key);
 }
 
 static int check_names(struct kubernetes *k, struct act_error *err)
