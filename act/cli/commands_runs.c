@@ -109,8 +109,8 @@ const struct cli_command cli_run_commands[] = {
          "or have its id in their path; --all lists the others too. -d logs is what is listed without it.\n"
          "--urls: a line for each file, its URL as by 'a url', with --expires and --share-sas; of a log, whose\n"
          "address is never shown, RUN:PATH.\n"
-         "--json: a line each with version (1), kind (file), path, size, mtime and, with --urls, url; without\n"
-         "-d also of each folder: kind (folder), path, mode, store, store_path; null: not known, or none.",
+         "--json: a line each with version (1), kind (file, or without -d also folder), path, size, mtime, url\n"
+         "(with --urls), and of folders mode, store and store_path; null: not known, or none.",
      .options = "cluster folder all urls expires share-sas bytes json",
      A_RUN,
      .run = cmd_files},

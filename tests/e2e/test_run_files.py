@@ -1,7 +1,7 @@
 """What is left of a run, and what it has written: a rm RUN:, a files RUN, a cat -f RUN:PATH."""
 import json
-import os
 import shutil
+import urllib.request
 
 import pytest
 
@@ -64,10 +64,19 @@ def test_files_that_cannot_be_listed(act):
 
 
 def test_urls_of_files_in_blob_storage(act, azure):
-    azure.cluster("az")
-    run = azure.act.finish("sh", "-c", "echo 1 > output/one", before=("-c", "az", "-n", "1"))
-    url, = act.run("files", "-d", "output", "--urls", run).out.splitlines()
-    assert "sig=" in url
+    config = json.loads(act.cluster("aml").read_text())
+    config["config_param"]["data_folder"]["mode"] = "download"
+    config["config_param"]["output_folder"]["mode"] = "upload"
+    (act.project / "aux_data/aml/aml.yaml").write_text(json.dumps(config))
+    azure.put("data/x", b"1")
+    azure.put("output/old", b"1")
+    run = act.finish("sh", "-c", "echo 12345 > output/y.txt", before=("-n", "1"))
+    url, = [line for line in act.run("files", "-d", "output", "--urls", run).out.splitlines() if "y.txt" in line]
+    with urllib.request.urlopen(url) as response:
+        assert response.read() == b"12345\n"
+    row = files_of(act, run, "-d", "output", "--urls", "--expires", "1h")["output/y.txt"]
+    assert row["size"] == 6 and "sig=" in row["url"]
+    assert "sig=" not in act.run("files", "-d", "output", run).out + act.run("files", "--json", run).out
 
 
 # ---- a cat -f RUN:PATH
