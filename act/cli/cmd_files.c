@@ -121,7 +121,7 @@ static void print(const struct flow_run *run, const struct flow_files *files, co
 static int check_options(const struct cli_options *o, struct act_error *err)
 {
     if (o->all && !o->folder)
-        return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d NAME");
+        return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d FOLDER");
     if ((o->expires_s || o->share_sas) && !o->urls)
         return act_error_set(err, ACT_USAGE, "--%s is about URLs: --urls prints them",
                              o->expires_s ? "expires" : "share-sas");

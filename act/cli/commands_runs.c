@@ -97,7 +97,7 @@ const struct cli_command cli_run_commands[] = {
      A_RUN,
      .run = cmd_logs},
     {.name = "files",
-     .synopsis = "[-d NAME] [--urls] RUN",
+     .synopsis = "[-d FOLDER] [--urls] RUN",
      .summary = "the files that a run has written, with their sizes",
      .examples = "a files 60ce2fc7                its logs and metrics; where its folders are\n"
                  "a files -d output 60ce2fc7      what it wrote into the folder output\n"
@@ -105,7 +105,7 @@ const struct cli_command cli_run_commands[] = {
                  "a files --json @ | jq -r 'select(.size > 1e9) | .path'\n",
      .details =
          "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are where the run had them, even if\n"
-         "the project maps others now. With -d NAME: the files in that one that were written while the run ran,\n"
+         "the project maps others now. With -d FOLDER: the files in that one that were written while the run ran,\n"
          "or have its id in their path; --all lists the others too. -d logs is what is listed without it.\n"
          "--urls: a line for each file, its URL as by 'a url', with --expires and --share-sas; of a log, whose\n"
          "address is never shown, RUN:PATH.\n"

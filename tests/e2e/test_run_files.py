@@ -1,6 +1,7 @@
 """What is left of a run, and what it has written: a rm RUN:, a files RUN, a cat -f RUN:PATH."""
 import json
 import shutil
+import signal
 import urllib.request
 
 import pytest
@@ -56,7 +57,7 @@ def test_files_in_a_folder_as_it_was_mapped_then(act):
 
 def test_files_that_cannot_be_listed(act):
     run = act.finish("true", before=("-n", "1"))
-    act.fail("files", "-d", "outputs", run, status=3, match=f"run '{run}' had no folder 'outputs'; it has: logs, data, o")
+    act.fail("files", "-d", "outputs", run, status=3, match="had no folder 'outputs'; it has: logs, data, output")
     act.fail("files", "--all", run, status=2, match="--all is about a folder: which one")
     act.fail("files", "--expires", "1h", run, status=2, match="--expires is about URLs")
     act.fail("files", "nosuch", status=3, match="no run 'nosuch'")
@@ -83,7 +84,8 @@ def test_urls_of_files_in_blob_storage(act, azure):
 
 
 def test_cat_follows_a_log_that_is_not_there_yet(act):
-    run = act.submit("sh", "-c", "echo one; while [ ! -e go ]; do sleep 0.1; done; echo two; exit 3", before=("-n", "1"))
+    script = "echo one; while [ ! -e go ]; do sleep 0.1; done; echo two; exit 3"
+    run = act.submit("sh", "-c", script, before=("-n", "1"))
     following = act.start("cat", "-f", f"{run}:{LOG}")
     act.until(lambda: LOG in act.run("ls", "-r", f"{run}:").out, "its log is there")
     code = next(act.home.rglob(f"{run}/**/code"))
@@ -181,8 +183,10 @@ def test_rm_of_a_path_that_is_named_like_a_run(act):
     act.run("wait", run)
     act.run("submit", "--name", "x", "-n", "1", "true")
     act.run("wait", "@")
-    act.fail("-c", "both", "rm", "-y", "x:", status=2, match="a mapped path and a run: './x:' is the path")
+    act.fail("-c", "both", "rm", "-y", "x:", status=2, match="a mapped path or a run: './x:' is the path, '.*:' the r")
     assert len(listed(act, "q")) == 2
+    named = listed(act, "q", "--name", "x")[0]
+    assert "removed 1 run" in act.run("-c", "both", "rm", "-y", f"{named}:").err and listed(act, "q") == [run]
 
 
 def test_rm_of_paths_and_runs(act):
@@ -224,3 +228,39 @@ def test_rm_of_a_run_on_kubernetes(act, kubernetes):
     act.run("wait", *runs)
     assert "removed 1 run" in act.run(*K8S, "rm", "-y", f"{runs[0]}:").err
     assert listed(act, *K8S, "q") == runs[1:] and len(kubernetes.objects("Job")) == 1
+
+
+# ---- elsewhere
+
+
+def look_at(act, run):
+    """What is the same everywhere: a run that printed one line is followed to its end, and its logs are listed."""
+    assert act.run("cat", "-f", f"{run}:{LOG}").out == "hello\n"
+    files = files_of(act, run)
+    assert [path.split(":")[1] for path in files] == act.run("ls", "-r", f"{run}:").out.splitlines()
+    assert files[f"{run}:{LOG}"]["size"] == len("hello\n") and files[f"{run}:{LOG}"]["url"] is None
+
+
+def test_files_of_a_run_of_slurm(lab):
+    look_at(lab.act, lab.submit("echo", "hello"))
+
+
+def test_files_of_a_run_of_azure_machine_learning(act, azureml):
+    azureml.cluster(azureml={"settle_seconds": 0})
+    look_at(act, act.run("submit", "echo", "hello").out.strip())
+
+
+def test_files_of_a_run_on_kubernetes(act, kubernetes):
+    run = act.run(*K8S, "submit", "echo", "hello").out.strip()
+    look_at(act, run)
+
+
+def test_interrupt_of_cat_leaves_the_run(act):
+    run = act.submit("sh", "-c", "echo one; sleep 300", before=("-n", "1"))
+    following = act.start("cat", "-f", f"{run}:{LOG}")
+    assert following.stdout.readline() == b"one\n"
+    following.send_signal(signal.SIGINT)
+    err = following.communicate(timeout=60)[1]
+    assert following.returncode == 130 and b"the run goes on" in err
+    assert act.state(run) == "Running"
+    act.run("abort", run)
