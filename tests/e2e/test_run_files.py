@@ -103,6 +103,7 @@ def test_cat_cannot_follow(act):
     act.fail("cat", "-f", f"{run}:", status=2, match="is a folder")
     act.fail("cat", "-f", f"{run}:{LOG}", f"{run}:{LOG}", status=2, match="-f follows one file, not 2")
     act.fail("cat", "-f", "--last", "10", f"{run}:{LOG}", status=2, match="--last does not go with it")
+    act.fail("cat", "-f", "--memory", "64M", f"{run}:{LOG}", status=2, match="--memory does not go with it")
     act.write("data/a", b"1")
     act.run("u", "data")
     act.fail("cat", "-f", "data/a", status=2, match="follows a log of a run")
