@@ -108,6 +108,7 @@ struct cli_command {
     const char *details;      /* may be NULL */
     const char *options;      /* long names of all options that it uses, separated by spaces, or NULL */
     const char *run_options;  /* of these, those it uses where a path is RUN:PATH; NULL: it does not take one */
+    bool whole_runs;          /* which then is "RUN:", and no log */
     int min_words, max_words; /* max -1: any number */
     enum cli_complete complete;
     enum cli_complete then;  /* of CLI_CHOICE: what its second word is */

@@ -37,12 +37,15 @@ static int check_follow(struct cli *cli, struct act_error *err)
 
     if (cli->words.n > 1)
         return act_error_set(err, ACT_USAGE, "-f follows one file, not %zu", cli->words.n);
-    if (o->first || o->last)
+    if (o->first || o->last || o->memory)
         return act_error_set(err, ACT_USAGE, "-f prints the whole file as it grows: --%s does not go with it",
-                             o->first ? "first" : "last");
+                             o->first  ? "first"
+                             : o->last ? "last"
+                                       : "memory");
     int rc = cli_names_run(cli, word, err);
-    return rc == 0 ? act_error_set(err, ACT_USAGE, "-f follows a log of a run, 'RUN:PATH', and '%s' is none", word)
-                   : rc;
+    if (rc == 0)
+        return act_error_set(err, ACT_USAGE, "-f follows a log of a run, 'RUN:PATH', and '%s' is none", word);
+    return rc < 0 ? rc : 0;
 }
 
 /* What is there already must be a file. */
@@ -64,7 +67,7 @@ static int follow(struct cli *cli, struct act_error *err)
     ACT_AUTOFREE char *path = NULL;
     int rc = check_follow(cli, err);
 
-    if (rc > 0)
+    if (rc == 0)
         rc = flow_find_named_run(&cli->flow, word, &run, &path, err);
     if (rc == 0)
         rc = check_file(cli, word, path, err);

@@ -174,7 +174,8 @@ static void offer_sweeps(struct cli *cli, const char *typed)
     }
 }
 
-static void offer_folders(const char *cluster, const char *typed)
+/* after: what follows the name. */
+static void offer_folders(const char *cluster, const char *after, const char *typed)
 {
     struct config_request request = {.cluster = cluster};
     ACT_AUTO(config) config = {0};
@@ -183,7 +184,7 @@ static void offer_folders(const char *cluster, const char *typed)
     if (strchr(typed, '/') || config_load(&request, &config, &ignored) < 0)
         return;
     for (size_t i = 0; i < config.n_folders; i++) {
-        ACT_AUTOFREE char *name = act_sprintf("%s/", config.folders[i].name);
+        ACT_AUTOFREE char *name = act_sprintf("%s%s", config.folders[i].name, after);
         offer(name, typed);
     }
 }
@@ -219,8 +220,10 @@ static void offer_logs(struct cli *cli, const char *typed)
 /* Runs only where something was typed of one: there may be many. */
 static void offer_paths(struct cli *cli, const struct cli_command *command, const char *cluster, const char *typed)
 {
-    offer_folders(cluster, typed);
+    offer_folders(cluster, "/", typed);
     if (!*typed || !command->run_options)
+        return;
+    if (strchr(typed, ':') && command->whole_runs)
         return;
     if (strchr(typed, ':'))
         offer_logs(cli, typed);
@@ -293,6 +296,8 @@ int cmd_complete(struct cli *cli, struct act_error *err)
         offer_clusters(typed);
     else if (takes(before, "SWEEP"))
         offer_sweeps(cli, typed);
+    else if (takes(before, "FOLDER")) /* of a run, which mostly has those that are mapped now */
+        offer_folders(cluster, "", typed);
     else if (takes(before, "YAML"))
         offer_keys(typed);
     else if (takes(before, "FILE"))

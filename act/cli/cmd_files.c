@@ -8,34 +8,41 @@
 #include "flow/runs/files.h"
 #include "flow/runs/runs.h"
 
-static void print_file_json(const struct flow_file_of_run *f, bool urls)
-{
-    char when[ACT_TIME_TEXT];
-    json_t *line = json_pack("{s:i,s:s,s:o,s:I}", "version", 1, "kind", "file", "path", codec_json_bytes_new(f->path),
-                             "size", (json_int_t)f->size);
-
-    act_time_to_iso(f->changed_unix_s, when);
-    json_object_set_new(line, "mtime", f->changed_unix_s ? json_string(when) : json_null());
-    if (urls)
-        json_object_set_new(line, "url", f->url ? codec_json_bytes_new(f->url) : json_null());
-    cli_print_json_line(line);
-}
-
 static char *place_of(const struct run_folder *f)
 {
     return act_sprintf("%s/%s", f->store, f->path);
 }
 
+static json_t *bytes_or_null(const char *text)
+{
+    return text ? codec_json_bytes_new(text) : json_null();
+}
+
+static void print_file_json(const struct flow_file_of_run *f)
+{
+    char when[ACT_TIME_TEXT];
+
+    act_time_to_iso(f->changed_unix_s, when);
+    cli_print_json_line(json_pack("{s:i,s:s,s:o,s:I,s:s?,s:o,s:n,s:n,s:n}", "version", 1, "kind", "file", "path",
+                                  codec_json_bytes_new(f->path), "size", (json_int_t)f->size, "mtime",
+                                  f->changed_unix_s ? when : NULL, "url", bytes_or_null(f->url), "mode", "store",
+                                  "store_path"));
+}
+
+static void print_folder_json(const struct run_folder *f)
+{
+    cli_print_json_line(json_pack("{s:i,s:s,s:o,s:n,s:n,s:n,s:s,s:o,s:o}", "version", 1, "kind", "folder", "path",
+                                  codec_json_bytes_new(f->name), "size", "mtime", "url", "mode",
+                                  run_folder_mode_name(f->mode), "store", codec_json_bytes_new(f->store), "store_path",
+                                  codec_json_bytes_new(f->path)));
+}
+
 static void print_json(const struct flow_run *run, const struct flow_files *files, const struct cli_options *o)
 {
     for (size_t i = 0; i < files->n; i++)
-        print_file_json(&files->v[i], o->urls);
-    for (size_t i = 0; !o->folder && i < run->spec.n_folders; i++) {
-        const struct run_folder *f = &run->spec.folders[i];
-        cli_print_json_line(json_pack("{s:i,s:s,s:o,s:s,s:o,s:o}", "version", 1, "kind", "folder", "path",
-                                      codec_json_bytes_new(f->name), "mode", run_folder_mode_name(f->mode), "store",
-                                      codec_json_bytes_new(f->store), "store_path", codec_json_bytes_new(f->path)));
-    }
+        print_file_json(&files->v[i]);
+    for (size_t i = 0; !o->folder && i < run->spec.n_folders; i++)
+        print_folder_json(&run->spec.folders[i]);
 }
 
 static void print_urls(const struct flow_files *files)
@@ -114,7 +121,7 @@ static void print(const struct flow_run *run, const struct flow_files *files, co
 static int check_options(const struct cli_options *o, struct act_error *err)
 {
     if (o->all && !o->folder)
-        return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d NAME");
+        return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d FOLDER");
     if ((o->expires_s || o->share_sas) && !o->urls)
         return act_error_set(err, ACT_USAGE, "--%s is about URLs: --urls prints them",
                              o->expires_s ? "expires" : "share-sas");

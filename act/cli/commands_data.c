@@ -109,6 +109,7 @@ const struct cli_command cli_data_commands[] = {
                 "here, and in the store).",
      .options = "cluster param dry-run yes include exclude filter-from leftovers json transfers",
      .run_options = "cluster dry-run yes json",
+     .whole_runs = true,
      PATHS,
      .run = cmd_rm},
     {.name = "du",

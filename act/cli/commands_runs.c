@@ -105,7 +105,7 @@ const struct cli_command cli_run_commands[] = {
      A_RUN,
      .run = cmd_logs},
     {.name = "files",
-     .synopsis = "[-d NAME] [--urls] RUN",
+     .synopsis = "[-d FOLDER] [--urls] RUN",
      .summary = "the files that a run has written, with their sizes",
      .examples = "a files 60ce2fc7                its logs and metrics; where its folders are\n"
                  "a files -d output 60ce2fc7      what it wrote into the folder output\n"
@@ -113,12 +113,12 @@ const struct cli_command cli_run_commands[] = {
                  "a files --json @ | jq -r 'select(.size > 1e9) | .path'\n",
      .details =
          "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are where the run had them, even if\n"
-         "the project maps others now. With -d NAME: the files in that one that were written while the run ran,\n"
+         "the project maps others now. With -d FOLDER: the files in that one that were written while the run ran,\n"
          "or have its id in their path; --all lists the others too. -d logs is what is listed without it.\n"
          "--urls: a line for each file, its URL as by 'a url', with --expires and --share-sas; of a log, whose\n"
          "address is never shown, RUN:PATH.\n"
-         "--json: a line each with version (1), kind (file), path, size, mtime and, with --urls, url; without\n"
-         "-d also of each folder: kind (folder), path, mode, store, store_path; null: not known, or none.",
+         "--json: a line each with version (1), kind (file, or without -d also folder), path, size, mtime, url\n"
+         "(with --urls), and of folders mode, store and store_path; null: not known, or none.",
      .options = "cluster folder all urls expires share-sas bytes json",
      A_RUN,
      .run = cmd_files},

@@ -62,7 +62,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "use-bad-nodes", FLAG(use_bad_nodes), NULL, "also on nodes that failed lately ('a nodes --bad')",
      CLI_BEHIND},
     {NULL, "bad", FLAG(bad), NULL, "instead, the nodes that were to blame for failures in the last week", CLI_BEHIND},
-    {"-d", "folder", STRING(folder), "NAME", "of this mapped folder of the run, instead of its logs", CLI_BEHIND},
+    {"-d", "folder", STRING(folder), "FOLDER", "of this mapped folder of the run, instead of its logs", CLI_BEHIND},
     {NULL, "urls", FLAG(urls), NULL, "only a URL of each file that has one, of the others the path", CLI_BEHIND},
     {"-o", "output", STRING(output), "FILE", "into this file, as a whole or not at all", CLI_BEHIND},
     {NULL, "svg", FLAG(svg), NULL, "a picture, for a file", CLI_BEHIND},

@@ -69,6 +69,18 @@ def test_states_of_nodes(act, azureml):
         ("tvm-1", "preempted"), ("tvm-2", "unusable")]
 
 
+def test_addresses_of_nodes(act, azureml):
+    run = seed(azureml, status="Running")
+    nodes = [{"nodeId": "a", "publicIpAddress": "13.84.190.134", "privateIpAddress": "10.0.0.4", "port": 50000},
+             {"nodeId": "b", "privateIpAddress": "10.0.0.5", "port": 50001}, {"nodeId": "c"}]
+    azureml.tell("compute", name="gpu", idle=[{"nodeState": "running", "runId": run, **node} for node in nodes])
+    azureml.tell("job", id=run, set={"properties": {"resources": {"instanceCount": 0}}})
+    answer = act.run("nodes", run, "--json").json["nodes"]
+    assert [(n["address"], n["port"]) for n in answer] == [("13.84.190.134", 50000), ("10.0.0.5", None), (None, None)]
+    assert [(row["ADDRESS"], row["PORT"]) for row in table(act.run("nodes", run))] == [
+        ("13.84.190.134", "50000"), ("10.0.0.5", "-"), ("-", "-")]
+
+
 @pytest.mark.parametrize("cluster", [{"platform": "itp", "compute_target": "itpgpu"},
                                      {"platform": "singularity", "compute_target": "vc"}, {"compute_target": None}])
 def test_nodes_that_are_only_numbers(act, azureml, cluster):

@@ -45,6 +45,7 @@ def test_nodes_of_a_running_run(act, two_ranks):
     run = running(act, "sleep", "300", n="2")
     node, = act.run("nodes", run, "--json").json["nodes"]
     assert (node["node"], node["name"], node["state"], node["first_rank"], node["ranks"]) == (0, HOST, "running", 0, 2)
+    assert node["address"] is None and node["port"] is None
     row, = table(act.run("nodes", run[-8:]))
     assert (row["NODE"], row["NAME"], row["RANKS"]) == ("0", HOST, "0-1")
     act.run("abort", run)

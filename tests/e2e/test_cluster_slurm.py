@@ -108,6 +108,8 @@ def test_nodes_of_a_run_that_has_ended(act, lab):
     lab.until_text(run, "up", rank=3)
     shape = [(n["name"], n["first_rank"], n["ranks"]) for n in act.run("nodes", "--json", run).json["nodes"]]
     assert shape == [("n1", 0, 2), ("n2", 2, 2)]
+    nodes = act.run("nodes", "--json", run).json["nodes"]
+    assert [(n["address"], n["port"]) for n in nodes] == [("127.0.0.1", None)] * 2
     act.run("abort", run)
     after = act.run("nodes", "--json", run).json["nodes"]
     assert [(n["name"], n["first_rank"], n["ranks"]) for n in after] == shape

@@ -175,6 +175,8 @@ def test_nodes(act, kubernetes):
     nodes = act.run("nodes", "--json", run).json["nodes"]
     assert [n["node"] for n in nodes] == [0, 1]
     assert all(n["state"].startswith("Running on gpu-") for n in nodes), nodes
+    addresses = [pod["status"]["podIP"] for pod in kubernetes.objects("Pod")]
+    assert sorted(n["address"] for n in nodes) == sorted(addresses) and all(n["port"] is None for n in nodes)
     act.run("abort", run)
 
 

@@ -148,7 +148,8 @@ def test_run_before_data(act):
     inside = act.project / "data"
     assert act.run("ls", f"{piece}:user_logs", cwd=inside).out == "std_log_process_0.txt\n"
     assert act.run("cat", f"./{piece}:user_logs", cwd=inside).out == "data"
-    act.fail("rm", "-y", f"{piece}:user_logs", status=2, match=f"'./{piece}:user_logs' is a file", cwd=inside)
+    act.fail("rm", "-y", f"{piece}:user_logs", status=2, match=f"'./{piece}:user_logs' is the path", cwd=inside)
+    act.fail("rm", "-y", f"{piece}:", status=2, match=f"'./{piece}:' is the path, '{run}:' the run", cwd=inside)
     act.run("rm", "-y", f"./{piece}:user_logs", cwd=inside)
 
 
@@ -165,7 +166,8 @@ def test_neither_run_nor_data(act):
 
 def test_only_read(act):
     run = act.finish("true", before=("-n", 1))
-    for verb in ("rm", "upload", "verify", "url"):
+    act.fail("rm", f"{run}:user_logs", status=2, match=f"a run is removed as a whole, by 'a rm {run}:'")
+    for verb in ("upload", "verify", "url"):
         act.fail(verb, f"{run}:user_logs", status=2, match=f"are only read: .*, not by 'a {verb}'")
     assert names(act, f"{run}:user_logs") == ["std_log_process_0.txt"]
 
@@ -192,4 +194,8 @@ def test_completion(act):
     for verb in ("ls", "cat", "du", "d"):
         assert act.run("__complete", verb, run[:3]).out == f"{run}:\n"
     assert run not in act.run("__complete", "ls", "").out
-    assert act.run("__complete", "rm", run[:3]).out == ""
+    assert act.run("__complete", "rm", run[:3]).out == f"{run}:\n"
+    assert act.run("__complete", "rm", f"{run}:").out == "", "a run is removed as a whole"
+    assert act.run("__complete", "files", run[:3]).out == f"{run}\n"
+    assert act.run("__complete", "files", "-d", "ou").out == "output\n"
+    assert act.run("__complete", "verify", run[:3]).out == ""

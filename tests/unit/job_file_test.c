@@ -146,6 +146,27 @@ TEST(the_title_is_what_the_user_wrote)
     }
 }
 
+TEST(the_title_of_a_run_tells_the_tool)
+{
+    static const struct {
+        const char *title, *tool;
+    } rows[] = {
+        {"job.json, pyTorch: python train.py --lr 1", "pyTorch"},
+        {"a, b.json, customToolkit: echo a, caffe: b", "customToolkit"},
+        {"job.json, caffe2: x", "caffe2"},
+        {"job.json, caffe3: x", NULL},
+        {"pyTorch: x", NULL},
+        {"", NULL},
+        {NULL, NULL},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *tool = flow_job_tool(rows[i].title);
+        if (!act_streq(tool, rows[i].tool))
+            fail_msg("row %zu: %s", i, tool ? tool : "none");
+    }
+}
+
 /* A job of one command with these further members, in single quotes. */
 static int parse_with(const char *members, struct flow_job_file *out, struct act_error *e)
 {

@@ -42,12 +42,16 @@ int flow_names_run(struct flow *flow, const char *word, struct act_error *err)
     return rc == 0 ? 1 : rc == -ACT_NOT_FOUND ? explain_neither(piece, &no_path, err) : rc;
 }
 
-static int explain_both(const char *word, const char *piece, struct act_error *err)
+/* Inside a mapped folder every word is a path of it. */
+static int explain_both(struct flow *flow, const char *word, const char *piece, struct act_error *err)
 {
-    return act_error_set(err, ACT_USAGE,
-                         "'%s' is a mapped path and a run: './%s' is the path, and the run has another piece of its id "
-                         "than '%s', or its whole id",
-                         word, word, piece);
+    ACT_AUTO(flow_run) run = {0};
+    int rc = flow_find_unasked(flow, piece, &run, err);
+
+    if (rc < 0)
+        return rc;
+    return act_error_set(err, ACT_USAGE, "'%s' may be a mapped path or a run: './%s' is the path, '%s:' the run", word,
+                         word, run.row.id);
 }
 
 /* "RUN:" */
@@ -59,8 +63,8 @@ static int names_all_of_run(struct flow *flow, const char *word, char **out_piec
 
     if (rc <= 0)
         return rc;
-    if (flow_check_path(flow, word, &no_path) == 0)
-        return explain_both(word, piece, err);
+    if (!run_id_valid(piece) && flow_check_path(flow, word, &no_path) == 0)
+        return explain_both(flow, word, piece, err);
     if (word[strlen(piece) + 1])
         return act_error_set(err, ACT_USAGE, "a run is removed as a whole, by 'a rm %s:'; '%s' is a part of its logs",
                              piece, word);

@@ -55,7 +55,8 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
  * and the path before a run of the cluster that is not known here yet. Neither: -ACT_NOT_FOUND, which says both. */
 int flow_names_run(struct flow *flow, const char *word, struct act_error *err) ACT_NODISCARD;
 /* Whether the word is a whole run, for removal: "RUN:", or a whole id that is no mapped path: 1, *out_piece is a new
- * string; 0 for a mapped path. Both, or only a part of the logs of a run: -ACT_USAGE. */
+ * string; 0 for a mapped path. If "RUN:" may be both, and RUN is no whole id, or for a part of the logs of a run:
+ * -ACT_USAGE. */
 int flow_names_whole_run(struct flow *flow, const char *word, char **out_piece, struct act_error *err) ACT_NODISCARD;
 /* The run of such a word, as flow_find_run() finds it, and the path in it: new string, cleaned, with a '/' at its end
  * if the word has one. */
