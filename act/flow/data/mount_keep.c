@@ -393,8 +393,11 @@ static int check_sent(const struct tool *t, off_t from, struct act_error *err)
     return act_error_set(err, ACT_FAIL,
                          "%zu file%s written to it %s not in the store but in '%s/" RUN_DIR_MOUNT_CACHE
                          "' on this node: %s",
-                         n, n == 1 ? "" : "s", forgets_at_end(t) ? "may be" : n == 1 ? "is" : "are", t->plan->dir,
-                         why);
+                         n, n == 1 ? "" : "s",
+                         forgets_at_end(t) ? "may be"
+                         : n == 1          ? "is"
+                                           : "are",
+                         t->plan->dir, why);
 }
 
 static int finish(struct tool *t, struct act_error *err)
