@@ -192,6 +192,33 @@ def test_the_container_vanishes(act, mounts):
     assert kept.exists(), "no other run removes it"
 
 
+# ---- a full disk
+
+
+@pytest.fixture
+def small_disk(act, mounts):
+    """The node's own disk has 8 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a small disk")
+    disk = act.scratch / "tmp"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", disk], check=True)
+    yield mounts
+    act.until(lambda: points(act) == [str(disk)], "nothing else to be mounted")
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_the_disk_of_the_cache_is_full(act, small_disk):
+    run = act.submit("sh", "-c", "dd if=/dev/zero of=output/big.bin bs=1M count=16 || true")
+    act.run("wait", run, status=125)
+    assert "no space left on device" in act.info(run)["reason"]
+
+
+def test_a_copy_does_not_fit(act, small_disk):
+    small_disk.put("data/big.bin", bytes(16 << 20))
+    act.cluster("aml", extra={"mount": "copy"})
+    act.finish("true", status=(1, 125))
+
+
 # ---- copies
 
 

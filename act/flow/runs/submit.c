@@ -439,6 +439,7 @@ int flow_check_run(struct flow *flow, struct act_error *err)
     if (rc < 0)
         return rc;
     act_strv_push(&spec.argv, "true");
+    spec.mount = act_strdup(flow->config.mount);
     rc = describe_folders(flow, &spec, err);
     if (rc == 0 && !platform_row(platform)->answers_by_request) /* it would be asked */
         rc = platform_check(platform, &spec, err);
