@@ -290,7 +290,7 @@ def test_a_lot_to_copy_is_asked_about(act, copies):
 def test_where_nothing_can_be_chosen(act, copies):
     act.fail("mount", "data", act.scratch, status=7, match="'mount: copy', so nothing is mounted")
     assert "neither" not in act.run("doctor", status=None).out
-    act.fail("-p", "platform=k8s", "submit", "true", status=7, match="'mount' is for the platforms 'local' and 'slurm'")
+    act.fail("-p", "platform: k8s", "submit", "true", status=7, match="'mount' is for the platforms 'local' and 'slurm'")
 
 
 # ---- what opens the store, and ends
