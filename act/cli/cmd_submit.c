@@ -4,6 +4,11 @@
 #include "flow/flow.h"
 #include "flow/runs/submit.h"
 
+static int confirm(void *arg, const char *question, struct act_error *err)
+{
+    return cli_confirm(arg, question, err);
+}
+
 int cmd_submit(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
@@ -13,7 +18,9 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                              .job_file = o->job_file,
                              .own_size = o->num_gpu.most >= 0 || o->single,
                              .dry_run = o->dry_run,
-                             .code = o->last_package ? NULL : &code};
+                             .code = o->last_package ? NULL : &code,
+                             .confirm = confirm,
+                             .arg = cli};
 
     if (o->job_file && cli->words.n)
         return act_error_set(err, ACT_USAGE, "'%s' says what to run: there cannot be a command, '%s', as well",

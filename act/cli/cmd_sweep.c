@@ -14,8 +14,16 @@ enum { ASKED_FROM = 100 };
 /* ---- starting one */
 
 struct shown {
+    const struct cli *cli;
     int64_t total, said;
 };
+
+static int confirm_copies(void *arg, const char *question, struct act_error *err)
+{
+    const struct shown *shown = arg;
+
+    return cli_confirm(shown->cli, question, err);
+}
 
 /* A line now and then: there may be a million of them. */
 static void show(void *arg, int64_t done)
@@ -99,13 +107,14 @@ static int submit(struct cli *cli, const struct flow_grids *grids, struct act_er
     const struct cli_options *o = &cli->options;
     struct cli_packing packing;
     ACT_AUTO(flow_init) code = {0};
-    struct shown shown = {.total = grids->points, .said = act_now_monotonic_ms() / 1000};
+    struct shown shown = {.cli = cli, .total = grids->points, .said = act_now_monotonic_ms() / 1000};
     struct flow_sweep io = {.grids = grids,
                             .argv = &cli->words,
                             .max_parallel = o->max_parallel > 0 ? (int)o->max_parallel : 0,
                             .dry_run = o->dry_run,
                             .code = o->last_package ? NULL : &code,
                             .each = show,
+                            .confirm = confirm_copies,
                             .arg = &shown};
     int rc = cli_labels(cli, &io.labels, err);
 

@@ -5,8 +5,8 @@ int cmd_transfer_folder(struct cli *cli, struct act_error *err)
 {
     const char *direction = cli->words.v[1];
 
-    if (!act_streq(direction, "download") && !act_streq(direction, "upload"))
-        return act_error_set(err, ACT_USAGE, "'%s' is neither download nor upload", direction);
-    return flow_move_run_folder(cli->words.v[0], cli->words.v[2], cli->words.v[3], act_streq(direction, "download"),
-                                err);
+    for (int move = 0; move < FLOW_MOVES; move++)
+        if (act_streq(direction, flow_move_name((enum flow_move)move)))
+            return flow_move_run_folder(cli->words.v[0], cli->words.v[2], cli->words.v[3], (enum flow_move)move, err);
+    return act_error_set(err, ACT_USAGE, "'%s' is none of download, upload and changes", direction);
 }

@@ -376,6 +376,13 @@ static bool is_slurm_time(const char *text)
     return n > 0 && text[n] == '\0';
 }
 
+static void check_mount(const struct config *c, struct config_findings *f)
+{
+    if (c->mount && !act_streq(c->platform, "local") && !act_streq(c->platform, "slurm"))
+        config_problem(f, yaml_get(c->values->tree, "mount"),
+                       "'mount' is for the platforms 'local' and 'slurm': '%s' mounts folders by itself", c->platform);
+}
+
 static void check_slurm_time(const struct config *c, struct config_findings *f)
 {
     if (c->slurm.time && !is_slurm_time(c->slurm.time))
@@ -451,6 +458,7 @@ static void read_tree(struct config *c, struct config_findings *f)
     check_experiment_name(c, f);
     check_image(c, f);
     check_slurm_time(c, f);
+    check_mount(c, f);
     check_k8s(c, f);
     read_rows(c, f);
 }

@@ -151,7 +151,7 @@ struct config {
     struct act_strv env; /* "NAME=value" */
     struct act_strv zip_options;
     bool gitignore;     /* the .gitignore files count for the package */
-    char *mount;        /* what mounts folders on a node: "blobfuse2", "rclone"; NULL: what it has */
+    char *mount;        /* what mounts folders on a node: "blobfuse2", "rclone", "copy"; NULL: what it has */
     char *compile_args; /* may be NULL */
     char *hang;         /* a duration as text, or NULL */
     char *hang_gpus;    /* "idle" or "any" */

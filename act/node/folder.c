@@ -65,8 +65,8 @@ static int move_folder(const struct node *node, const char *direction, const cha
     return call_act(node, words, err) < 0 ? act_error_prefix(err, "%s of '%s' failed", direction, name) : 0;
 }
 
-static int transfer(const struct node *node, const char *direction, const char *name, const char *dir,
-                    struct act_error *err)
+int folder_move(const struct node *node, const char *direction, const char *name, const char *dir,
+                struct act_error *err)
 {
     node_say("%s of folder '%s' starts", direction, name);
     int rc = move_folder(node, direction, name, dir, err);
@@ -131,6 +131,10 @@ static int make_outbox(const struct node *node, const struct run_folder *folder,
 static int mount_folder(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
     ACT_AUTOFREE char *point = mount_point(node, folder);
+    if (run_folder_is_copied(&node->spec, folder)) {
+        int copied = mount_copy(node, folder, err);
+        return copied == 0 ? make_link(point, at, err) : copied;
+    }
     int rc = call_act(node, (const char *const[]){"mount-folder", node->dir, folder->name, node->local, NULL}, err);
 
     return rc == 0 ? make_link(point, at, err) : rc;
@@ -159,7 +163,7 @@ static int prepare_one(const struct node *node, const struct run_folder *folder,
     switch (folder->mode) {
     case RUN_FOLDER_DOWNLOAD:
         rc = act_mkdir_all(at, 0777, err);
-        return rc < 0 ? rc : transfer(node, "download", folder->name, at, err);
+        return rc < 0 ? rc : folder_move(node, "download", folder->name, at, err);
     case RUN_FOLDER_UPLOAD:
         return make_outbox(node, folder, at, err);
     default:
@@ -208,7 +212,7 @@ static int send_one(const struct node *node, const struct run_folder *folder, st
 {
     ACT_AUTOFREE char *dir = outbox(node, folder);
 
-    return access(dir, F_OK) < 0 ? 0 : transfer(node, "upload", folder->name, dir, err);
+    return access(dir, F_OK) < 0 ? 0 : folder_move(node, "upload", folder->name, dir, err);
 }
 
 int folder_send_all(void *arg)

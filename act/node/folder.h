@@ -8,6 +8,10 @@
  * folder. */
 int folder_prepare_all(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
+/* Has act move a folder of the run between its store and dir: direction is "download", "upload" or "changes". */
+int folder_move(const struct node *node, const char *direction, const char *name, const char *dir,
+                struct act_error *err) ACT_NODISCARD;
+
 /* Fetches the package if it was not handed over, which only nodes that send their logs may lack. */
 int folder_fetch_package(const struct node *node, struct act_error *err) ACT_NODISCARD;
 

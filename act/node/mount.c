@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "node/folder.h"
 #include "proc/mounts.h"
 #include "proc/pidfd.h"
 
@@ -34,7 +35,62 @@ bool mount_any(const struct node *node)
 
 char *mount_point(const struct node *node, const struct run_folder *folder)
 {
-    return act_sprintf("%s/" RUN_DIR_MOUNTS "/%s/" RUN_DIR_MOUNT_POINT, node->local, folder->name);
+    return act_sprintf("%s/" RUN_DIR_MOUNTS "/%s/%s", node->local, folder->name,
+                       run_folder_is_copied(&node->spec, folder) ? RUN_DIR_MOUNT_COPY : RUN_DIR_MOUNT_POINT);
+}
+
+/* ---- copies ---- */
+
+/* dir: of the mount. It is not fetched any more once all is sent. */
+static int send_changes(const struct node *node, const char *dir, const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *copy = act_path_join(dir, RUN_DIR_MOUNT_COPY);
+    ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
+
+    if (!run_mount_changed(dir))
+        return 0;
+    if (folder_move(node, "changes", name, copy, err) < 0)
+        return act_error_prefix(err, "folder '%s': what was written to it is in '%s' on this node", name, copy);
+    return unlink(fetched) < 0 ? act_error_errno(err, errno, "cannot remove '%s'", fetched) : 0;
+}
+
+/* A moment after what was fetched, so that every later change is seen (run_mount_changed()). */
+static int note_fetched(const char *dir, struct act_error *err)
+{
+    enum { PAUSE_MS = 50 };
+    ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
+
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    return act_file_write_quickly(fetched, "", 0, 0600, err);
+}
+
+int mount_copy(const struct node *node, const struct run_folder *folder, struct act_error *err)
+{
+    ACT_AUTOFREE char *copy = mount_point(node, folder);
+    ACT_AUTOFREE char *dir = act_path_dirname(copy);
+    int rc = send_changes(node, dir, folder->name, err);
+
+    if (rc == 0)
+        rc = act_mkdir_all(copy, 0700, err);
+    if (rc == 0)
+        rc = folder_move(node, "download", folder->name, copy, err);
+    return rc < 0 || folder->mode == RUN_FOLDER_RO_MOUNT ? rc : note_fetched(dir, err);
+}
+
+static int send_all_changes(const struct node *node, const char *node_dir, struct act_error *err)
+{
+    struct act_error other;
+    int rc = 0;
+
+    for (size_t i = 0; i < node->spec.n_folders; i++) {
+        const struct run_folder *folder = &node->spec.folders[i];
+        ACT_AUTOFREE char *dir = act_sprintf("%s/" RUN_DIR_MOUNTS "/%s", node_dir, folder->name);
+        int sent = run_folder_is_copied(&node->spec, folder)
+                       ? send_changes(node, dir, folder->name, rc < 0 ? &other : err)
+                       : 0;
+        rc = rc < 0 ? rc : sent;
+    }
+    return rc;
 }
 
 /* ---- the keepers ---- */
@@ -157,8 +213,10 @@ static int wait_for_keeper(const char *dir, const char *name, struct act_error *
     return read_end(dir, name, err);
 }
 
-int mount_end_all(const char *node_dir, struct act_error *err)
+int mount_end_all(const struct node *node, const char *node_dir, struct act_error *err)
 {
+    if (act_streq(node->spec.mount, RUN_MOUNT_COPY))
+        return send_all_changes(node, node_dir, err);
     if (for_mounts(node_dir, tell_keeper, err) < 0) /* all at once */
         return -ACT_FAIL;
     return for_mounts(node_dir, wait_for_keeper, err);

@@ -10,15 +10,18 @@
 
 #include "node/node.h"
 
-/* Whether the agent has to mount this folder. */
+/* Whether the agent has to mount this folder, or to copy it instead (run_folder_is_copied()). */
 bool mount_is_for(const struct node *node, const struct run_folder *folder);
 bool mount_any(const struct node *node);
 /* Where its files are then. New string. */
 char *mount_point(const struct node *node, const struct run_folder *folder);
 
-/* Ends the mounts below a node's private folder and waits for it. The first reason why something that was written is
- * not in the store. */
-int mount_end_all(const char *node_dir, struct act_error *err) ACT_NODISCARD;
+/* Brings the folder, with 'mount: copy'. What an earlier attempt has not sent is sent before. */
+int mount_copy(const struct node *node, const struct run_folder *folder, struct act_error *err) ACT_NODISCARD;
+
+/* Ends the mounts below a private folder of this node, sends the changes of copies, and waits for it. The first reason
+ * why something that was written is not in the store. */
+int mount_end_all(const struct node *node, const char *node_dir, struct act_error *err) ACT_NODISCARD;
 
 /* Unmounts what nobody keeps mounted any more below dir. False: something is still mounted there, or is nowhere else,
  * so that dir must not be removed. */

@@ -214,7 +214,7 @@ int place_close(struct node *node, const struct rank_place *place, struct act_er
     if (node->users_fd <= 0)
         return 0;
     if (count_ended(node) >= place->local_size) {
-        rc = mount_end_all(node->local, err);
+        rc = mount_end_all(node, node->local, err);
         remove_place(node->local);
     }
     close(node->users_fd);
@@ -243,7 +243,7 @@ int place_end_mounts(const struct node *node, struct act_error *err)
         if (e->d_name[0] == '.')
             continue;
         ACT_AUTOFREE char *dir = act_path_join(places, e->d_name);
-        int end = mount_end_all(dir, rc < 0 ? &other : err);
+        int end = mount_end_all(node, dir, rc < 0 ? &other : err);
         rc = rc < 0 ? rc : end;
         (void)mount_clear(dir);
     }

@@ -238,7 +238,8 @@ int platform_check_mounts_here(const struct run_spec *spec, struct act_error *er
 
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
-        bool is_mounted = !f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT);
+        bool is_mounted = !f->link && !run_folder_is_copied(spec, f) &&
+                          (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT);
         if (is_mounted && mounts_find_tool(spec->mount, &tool, NULL, &why) < 0)
             return act_error_set(err, ACT_CONFIG,
                                  "folder '%s' cannot be mounted on this machine: %s; install blobfuse2, or rclone and "

@@ -120,6 +120,31 @@ bool mounts_is_one(const char *path)
     return act_strv_has(&points, real);
 }
 
+/* "36 35 98:0 / /mnt rw,noatime master:1 - nfs4 server:/data rw,vers=4.2" */
+char *mounts_find_source(const char *source)
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL, *found = NULL;
+    size_t size = 0;
+
+    while (file && !found && getline(&line, &size, file) > 0) {
+        char *root = NULL, *point = NULL, *name = NULL;
+        const char *rest = strstr(line, " - ");
+        if (rest && sscanf(rest, " - %*s %ms", &name) == 1 && sscanf(line, "%*s %*s %*s %ms %ms", &root, &point) == 2) {
+            unescape(name);
+            unescape(point);
+            found = strcmp(name, source) == 0 && strcmp(root, "/") == 0 ? act_strdup(point) : NULL;
+        }
+        free(root);
+        free(point);
+        free(name);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
+}
+
 /* ---- the end ---- */
 
 int mounts_end(const char *path, bool lazily, struct act_error *err)

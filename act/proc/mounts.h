@@ -25,6 +25,9 @@ void mounts_below(const char *dir, struct act_strv *out);
 /* Whether something is mounted at exactly this path, whatever its state. */
 bool mounts_is_one(const char *path);
 
+/* Where the whole of a source, such as "10.0.0.4:/data", is mounted. New string; NULL: nowhere. */
+char *mounts_find_source(const char *source);
+
 /* Unmounts what is at path; lazily: also if it is in use or its server is gone. */
 int mounts_end(const char *path, bool lazily, struct act_error *err) ACT_NODISCARD;
 /* Unmounts all that is at dir and below it, lazily. False: something is left. */

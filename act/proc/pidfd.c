@@ -80,8 +80,9 @@ int64_t proc_began(pid_t pid)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *name_end = strrchr(text, ')'); /* a name may have spaces and parentheses */
-    if (!name_end || sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-                                          "%lld",
+    if (!name_end || sscanf(name_end + 1,
+                            " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                            "%lld",
                             &ticks) != 1)
         return -1;
     return ticks;

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <fts.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 #include "codec/json.h"
@@ -31,6 +32,35 @@ static size_t count_files(const char *folder, bool (*counts)(const char *path))
     if (tree)
         fts_close(tree);
     return n;
+}
+
+bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder)
+{
+    return act_streq(spec->mount, RUN_MOUNT_COPY) && !folder->link &&
+           (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
+}
+
+static bool is_before(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+bool run_mount_changed(const char *dir)
+{
+    ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
+    ACT_AUTOFREE char *root = act_path_join(dir, RUN_DIR_MOUNT_COPY);
+    struct stat then;
+    bool changed = false;
+
+    if (stat(fetched, &then) < 0)
+        return false;
+    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    for (const FTSENT *e; tree && !changed && (e = fts_read(tree));)
+        changed = e->fts_info != FTS_DP &&
+                  (!e->fts_statp || e->fts_info == FTS_NS || !is_before(&e->fts_statp->st_ctim, &then.st_mtim));
+    if (tree)
+        fts_close(tree);
+    return changed;
 }
 
 size_t run_mount_waiting(const char *dir)
@@ -65,5 +95,5 @@ bool run_mount_holds(const char *dir)
 {
     ACT_AUTOFREE char *point = act_path_join(dir, RUN_DIR_MOUNT_POINT);
 
-    return run_mount_unsent(dir) > 0 || count_files(point, is_any) > 0;
+    return run_mount_unsent(dir) > 0 || run_mount_changed(dir) || count_files(point, is_any) > 0;
 }

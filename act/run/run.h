@@ -151,6 +151,13 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 
 /* ---- mounts.c */
 
+/* Whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
+ * copy'), where others are mounted. */
+bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder);
+/* Whether something has changed in RUN_DIR_MOUNT_COPY below a mount's folder since RUN_FILE_MOUNT_FETCHED was written. A
+ * change is seen by the time of its inode, so the file must come a moment after what was fetched. */
+bool run_mount_changed(const char *dir);
+
 /* How many files written to a mounted folder will still be sent, as rclone keeps count in the cache of the mount (its
  * folder is dir). */
 size_t run_mount_waiting(const char *dir);
@@ -159,8 +166,8 @@ size_t run_mount_waiting(const char *dir);
  * it ends in order (component/file_cache/file_cache.go of github.com/Azure/azure-storage-fuse); so what a killed one
  * left was open for writing, or only read. Nothing tells which. */
 size_t run_mount_unsent(const char *dir);
-/* Whether something that is nowhere else is left in the folder of a mount: unsent files, or what was written to the
- * mount point while nothing was mounted there. */
+/* Whether something that is nowhere else is left in the folder of a mount: unsent files, changes of a copy, or what was
+ * written to the mount point while nothing was mounted there. */
 bool run_mount_holds(const char *dir);
 
 /* ---- labels.c: what users call their runs */
@@ -265,12 +272,15 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 /* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
 /* mounts/<name>/ in a node's private folder: a mounted folder, see flow/data/mount.h; and the process that keeps it. */
-#define RUN_DIR_MOUNTS      "mounts"
-#define RUN_DIR_MOUNT_POINT "at"
-#define RUN_DIR_MOUNT_CACHE "cache"
-#define RUN_FILE_MOUNT_LOCK "lock"
-#define RUN_FILE_MOUNT_END  "end.json" /* {"version": 1, "error": TEXT if there was one} */
-#define RUN_MOUNT_KEEPER    "act-mount"
+#define RUN_DIR_MOUNTS         "mounts"
+#define RUN_DIR_MOUNT_POINT    "at"
+#define RUN_DIR_MOUNT_CACHE    "cache"
+#define RUN_DIR_MOUNT_COPY     "copy"    /* with RUN_MOUNT_COPY, in place of a mount point */
+#define RUN_FILE_MOUNT_FETCHED "fetched" /* written when the copy of a folder of mode rw_mount is complete */
+#define RUN_MOUNT_COPY         "copy"    /* run_spec.mount */
+#define RUN_FILE_MOUNT_LOCK    "lock"
+#define RUN_FILE_MOUNT_END     "end.json" /* {"version": 1, "error": TEXT if there was one} */
+#define RUN_MOUNT_KEEPER       "act-mount"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
  * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that
  * rank], "class": the id of a rule of diagnose.h, where the agent knows it, or it was classified for a retry, and then

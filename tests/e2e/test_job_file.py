@@ -1,5 +1,7 @@
 """Job files of Azure Batch AI: what they say to run is run, what they cannot have here is said."""
 import json
+import os
+import subprocess
 
 import pytest
 
@@ -331,6 +333,26 @@ def test_folders(act):
     assert "the volume at 'logs' is not mounted" in said and "c2VjcmV0" not in said
     act.run("-c", "local", "download", "output")
     assert (act.project / "output" / run / "models/m").read_text() == "model\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_file_system_that_the_nodes_have_mounted(act):
+    nfs, source = act.scratch / "nfs", f"10.0.0.4:/{act.scratch.name}"
+    nfs.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", source, nfs], check=True)
+    try:
+        (nfs / "a.txt").write_text("on the server")
+        act.cluster("local", folders=(), extra={"platform": "local"})
+        run, said = finish(act, job_file(
+            act, **custom("cat $AZ_BATCHAI_MOUNT_ROOT/share/a.txt"), mountVolumes={"unmanagedFileSystems": [
+                {"mountCommand": f"mount -t nfs -o ro {source}", "relativeMountPath": "share"},
+                {"mountCommand": "mount -t nfs 10.0.0.4:/elsewhere", "relativeMountPath": "other"}]}),
+            before=("-c", "local"))
+        assert act.log(run) == b"on the server"
+        assert f"the volume at 'share' is '{nfs}'" in said and "the volume at 'other' is not mounted" in said
+    finally:
+        subprocess.run(["umount", nfs], check=True)
+
 
 RECIPE = dict(
     jobPreparation={"commandLine": "echo prepared by $0 >$AZ_BATCHAI_JOB_TEMP/made"},

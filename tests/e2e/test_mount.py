@@ -192,6 +192,107 @@ def test_the_container_vanishes(act, mounts):
     assert kept.exists(), "no other run removes it"
 
 
+# ---- a full disk
+
+
+@pytest.fixture
+def small_disk(act, mounts):
+    """The node's own disk has 8 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a small disk")
+    disk = act.scratch / "tmp"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", disk], check=True)
+    yield mounts
+    act.until(lambda: points(act) == [str(disk)], "nothing else to be mounted")
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_the_disk_of_the_cache_is_full(act, small_disk):
+    run = act.submit("sh", "-c", "dd if=/dev/zero of=output/big.bin bs=1M count=16 || true")
+    act.run("wait", run, status=125)
+    assert "no space left on device" in act.info(run)["reason"]
+
+
+def test_a_copy_does_not_fit(act, small_disk):
+    small_disk.put("data/big.bin", bytes(16 << 20))
+    act.cluster("aml", extra={"mount": "copy"})
+    act.finish("true", status=(1, 125))
+
+
+# ---- copies
+
+
+@pytest.fixture
+def copies(act, mounts):
+    """The cluster has 'mount: copy', which needs no FUSE."""
+    act.cluster("aml", extra={"mount": "copy"})
+    act.without("fusermount3", "fusermount", "rclone", "blobfuse2")
+    return mounts
+
+
+def test_a_folder_is_copied(act, copies):
+    copies.put("data/a.txt", b"from the store")
+    copies.put("output/old.txt", b"old")
+    run = begin(act, "cat data/a.txt; echo new >output/deep.txt; echo more >>output/old.txt", "-n", 1)
+    assert not points(act) and "output/deep.txt" not in copies.keys()
+    go(act, run)
+    assert "from the store" in act.log(run).decode()
+    assert copies.get("output/deep.txt") == b"new\n" and copies.get("output/old.txt") == b"oldmore\n"
+    assert not list((act.scratch / "tmp").glob("act-*/*"))
+
+
+def test_only_changes_are_sent_and_the_newest_is_kept(act, copies):
+    copies.put("output/a.txt", b"a")
+    copies.put("output/b.txt", b"b")
+    run = begin(act, "echo mine >output/a.txt; sleep 1.1; echo mine >output/c.txt")
+    copies.put("output/a.txt", b"written later by another one")
+    copies.put("output/b.txt", b"likewise")
+    go(act, run)
+    assert copies.get("output/a.txt") == b"written later by another one" and copies.get("output/b.txt") == b"likewise"
+    assert copies.get("output/c.txt") == b"mine\n"
+
+
+def test_what_a_read_only_copy_gets_is_not_sent(act, copies):
+    copies.put("data/a.txt", b"original")
+    path = act.cluster("aml", extra={"mount": "copy"})
+    path.write_text(path.read_text().replace('"path": "files/data"', '"path": "files/data", "mode": "ro_mount"'))
+    act.finish("sh", "-c", "echo changed >data/a.txt; cat data/a.txt")
+    assert copies.get("data/a.txt") == b"original"
+
+
+def test_changes_that_cannot_be_sent_are_kept(act, copies):
+    run = begin(act, "echo late >output/late.txt")
+    copies.service.request("DELETE", copies.container, {"restype": "container"})
+    go(act, run, status=125)
+    assert "what was written to it is in '" in act.info(run)["reason"]
+    kept, = (act.scratch / "tmp").rglob("copy/late.txt")
+    copies.service.create(copies.container)
+    act.finish("true")
+    assert kept.read_text() == "late\n", "no other run removes it"
+
+
+def test_changes_of_killed_ranks_are_sent(act, copies):
+    run = begin(act, "echo a >output/a.txt")
+    for pid in process(act, b"act-node", b"rank"):
+        os.kill(pid, signal.SIGKILL)
+    act.run("wait", run, status=None)
+    assert copies.get("output/a.txt") == b"a\n"
+
+
+def test_a_lot_to_copy_is_asked_about(act, copies):
+    copies.service.request("PUT", f"{copies.container}/files/data/big", headers={
+        "x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": str(11 << 30)})
+    message = act.fail("submit", "true", status=2, match="'mount: copy' brings 11.* in 1 file to each of 1 node")
+    assert "add -y" in str(message)
+    act.run("submit", "--dry-run", "true")
+
+
+def test_where_nothing_can_be_chosen(act, copies):
+    act.fail("mount", "data", act.scratch, status=7, match="'mount: copy', so nothing is mounted")
+    assert "neither" not in act.run("doctor", status=None).out
+    act.fail("-p", "platform: k8s", "submit", "true", status=7, match="'mount' is for the platforms 'local' and 'slurm'")
+
+
 # ---- what opens the store, and ends
 
 
@@ -394,4 +495,4 @@ def test_the_cluster_file_chooses(act, blobfuse2):
     assert b" act:" in words and b" blob:" not in words
     go(act, run)
     path.write_text(path.read_text().replace('"mount": "rclone"', '"mount": "s3fs"'))
-    act.fail("submit", "true", status=7, match="it is one of blobfuse2, rclone")
+    act.fail("submit", "true", status=7, match="it is one of blobfuse2, rclone, copy")

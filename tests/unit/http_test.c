@@ -1179,8 +1179,7 @@ TEST(redaction_table)
 TEST(tokens_in_texts)
 {
 #define SIG   "Zm9vYmFyYmF6/3F1dXhxdXV4%2Bcm9kMTIzNDU2Nzg5MDA="
-#define KEY                                                                                                            \
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+#define KEY   "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 #define TOKEN "eyJhbGciOiJub25lIn0.eyJhdWQiOiJ4In0.c2ln"
     static const struct {
         const char *text, *shown;

@@ -96,7 +96,8 @@ TEST(test_no_signature_is_shown)
     static char sas[] = "sv=1&sig=a%2Bb%2Fc%3D&sp=r";
     struct flow_blob signed_blob = {.sas = sas};
     const struct mount_plan plan = {.blob = &signed_blob};
-    static const char *const said[] = {"a?sig=a%2Bb%2Fc%3D&sp=r", "a%2bb%2fc%3d", "a+b/c=", "x%252Bb a%252Bb%252Fc%253D"};
+    static const char *const said[] = {"a?sig=a%2Bb%2Fc%3D&sp=r", "a%2bb%2fc%3d",
+                                       "a+b/c=", "x%252Bb a%252Bb%252Fc%253D"};
 
     for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
         ACT_AUTOFREE char *shown = mount_redact(&plan, said[i]);
@@ -108,7 +109,8 @@ TEST(test_no_signature_is_shown)
 
 TEST(test_when_a_sas_ends)
 {
-    static char with_time[] = "sv=1&se=2026-12-25T07%3A47%3A43Z&sig=x", with_day[] = "se=2026-12-25", without[] = "si=p";
+    static char with_time[] = "sv=1&se=2026-12-25T07%3A47%3A43Z&sig=x", with_day[] = "se=2026-12-25",
+                without[] = "si=p";
 
     assert_int_equal(flow_blob_ends_s(&(struct flow_blob){.sas = with_time}), 1798184863);
     assert_int_equal(flow_blob_ends_s(&(struct flow_blob){.sas = with_day}), 1798156800);
@@ -121,8 +123,9 @@ TEST(test_time_limits)
     static const struct {
         const char *text;
         int64_t limit_s;
-    } rows[] = {{"90", 5400},          {"1:30", 90},       {"12:00:00", 43200},       {"3-0", 259200},
-                {"3-01:30", 264600}, {"40-00:00:01", 3456001}, {"unlimited", 0}};
+    } rows[] = {{"90", 5400},    {"1:30", 90},        {"12:00:00", 43200},
+                {"3-0", 259200}, {"3-01:30", 264600}, {"40-00:00:01", 3456001},
+                {"unlimited", 0}};
     struct config config = {.platform = (char[]){"slurm"}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

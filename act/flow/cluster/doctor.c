@@ -124,7 +124,7 @@ static void examine_mounts(struct flow *flow, struct platform *platform, struct 
 
     for (size_t i = 0; i < c->n_folders; i++)
         any = any || is_mounted(flow, &c->folders[i]);
-    if (any)
+    if (any && !act_streq(c->mount, RUN_MOUNT_COPY))
         platform_examine_mounts(platform, c->mount, findings);
 }
 

@@ -79,10 +79,12 @@ int flow_check_access(const struct config *c, const struct flow_blob *blob, cons
         return 0;
     act_time_to_iso(ends_s, at);
     if (ends_s <= now_s)
-        return act_error_set(err, ACT_DENIED, "folder '%s': the SAS of its store ended at %s; make a new one", name, at);
+        return act_error_set(err, ACT_DENIED, "folder '%s': the SAS of its store ended at %s; make a new one", name,
+                             at);
     if (ends_s < now_s + limit_s)
-        act_warn("folder '%s': nodes get at its store until %s, and not for all of 'slurm.time'; an 'account_key' opens "
-                 "it for longer",
-                 name, at);
+        act_warn(
+            "folder '%s': nodes get at its store until %s, and not for all of 'slurm.time'; an 'account_key' opens "
+            "it for longer",
+            name, at);
     return 0;
 }

@@ -623,16 +623,36 @@ int flow_fetch_run_file(struct flow *flow, struct store *store, const char *key,
     return rc;
 }
 
-int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
-                         struct act_error *err)
+static int send_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
+                       struct flow_data *io, struct act_error *err)
 {
-    struct flow_data io = {0};
     ACT_AUTO(transfer_path) from = {0};
     int rc = open_local_source(flow, dir, false, &from, err);
 
     if (rc == 0)
-        rc = copy_between(flow, &from, store, path, name, &io, err);
-    transfer_report_release(&io.report);
+        rc = copy_between(flow, &from, store, path, name, io, err);
+    transfer_report_release(&io->report);
     store_free(from.store);
     return rc;
+}
+
+int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
+                         struct act_error *err)
+{
+    return send_folder(flow, store, path, name, dir, &(struct flow_data){0}, err);
+}
+
+static void say_left(void *arg, const struct transfer_step *step)
+{
+    ACT_AUTOFREE char *path = flow_step_path(arg, step);
+
+    act_note("%s  is newer in the store, and stays there", path);
+}
+
+int flow_send_run_changes(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
+                          struct act_error *err)
+{
+    struct flow_data io = {.options = {.keep_newer = true, .left = say_left, .arg = &io}};
+
+    return send_folder(flow, store, path, name, dir, &io, err);
 }

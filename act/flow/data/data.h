@@ -77,10 +77,17 @@ int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct ac
 /* The last attempt of which nodes have sent logs below path in a store; 0: of none. */
 int flow_last_sent(struct store *store, const char *path, struct act_error *err) ACT_NODISCARD;
 /* Copies a mapped folder of a run between its store and dir on this machine, for the agent, when the folder is not
- * mounted. download true: from the store; of the logs (RUN_STORE_LOGS) only the number of flow_last_sent() comes, as
+ * mounted. Of the logs (RUN_STORE_LOGS) only the number of flow_last_sent() comes, as
  * the file RUN_FILE_SENT. Access to the stores comes from the run's folder if that has it, otherwise from the project
  * the run was submitted from. */
-int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
+enum flow_move {
+    FLOW_MOVE_DOWNLOAD,
+    FLOW_MOVE_UPLOAD,
+    FLOW_MOVE_CHANGES, /* to the store, where what is newer there stays */
+    FLOW_MOVES
+};
+const char *flow_move_name(enum flow_move move); /* "download", ... */
+int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, enum flow_move move,
                          struct act_error *err) ACT_NODISCARD;
 /* Mounts a mapped path at a folder, which must be empty, until SIGINT or SIGTERM; returns when all that was written is
  * in the store. A folder of mode ro_mount is read-only in any case. -ACT_USAGE: nothing can be mounted at that place.

@@ -53,6 +53,13 @@ int flow_fetch_run_file(struct flow *flow, struct store *store, const char *key,
                         struct act_error *err) ACT_NODISCARD;
 int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                          struct act_error *err) ACT_NODISCARD;
+/* Likewise, but what is newer in the store stays there, and is named. */
+int flow_send_run_changes(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
+                          struct act_error *err) ACT_NODISCARD;
+/* Asks about what a run with 'mount: copy' brings to each node, if it is 10 GiB or more. confirm NULL: never. */
+int flow_check_copies(struct flow *flow, const struct run_spec *spec,
+                      int (*confirm)(void *arg, const char *question, struct act_error *err), void *arg,
+                      struct act_error *err) ACT_NODISCARD;
 /* What the nodes of a run need to access the stores of its folders (RUN_FILE_STORES), with a SAS instead of an account
  * key. *out NULL: nothing. New string, contains secrets. */
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err) ACT_NODISCARD;

@@ -15,6 +15,7 @@
  *   read/      the cache of blobfuse2, if nothing can be written
  *   tool.yaml  the configuration of blobfuse2, 0600: it has the signature
  *   tool.txt   what the tool said, 0600: it may have it, too
+ *   reserve    1 MiB, given back at the end
  *   lock       held by the keeper, with its pid and when it began (proc_began())
  *   end.json   how it ended
  *

@@ -138,6 +138,8 @@ int flow_mount(struct flow *flow, const char *path, const char *at, bool read_on
     if (rc < 0)
         return act_error_prefix(err, "cannot mount '%s'", path);
     rc = flow_blob_of(flow, &h.place, mode_of(h.plan.read_only), &blob, err);
+    if (rc == 0 && act_streq(flow->config.mount, RUN_MOUNT_COPY))
+        rc = act_error_set(err, ACT_CONFIG, "the cluster has 'mount: copy', so nothing is mounted; 'a d' copies it");
     if (rc == 0)
         rc = mounts_find_tool(flow->config.mount, &h.plan.tool, &program, err);
     if (rc == 0) {

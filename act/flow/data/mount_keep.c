@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,13 +30,16 @@ enum {
     RESTARTS = 3,
 };
 
+#define RESERVE_FILE "reserve"
+
 struct tool {
     struct mount_plan *plan;
     char *log, *cache;
     pid_t pid; /* 0: it has ended */
     int status;
     int signal_fd;
-    int told; /* how often a signal told us to end */
+    int told;          /* how often a signal told us to end */
+    bool disk_is_full; /* that of the cache */
 };
 
 /* ---- the tool */
@@ -197,6 +201,8 @@ static char *find_reason(const struct tool *t, off_t from)
     static const char *const marks[] = {"ServiceCode=", "ERROR CODE: ", " upload failed [", "ERROR"};
     char *line = NULL, ended[ACT_TIME_TEXT];
 
+    if (t->disk_is_full)
+        return act_strdup("the disk of its cache was full (no space left on device)");
     if (has_ended(t->plan->blob)) {
         act_time_to_iso(flow_blob_ends_s(t->plan->blob), ended);
         return act_sprintf("the SAS of its store ended at %s", ended);
@@ -231,6 +237,28 @@ static int say_ended(const struct tool *t, off_t from, const char *what, struct 
 }
 
 /* ---- begin */
+
+/* Room to say what happened, and for the tool to go on, on a disk that its cache fills. */
+static int make_reserve(const struct mount_plan *plan, struct act_error *err)
+{
+    enum { RESERVE = 1 << 20 };
+    ACT_AUTOFREE char *path = act_path_join(plan->dir, RESERVE_FILE);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? errno : posix_fallocate(fd, 0, RESERVE);
+
+    if (fd >= 0)
+        close(fd);
+    return rc == 0 ? 0 : act_error_errno(err, rc, "cannot keep room in '%s'", plan->dir);
+}
+
+static void use_reserve(struct tool *t)
+{
+    ACT_AUTOFREE char *path = act_path_join(t->plan->dir, RESERVE_FILE);
+    struct statvfs disk;
+
+    t->disk_is_full = statvfs(t->plan->dir, &disk) == 0 && disk.f_bavail == 0;
+    unlink(path);
+}
 
 static void kill_tool(struct tool *t, int sig, int64_t wait_ms)
 {
@@ -383,24 +411,40 @@ static void unmount(struct tool *t)
     end_tool(t);
 }
 
+/* What a program wrote last then is not in the file, whether the program took note or not. */
+static int check_disk(const struct tool *t, struct act_error *err)
+{
+    ACT_AUTOFREE char *said = find_line(t, 0, "no space left on device");
+
+    if (!t->disk_is_full && !said)
+        return 0;
+    return act_error_set(err, ACT_FAIL,
+                         "the disk of '%s' was full (no space left on device): files written to it may not be whole",
+                         t->plan->dir);
+}
+
 static int check_sent(const struct tool *t, off_t from, struct act_error *err)
 {
     size_t n = run_mount_unsent(t->plan->dir);
 
     if (n == 0)
-        return 0;
+        return check_disk(t, err);
     ACT_AUTOFREE char *why = find_reason(t, forgets_at_end(t) ? 0 : from);
     return act_error_set(err, ACT_FAIL,
                          "%zu file%s written to it %s not in the store but in '%s/" RUN_DIR_MOUNT_CACHE
                          "' on this node: %s",
-                         n, n == 1 ? "" : "s", forgets_at_end(t) ? "may be" : n == 1 ? "is" : "are", t->plan->dir,
-                         why);
+                         n, n == 1 ? "" : "s",
+                         forgets_at_end(t) ? "may be"
+                         : n == 1          ? "is"
+                                           : "are",
+                         t->plan->dir, why);
 }
 
 static int finish(struct tool *t, struct act_error *err)
 {
     off_t from = log_size(t);
 
+    use_reserve(t);
     wait_until_sent(t);
     unmount(t);
     return check_sent(t, from, err);
@@ -437,6 +481,8 @@ int mount_keep(struct mount_keeper *k, struct act_error *err)
     struct act_error other;
     int rc = open_signals(&t, err);
 
+    if (rc == 0)
+        rc = make_reserve(&k->plan, err);
     if (rc == 0)
         rc = start(&t, err);
     if (rc < 0)

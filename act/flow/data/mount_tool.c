@@ -63,11 +63,11 @@ static char *blobfuse_file(const struct mount_plan *p)
     ACT_AUTOFREE char *log = act_path_join(p->dir, MOUNT_LOG);
     CODEC_AUTOJSON json_t *root = json_pack(
         "{s:{s:s, s:s, s:s}, s:[s, s, s, s], s:{s:i, s:i, s:i}, s:{s:s, s:i}, s:{s:i}, s:{s:s, s:s, s:s, s:s, s:s, s:s*}}",
-        "logging", "type", "base", "level", "log_err", "file-path", log, "components", "libfuse", "file_cache", "attr_cache",
-        "azstorage", "libfuse", "attribute-expiration-sec", cache_s(p), "entry-expiration-sec", cache_s(p),
-        "negative-entry-expiration-sec", cache_s(p), "file_cache", "path", p->cache, "timeout-sec", cache_s(p),
-        "attr_cache", "timeout-sec", cache_s(p), "azstorage", "type", "block", "account-name", b->account, "endpoint",
-        b->endpoint, "container", b->container, "mode", "sas", "sas", b->sas);
+        "logging", "type", "base", "level", "log_err", "file-path", log, "components", "libfuse", "file_cache",
+        "attr_cache", "azstorage", "libfuse", "attribute-expiration-sec", cache_s(p), "entry-expiration-sec",
+        cache_s(p), "negative-entry-expiration-sec", cache_s(p), "file_cache", "path", p->cache, "timeout-sec",
+        cache_s(p), "attr_cache", "timeout-sec", cache_s(p), "azstorage", "type", "block", "account-name", b->account,
+        "endpoint", b->endpoint, "container", b->container, "mode", "sas", "sas", b->sas);
     if (*b->path)
         json_object_set_new(json_object_get(root, "azstorage"), "subdirectory", json_string(b->path));
     return codec_json_line(root);

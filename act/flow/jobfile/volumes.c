@@ -1,9 +1,10 @@
 /* volumes.c - the volumes of a job file of Azure Batch AI: mounted by the keys that it has for them, or what stands for
  * them.
  *
- * Only Azure Machine Learning mounts: a volume becomes a folder of the configuration, whose account is in memory, and
+ * Only Azure Machine Learning mounts by keys: a volume becomes a folder of the configuration, whose account is in memory, and
  * goes the way of all mapped folders. The user who names the file vouches for
- * its keys, but not for the host of a share: that must be Azure's, or one that the user trusts.
+ * its keys, but not for the host of a share: that must be Azure's, or one that the user trusts. On local and slurm a
+ * file system that its mount command names, and that this machine has mounted, is a folder of mode path.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "config/config.h"
 #include "flow/jobfile/build.h"
 #include "platform/platform.h"
+#include "proc/mounts.h"
 
 /* A kind of volume: the member that says where it is in its account (NULL: nothing mounts it), and what else to do. */
 struct kind {
@@ -29,10 +31,10 @@ static const struct kind kinds[] = {
     {"azureBlobFileSystems", "containerName", "map the container in the cluster file, as a folder of that name"},
     {"fileServers", NULL,
      "file servers of Batch AI are no more: put what was there into the code, or into a mapped "
-     "folder of that name"},
+     "folder of that name (on local and slurm with 'mode: path', if the nodes have it)"},
     {"unmanagedFileSystems", NULL,
      "the mount command is not run: the nodes must have it mounted, or a mapped folder "
-     "of that name stand for it"},
+     "of that name stand for it (on local and slurm with 'mode: path', if the nodes have it)"},
 };
 
 /* One of the file's. */
@@ -154,6 +156,54 @@ static int mount_volume(struct job_build *b, const struct volume *v)
     return 0;
 }
 
+/* ---- what the nodes have */
+
+/* What a command such as "mount -t nfs -o ro 10.0.0.4:/data" or "mount.cifs //host/share" mounts. New string; NULL: it
+ * is not seen. */
+static char *source_of(const char *command)
+{
+    static const char blanks[] = " \t\r\n";
+
+    while (command && *(command += strspn(command, blanks))) {
+        size_t n = strcspn(command, blanks);
+        ACT_AUTOFREE char *word = act_strndup(command, n);
+        const char *colon = strstr(word, ":/");
+        if (act_starts_with(word, "//") || (colon && colon > word && colon[2] != '/' && *word != '-' && *word != '/'))
+            return act_strdup(word);
+        command += n;
+    }
+    return NULL;
+}
+
+/* Where this machine, and so presumably the nodes, has it. New string; NULL: nowhere, or the platform is elsewhere. */
+static char *find_place(const struct job_build *b, const struct volume *v)
+{
+    ACT_AUTOFREE char *source = source_of(job_text(v->item, "mountCommand"));
+
+    if (!source || !platform_find(b->config->platform)->agent_mounts || !act_path_is_safe(v->path, strlen(v->path)) ||
+        strchr(v->path, '/'))
+        return NULL;
+    return mounts_find_source(source);
+}
+
+static void link_volume(struct job_build *b, const struct volume *v, const char *place)
+{
+    struct flow_job_file *out = b->out;
+
+    ACT_GROW(out->volumes, out->n_volumes);
+    struct config_folder *folder = &out->volumes[out->n_volumes++];
+    *folder = (struct config_folder){.name = act_strdup(v->path),
+                                     .account_file = act_strdup(place),
+                                     .path = act_strdup(""),
+                                     .storage_type = act_strdup("blob"),
+                                     .blob_cache_timeout = -1,
+                                     .mode = act_strdup("path"),
+                                     .account = act_calloc(1, sizeof(*folder->account))};
+    folder->account->folder = act_strdup(place);
+    job_note(b, "mountVolumes.%s: the volume at '%s' is '%s', where this machine has it mounted; the nodes must, too",
+             v->kind->list, v->path, place);
+}
+
 /* ---- what is not mounted */
 
 /* NULL: nothing is in the way of mounting it. */
@@ -176,12 +226,15 @@ static int take_volume(struct job_build *b, const struct volume *v)
     const char *reason = obstacle(b, v);
 
     ACT_AUTOFREE char *key = account_key(v);
+    ACT_AUTOFREE char *place = find_place(b, v);
 
     b->out->has_secrets |= key && !config_is_in_vault(key);
     if (job_is_mapped(b, v->path))
         job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", v->kind->list, v->path);
     else if (!reason)
         return mount_volume(b, v);
+    else if (place)
+        link_volume(b, v, place);
     else if (job_is_in_code(b->config, v->path))
         job_note(b, "mountVolumes.%s: the code's '%s' stands for the volume", v->kind->list, v->path);
     else

@@ -434,6 +434,7 @@ int flow_check_run(struct flow *flow, struct act_error *err)
     if (rc < 0)
         return rc;
     act_strv_push(&spec.argv, "true");
+    spec.mount = act_strdup(flow->config.mount);
     rc = describe_folders(flow, &spec, err);
     if (rc == 0 && !platform_row(platform)->answers_by_request) /* it would be asked */
         rc = platform_check(platform, &spec, err);
@@ -478,6 +479,8 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
     if (rc == 0 && io->dry_run)
         rc = platform_preview(platform, &io->spec, &io->preview, err);
     else if (rc == 0)
+        rc = flow_check_copies(flow, &io->spec, io->confirm, io->arg, err);
+    if (rc == 0 && !io->dry_run)
         rc = flow_start_run(flow, platform, &io->spec, with.package.file, err);
     flow_package_release(&with.package);
     flow_job_file_release(&with.job);

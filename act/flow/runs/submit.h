@@ -21,6 +21,9 @@ struct flow_submit {
     struct flow_init *code;      /* how to pack the code first, and the result; NULL: the package stored last */
     const char *resubmit_of;
     struct flow_labels labels;
+    /* Asked about a lot of data that 'mount: copy' would bring to the nodes; its error ends it. NULL: never asked. */
+    int (*confirm)(void *arg, const char *question, struct act_error *err);
+    void *arg;
     struct run_spec spec; /* out; release with run_spec_release() */
     json_t *preview;      /* out, of a dry run: what the platform would get; NULL: spec says it all. The caller's */
 };

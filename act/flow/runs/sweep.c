@@ -410,6 +410,8 @@ int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err)
     if (rc == 0 && !io->dry_run)
         rc = flow_trust_submitted(&flow->config, err);
     if (rc == 0 && !io->dry_run)
+        rc = flow_check_copies(flow, &io->spec, io->confirm, io->arg, err);
+    if (rc == 0 && !io->dry_run)
         rc = flow_fetch_secrets(flow, &io->spec, err);
     if (rc == 0 && !io->dry_run)
         rc = platform_prepare(s.platform, &io->spec, err);

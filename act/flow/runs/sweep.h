@@ -30,6 +30,7 @@ struct flow_sweep {
     struct flow_init *code;      /* as in struct flow_submit */
     /* Called after each step, with how many points there are submitted now; may be NULL. */
     void (*each)(void *arg, int64_t done);
+    int (*confirm)(void *arg, const char *question, struct act_error *err); /* as in struct flow_submit */
     void *arg;
     char id[FLOW_SWEEP_ID];  /* out; "" after a dry run where the package is not known yet */
     int64_t kept, submitted; /* out: points that were there already, and that this call submitted */
