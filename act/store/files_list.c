@@ -299,11 +299,14 @@ static bool is_wanted(const struct dir *dir, const struct store_entry *entry)
     return !is_passed(dir->walk, entry) && act_starts_with(entry->key + strlen(dir->key), dir->filter);
 }
 
+/* A journal goes with its file, which stands before it. */
 static bool is_shown(const struct dir *dir, const struct store_entry *entry)
 {
     bool is_temp = entry->kind == STORE_FILE && files_is_temp(entry->key);
+    bool goes_along = entry > dir->page.v && files_is_journal(entry->key) && files_is_temp(entry[-1].key) &&
+                      act_starts_with(entry->key, entry[-1].key);
 
-    return is_temp == dir->walk->leftovers;
+    return is_temp == dir->walk->leftovers && !goes_along;
 }
 
 static void ask_for_child(struct dir *dir, size_t i)

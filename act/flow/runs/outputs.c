@@ -65,7 +65,7 @@ static int look_into(struct flow *project, const struct run_folder *f, struct se
     if (!folder)
         return act_error_set(err, ACT_NOT_FOUND, "cluster '%s' does not map it to '%s' any more",
                              s->out->run->row.cluster, f->path);
-    if (config_is_share(folder) || act_starts_with(f->store, RUN_CLAIM)) /* which only the nodes reach */
+    if (act_starts_with(f->store, RUN_CLAIM)) /* which only the nodes reach */
         return 0;
     int rc = flow_store(project, folder, &store, err);
     if (rc < 0)
