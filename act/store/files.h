@@ -35,6 +35,7 @@ enum files_found { FILES_NOTHING, FILES_FILE, FILES_FOLDER, FILES_OTHER_CASE };
 /* The state of whatever writes. */
 struct files_write {
     char *temp; /* the temporary name; NULL: none yet */
+    struct store_attributes attr; /* of the file */
     bool made;  /* it is ours alone: it goes when the write fails */
     char file_id[32];
     uint64_t sent; /* bytes of the data */
@@ -115,8 +116,8 @@ void files_put_folder(struct azure_op *op);
 
 void files_put(struct azure_op *op);
 void files_copy(struct azure_op *op);
-/* For build: the attributes that a file of its own gets with this request. */
-void files_set_times(struct http_headers *headers, const struct store_attributes *attr);
+/* For build: sets when the file of a PUT or COMMIT was written last. */
+void files_set_times(struct azure_op *op);
 /* Makes the folders, and in them the temporary file, of write->size bytes, which replaces one that is there. */
 void files_make(struct azure_op *op, void (*then)(struct azure_op *op));
 /* Writes the data of a PUT or BLOCK to the temporary file, then goes on. */
