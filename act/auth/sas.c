@@ -18,13 +18,13 @@ struct target {
 };
 
 /* That of a share has neither a kind of resource nor a snapshot, nor a scope of encryption. */
-static char *sas_string_to_sign(const char *account, const struct target *t, const char *permissions,
-                                const char *start, const char *expiry, const char *protocol)
+static char *sas_string_to_sign(const char *account, const struct target *t, const char *permissions, const char *start,
+                                const char *expiry, const char *protocol)
 {
     ACT_AUTOFREE char *resource = act_sprintf("/%s/%s/%s%s%s", t->is_share ? "file" : "blob", account, t->container,
                                               t->name ? "/" : "", t->name ? t->name : "");
-    ACT_AUTOFREE char *common = act_sprintf("%s\n%s\n%s\n%s\n\n\n%s\n%s\n", permissions, start, expiry, resource,
-                                            protocol, SAS_VERSION);
+    ACT_AUTOFREE char *common =
+        act_sprintf("%s\n%s\n%s\n%s\n\n\n%s\n%s\n", permissions, start, expiry, resource, protocol, SAS_VERSION);
 
     return t->is_share ? act_sprintf("%s\n\n\n\n", common)
                        : act_sprintf("%s%s\n\n\n\n\n\n\n", common, t->name ? "b" : "c");

@@ -380,8 +380,8 @@ static void in_the_way(struct azure_op *op)
 
 static void answer_rename(struct azure_op *op)
 {
-    bool taken = azure_has_code(&op->http, "ResourceAlreadyExists") ||
-                 azure_has_code(&op->http, "ResourceTypeMismatch");
+    bool taken =
+        azure_has_code(&op->http, "ResourceAlreadyExists") || azure_has_code(&op->http, "ResourceTypeMismatch");
 
     if (azure_succeeded(op)) {
         finish_in_place(op);

@@ -1957,8 +1957,8 @@ TEST(test_share_kinds)
 
 TEST(test_share_names)
 {
-    static const char *const bad[] = {"a?", "a:b", "<x>", "\"q\"", "p|q", "s*", "a\\b", "tab\there", "nul", "d/com1/x",
-                                      "a//b", ".act-part-1", "x/.act-part-1"};
+    static const char *const bad[] = {"a?",        "a:b", "<x>",      "\"q\"", "p|q",         "s*",           "a\\b",
+                                      "tab\there", "nul", "d/com1/x", "a//b",  ".act-part-1", "x/.act-part-1"};
     static const char *const keys[] = {"names/dot.", "names/dot..", "names/space "};
     char longest[257];
 

@@ -55,7 +55,7 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, 
 /* A folder in a container of Blob Storage, or in a share, and what opens it, without an account key. */
 struct flow_blob {
     char *account, *container, *endpoint, *path;
-    bool is_share; /* of that name */
+    bool is_share;   /* of that name */
     char *sas;       /* secret; NULL: everybody may read it */
     int64_t cache_s; /* for which a mount may take what it knows for current; -1: not given */
 };
