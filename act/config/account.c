@@ -184,39 +184,61 @@ static bool is_loopback(const char *host, size_t n)
            act_starts_with(host, "[::1]");
 }
 
-static void check_endpoint(struct config_account *a, const struct yaml *tree, struct config_findings *f)
+/* Without a final slash. */
+static void check_url(char *url, const char *key, const struct config_account *a, const struct yaml *tree,
+                      struct config_findings *f)
 {
-    const struct yaml *at = yaml_get(tree, "endpoint");
+    const struct yaml *at = yaml_get(tree, key);
+    bool plain = act_starts_with(url, "http://");
+    const char *host = strstr(url, "://");
 
-    if (!a->endpoint || !*a->endpoint) {
-        free(a->endpoint);
-        a->endpoint = act_sprintf("https://%s." BLOB_DOMAIN, a->account_name ? a->account_name : "");
-        return;
-    }
-    bool plain = act_starts_with(a->endpoint, "http://");
-    const char *host = strstr(a->endpoint, "://");
-    if ((!plain && !act_starts_with(a->endpoint, "https://")) || strpbrk(a->endpoint, "?#@ \t\r\n\\") ||
-        host[3] == '\0' || host[3] == '/') {
-        config_problem(f, at, "'endpoint' must be a URL as 'https://host' or 'http://127.0.0.1:10000/account'");
+    if ((!plain && !act_starts_with(url, "https://")) || strpbrk(url, "?#@ \t\r\n\\") || host[3] == '\0' ||
+        host[3] == '/') {
+        config_problem(f, at, "'%s' must be a URL as 'https://host' or 'http://127.0.0.1:10000/account'", key);
         return;
     }
     host += 3;
-    for (size_t n = strlen(a->endpoint); a->endpoint[n - 1] == '/';)
-        a->endpoint[--n] = '\0';
+    for (size_t n = strlen(url); url[n - 1] == '/';)
+        url[--n] = '\0';
     bool open = plain && !is_loopback(host, strcspn(host, ":/"));
     if (open && act_streq(a->auth, "login"))
-        config_problem(f, at, "'auth: login' needs an 'endpoint' that is encrypted (https)");
+        config_problem(f, at, "'auth: login' needs an '%s' that is encrypted (https)", key);
     else if (open && (a->account_key || a->sas_token))
-        config_doubt(f, at,
-                     "'endpoint' is not encrypted (http), everybody on the way can read the data; use "
-                     "https");
+        config_doubt(f, at, "'%s' is not encrypted (http), everybody on the way can read the data; use https", key);
+}
+
+/* "https://acct.blob.core.windows.net" has a neighbour of the same account; NULL: none is known. New string. */
+static char *neighbour(const struct config_account *a)
+{
+    static const char service[] = ".blob.";
+    ACT_AUTOFREE char *host = act_sprintf("https://%s%s", a->account_name ? a->account_name : "", service);
+
+    return act_starts_with(a->endpoint, host)
+               ? act_sprintf("https://%s.file.%s", a->account_name, a->endpoint + strlen(host))
+               : NULL;
+}
+
+static void check_endpoints(struct config_account *a, const struct yaml *tree, struct config_findings *f)
+{
+    if (a->endpoint && *a->endpoint) {
+        check_url(a->endpoint, "endpoint", a, tree, f);
+    } else {
+        free(a->endpoint);
+        a->endpoint = act_sprintf("https://%s." BLOB_DOMAIN, a->account_name ? a->account_name : "");
+    }
+    if (a->file_endpoint && *a->file_endpoint) {
+        check_url(a->file_endpoint, "file_endpoint", a, tree, f);
+    } else {
+        free(a->file_endpoint);
+        a->file_endpoint = neighbour(a);
+    }
 }
 
 static void check_folder_store(struct config_account *a, const struct config *config, const struct yaml *tree,
                                struct config_findings *f)
 {
-    static const char *const others[] = {"account_name",   "account_key", "sas_token",
-                                         "container_name", "endpoint",    "auth"};
+    static const char *const others[] = {"account_name", "account_key",   "sas_token", "container_name",
+                                         "endpoint",     "file_endpoint", "auth"};
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (!yaml_is_null(yaml_get(tree, others[i])))
@@ -314,7 +336,7 @@ int config_account_read(const struct config *config, const struct config_folder 
     } else {
         check_names(out, tree, config_is_share(folder), f);
         check_secrets(out, tree, f);
-        check_endpoint(out, tree, f);
+        check_endpoints(out, tree, f);
     }
     check_mode(config, out, tree, f);
     return 0;

@@ -25,6 +25,7 @@ struct config_account {
     char *container_name; /* may be NULL for a row that is a share */
     char *endpoint;       /* "https://host[:port]" (account in the host) or "http://ip:port/account"; never NULL
                        for a blob account: https://<account_name>.blob.core.windows.net by default */
+    char *file_endpoint;  /* likewise of Azure Files; NULL: not given, and it does not follow from the other one */
     char *auth;           /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
     char *folder;         /* folder store: absolute path; NULL for a blob account */
     bool secret_is_lent;  /* key or SAS are those of the environment or of a key vault, not of the file */

@@ -36,7 +36,7 @@ const struct config_key config_cluster_keys[] = {
      .help = "the path in the store; on the platform k8s also pvc:NAME/path, a path in a PersistentVolumeClaim"},
     {"config_param.*.storage_type", CONFIG_CHOICE, FOLDER(storage_type), "blob", .choices = "blob|file",
      .help = "the kind of storage: blob, or file, a share of Azure Files, which only jobs of Azure Machine Learning "
-             "reach"},
+             "mount"},
     {"config_param.*.datastore_name", CONFIG_TEXT, FOLDER(datastore_name),
      .help = "the name of the datastore in the workspace"},
     {"config_param.*.blob_cache_timeout", CONFIG_INT, FOLDER(blob_cache_timeout), .min = 0,
@@ -227,6 +227,8 @@ const struct config_key config_account_keys[] = {
     {"container_name", CONFIG_TEXT, ACCOUNT(container_name), .help = "the container"},
     {"endpoint", CONFIG_TEXT, ACCOUNT(endpoint),
      .help = "the URL of the service, for sovereign clouds, emulators and private links"},
+    {"file_endpoint", CONFIG_TEXT, ACCOUNT(file_endpoint),
+     .help = "likewise the URL of its Azure Files; by default it follows from 'endpoint'"},
     {"auth", CONFIG_CHOICE, ACCOUNT(auth), .choices = "key|sas|login|anonymous",
      .help = "which of them to use; by default what is there, else a login"},
     {"folder", CONFIG_TEXT, ACCOUNT(folder), .help = "a folder that serves as the store, instead of an account"},

@@ -308,6 +308,18 @@ static void add_password(const struct config *config, struct act_strv *items)
         add_vault(file, key, config->docker.password, items);
 }
 
+/* That of the service that the row uses. */
+static void add_endpoint(const struct config_folder *folder, const struct config_account *a, const char *file,
+                         struct act_strv *items)
+{
+    const char *url = config_is_share(folder) ? a->file_endpoint : a->endpoint;
+
+    if (!url || !is_foreign(url))
+        return;
+    ACT_AUTOFREE char *shown = http_redact_url(url);
+    add(items, act_sprintf("%s: '%s' is '%s'", file, config_is_share(folder) ? "file_endpoint" : "endpoint", shown));
+}
+
 static void add_account(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTO(config_account) a = {0};
@@ -335,10 +347,8 @@ static void add_account(const struct config *config, const struct config_folder 
         add_place_in_root(config, folder, a.folder, items);
     else if (a.folder)
         add_store(config, folder, file, a.folder, items);
-    else if (is_foreign(a.endpoint)) {
-        ACT_AUTOFREE char *shown = http_redact_url(a.endpoint);
-        add(items, act_sprintf("%s: 'endpoint' is '%s'", file, shown));
-    }
+    else
+        add_endpoint(folder, &a, file, items);
 }
 
 static void add_owner(const struct config *config, const char *path, struct act_strv *items)

@@ -46,12 +46,14 @@ bool flow_uses_login(const struct config_account *a)
     return act_streq(a->auth, "login") || (!a->auth && !a->account_key && !a->sas_token);
 }
 
-static int open_azure(struct flow *flow, const struct config_account *a, struct store **out, struct act_error *err)
+static int open_azure(struct flow *flow, const struct config_folder *folder, const struct config_account *a,
+                      struct store **out, struct act_error *err)
 {
-    bool anonymous = act_streq(a->auth, "anonymous");
+    bool anonymous = act_streq(a->auth, "anonymous"), is_share = config_is_share(folder);
     struct store_azure_options o = {.account = a->account_name,
-                                    .container = a->container_name,
-                                    .endpoint = a->endpoint,
+                                    .container = is_share ? folder->file_share : a->container_name,
+                                    .endpoint = is_share ? a->file_endpoint : a->endpoint,
+                                    .is_share = is_share,
                                     .key = anonymous ? NULL : a->account_key,
                                     .sas = anonymous ? NULL : a->sas_token,
                                     .prefer_sas = act_streq(a->auth, "sas"),
@@ -60,6 +62,11 @@ static int open_azure(struct flow *flow, const struct config_account *a, struct 
                                     .file = a->file,
                                     .secret_is_lent = a->secret_is_lent};
 
+    if (!o.endpoint)
+        return act_error_set(err, ACT_CONFIG,
+                             "%s: 'file_endpoint' is missing: where the share '%s' is does not follow from the "
+                             "'endpoint' %s",
+                             a->file, folder->file_share, a->endpoint);
     return store_azure_open(flow_http(flow), &o, out, err);
 }
 
@@ -79,11 +86,6 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
 {
     ACT_AUTO(config_account) a = {0};
 
-    if (config_is_share(folder))
-        return act_error_set(err, ACT_CONFIG,
-                             "'%s' is in the share '%s' of Azure Files, which only jobs of Azure Machine "
-                             "Learning reach: ACT itself reads and writes Blob Storage (storage_type: blob)",
-                             folder->name, folder->file_share);
     int rc = config_account(&flow->config, folder, &a, err);
     if (rc < 0)
         return rc;
@@ -97,7 +99,7 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
     if (rc == 0 && a.folder)
         rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
     else if (rc == 0)
-        rc = open_azure(flow, &a, out, err);
+        rc = open_azure(flow, folder, &a, out, err);
     return rc;
 }
 

@@ -142,11 +142,11 @@ struct files_list {
     struct azure_op *op; /* that wants a page; NULL: the walk rests */
     char *key, *after;   /* the key that the page begins behind; NULL: from the start */
     bool delimiter, whole, leftovers;
-    struct dir *top;        /* where it is; NULL: at its end */
+    struct dir *top; /* where it is; NULL: at its end */
     struct dir *root;
-    size_t pending;         /* folders that are asked for */
-    bool abandoned;         /* it goes when nothing is pending */
-    struct look *looks;     /* one for each entry of the page */
+    size_t pending;     /* folders that are asked for */
+    bool abandoned;     /* it goes when nothing is pending */
+    struct look *looks; /* one for each entry of the page */
     size_t next_look, looking;
     struct act_error error; /* the first of the looks; code 0: none */
     struct files_list *next;
@@ -299,11 +299,14 @@ static bool is_wanted(const struct dir *dir, const struct store_entry *entry)
     return !is_passed(dir->walk, entry) && act_starts_with(entry->key + strlen(dir->key), dir->filter);
 }
 
+/* A journal goes with its file, which stands before it. */
 static bool is_shown(const struct dir *dir, const struct store_entry *entry)
 {
     bool is_temp = entry->kind == STORE_FILE && files_is_temp(entry->key);
+    bool goes_along = entry > dir->page.v && files_is_journal(entry->key) && files_is_temp(entry[-1].key) &&
+                      act_starts_with(entry->key, entry[-1].key);
 
-    return is_temp == dir->walk->leftovers;
+    return is_temp == dir->walk->leftovers && !goes_along;
 }
 
 static void ask_for_child(struct dir *dir, size_t i)

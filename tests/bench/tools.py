@@ -43,7 +43,7 @@ def add(figures):
 
 
 class Tool:
-    """A program with a container of its own in a service. Files are below root in the container."""
+    """A program with a container or a share of its own in a service. Files are below root in it."""
     variants = {"": ()}  # what is tried, by name
 
     def __init__(self, service, scratch):
@@ -55,12 +55,12 @@ class Tool:
 
     def empty(self):
         """Starts over with an empty container."""
-        self.service.request("DELETE", self.container, {"restype": "container"}, expect=None)
+        self.service.remove(self.container)
         self.service.create(self.container)
 
     def url(self, key, service=None, container=None):
         service, container = service or self.service, container or self.container
-        return f"{service.endpoint}/{container}/{key}?{service.container_sas(container, hours=HOURS)}"
+        return f"{service.endpoint}/{container}/{key}?{service.sas(container, hours=HOURS)}"
 
     def run(self, *words, out=None, env=None, cwd=None):
         trust = {"SSL_CERT_FILE": str(self.service.ca)} if self.service.ca else {}
@@ -81,9 +81,8 @@ class ActTool(Tool):
         self.configure("store", "aml", service, self.container)
 
     def configure(self, account, cluster, service, container):
-        self.act.account(account, account_name=service.account, account_key=service.key, container_name=container,
-                         endpoint=service.endpoint)
-        self.act.cluster(cluster, account=account)
+        self.act.account(account, **service.keys(container))
+        self.act.cluster(cluster, account=account, keys=service.folder(container))
 
     def a(self, *words, out=None):
         return self.run(self.programs / "a", *words, cwd=self.project, out=out)
@@ -147,20 +146,24 @@ class Azcopy(Tool):
     def azcopy(self, *words, out=None):
         return self.run(AZCOPY[-1], *words, "--skip-version-check", out=out)
 
+    def transfer(self, verb, source, target, ways, *more):
+        """ways: from where to where, and the service is '%s'."""
+        return self.azcopy(verb, source, target, "--from-to", ways.replace("%s", self.service.azcopy), *more)
+
     def up(self, tree, name):
-        return self.azcopy("copy", f"{tree}/*", self.url(f"data/{name}"), "--from-to", "LocalBlob", "--recursive")
+        return self.transfer("copy", f"{tree}/*", self.url(f"data/{name}"), "Local%s", "--recursive")
 
     def up_file(self, file, name):
-        return self.azcopy("copy", file, self.url(f"data/{name}"), "--from-to", "LocalBlob")
+        return self.transfer("copy", file, self.url(f"data/{name}"), "Local%s")
 
     def again(self, tree, name):
-        return self.azcopy("sync", tree, self.url(f"data/{name}"), "--from-to", "LocalBlob", "--recursive")
+        return self.transfer("sync", tree, self.url(f"data/{name}"), "Local%s", "--recursive")
 
     def down(self, name, folder):
-        return self.azcopy("copy", self.url(f"data/{name}/*"), folder, "--from-to", "BlobLocal", "--recursive")
+        return self.transfer("copy", self.url(f"data/{name}/*"), folder, "%sLocal", "--recursive")
 
     def down_file(self, name, file):
-        return self.azcopy("copy", self.url(f"data/{name}"), file, "--from-to", "BlobLocal")
+        return self.transfer("copy", self.url(f"data/{name}"), file, "%sLocal")
 
     def list(self, name, out):
         return self.azcopy("list", self.url(f"data/{name}"), "--location", "Blob", out=out)

@@ -280,7 +280,7 @@ bool files_limit(const char *account, const char *text)
 
     snprintf(name, sizeof(name), "%.*s", colon ? (int)(colon - text) : 0, text);
     struct share *s = share_find(account, name);
-    if (s)
+    if (s && colon)
         s->room = strtoull(colon + 1, NULL, 10);
     return s;
 }

@@ -416,7 +416,7 @@ static int create_file(struct request *r, struct reply *reply)
 {
     struct place p;
     const char *type = header(r, "x-ms-type");
-    uint64_t size;
+    uint64_t size = 0;
 
     if (!its_place(r, reply, &p) || check_replaced(reply, &p))
         return reply->status;
@@ -620,6 +620,8 @@ static bool lies_in(const struct node *node, const struct node *directory)
 /* Whether a rename may put something where the place is. Returns 0 or the status of the error. */
 static int check_target(const struct request *r, struct reply *reply, const struct place *from, const struct place *to)
 {
+    if (from->node->directory != !strcmp(param(r, "restype"), "directory"))
+        return reply_error(reply, 409, "ResourceTypeMismatch");
     if (from->share != to->share || !to->parent || lies_in(to->parent, from->node))
         return reply_error(reply, 400, "InvalidInput");
     if (!to->node || to->node == from->node)
@@ -656,13 +658,21 @@ static int rename_node(const struct request *r, struct reply *reply, const struc
     return done(reply, node, 200);
 }
 
+static bool find_renamed(const struct request *source, struct reply *reply, bool keep_dots, struct place *p)
+{
+    if (!find_place(source, reply, keep_dots, p))
+        return false;
+    if (!p->node)
+        reply_error(reply, 404, "ResourceNotFound");
+    return p->node;
+}
+
 /* Rename File, Rename Directory */
 static int rename_any(struct request *r, struct reply *reply)
 {
     struct request *source = need(calloc(1, sizeof(*source)));
     const char *given = header(r, "x-ms-file-rename-source");
     char *url = need(strdup(given ? given : "")), account[64];
-    bool directory = !strcmp(param(r, "restype"), "directory");
     struct place from, to;
 
     if (!given)
@@ -671,11 +681,8 @@ static int rename_any(struct request *r, struct reply *reply)
         reply_error(reply, 400, "InvalidHeaderValue");
     else if (*param(r, "sig") && !*param(source, "sig"))
         reply_error(reply, 403, "AuthenticationFailed"); /* a signature is needed for both names */
-    else if (find_place(source, reply, wants(r, "x-ms-source-allow-trailing-dot"), &from) && !from.node)
-        reply_error(reply, 404, "ResourceNotFound");
-    else if (!reply->status && from.node->directory != directory)
-        reply_error(reply, 409, "ResourceTypeMismatch");
-    else if (!reply->status && its_place(r, reply, &to) && !check_target(r, reply, &from, &to))
+    else if (find_renamed(source, reply, wants(r, "x-ms-source-allow-trailing-dot"), &from) &&
+             its_place(r, reply, &to) && !check_target(r, reply, &from, &to))
         rename_node(r, reply, &from, &to);
     request_free(source);
     free(source);

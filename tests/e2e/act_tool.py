@@ -80,12 +80,12 @@ class Act:
         path.chmod(0o600)
         return path
 
-    def cluster(self, name, account="store", folders=("data", "output"), below="files", extra=None):
-        """A cluster file of platform local; extra is merged into its top level."""
+    def cluster(self, name, account="store", folders=("data", "output"), below="files", extra=None, keys=None):
+        """A cluster file of platform local; extra is merged into its top level, keys are of each folder."""
         account = f"aux_data/configs/{account}.yaml"
         params = {"code_path": {"azure_blob_config_file": account, "path": f"{below}/code/project.zip"}}
         for folder in folders:
-            params[f"{folder}_folder"] = {"azure_blob_config_file": account, "path": f"{below}/{folder}"}
+            params[f"{folder}_folder"] = {"azure_blob_config_file": account, "path": f"{below}/{folder}", **(keys or {})}
         config = {"platform": "local", "experiment_name": "exp", "config_param": params, **(extra or {})}
         path = self.project / f"aux_data/aml/{name}.yaml"
         path.write_text(json.dumps(config, indent=2))  # JSON is YAML

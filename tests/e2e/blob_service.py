@@ -14,6 +14,8 @@ VERSION = "2021-12-02"
 
 class BlobService:
     """An account at host:port in path style, as emulators have it; with an authority over TLS, and `ca` is its file."""
+    kind = "container"  # what an account has, as the service calls it
+    azcopy = "Blob"     # as azcopy does
 
     def __init__(self, port, account, key, authority=None):
         self.port, self.account, self.key, self.authority = port, account, key, authority
@@ -55,7 +57,24 @@ class BlobService:
     # ---- containers and blobs
 
     def create(self, container):
-        self.request("PUT", container, {"restype": "container"})
+        self.request("PUT", container, {"restype": self.kind})
+
+    def remove(self, container):
+        """If it is there."""
+        self.request("DELETE", container, {"restype": self.kind}, expect=None)
+
+    def keys(self, container):
+        """What an account file says of it."""
+        return {"account_name": self.account, "account_key": self.key, "container_name": container,
+                "endpoint": self.endpoint}
+
+    def folder(self, container):
+        """What a cluster file says of a folder in it, beside its account and its path."""
+        return {}
+
+    def sas(self, container, hours=1):
+        """A signature for all that is in it."""
+        return self.container_sas(container, hours=hours)
 
     def put(self, path, data=b"", headers=()):
         self.request("PUT", path, headers={"x-ms-blob-type": "BlockBlob", **dict(headers)}, body=data)

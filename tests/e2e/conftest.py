@@ -94,13 +94,15 @@ def container(azurite):
     azurite.request("DELETE", name, {"restype": "container"}, expect=None)
 
 
-@pytest.fixture(params=["folder", "azure", "double"])
+@pytest.fixture(params=["folder", "azure", "double", "share"])
 def stored(request, act):
     """The project with its data in a store of each kind, and the store seen from the other side."""
     if request.param == "folder":
         return FolderPeer(act)
     if request.param == "double":
         return request.getfixturevalue("azure_double")
+    if request.param == "share":
+        return request.getfixturevalue("azure_share")
     return AzurePeer(act, request.getfixturevalue("azurite"), request.getfixturevalue("container"))
 
 
@@ -142,6 +144,22 @@ class AzurePeer:
 
     def put(self, key, data):
         self.service.put(f"{self.container}/files/{key}", data)
+
+
+class SharePeer(AzurePeer):
+    """A share of the test double of the File service."""
+    kind = "share"
+
+    def __init__(self, act, service, share):
+        self.act, self.service, self.container = act, service, share
+        act.account("store", **service.keys(share))
+        act.cluster("aml", keys=service.folder(share))
+
+
+@pytest.fixture
+def azure_share(act, shares):  # noqa: F811
+    """The project with everything in a fresh share of the test double."""
+    return SharePeer(act, shares, shares.share)
 
 
 @pytest.fixture

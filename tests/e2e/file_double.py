@@ -15,6 +15,8 @@ VERSION = blob_service.VERSION
 
 class FileDouble(BlobDouble):
     """Paths are 'share/directory/file', not encoded. double.share is the share of a test."""
+    kind = "share"
+    azcopy = "File"
 
     def __init__(self, program, *options, **more):
         super().__init__(program, "--files", *options, **more)
@@ -24,11 +26,15 @@ class FileDouble(BlobDouble):
         """From now on the share holds so many bytes."""
         self.control("POST", "/-/limit", f"{share}:{size}")
 
-    def create(self, share, **headers):
-        self.request("PUT", share, {"restype": "share"}, headers)
+    def keys(self, share):
+        return {"account_name": self.account, "account_key": self.key, "file_endpoint": self.endpoint,
+                "container_name": "none"}
 
-    def delete_share(self, share):
-        self.request("DELETE", share, {"restype": "share"})
+    def folder(self, share):
+        return {"storage_type": "file", "file_share": share}
+
+    def sas(self, share, hours=1):
+        return self.share_sas(share, hours=hours)
 
     def mkdir(self, path):
         """With what it is in, where that is not there."""
@@ -65,13 +71,16 @@ class FileDouble(BlobDouble):
             if not marker:
                 return found
 
-    def list(self, share, prefix=""):
-        """{path below the share: size} of all files, and of all empty directories with None."""
-        found, names = {}, self.entries(share + ("/" + prefix if prefix else ""))
-        for name, size in names.items():
-            path = f"{prefix}/{name}" if prefix else name
-            below = self.list(share, path) if size is None else {}
-            found |= below or {path: size}
+    def list(self, share, prefix="", folders=False):
+        """{path below the share: size} of all files below a directory, "" or one that ends in '/'; with folders also
+        of all directories, with None."""
+        found = {}
+        status, _, _ = self.request("GET", f"{share}/{prefix.rstrip('/')}", {"restype": "directory"}, expect=(200, 404))
+        for name, size in self.entries(f"{share}/{prefix}".rstrip("/")).items() if status == 200 else ():
+            if size is not None or folders:
+                found[prefix + name] = size
+            if size is None:
+                found |= self.list(share, f"{prefix}{name}/", folders)
         return found
 
     def share_sas(self, share, permissions="rcwdl", hours=1):

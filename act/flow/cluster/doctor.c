@@ -92,17 +92,25 @@ static void examine_store(struct flow *flow, const struct config_folder *folder,
         platform_findings_add(findings, true, what, "%s answers", name);
 }
 
-/* Each account once: several folders may be in it. Shares and claims are none of ours to look at. */
+/* Whether two rows are in one store. */
+static bool is_same_store(const struct config_folder *a, const struct config_folder *b)
+{
+    return act_streq(a->account_file, b->account_file) && config_is_share(a) == config_is_share(b) &&
+           (!config_is_share(a) || act_streq(a->file_share, b->file_share));
+}
+
+/* Each store once: several folders may be in it. Claims are none of ours to look at, nor are shares that a service
+ * mounts. */
 static void examine_stores(struct flow *flow, struct platform_findings *findings)
 {
     const struct config *c = &flow->config;
 
     examine_store(flow, &c->code, findings); /* a missing account is a finding */
     for (size_t i = 0; i < c->n_folders; i++) {
-        const char *file = c->folders[i].account_file;
-        bool known = !file || config_is_share(&c->folders[i]) || act_streq(file, c->code.account_file);
+        bool mounted = config_is_share(&c->folders[i]) && platform_find(c->platform)->datastore;
+        bool known = !c->folders[i].account_file || mounted || is_same_store(&c->folders[i], &c->code);
         for (size_t k = 0; k < i && !known; k++)
-            known = !config_is_share(&c->folders[k]) && act_streq(file, c->folders[k].account_file);
+            known = is_same_store(&c->folders[i], &c->folders[k]);
         if (!known)
             examine_store(flow, &c->folders[i], findings);
     }

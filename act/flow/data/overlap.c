@@ -10,16 +10,23 @@
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 
+/* Host and container or share. New string. */
+static char *service_place(const struct config_folder *folder, const struct config_account *a)
+{
+    if (config_is_share(folder))
+        return act_path_join(a->file_endpoint ? a->file_endpoint : "share", folder->file_share);
+    return act_path_join(a->endpoint, a->container_name ? a->container_name : "");
+}
+
 /* The place of a path in the store of a row, for comparison with another: a real folder, or host, container and key.
  * New string; NULL: it cannot be determined, and the row cannot be used either. */
 static char *place_of(const struct config *config, const struct config_folder *folder, const char *path)
 {
     struct config_account a;
 
-    if (!folder->account_file || !folder->path || config_is_share(folder) || !config_account_peek(config, folder, &a))
+    if (!folder->account_file || !folder->path || !config_account_peek(config, folder, &a))
         return NULL;
-    ACT_AUTOFREE char *store =
-        a.folder ? act_strdup(a.folder) : act_path_join(a.endpoint, a.container_name ? a.container_name : "");
+    ACT_AUTOFREE char *store = a.folder ? act_strdup(a.folder) : service_place(folder, &a);
     ACT_AUTOFREE char *place = act_path_join(store, path);
     bool is_here = a.folder != NULL;
     size_t len = strlen(place);

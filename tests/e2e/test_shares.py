@@ -1,0 +1,304 @@
+"""Folders in shares of Azure Files: what the data verbs do there, and what can go wrong. Against the test double."""
+import json
+import re
+import threading
+
+import pytest
+
+from test_data import away, content, entries, tree
+from test_resume import kill_after, settled
+
+MIB = 1 << 20
+TEMP = ".act-part-"
+FILES = {"small": b"small", "empty": b"", "sub/deep/größe 日本.txt": b"a name", "sub/a+b%20&c": b"x" * 1000}
+
+
+@pytest.fixture
+def there(azure_share):
+    return azure_share
+
+
+def visible(there):
+    """What others see: {key: size} without what is under way."""
+    return {key: size for key, size in there.keys().items() if TEMP not in key}
+
+
+def is_range(request):
+    return request.method == "PUT" and "comp=range" in request.target and request.status == 201
+
+
+def write(act, files, folder="data", mtime=1_500_000_000):
+    for name, data in files.items():
+        act.write(f"{folder}/{name}", data, mtime=mtime)
+
+
+# ---- the data verbs
+
+
+@pytest.mark.smoke
+def test_round_trip(act, there):
+    files = {**FILES, "large": content(9 * MIB + 17)}
+    write(act, files)
+    act.run("u", "data")
+    assert there.keys() == {f"data/{name}": len(data) for name, data in files.items()}
+    for name, data in files.items():
+        assert there.get(f"data/{name}") == data
+    assert "5 already the same" in act.run("u", "data").err
+    act.run("verify", "data")
+    assert json.loads(act.run("du", "--json", "data").out.splitlines()[0])["size"] == sum(map(len, files.values()))
+    away(act, "data")
+    act.run("d", "data")
+    assert tree(act.project / "data") == files
+    assert (act.project / "data/small").stat().st_mtime == 1_500_000_000
+    assert entries(act, "-r", "data").keys() == set(files)
+    act.run("rm", "-y", "data")
+    assert not there.keys()
+
+
+def test_what_others_put_there(act, there):
+    """Not by ACT: without its metadata, in folders of their own."""
+    there.put("data/theirs/f", b"theirs")
+    there.service.mkdir(f"{there.container}/files/data/none")
+    act.run("d", "data")
+    assert tree(act.project / "data") == {"theirs/f": b"theirs"}
+    act.run("verify", "data")
+
+
+def test_only_what_differs_is_sent(act, there):
+    write(act, FILES)
+    act.run("u", "data")
+    act.write("data/small", "other", mtime=1_600_000_000)
+    there.service.forget()
+    act.run("u", "data")
+    writes = [r for r in there.service.log() if r.method == "PUT" and "comp=range" in r.target]
+    assert len(writes) == 1 and there.get("data/small") == b"other"
+
+
+def test_mirror(act, there):
+    write(act, FILES)
+    act.run("u", "data")
+    away(act, "data/sub")
+    act.run("u", "--delete", "-y", "data")
+    assert there.keys() == {"data/small": 5, "data/empty": 0}
+
+
+@pytest.mark.parametrize("how", ["share", "account", "login"])
+def test_credentials(act, there, login, how):
+    keys = there.service.keys(there.container)
+    del keys["account_key"]
+    if how == "login":
+        act.env |= login.principal()
+    else:
+        sas = there.service.share_sas(there.container) if how == "share" else there.service.account_sas()
+        keys["sas_token"] = sas
+    act.account("store", **keys)
+    write(act, FILES)
+    act.run("u", "data")
+    away(act, "data")
+    act.run("d", "data")
+    assert tree(act.project / "data") == FILES
+    act.run("rm", "-y", "data")
+    assert not there.keys()
+
+
+# ---- between a share and a container
+
+
+@pytest.fixture
+def second(act, there, double):
+    """The cluster whose folders are in a container."""
+    act.account("second", **double.keys(double.container))
+    act.cluster("second", account="second")
+    return double
+
+
+def test_from_a_share_to_a_container_and_back(act, there, second):
+    files = {**FILES, "large": content(9 * MIB + 17)}
+    write(act, files)
+    act.run("u", "data")
+    act.run("-c", "second", "-f", "aml", "u", "data")
+    in_container = second.list(second.container, "files/data/")
+    assert in_container == {f"files/data/{name}": len(data) for name, data in files.items()}
+    act.run("rm", "-y", "data")
+    act.run("-c", "aml", "-f", "second", "u", "data")
+    assert there.keys() == {f"data/{name}": len(data) for name, data in files.items()}
+    away(act, "data")
+    act.run("d", "data")
+    assert tree(act.project / "data") == files
+    again = act.run("-c", "aml", "-f", "second", "u", "data").err
+    assert "5 already the same" in again, again
+
+
+def test_between_two_shares(act, there):
+    there.service.create(f"{there.container}-b")
+    act.account("second", **there.service.keys("none"))
+    act.cluster("second", account="second", keys=there.service.folder(f"{there.container}-b"))
+    write(act, FILES)
+    act.run("u", "data")
+    act.run("-c", "second", "-f", "aml", "u", "data")
+    found = there.service.list(f"{there.container}-b", "files/data/")
+    assert found == {f"files/data/{name}": len(data) for name, data in FILES.items()}
+    there.service.remove(f"{there.container}-b")
+
+
+# ---- interrupted, and seen by others meanwhile
+
+
+def test_an_upload_goes_on_after_kill(act, there):
+    data = content(60 * MIB)
+    there.put("data/big", b"the old one")
+    settled(act.write("data/big", data))
+    double = there.service
+    double.fault("stall", ms=100, times=0, method="PUT", path="comp=range")
+    for more in (3, 5):
+        kill_after(act, double, ["u", "--overwrite", "--transfers", "2", "data/big"], more, is_range)
+        assert there.get("data/big") == b"the old one" and visible(there) == {"data/big": 11}
+    double.no_faults()
+    before = sum(map(is_range, double.log()))
+    act.run("u", "--overwrite", "data/big")
+    assert there.get("data/big") == data
+    assert there.keys() == {"data/big": len(data)}, "what was under way is gone"
+    assert before > 0
+
+
+def test_nothing_half_written_is_ever_seen(act, there):
+    files = {f"f{i}": content(3 * MIB + i, i) for i in range(12)}
+    write(act, files)
+    there.service.fault("stall", ms=20, times=0, method="PUT", path="comp=range")
+    seen, wrong, over = set(), [], threading.Event()
+
+    def look():
+        while not over.is_set():
+            for key in visible(there):
+                name = key.removeprefix("data/")
+                seen.add(name)
+                if there.get(key) != files[name]:
+                    wrong.append(name)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        act.run("u", "data")
+    finally:
+        over.set()
+        watcher.join()
+    assert not wrong and seen <= set(files)
+    assert there.keys() == {f"data/{name}": len(data) for name, data in files.items()}
+
+
+# ---- what goes wrong
+
+
+@pytest.mark.parametrize("kind, values", [
+    ("answer", {"status": 503, "code": "ServerBusy", "retry_after": 0, "times": 4}),
+    ("answer", {"status": 500, "code": "InternalError", "times": 3}),
+    ("answer", {"status": 500, "code": "OperationTimedOut", "times": 3}),
+    ("reset", {"where": "request", "times": 3}), ("reset", {"where": "upload", "times": 3}),
+    ("reset", {"times": 3}), ("truncate", {"where": "headers", "times": 3}),
+])
+@pytest.mark.parametrize("what", ["", "comp=range", "comp=rename", "comp=list", "restype=directory"])
+def test_what_passes(act, there, kind, values, what):
+    files = {**FILES, "large": content(5 * MIB)}
+    write(act, files)
+    there.service.fault(kind, path=what, **values)
+    act.run("u", "data")
+    there.service.no_faults()
+    assert there.keys() == {f"data/{name}": len(data) for name, data in files.items()}
+    away(act, "data")
+    there.service.fault(kind, path=what, **values)
+    act.run("d", "data")
+    assert tree(act.project / "data") == files
+
+
+@pytest.mark.parametrize("kind", ["corrupt", "replace", "truncate", "overlong", "range"])
+def test_no_wrong_bytes_arrive(act, there, kind):
+    data = content(9 * MIB)
+    act.write("data/f", data, mtime=1_500_000_000)
+    act.run("u", "data")
+    away(act, "data")
+    there.service.fault(kind, method="GET", path="/data/f", **({"where": "body"} if kind == "truncate" else {}))
+    result = act.run("d", "data", status=None)
+    there.service.no_faults()
+    whole = there.get("data/f")
+    path = act.project / "data/f"
+    assert path.read_bytes() in (data, whole) if path.exists() else result.status, result
+    act.run("d", "--overwrite", "data")
+    assert (act.project / "data/f").read_bytes() == whole
+
+
+@pytest.mark.parametrize("page", ["torn", "repeat"])
+def test_a_listing_that_is_wrong(act, there, page):
+    """Tried again, or the end of it: never half of what is there."""
+    write(act, FILES)
+    act.run("u", "data")
+    there.service.fault("page", page=page, path="comp=list", times=0)
+    act.fail("ls", "-r", "data", status=None, match="list|page|XML|answer")
+
+
+def test_a_share_that_is_full(act, there):
+    there.put("data/kept", b"kept")
+    there.service.limit(there.container, 6 * MIB)
+    write(act, {"a": content(1 * MIB), "big": content(8 * MIB)})
+    message = act.run("u", "data", status=1).err
+    assert "ShareSizeLimitReached" in message or re.search(r"share .*full|full.* share|quota", message), message
+    assert set(visible(there)) <= {"data/kept", "data/a"} and there.get("data/kept") == b"kept"
+    there.service.limit(there.container, 60 * MIB)
+    act.run("u", "data")
+    assert there.keys() == {"data/kept": 4, "data/a": MIB, "data/big": 8 * MIB}
+
+
+def test_a_share_that_is_not_there(act, there):
+    there.service.remove(there.container)
+    act.write("data/f", "x")
+    for words in (["u", "data"], ["d", "data"], ["ls", "data"]):
+        assert there.container in act.run(*words, status=(1, 2, 3, 4, 5)).err, words
+
+
+@pytest.mark.parametrize("name", ["a:b", "a*b", "what?", "a|b", 'say "hi"', "<x>", "back\\slash", "nul", "COM1",
+                                  "x" * 200 + "ü" * 27])
+def test_names_that_a_share_does_not_take(act, there, name):
+    act.write(f"data/{name}", "x")
+    act.write("data/fine", "fine")
+    result = act.run("u", "data", status=None)
+    if len(name) > 200:
+        assert result.status == 0 and len(there.keys()) == 2, "227 characters"
+        return
+    assert result.status != 0 and name in result.err.replace("\\\\", "\\"), result
+    assert there.keys() == {"data/fine": 4}, "the rest is there"
+
+
+def test_a_name_with_a_dot_at_its_end(act, there):
+    write(act, {"dot.": b"1", "sub./x": b"2"})
+    act.run("u", "data")
+    assert there.keys() == {"data/dot.": 1, "data/sub./x": 1}
+    away(act, "data")
+    act.run("d", "data")
+    assert tree(act.project / "data") == {"dot.": b"1", "sub./x": b"2"}
+
+
+def test_names_that_differ_in_case_alone(act, there):
+    """A share has one of them: never the content of one under the name of the other without a word."""
+    write(act, {"Name": b"first", "name": b"second!"})
+    result = act.run("u", "data", status=None)
+    assert result.status != 0 and "ame" in result.err, result
+    assert len(there.keys()) <= 1
+    for key in there.keys():
+        assert there.get(key) == {"data/Name": b"first", "data/name": b"second!"}[key]
+
+
+# ---- runs
+
+
+def test_a_run_whose_folders_are_in_a_share(act, there, second):
+    """Brought before it, and sent after it; its code is in a container."""
+    config = json.loads(act.cluster("aml", keys=there.service.folder(there.container)).read_text())
+    config["config_param"]["code_path"]["azure_blob_config_file"] = "aux_data/configs/second.yaml"
+    config["config_param"]["data_folder"]["mode"] = "download"
+    config["config_param"]["output_folder"]["mode"] = "upload"
+    (act.project / "aux_data/aml/aml.yaml").write_text(json.dumps(config))
+    write(act, FILES)
+    act.run("u", "data")
+    act.finish("sh", "-c", "cat data/small > output/y.txt; find data -type f | wc -l >> output/y.txt")
+    assert there.get("output/y.txt") == b"small4\n"
+    act.finish("sh", "-c", "echo partial > output/z.txt; exit 3", status=3)
+    assert there.get("output/z.txt") == b"partial\n", "what is there is sent, however the run ends"
