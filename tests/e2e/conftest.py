@@ -152,8 +152,8 @@ class SharePeer(AzurePeer):
 
     def __init__(self, act, service, share):
         self.act, self.service, self.container = act, service, share
-        act.account("store", **service.keys(share))
-        act.cluster("aml", keys=service.folder(share))
+        act.account("store", **service.account_keys(share))
+        act.cluster("aml", keys=service.folder_keys(share))
 
 
 @pytest.fixture
