@@ -1,4 +1,4 @@
-/* auth.h - credentials for Azure Blob Storage: shared key, shared access signatures, and the token of a login.
+/* auth.h - credentials for Azure Blob Storage and Azure Files: shared key, shared access signatures, and the token of a login.
  *
  * Source: learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key, create-service-sas,
  * create-user-delegation-sas, authorize-with-azure-active-directory.
@@ -55,6 +55,10 @@ char *auth_signature(const struct auth *auth, const char *string_to_sign);
 int auth_service_sas(const struct auth *auth, const char *container, const char *blob, const char *permissions,
                      int64_t start_s, int64_t expiry_s, bool https_only, char **out,
                      struct act_error *err) ACT_NODISCARD;
+
+/* Likewise for a share of Azure Files (path NULL), or a file in it. Permissions in the order "rcwdl". */
+int auth_share_sas(const struct auth *auth, const char *share, const char *path, const char *permissions,
+                   int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err) ACT_NODISCARD;
 
 /* The key that a service gives a login to sign with, valid for at most 7 days. Members as it sent them. */
 struct auth_delegation {

@@ -11,11 +11,23 @@
 /* The version fixes the lines of the string to sign: this one has 16. */
 #define SAS_VERSION "2021-12-02"
 
-static char *sas_string_to_sign(const char *account, const char *container, const char *blob, const char *permissions,
-                                const char *start, const char *expiry, const char *protocol)
+/* What is signed; name NULL: the container or share. */
+struct target {
+    bool is_share;
+    const char *container, *name;
+};
+
+/* That of a share has neither a kind of resource nor a snapshot, nor a scope of encryption. */
+static char *sas_string_to_sign(const char *account, const struct target *t, const char *permissions, const char *start,
+                                const char *expiry, const char *protocol)
 {
-    return act_sprintf("%s\n%s\n%s\n/blob/%s/%s%s%s\n\n\n%s\n%s\n%s\n\n\n\n\n\n\n", permissions, start, expiry, account,
-                       container, blob ? "/" : "", blob ? blob : "", protocol, SAS_VERSION, blob ? "b" : "c");
+    ACT_AUTOFREE char *resource = act_sprintf("/%s/%s/%s%s%s", t->is_share ? "file" : "blob", account, t->container,
+                                              t->name ? "/" : "", t->name ? t->name : "");
+    ACT_AUTOFREE char *common =
+        act_sprintf("%s\n%s\n%s\n%s\n\n\n%s\n%s\n", permissions, start, expiry, resource, protocol, SAS_VERSION);
+
+    return t->is_share ? act_sprintf("%s\n\n\n\n", common)
+                       : act_sprintf("%s%s\n\n\n\n\n\n\n", common, t->name ? "b" : "c");
 }
 
 static void add_field(struct act_buf *query, const char *name, const char *value)
@@ -26,8 +38,15 @@ static void add_field(struct act_buf *query, const char *name, const char *value
     act_buf_addf(query, "%s%s=%s", query->len ? "&" : "", name, encoded);
 }
 
-int auth_service_sas(const struct auth *auth, const char *container, const char *blob, const char *permissions,
-                     int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err)
+static const char *resource_kind(const struct target *t)
+{
+    if (t->is_share)
+        return t->name ? "f" : "s";
+    return t->name ? "b" : "c";
+}
+
+static int make_sas(const struct auth *auth, const struct target *t, const char *permissions, int64_t start_s,
+                    int64_t expiry_s, bool https_only, char **out, struct act_error *err)
 {
     char start[ACT_TIME_TEXT] = "", expiry[ACT_TIME_TEXT];
     const char *protocol = https_only ? "https" : "";
@@ -38,18 +57,33 @@ int auth_service_sas(const struct auth *auth, const char *container, const char 
     if (start_s != 0)
         act_time_to_iso(start_s, start);
     act_time_to_iso(expiry_s, expiry);
-    ACT_AUTOFREE char *text =
-        sas_string_to_sign(auth_account(auth), container, blob, permissions, start, expiry, protocol);
+    ACT_AUTOFREE char *text = sas_string_to_sign(auth_account(auth), t, permissions, start, expiry, protocol);
     ACT_AUTOFREE char *signature = auth_signature(auth, text);
     add_field(&query, "sv", SAS_VERSION);
     add_field(&query, "st", start);
     add_field(&query, "se", expiry);
-    add_field(&query, "sr", blob ? "b" : "c");
+    add_field(&query, "sr", resource_kind(t));
     add_field(&query, "sp", permissions);
     add_field(&query, "spr", protocol);
     add_field(&query, "sig", signature);
     *out = act_buf_steal(&query);
     return 0;
+}
+
+int auth_service_sas(const struct auth *auth, const char *container, const char *blob, const char *permissions,
+                     int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err)
+{
+    const struct target target = {.container = container, .name = blob};
+
+    return make_sas(auth, &target, permissions, start_s, expiry_s, https_only, out, err);
+}
+
+int auth_share_sas(const struct auth *auth, const char *share, const char *path, const char *permissions,
+                   int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err)
+{
+    const struct target target = {.is_share = true, .container = share, .name = path};
+
+    return make_sas(auth, &target, permissions, start_s, expiry_s, https_only, out, err);
 }
 
 /* --- for a login ------------------------------------------------------------------------------------------- */

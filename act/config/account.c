@@ -237,8 +237,8 @@ static void check_endpoints(struct config_account *a, const struct yaml *tree, s
 static void check_folder_store(struct config_account *a, const struct config *config, const struct yaml *tree,
                                struct config_findings *f)
 {
-    static const char *const others[] = {"account_name",   "account_key", "sas_token",
-                                         "container_name", "endpoint",    "file_endpoint", "auth"};
+    static const char *const others[] = {"account_name", "account_key",   "sas_token", "container_name",
+                                         "endpoint",     "file_endpoint", "auth"};
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (!yaml_is_null(yaml_get(tree, others[i])))

@@ -217,10 +217,11 @@ int platform_check_shares(const struct run_spec *spec, const char *where, struct
 {
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
-        if (act_starts_with(f->store, RUN_SHARE))
+        bool is_moved = f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD;
+        if (act_starts_with(f->store, RUN_SHARE) && !is_moved)
             return act_error_set(err, ACT_CONFIG,
-                                 "folder '%s' is in a share of Azure Files (%s), which cannot be brought to %s: "
-                                 "only jobs of Azure Machine Learning reach it; put it into Blob Storage",
+                                 "folder '%s' is in a share of Azure Files (%s), which only jobs of Azure Machine "
+                                 "Learning mount: on %s it takes 'mode: download' or 'mode: upload'",
                                  f->name, f->store, where);
     }
     return 0;

@@ -15,7 +15,7 @@ struct platform {
 extern const struct platform_row *const platform_table[];
 extern const struct platform_row platform_local, platform_slurm, platform_azureml[3], platform_kubernetes;
 
-/* Refuses shares of Azure Files, which only Azure Machine Learning supports. where: "this machine". */
+/* Refuses to mount shares of Azure Files, as only Azure Machine Learning does. where: "this machine". */
 int platform_check_shares(const struct run_spec *spec, const char *where, struct act_error *err) ACT_NODISCARD;
 /* Refuses folders to be mounted if nothing on this machine can. */
 int platform_check_mounts_here(const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;

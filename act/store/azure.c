@@ -442,9 +442,9 @@ static int check_azure_options(const struct store_azure_options *o, struct act_e
 
 static char *endpoint_of(const struct store_azure_options *o)
 {
-    char *endpoint = o->endpoint ? act_strdup(o->endpoint)
-                                 : act_sprintf("https://%s.%s.core.windows.net", o->account,
-                                               o->is_share ? "file" : "blob");
+    char *endpoint = o->endpoint
+                         ? act_strdup(o->endpoint)
+                         : act_sprintf("https://%s.%s.core.windows.net", o->account, o->is_share ? "file" : "blob");
     size_t n = strlen(endpoint);
 
     while (n && endpoint[n - 1] == '/')
@@ -456,7 +456,8 @@ static char *endpoint_of(const struct store_azure_options *o)
 static int check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
 {
     ACT_AUTOFREE char *endpoint = endpoint_of(o);
-    ACT_AUTOFREE char *said_by = act_sprintf("'%s' of '%s'", o->is_share ? "file_endpoint" : "endpoint", o->file ? o->file : o->account);
+    ACT_AUTOFREE char *said_by =
+        act_sprintf("'%s' of '%s'", o->is_share ? "file_endpoint" : "endpoint", o->file ? o->file : o->account);
     bool has_secret = (o->key && *o->key) || (o->sas && *o->sas);
     struct auth_address address = {.url = endpoint,
                                    .said_by = said_by,
@@ -507,10 +508,10 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
     azure->ops = options->is_share ? *files_ops() : ops;
     if (foreign) /* a stranger gets no URL of another store, which would open it */
         azure->ops.start[STORE_PUT_FROM] = azure->ops.start[STORE_BLOCK_FROM] = NULL;
-    azure->store = (struct store){.ops = &azure->ops,
-                                  .http = http,
-                                  .name = act_sprintf("%s:%s/%s", options->is_share ? "file" : "blob",
-                                                      options->account, options->container)};
+    azure->store = (struct store){
+        .ops = &azure->ops,
+        .http = http,
+        .name = act_sprintf("%s:%s/%s", options->is_share ? "file" : "blob", options->account, options->container)};
     azure->endpoint = endpoint_of(options);
     azure->container = act_strdup(options->container);
     azure->version = act_strdup(version && *version ? version : VERSION);

@@ -238,7 +238,9 @@ int azure_mint_url(const struct azure *azure, const char *blob, const char *perm
     char *minted = NULL;
     int rc = 0;
 
-    if (kind == AUTH_KEY)
+    if (kind == AUTH_KEY && azure->files)
+        rc = auth_share_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https, &minted, err);
+    else if (kind == AUTH_KEY)
         rc = auth_service_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https, &minted, err);
     else if (kind == AUTH_LOGIN)
         minted = sign_by_login(azure, blob, permissions, start_s, end_s, https);
@@ -279,6 +281,9 @@ static void make_login_url(void *arg)
         azure_finish(op, refuse_sas(op->call));
     else if (kind != AUTH_LOGIN)
         mint(op);
+    else if (op->azure->files)
+        azure_finish(op, act_error_set(&op->call->error, ACT_DENIED,
+                                       "a URL of a share needs a key of the account: a login signs none"));
     else if (op->call->url.life_s > MAX_LIFE_S)
         azure_finish(
             op, act_error_set(&op->call->error, ACT_USAGE, "a URL that is made with a login lives for at most 7 days"));

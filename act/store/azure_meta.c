@@ -108,16 +108,21 @@ void azure_take_key(struct store_entry *entry, const char *name)
     entry->key = entry->kind == STORE_FOLDER && !slash ? act_sprintf("%s/", name) : act_strdup(name);
 }
 
-/* When the content of a file on a share was written last, in steps of 100 ns. Metadata that says something else is of
- * what was there before somebody wrote to the file; that of a folder changes with what is put into it. */
-static void take_last_write(struct store_entry *entry, const char *text)
+/* When the content of a file on a share was written last, in steps of 100 ns. Who mounts the share writes bytes and
+ * leaves metadata and properties as they are: what they say is of these bytes only as long as the time is the one that
+ * they were written with. That of a folder changes with what is put into it. Returns whether they say nothing. */
+static bool is_outdated(struct store_entry *entry, const char *last_write)
 {
     enum { STEP_NS = 100 };
     int64_t ns = 0;
 
-    if (text && act_time_from_iso_ns(text, &ns) && (entry->kind != STORE_FOLDER || entry->mtime_ns == 0) &&
-        entry->mtime_ns / STEP_NS != ns / STEP_NS)
-        entry->mtime_ns = ns;
+    if (!last_write || !act_time_from_iso_ns(last_write, &ns) || (entry->kind == STORE_FOLDER && entry->mtime_ns))
+        return false;
+    if (entry->mtime_ns && entry->mtime_ns / STEP_NS == ns / STEP_NS)
+        return false;
+    entry->mtime_ns = ns;
+    entry->has_crc64 = false;
+    return true;
 }
 
 void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int status,
@@ -136,10 +141,10 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
             azure_take_metadata(entry, headers->v[i].name + strlen(META), headers->v[i].value);
     entry->grows = act_streq(http_header_get(headers, "x-ms-blob-type"), "AppendBlob");
     azure_take_key(entry, name);
-    take_last_write(entry, http_header_get(headers, "x-ms-file-last-write-time"));
     azure_take_etag(entry, etag);
     /* of a range, Content-MD5 would be that of the range */
-    azure_take_md5(entry, md5 || status == 206 ? md5 : http_header_get(headers, "Content-MD5"));
+    if (!is_outdated(entry, http_header_get(headers, "x-ms-file-last-write-time")))
+        azure_take_md5(entry, md5 || status == 206 ? md5 : http_header_get(headers, "Content-MD5"));
     if (modified && !act_time_from_http(modified, &entry->last_modified_s))
         entry->last_modified_s = 0;
 }

@@ -187,6 +187,7 @@ static void (*const starts[STORE_OPS])(struct azure_op *op) = {
     [STORE_COPY] = files_copy,
     [STORE_LIST] = files_list,
     [STORE_CLEAR] = files_clear,
+    [STORE_URL] = azure_make_url,
 };
 
 static void start_op(struct store *store, struct store_call *call)
@@ -206,7 +207,8 @@ static const struct store_ops ops = {
               [STORE_DELETE_MANY] = start_op,
               [STORE_COPY] = start_op,
               [STORE_LIST] = start_op,
-              [STORE_CLEAR] = start_op},
+              [STORE_CLEAR] = start_op,
+              [STORE_URL] = start_op},
     .key_problem = files_key_problem,
     .window = azure_window,
     .close = azure_close,

@@ -34,8 +34,9 @@ enum files_found { FILES_NOTHING, FILES_FILE, FILES_FOLDER, FILES_OTHER_CASE };
 
 /* The state of whatever writes. */
 struct files_write {
-    char *temp; /* the temporary name; NULL: none yet */
-    bool made;  /* it is ours alone: it goes when the write fails */
+    char *temp;                   /* the temporary name; NULL: none yet */
+    struct store_attributes attr; /* of the file */
+    bool made;                    /* it is ours alone: it goes when the write fails */
     char file_id[32];
     uint64_t sent; /* bytes of the data */
     uint64_t size; /* of the file that is made */
@@ -44,25 +45,25 @@ struct files_write {
     bool summed;
     bool mismatch; /* the data has another MD5 than the call says */
     void (*sums_there)(struct azure_op *op);
-    int damaged;                                    /* how often a range arrived damaged */
-    bool replaces;                                  /* the rename may replace what is there */
-    bool checked;                                   /* what is there is what the call wants there */
-    bool again;                                     /* its folder was gone, and is made again */
-    struct http_headers kept;                       /* COPY: the metadata of the source */
-    int64_t poll_ms;                                /* COPY */
-    const char *folder;                             /* the key whose parents are made, */
-    char *asked, *bare;                             /* the one that is asked for, the key of a folder without slash */
-    void (*parents_there)(struct azure_op *op);     /* what follows then, */
-    void (*written)(struct azure_op *op);           /* once all data is written, */
-    void (*then)(struct azure_op *op);              /* or once something is known */
-    void (*give_up)(struct azure_op *op, int rc);   /* or it cannot be found out; NULL: files_fail() */
+    int damaged;                                  /* how often a range arrived damaged */
+    bool replaces;                                /* the rename may replace what is there */
+    bool checked;                                 /* what is there is what the call wants there */
+    bool again;                                   /* its folder was gone, and is made again */
+    struct http_headers kept;                     /* COPY: the metadata of the source */
+    int64_t poll_ms;                              /* COPY */
+    const char *folder;                           /* the key whose parents are made, */
+    char *asked, *bare;                           /* the one that is asked for, the key of a folder without slash */
+    void (*parents_there)(struct azure_op *op);   /* what follows then, */
+    void (*written)(struct azure_op *op);         /* once all data is written, */
+    void (*then)(struct azure_op *op);            /* or once something is known */
+    void (*give_up)(struct azure_op *op, int rc); /* or it cannot be found out; NULL: files_fail() */
     enum files_found found;
-    char *other;                                    /* FILES_OTHER_CASE: that name */
-    char *looked_up;                                /* the key of which it is asked */
-    char *match;                                    /* the ETag that it must have; NULL: any */
-    void (*ready)(struct azure_op *op);             /* BLOCK: once its upload is ready */
-    struct files_upload *preparing;                 /* BLOCK, COMMIT: the upload that it makes ready for all */
-    struct act_error refused;                       /* why it failed, while its temporary file is removed */
+    char *other;                        /* FILES_OTHER_CASE: that name */
+    char *looked_up;                    /* the key of which it is asked */
+    char *match;                        /* the ETag that it must have; NULL: any */
+    void (*ready)(struct azure_op *op); /* BLOCK: once its upload is ready */
+    struct files_upload *preparing;     /* BLOCK, COMMIT: the upload that it makes ready for all */
+    struct act_error refused;           /* why it failed, while its temporary file is removed */
 };
 
 /* ---- files.c */
@@ -115,8 +116,8 @@ void files_put_folder(struct azure_op *op);
 
 void files_put(struct azure_op *op);
 void files_copy(struct azure_op *op);
-/* For build: the attributes that a file of its own gets with this request. */
-void files_set_times(struct http_headers *headers, const struct store_attributes *attr);
+/* For build: sets when the file of a PUT or COMMIT was written last. */
+void files_set_times(struct azure_op *op);
 /* Makes the folders, and in them the temporary file, of write->size bytes, which replaces one that is there. */
 void files_make(struct azure_op *op, void (*then)(struct azure_op *op));
 /* Writes the data of a PUT or BLOCK to the temporary file, then goes on. */

@@ -249,8 +249,8 @@ static void own_name_looked_up(struct azure_op *op)
     else if (found == FILES_FOLDER)
         finish_folder(op);
     else if (found == FILES_FILE && put->condition.if_absent)
-        files_fail(op, act_error_set(&op->call->error, ACT_PARTIAL, "%s: a file of this name exists already",
-                                     azure_what(op)));
+        files_fail(
+            op, act_error_set(&op->call->error, ACT_PARTIAL, "%s: a file of this name exists already", azure_what(op)));
     else
         files_fail(op, files_refuse_name(op, op->call->key, found, op->file->other));
 }

@@ -142,11 +142,11 @@ struct files_list {
     struct azure_op *op; /* that wants a page; NULL: the walk rests */
     char *key, *after;   /* the key that the page begins behind; NULL: from the start */
     bool delimiter, whole, leftovers;
-    struct dir *top;        /* where it is; NULL: at its end */
+    struct dir *top; /* where it is; NULL: at its end */
     struct dir *root;
-    size_t pending;         /* folders that are asked for */
-    bool abandoned;         /* it goes when nothing is pending */
-    struct look *looks;     /* one for each entry of the page */
+    size_t pending;     /* folders that are asked for */
+    bool abandoned;     /* it goes when nothing is pending */
+    struct look *looks; /* one for each entry of the page */
     size_t next_look, looking;
     struct act_error error; /* the first of the looks; code 0: none */
     struct files_list *next;

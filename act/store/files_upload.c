@@ -209,10 +209,8 @@ static void build_resize(struct azure_op *op)
     http_header_set(headers, "x-ms-file-permission", "preserve");
     http_header_set(headers, "x-ms-file-attributes", "preserve");
     http_header_set(headers, "x-ms-file-creation-time", "preserve");
-    if (op->call->op != STORE_COMMIT || !op->call->commit.attr.mtime_ns)
-        http_header_set(headers, "x-ms-file-last-write-time", "preserve");
-    else
-        files_set_times(headers, &op->call->commit.attr);
+    http_header_set(headers, "x-ms-file-last-write-time", "preserve");
+    files_set_times(op);
     if (op->call->op == STORE_COMMIT && op->call->commit.attr.md5)
         http_header_set(headers, "x-ms-content-md5", op->call->commit.attr.md5);
 }

@@ -67,20 +67,33 @@ static void set_last_write(struct http_headers *headers, int64_t ns)
     http_header_setf(headers, "x-ms-file-last-write-time", "%s.%07" PRId64 "Z", time, (ns - s * PER_S) / STEP_NS);
 }
 
-void files_set_times(struct http_headers *headers, const struct store_attributes *attr)
+/* What the file gets; a time in any case, by which is known what the checksums are of. NULL: nothing, while it is in
+ * parts. */
+static const struct store_attributes *attributes_of(struct azure_op *op)
 {
-    if (attr->mtime_ns)
-        set_last_write(headers, attr->mtime_ns);
+    const struct store_call *call = op->call;
+    struct store_attributes *attr = &op->file->attr;
+
+    if (call->op != STORE_PUT && call->op != STORE_COMMIT)
+        return NULL;
+    int64_t ns = attr->mtime_ns;
+    *attr = call->op == STORE_PUT ? call->put.attr : call->commit.attr;
+    if (attr->mtime_ns == 0)
+        attr->mtime_ns = ns ? ns : act_now_unix_ns();
+    return attr;
 }
 
-static const struct store_attributes *attributes_of(const struct store_call *call)
+void files_set_times(struct azure_op *op)
 {
-    return call->op == STORE_PUT ? &call->put.attr : call->op == STORE_COMMIT ? &call->commit.attr : NULL;
+    const struct store_attributes *attr = attributes_of(op);
+
+    if (attr)
+        set_last_write(&op->http.headers, attr->mtime_ns);
 }
 
 static void set_attributes(struct azure_op *op)
 {
-    const struct store_attributes *attr = attributes_of(op->call);
+    const struct store_attributes *attr = attributes_of(op);
 
     if (attr)
         azure_set_attributes(&op->http.headers, attr);
@@ -103,7 +116,6 @@ static const char *whole_md5(const struct azure_op *op)
 static void build_make(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
-    const struct store_attributes *attr = attributes_of(op->call);
     const char *md5 = whole_md5(op);
 
     files_request(op, "PUT", op->file->temp, NULL);
@@ -113,8 +125,7 @@ static void build_make(struct azure_op *op)
     if (md5 && *md5)
         http_header_set(headers, "x-ms-content-md5", md5);
     set_attributes(op);
-    if (attr)
-        files_set_times(headers, attr);
+    files_set_times(op);
 }
 
 static void make_it(struct azure_op *op);
@@ -369,8 +380,8 @@ static void in_the_way(struct azure_op *op)
 
 static void answer_rename(struct azure_op *op)
 {
-    bool taken = azure_has_code(&op->http, "ResourceAlreadyExists") ||
-                 azure_has_code(&op->http, "ResourceTypeMismatch");
+    bool taken =
+        azure_has_code(&op->http, "ResourceAlreadyExists") || azure_has_code(&op->http, "ResourceTypeMismatch");
 
     if (azure_succeeded(op)) {
         finish_in_place(op);

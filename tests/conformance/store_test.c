@@ -1582,7 +1582,7 @@ static int any_url(const char *key, const char *permissions, char **out)
     return rc;
 }
 
-TEST(test_azure_url)
+static void assert_url_works(void)
 {
     struct http_call call = {.method = "GET"};
     char *url = NULL;
@@ -1593,7 +1593,19 @@ TEST(test_azure_url)
     assert_fetched(&call, 200);
     assert_string_equal(call.body_text.data, "by url");
     http_call_release(&call);
+}
 
+TEST(test_share_url)
+{
+    assert_url_works();
+}
+
+TEST(test_azure_url)
+{
+    struct http_call call;
+    char *url = NULL;
+
+    assert_url_works();
     if (!getenv("TEST_AZURE_KEY"))
         return;
     assert_ok(any_url(NULL, "rl", &url), t.err);
@@ -1945,8 +1957,8 @@ TEST(test_share_kinds)
 
 TEST(test_share_names)
 {
-    static const char *const bad[] = {"a?", "a:b", "<x>", "\"q\"", "p|q", "s*", "a\\b", "tab\there", "nul", "d/com1/x",
-                                      "a//b", ".act-part-1", "x/.act-part-1"};
+    static const char *const bad[] = {"a?",        "a:b", "<x>",      "\"q\"", "p|q",         "s*",           "a\\b",
+                                      "tab\there", "nul", "d/com1/x", "a//b",  ".act-part-1", "x/.act-part-1"};
     static const char *const keys[] = {"names/dot.", "names/dot..", "names/space "};
     char longest[257];
 
@@ -1992,6 +2004,44 @@ TEST(test_share_ranges)
     assert_content("ranges/blocks", data, LEN);
     struct act_strv none = leftovers("ranges/");
     assert_int_equal(none.n, 0);
+}
+
+static void write_as_others(const char *key, const char *text)
+{
+    char *url = NULL;
+
+    assert_ok(any_url(key, "rw", &url), t.err);
+    struct http_call call = {
+        .method = "PUT", .url = act_sprintf("%s&comp=range", url), .body = text, .body_len = strlen(text)};
+    http_header_set(&call.headers, "x-ms-version", "2021-12-02");
+    http_header_set(&call.headers, "x-ms-write", "update");
+    http_header_setf(&call.headers, "x-ms-range", "bytes=0-%zu", strlen(text) - 1);
+    assert_fetched(&call, 201);
+    http_call_release(&call);
+    free(url);
+}
+
+/* Who mounts the share leaves metadata and MD5 as they are: they are not those of the new bytes. */
+TEST(test_share_written_by_others)
+{
+    const uint64_t crc64 = 1;
+    struct store_upload_id id = new_id();
+    struct store_call call = commit_call("others/x", id, 1, 5), seen;
+
+    send_block("others/x", id, 0, "hello", 5, 5);
+    call.commit.attr.crc64 = &crc64;
+    call.commit.attr.md5 = "XUFAKrxLKna5cZ2REBfFkg==";
+    call.commit.attr.mtime_ns = 1500000000000000001;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_ok(head("others/x", &seen), t.err);
+    assert_true(seen.entry.has_crc64 && seen.entry.md5[0]);
+    store_call_release(&seen);
+    write_as_others("others/x", "other");
+    assert_ok(head("others/x", &seen), t.err);
+    assert_true(!seen.entry.has_crc64 && !seen.entry.md5[0]);
+    assert_true(seen.entry.mtime_ns > 1600000000000000000);
+    store_call_release(&seen);
 }
 
 /* Folders are made again when somebody removed them since. */

@@ -207,7 +207,7 @@ def test_share_needs_a_key_or_a_signature(act, azureml, container):
 def test_data_verbs_on_a_share(act, azureml, container, words):
     act.write("data/a", "x")
     azureml.cluster(config_param=rows(data=share()))
-    act.fail(*words, status=7, match="'data' is in the share 'my-files' of Azure Files.*storage_type: blob")
+    act.fail(*words, status=7, match="'file_endpoint' is missing.*share 'my-files'")
     assert not azureml.service.list(container)
 
 
@@ -222,9 +222,9 @@ def test_share_is_nothing_that_doctor_and_check_complain_of(act, azureml, contai
 @pytest.mark.parametrize("platform", ["local", "slurm"])
 def test_share_on_other_platforms(act, azureml, container, platform):
     azureml.cluster(name="other", platform=platform, docker={"image": None},
-                    config_param=rows(data=share(mode="download")))
+                    config_param=rows(data=share()))
     act.fail("-c", "other", "submit", "true", status=7,
-             match="'data' is in a share of Azure Files.*my-files.*Blob Storage")
+             match="'data' is in a share of Azure Files.*my-files.*mode: download")
     assert not azureml.service.list(container)
 
 

@@ -99,14 +99,16 @@ static bool is_same_store(const struct config_folder *a, const struct config_fol
            (!config_is_share(a) || act_streq(a->file_share, b->file_share));
 }
 
-/* Each store once: several folders may be in it. Claims are none of ours to look at. */
+/* Each store once: several folders may be in it. Claims are none of ours to look at, nor are shares that a service
+ * mounts. */
 static void examine_stores(struct flow *flow, struct platform_findings *findings)
 {
     const struct config *c = &flow->config;
 
     examine_store(flow, &c->code, findings); /* a missing account is a finding */
     for (size_t i = 0; i < c->n_folders; i++) {
-        bool known = !c->folders[i].account_file || is_same_store(&c->folders[i], &c->code);
+        bool mounted = config_is_share(&c->folders[i]) && platform_find(c->platform)->datastore;
+        bool known = !c->folders[i].account_file || mounted || is_same_store(&c->folders[i], &c->code);
         for (size_t k = 0; k < i && !known; k++)
             known = is_same_store(&c->folders[i], &c->folders[k]);
         if (!known)

@@ -216,8 +216,7 @@ void flow_mention_limits(struct flow *flow, const struct store *from, const stru
     const struct http_options *network = &flow_services(flow)->network;
     bool rate = network->bwlimit > 0, number = network->max_transfers > 0;
 
-    if ((!rate && !number) || flow->limits_mentioned || !store_is_disk(from) ||
-        (to && !store_is_disk(to)))
+    if ((!rate && !number) || flow->limits_mentioned || !store_is_disk(from) || (to && !store_is_disk(to)))
         return;
     act_warn("%s%s%s used: only requests to Blob Storage are limited, and this is all in folders",
              rate ? "--bwlimit" : "", rate && number ? " and " : "",

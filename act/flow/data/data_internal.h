@@ -52,9 +52,10 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
 /* What the nodes of a run need to access the stores of its folders (RUN_FILE_STORES), with a SAS instead of an account
  * key. *out NULL: nothing. New string, contains secrets. */
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err) ACT_NODISCARD;
-/* A folder in a container of Blob Storage and what opens it, without an account key. */
+/* A folder in a container of Blob Storage, or in a share, and what opens it, without an account key. */
 struct flow_blob {
     char *account, *container, *endpoint, *path;
+    bool is_share;   /* of that name */
     char *sas;       /* secret; NULL: everybody may read it */
     int64_t cache_s; /* for which a mount may take what it knows for current; -1: not given */
 };

@@ -20,30 +20,37 @@
 
 /* ---- here: what they get */
 
-/* What may be done with the container, in the documented order. */
-static const char *permissions(enum run_folder_mode mode)
+/* What may be done with the container, in the documented order. In a share, an upload removes what it had put beside
+ * its files. */
+static const char *permissions(enum run_folder_mode mode, bool is_share)
 {
     switch (mode) {
     case RUN_FOLDER_RW_MOUNT:
         return "rcwdl";
     case RUN_FOLDER_UPLOAD:
-        return "rcwl";
+        return is_share ? "rcwdl" : "rcwl";
     default:
         return "rl";
     }
 }
 
-/* For its container only, and for as long as a run can wait and work. */
-static int make_sas(const struct config_account *a, enum run_folder_mode mode, char **out, struct act_error *err)
+/* For its container or share only, and for as long as a run can wait and work. */
+static int make_sas(const struct config_folder *f, const struct config_account *a, enum run_folder_mode mode,
+                    char **out, struct act_error *err)
 {
     enum { LIFE_S = 30 * 24 * 3600 };
+    int64_t end_s = act_now_unix_s() + LIFE_S;
     struct auth *auth;
     int rc = auth_new(a->account_name, a->account_key, NULL, AUTH_KEY, &auth, err);
 
     if (rc < 0)
         return rc;
-    rc = auth_service_sas(auth, a->container_name, NULL, permissions(mode), 0, act_now_unix_s() + LIFE_S,
-                          act_starts_with(a->endpoint, "https:"), out, err);
+    if (config_is_share(f))
+        rc = auth_share_sas(auth, f->file_share, NULL, permissions(mode, true), 0, end_s,
+                            act_starts_with(a->file_endpoint, "https:"), out, err);
+    else
+        rc = auth_service_sas(auth, a->container_name, NULL, permissions(mode, false), 0, end_s,
+                              act_starts_with(a->endpoint, "https:"), out, err);
     auth_free(auth);
     return rc;
 }
@@ -58,7 +65,7 @@ static int sign_with_login(struct flow *flow, const struct config_folder *f, enu
     int rc = flow_store(flow, f, &store, err);
 
     if (rc == 0)
-        rc = store_url(store, NULL, permissions(mode), LIFE_S, &url, err);
+        rc = store_url(store, NULL, permissions(mode, config_is_share(f)), LIFE_S, &url, err);
     store_free(store);
     const char *query = url ? strchr(url, '?') : NULL;
     *out = query ? act_strdup(query + 1) : NULL;
@@ -77,7 +84,7 @@ static int find_sas(struct flow *flow, const struct config_folder *f, const stru
     if (flow_uses_login(a))
         return sign_with_login(flow, f, mode, out, err);
     if (a->account_key && !prefer_sas)
-        return make_sas(a, mode, out, err);
+        return make_sas(f, a, mode, out, err);
     *out = a->sas_token ? act_strdup(a->sas_token) : NULL;
     return 0;
 }
@@ -115,12 +122,18 @@ int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_fold
     rc = check_store(flow, f, err);
     if (rc == 0 && a.folder)
         rc = act_error_set(err, ACT_CONFIG, "its store is the folder '%s', which needs no mount", a.folder);
+    if (rc == 0 && config_is_share(f) && (mode == RUN_FOLDER_RW_MOUNT || mode == RUN_FOLDER_RO_MOUNT))
+        rc = act_error_set(err, ACT_CONFIG,
+                           "it is in the share '%s' of Azure Files, which ACT does not mount: mount that by SMB, or "
+                           "copy it",
+                           f->file_share);
     if (rc == 0)
         rc = find_sas(flow, f, &a, mode, &out->sas, err);
     out->path = act_strdup(f->path);
     out->account = act_strdup(a.account_name);
-    out->container = act_strdup(a.container_name);
-    out->endpoint = act_strdup(a.endpoint);
+    out->is_share = config_is_share(f);
+    out->container = act_strdup(out->is_share ? f->file_share : a.container_name);
+    out->endpoint = act_strdup(out->is_share ? a.file_endpoint : a.endpoint);
     out->cache_s = f->blob_cache_timeout;
     return rc;
 }
@@ -134,6 +147,8 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
         return act_error_prefix(err, "folder '%s'", f->name);
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s*}", "path", blob.path, "account_name", blob.account,
                             "container_name", blob.container, "endpoint", blob.endpoint, "sas_token", blob.sas);
+    if (blob.is_share)
+        json_object_set_new(row, "is_share", json_true());
     if (blob.cache_s >= 0)
         json_object_set_new(row, "cache_s", json_integer(blob.cache_s));
     json_object_set_new(folders, f->name, row);
@@ -223,6 +238,7 @@ static int read_given(const char *file, const char *name, struct flow_blob *out,
                               .container = act_strdup(codec_json_str(f, "container_name", "")),
                               .endpoint = act_strdup(codec_json_str(f, "endpoint", "")),
                               .sas = act_strdup(codec_json_str(f, "sas_token", NULL)),
+                              .is_share = json_is_true(json_object_get(f, "is_share")),
                               .cache_s = codec_json_int(f, "cache_s", -1)};
     return 0;
 }
@@ -234,6 +250,7 @@ int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store
                                                           .container = blob->container,
                                                           .endpoint = blob->endpoint,
                                                           .sas = blob->sas,
+                                                          .is_share = blob->is_share,
                                                           .is_checked = true},
                             out, err);
 }
