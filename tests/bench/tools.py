@@ -81,8 +81,8 @@ class ActTool(Tool):
         self.configure("store", "aml", service, self.container)
 
     def configure(self, account, cluster, service, container):
-        self.act.account(account, **service.keys(container))
-        self.act.cluster(cluster, account=account, keys=service.folder(container))
+        self.act.account(account, **service.account_keys(container))
+        self.act.cluster(cluster, account=account, keys=service.folder_keys(container))
 
     def a(self, *words, out=None):
         return self.run(self.programs / "a", *words, cwd=self.project, out=out)

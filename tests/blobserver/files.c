@@ -301,6 +301,7 @@ void files_replace(const struct request *r)
         content_unref(v->content);
         v->content = content_of(d);
         node_set(node, v);
+        node->written = node->changed;
     }
     free(path);
 }

@@ -63,12 +63,12 @@ class BlobService:
         """If it is there."""
         self.request("DELETE", container, {"restype": self.kind}, expect=None)
 
-    def keys(self, container):
+    def account_keys(self, container):
         """What an account file says of it."""
         return {"account_name": self.account, "account_key": self.key, "container_name": container,
                 "endpoint": self.endpoint}
 
-    def folder(self, container):
+    def folder_keys(self, container):
         """What a cluster file says of a folder in it, beside its account and its path."""
         return {}
 

@@ -109,6 +109,7 @@ def stored(request, act):
 class FolderPeer:
     """The folder store: its objects are plain files."""
     kind = "folder"
+    unfit = ""  # what no name has there
 
     def __init__(self, act):
         self.act, self.root = act, act.store / "files"
@@ -130,6 +131,7 @@ class FolderPeer:
 class AzurePeer:
     """A container of Azurite or of the test double, by the client of the tests."""
     kind = "azure"
+    unfit = ""
 
     def __init__(self, act, service, container):
         self.act, self.service, self.container = act, service, container
@@ -149,11 +151,12 @@ class AzurePeer:
 class SharePeer(AzurePeer):
     """A share of the test double of the File service."""
     kind = "share"
+    unfit = '"\\:|<>*?'
 
     def __init__(self, act, service, share):
         self.act, self.service, self.container = act, service, share
-        act.account("store", **service.keys(share))
-        act.cluster("aml", keys=service.folder(share))
+        act.account("store", **service.account_keys(share))
+        act.cluster("aml", keys=service.folder_keys(share))
 
 
 @pytest.fixture

@@ -55,7 +55,8 @@ def away(act, path):
 
 @pytest.mark.smoke
 def test_round_trip_of_a_folder(act, stored):
-    files = {f"data/voc/{i}/{name}": content(50 + i, i) for i, name in enumerate(AWKWARD_NAMES)}
+    names = [name for name in AWKWARD_NAMES if not set(name) & set(stored.unfit)]
+    files = {f"data/voc/{i}/{name}": content(50 + i, i) for i, name in enumerate(names)}
     files["data/voc/empty"] = b""
     for path, data in files.items():
         act.write(path, data, mtime=1_500_000_000 + len(data))
