@@ -77,7 +77,7 @@ static const struct config_folder *find_row(const struct config *config, const c
 
 bool flow_is_of_nodes(const struct run_folder *f)
 {
-    return act_starts_with(f->store, RUN_SHARE) || act_starts_with(f->store, RUN_CLAIM);
+    return act_starts_with(f->store, RUN_CLAIM);
 }
 
 int flow_open_folder_of_run(struct flow *project, const struct run_spec *spec, const struct run_folder *f,

@@ -18,7 +18,7 @@ struct flow_span {
 struct flow_span flow_span_of(const struct flow_run *run);
 /* Whether a file at rel in a folder of the run is one that it wrote, as far as that can be known. */
 bool flow_span_has(const struct flow_span *span, const struct store_entry *entry, const char *rel);
-/* Whether only its nodes reach the folder: a share, or a claim. */
+/* Whether only its nodes reach the folder, which is in a claim. */
 bool flow_is_of_nodes(const struct run_folder *f);
 /* The project of a run; close it. */
 int flow_open_project_of(struct flow *flow, const struct flow_run *run, struct flow *out,
