@@ -36,7 +36,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "rank", INT(rank), "N", "the log of this rank (default: 0, or the first with numbers)", CLI_BEHIND},
     {NULL, "all", FLAG(all), NULL,
      "logs: of all ranks, each line with its rank; config: all keys; abort: all that have not ended; cluster list: of "
-      "all workspaces; fileserver list: of the subscription; files: also what was written at another time",
+     "all workspaces; fileserver list: of the subscription; files: also what was written at another time",
      CLI_BEHIND},
     {NULL, "attempt", INT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", CLI_BEHIND},
     {"-n", "interval", DURATION(interval_s), "TIME", "ask and redraw so often (default: 2s)", CLI_BEHIND},
