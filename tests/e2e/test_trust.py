@@ -238,8 +238,9 @@ def at_terminal(act, *words, answer="y\n", before_answer=lambda: None, status=0,
     return text.decode()
 
 
-VERBS = [("trust",), ("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data"), ("verify", "data"), ("cat", "data/a"),
-         ("init",), ("init", "--dry-run"), ("submit", "true"), ("u", "--dry-run", "data"), ("local", "true")]
+VERBS = [("trust",), ("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data"), ("verify", "data"),
+         ("cat", "data/a"), ("init",), ("init", "--dry-run"), ("submit", "true"), ("u", "--dry-run", "data"),
+         ("local", "true")]
 
 
 def test_a_project_that_stays_in_its_folder_is_never_asked_about(other):
