@@ -2,8 +2,8 @@
  *
  * A verb takes the options named in its row of a commands_*.c, and the global ones; any other is refused with a line
  * that says what it takes. Options of the original may come before the verb, as they did there, or after it. '-' and
- * '_' in long names are equivalent; values are "--name value", "--name=value", for numbers also "-n8"; single-letter flags
- * can be combined: "-lr".
+ * '_' in long names are equivalent; values are "--name value", "--name=value", for numbers also "-n8"; single-letter
+ * flags can be combined: "-lr".
  */
 #include <string.h>
 
