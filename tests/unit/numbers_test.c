@@ -72,7 +72,7 @@ TEST(decimals_are_those_of_strtod)
         char *end;
         double wanted = strtod(rows[i], &end);
         const char *behind = numbers_decimal(rows[i], &value);
-        if (behind != end || memcmp(&value, &wanted, sizeof(value)) != 0)
+        if (behind != end || value != wanted)
             fail_msg("'%s' is %.17g up to '%s'", rows[i], value, behind);
     }
     assert_null(numbers_decimal("x", &value));
