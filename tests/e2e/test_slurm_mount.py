@@ -59,3 +59,16 @@ def test_a_node_without_the_tool_says_so(lab, mounted):
 
 def test_doctor_looks_at_a_node(lab, mounted):
     assert "by 'rclone' on a node" in lab.act.run("-c", "lab", "doctor", status=None).out
+
+
+def test_two_nodes_copy_a_folder_and_send_their_changes(lab, mounted):
+    mounted.put("output/old.txt", b"old")
+    lab.configure(mount="copy", azure_blob_config_file="aux_data/configs/store.yaml",
+                  config_param={"code_path": {"path": "files/code/project.zip"},
+                                "output_folder": {"path": "files/output"}},
+                  env={"TMPDIR": str(lab.act.scratch / "tmp")})
+    run = lab.submit("sh", "-c", "cat output/old.txt; echo $RANK >output/$RANK.txt", n=4)
+    lab.wait(run, "Completed", 0)
+    assert lab.rank_text(run, 3).strip() == "old"
+    assert {k: mounted.get(k) for k in mounted.keys() if k.startswith("output/")} == {
+        "output/old.txt": b"old", **{f"output/{r}.txt": b"%d\n" % r for r in range(4)}}
