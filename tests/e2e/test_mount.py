@@ -290,7 +290,8 @@ def test_a_lot_to_copy_is_asked_about(act, copies):
 def test_where_nothing_can_be_chosen(act, copies):
     act.fail("mount", "data", act.scratch, status=7, match="'mount: copy', so nothing is mounted")
     assert "neither" not in act.run("doctor", status=None).out
-    act.fail("-p", "platform: k8s", "submit", "true", status=7, match="'mount' is for the platforms 'local' and 'slurm'")
+    where = "'mount' is for the platforms 'local' and 'slurm'"
+    act.fail("-p", "platform: k8s", "submit", "true", status=7, match=where)
 
 
 # ---- what opens the store, and ends
@@ -469,7 +470,8 @@ def test_the_keeper_of_blobfuse2_is_killed(act, blobfuse2):
 
 def test_what_blobfuse2_could_not_send_is_kept(act, blobfuse2):
     log = "$(readlink output | sed 's/at$/tool.txt/')"
-    run = begin(act, "true", then=f"echo late >output/late.txt; until grep -q 'upload failed' {log}; do sleep 0.05; done")
+    wait = f"until grep -q 'upload failed' {log}; do sleep 0.05; done"
+    run = begin(act, "true", then=f"echo late >output/late.txt; {wait}")
     blobfuse2.service.request("DELETE", blobfuse2.container, {"restype": "container"})
     go(act, run, status=125)
     assert "may be not in the store" in act.info(run)["reason"]
