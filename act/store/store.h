@@ -1,4 +1,5 @@
-/* store.h - object stores behind one interface: Azure Blob Storage, a share of Azure Files, a folder, or the logs of a run.
+/* store.h - object stores behind one interface: Azure Blob Storage, a share of Azure Files, a folder, or the logs of a
+ * run.
  *
  * Objects have a key (UTF-8, segments separated by '/', no leading slash), bytes and a few attributes. Every operation
  * is a struct store_call: fill in the inputs, start it, read the outputs once done was called. Every store passes
