@@ -86,7 +86,7 @@ class Act:
         params = {"code_path": {"azure_blob_config_file": account, "path": f"{below}/code/project.zip"}}
         for folder in folders:
             params[f"{folder}_folder"] = {"azure_blob_config_file": account, "path": f"{below}/{folder}",
-                                         **(keys or {})}
+                                          **(keys or {})}
         config = {"platform": "local", "experiment_name": "exp", "config_param": params, **(extra or {})}
         path = self.project / f"aux_data/aml/{name}.yaml"
         path.write_text(json.dumps(config, indent=2))  # JSON is YAML
