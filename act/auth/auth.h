@@ -1,4 +1,5 @@
-/* auth.h - credentials for Azure Blob Storage and Azure Files: shared key, shared access signatures, and the token of a login.
+/* auth.h - credentials for Azure Blob Storage and Azure Files: shared key, shared access signatures, and the token of a
+ * login.
  *
  * Source: learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key, create-service-sas,
  * create-user-delegation-sas, authorize-with-azure-active-directory.

@@ -1,5 +1,5 @@
-/* azure.h - for the files of the Azure Storage stores only: containers of Blob Storage, and shares of Azure Files, which
- * have files.h, too.
+/* azure.h - for the files of the Azure Storage stores only: containers of Blob Storage, and shares of Azure Files,
+ * which have files.h, too.
  *
  * A store_call becomes an azure_op: a sequence of requests. op->build makes each one; op->answer handles its response
  * and finishes the op, or sets the next pair and sends it.

@@ -3,8 +3,8 @@
  * Source: learn.microsoft.com/rest/api/storageservices/file-service-rest-api.
  *
  * Requests, credentials, retries and errors are those of azure.h. A file is made under a temporary name beside its own
- * (FILES_TEMP), filled in ranges, and renamed when it is whole, so that nothing half-written is ever seen. Attributes are
- * metadata as on Blob Storage, and the time of the last write is the file's own as well.
+ * (FILES_TEMP), filled in ranges, and renamed when it is whole, so that nothing half-written is ever seen. Attributes
+ * are metadata as on Blob Storage, and the time of the last write is the file's own as well.
  *
  *   files.c         opening, looking, deleting, and what all requests have
  *   files_name.c    names: which a share takes, temporary ones, and what is there under a name
@@ -73,8 +73,8 @@ struct files *files_new(void);
 void files_free(struct files *files, struct engine *engine); /* NULL is fine */
 /* For azure.c: the headers that all requests to a share have. */
 void files_set_headers(struct azure_op *op);
-/* For build: method and URL of a file, of a folder (its key ends in '/', or is "") or of something of them; query may be
- * NULL. */
+/* For build: method and URL of a file, of a folder (its key ends in '/', or is "") or of something of them; query may
+ * be NULL. */
 void files_request(struct azure_op *op, const char *method, const char *key, const char *query);
 void files_request_folder(struct azure_op *op, const char *method, const char *key, const char *query);
 /* Whether the current response says that there is nothing of this name and kind. */

@@ -2,10 +2,10 @@
  *
  * Source: learn.microsoft.com/rest/api/storageservices/list-directories-and-files.
  *
- * The service lists one folder at a time, in an order of its own, and tells no metadata. So each folder is listed to its
- * end and sorted, those behind it are asked for ahead, and what is on a page is looked at, many at once. A walk rests
- * between two pages in the store; another process, or one that asks from another place, begins anew, and leaves out the
- * folders that lie before the marker: the last key.
+ * The service lists one folder at a time, in an order of its own, and tells no metadata. So each folder is listed to
+ * its end and sorted, those behind it are asked for ahead, and what is on a page is looked at, many at once. A walk
+ * rests between two pages in the store; another process, or one that asks from another place, begins anew, and leaves
+ * out the folders that lie before the marker: the last key.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* files_upload.c - files of a share that are written in blocks, resumed, dropped and cleared.
  *
  * The blocks go to their places in a temporary file whose name follows from the upload's id and the key. A second file
- * beside it, the journal, has 8 bytes for each block, its length, written when the block is there: what the service says
- * of written ranges is rounded, and joins neighbours. The journal is made first and removed last, and means nothing
- * without the temporary file.
+ * beside it, the journal, has 8 bytes for each block, its length, written when the block is there: what the service
+ * says of written ranges is rounded, and joins neighbours. The journal is made first and removed last, and means
+ * nothing without the temporary file.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -94,6 +94,10 @@ def container(azurite):
     azurite.request("DELETE", name, {"restype": "container"}, expect=None)
 
 
+# For tests of names that a share does not take.
+any_name = pytest.mark.parametrize("stored", ["folder", "azure", "double"], indirect=True)
+
+
 @pytest.fixture(params=["folder", "azure", "double", "share"])
 def stored(request, act):
     """The project with its data in a store of each kind, and the store seen from the other side."""

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from conftest import any_name
 from test_data import tree
 from test_sync import there
 
@@ -29,6 +30,7 @@ HELD = {"good", "sub/x", "zz", "shut/in", "shut-not", "sub/secret"}
 OUT = ["--exclude", "bad*", "--exclude", "worse?", "--exclude", "shut/", "--exclude", "secret"]
 
 
+@any_name
 def test_one_bad_thing_stops_nothing(act, broken):
     result = act.run("u", "data", status=8)
     for text in ("'bad\\xff'", "'sub/worse\\xfe'", "not UTF-8", "'shut/': Permission denied", "sub/secret",
@@ -43,6 +45,7 @@ def test_one_bad_thing_stops_nothing(act, broken):
     assert "'shut/'" in act.fail("u", *OUT[:4], "--include", "secrets", "data", status=8), "what is below may be meant"
 
 
+@any_name
 def test_a_mirror_spares_what_it_could_not_read(act, broken):
     broken.put("data/extra", b"x")
     broken.put("data/shut/more", b"x")
@@ -87,6 +90,7 @@ def test_a_store_with_bad_names(act, stored):
     assert os.listdir(os.fsencode(stored.root / "data")) == [b"bad\xff"]
 
 
+@any_name
 def test_names_go_into_a_pipe_as_they_are(act, stored):
     name = "a\x1b[31m\tb\u202e" if stored.kind == "folder" else "a\tb\u202e\u00fc"
     act.write(f"data/{name}", "x")

@@ -829,6 +829,7 @@ TEST(reads_accounts)
     config_account_release(&a);
     assert_ok(config_account(&c, folder(&c, "share"), &a, &err), err);
     assert_string_equal(a.account_name, "devstoreaccount1");
+    assert_null(a.file_endpoint); /* an emulator's does not follow */
     config_account_release(&a);
     config_release(&c);
     assert_ok(load(PROJECT, NULL, &c), err);
@@ -839,6 +840,7 @@ TEST(reads_accounts)
     assert_string_equal(a.account_key, "c2VjcmV0LWtleS1vZi1lYXN0");
     assert_string_equal(a.sas_token, "sv=2021-08-06&ss=b&sig=secretsigofeast%3D");
     assert_string_equal(a.endpoint, "https://eaststore.blob.core.windows.net");
+    assert_string_equal(a.file_endpoint, "https://eaststore.file.core.windows.net");
     assert_null(a.auth);
     config_account_release(&a);
     config_release(&c);
@@ -880,6 +882,7 @@ TEST(refuses_accounts)
         {GOOD "auth: kye\n", "unknown auth 'kye'; it is one of key, sas, login, anonymous; did you mean 'key'?"},
         {GOOD "endpoint: ftp://x\n", "a.yaml:3:1: 'endpoint' must be a URL"},
         {GOOD "endpoint: https://\n", "'endpoint' must be a URL"},
+        {GOOD "file_endpoint: https://\n", "'file_endpoint' must be a URL"},
         {GOOD "endpoint: https://h/?sig=x\n", "'endpoint' must be a URL"},
         {GOOD "endpoint: https://user:pw@h/\n", "'endpoint' must be a URL"},
         {GOOD "auth: login\nendpoint: http://h\n", "a.yaml:4:1: 'auth: login' needs an 'endpoint' that is encrypted"},
