@@ -269,8 +269,8 @@ struct platform_row {
      * or NULL if there is none; out_there[i]: whether it has the folder paths[i]. May be NULL. */
     int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                        struct act_error *err);
-    /* Makes what the runs there share and such a run needs; called before the run is written down, and refused without a
-     * trace. A second call changes nothing. May be NULL: there is nothing of the kind. */
+    /* Makes what the runs there share and such a run needs; called before the run is written down, and refused without
+     * a trace. A second call changes nothing. May be NULL: there is nothing of the kind. */
     int (*prepare)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
      * platform has the run. */
