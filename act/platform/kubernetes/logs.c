@@ -21,9 +21,9 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
-/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has, or be ahead of it; then the
- * pod is looked at after LOOK_MS, and ever more rarely. LISTED_MS: so long is a list of pods good enough for who is told
- * of news. */
+/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has, or be ahead of it; then
+ * the pod is looked at after LOOK_MS, and ever more rarely. LISTED_MS: so long is a list of pods good enough for
+ * who is told of news. */
 enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000, LOOK_MS = 10, LISTED_MS = 500 };
 
 /* What a request for a log is for. */
