@@ -1,5 +1,5 @@
-/* setup_azureml.c - what the user has in Azure: subscriptions, workspaces, their computes, containers; and what the file of a cluster
- * there says.
+/* setup_azureml.c - what the user has in Azure: subscriptions, workspaces, their computes, containers; and what the
+ * file of a cluster there says.
  *
  * Source: learn.microsoft.com/rest/api/resources/subscriptions/list, azureml/workspaces/list-by-subscription,
  * azureml/compute/list, azureml/virtual-machine-sizes/list, storagerp/storage-accounts/list and blob-containers.
