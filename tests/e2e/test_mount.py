@@ -53,6 +53,27 @@ def test_the_default_mode_reads_and_writes_the_container(act, mounts):
     assert not points(act) and not list((act.scratch / "tmp").glob("act-*/*"))
 
 
+@pytest.fixture
+def without_root(act, mounts):
+    """Everything is done by another user, from whom even root cannot read what FUSE shows."""
+    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("only root can be another user")
+    subprocess.run(["chown", "-R", "65534:65534", act.scratch], check=True)
+    act.prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    return mounts
+
+
+def test_without_root(act, without_root):
+    without_root.put("data/a.txt", b"from the store")
+    run = act.finish("sh", "-c", "id -u; cat data/a.txt; echo b >output/b.txt; mv output/b.txt output/c.txt")
+    assert act.log(run) == b"65534\nfrom the store"
+    assert without_root.get("output/c.txt") == b"b\n" and not points(act)
+
+
+def test_the_tool_is_killed_without_root(act, without_root):
+    test_the_tool_is_killed(act, without_root)
+
+
 def test_read_only(act, mounts):
     use(act, data="ro_mount")
     mounts.put("data/a.txt", b"original")
@@ -290,7 +311,8 @@ def test_a_lot_to_copy_is_asked_about(act, copies):
 def test_where_nothing_can_be_chosen(act, copies):
     act.fail("mount", "data", act.scratch, status=7, match="'mount: copy', so nothing is mounted")
     assert "neither" not in act.run("doctor", status=None).out
-    act.fail("-p", "platform: k8s", "submit", "true", status=7, match="'mount' is for the platforms 'local' and 'slurm'")
+    act.fail("-p", "platform: k8s", "submit", "true", status=7,
+             match="'mount' is for the platforms 'local' and 'slurm'")
 
 
 # ---- what opens the store, and ends
@@ -469,7 +491,8 @@ def test_the_keeper_of_blobfuse2_is_killed(act, blobfuse2):
 
 def test_what_blobfuse2_could_not_send_is_kept(act, blobfuse2):
     log = "$(readlink output | sed 's/at$/tool.txt/')"
-    run = begin(act, "true", then=f"echo late >output/late.txt; until grep -q 'upload failed' {log}; do sleep 0.05; done")
+    run = begin(act, "true",
+                then=f"echo late >output/late.txt; until grep -q 'upload failed' {log}; do sleep 0.05; done")
     blobfuse2.service.request("DELETE", blobfuse2.container, {"restype": "container"})
     go(act, run, status=125)
     assert "may be not in the store" in act.info(run)["reason"]
