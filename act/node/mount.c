@@ -132,8 +132,8 @@ static int try_lock(const char *dir)
     return fd;
 }
 
-/* A pidfd of the keeper that the lock names; -1: it does not name one that lives. The number may be another process's by
- * now, so it is compared after the pidfd was opened. */
+/* A pidfd of the keeper that the lock names; -1: it does not name one that lives. The number may be another process's
+ * by now, so it is compared after the pidfd was opened. */
 static int open_keeper(const char *dir, pid_t *out_pid)
 {
     enum { TEXT_MAX = 64 };

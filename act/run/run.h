@@ -154,8 +154,8 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 /* Whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
  * copy'), where others are mounted. */
 bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder);
-/* Whether something has changed in RUN_DIR_MOUNT_COPY below a mount's folder since RUN_FILE_MOUNT_FETCHED was written. A
- * change is seen by the time of its inode, so the file must come a moment after what was fetched. */
+/* Whether something has changed in RUN_DIR_MOUNT_COPY below a mount's folder since RUN_FILE_MOUNT_FETCHED was written.
+ * A change is seen by the time of its inode, so the file must come a moment after what was fetched. */
 bool run_mount_changed(const char *dir);
 
 /* How many files written to a mounted folder will still be sent, as rclone keeps count in the cache of the mount (its
