@@ -62,7 +62,8 @@ static char *blobfuse_file(const struct mount_plan *p)
     const struct flow_blob *b = p->blob;
     ACT_AUTOFREE char *log = act_path_join(p->dir, MOUNT_LOG);
     CODEC_AUTOJSON json_t *root = json_pack(
-        "{s:{s:s, s:s, s:s}, s:[s, s, s, s], s:{s:i, s:i, s:i}, s:{s:s, s:i}, s:{s:i}, s:{s:s, s:s, s:s, s:s, s:s, s:s*}}",
+        "{s:{s:s, s:s, s:s}, s:[s, s, s, s], s:{s:i, s:i, s:i}, s:{s:s, s:i}, s:{s:i}, "
+        "s:{s:s, s:s, s:s, s:s, s:s, s:s*}}",
         "logging", "type", "base", "level", "log_err", "file-path", log, "components", "libfuse", "file_cache",
         "attr_cache", "azstorage", "libfuse", "attribute-expiration-sec", cache_s(p), "entry-expiration-sec",
         cache_s(p), "negative-entry-expiration-sec", cache_s(p), "file_cache", "path", p->cache, "timeout-sec",
