@@ -187,8 +187,8 @@ const struct config_key config_cluster_keys[] = {
     {"gitignore", CONFIG_BOOL, CLUSTER(gitignore), "true",
      .help = "what .gitignore leaves out stays out of the code package"},
     {"mount", CONFIG_CHOICE, CLUSTER(mount), .choices = "blobfuse2|rclone|copy",
-     .help = "on the platforms local and slurm, what mounts folders, by default the first that the node has; copy brings "
-             "them before the command, and sends changes after it"},
+     .help = "on the platforms local and slurm, what mounts folders, by default the first that the node has; copy "
+             "brings them before the command, and sends changes after it"},
     {"compile_args", CONFIG_TEXT, CLUSTER(compile_args), .help = "arguments of compile.aml.sh"},
     {"sleep_if_fail", CONFIG_BOOL, CLUSTER(sleep_if_fail), "false",
      .help = "keep the node for a look when the run fails"},

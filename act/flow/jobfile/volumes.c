@@ -2,9 +2,9 @@
  * them.
  *
  * Only Azure Machine Learning mounts by keys: a volume becomes a folder of the configuration, whose account is in
- * memory, and goes the way of all mapped folders. The user who names the file vouches for its keys, but not for the host
- * of a share: that must be Azure's, or one that the user trusts. On local and slurm a file system that its mount command
- * names, and that this machine has mounted, is a folder of mode path.
+ * memory, and goes the way of all mapped folders. The user who names the file vouches for its keys, but not for the
+ * host of a share: that must be Azure's, or one that the user trusts. On local and slurm a file system that its
+ * mount command names, and that this machine has mounted, is a folder of mode path.
  */
 #include <stdlib.h>
 #include <string.h>
