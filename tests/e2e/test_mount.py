@@ -53,6 +53,27 @@ def test_the_default_mode_reads_and_writes_the_container(act, mounts):
     assert not points(act) and not list((act.scratch / "tmp").glob("act-*/*"))
 
 
+@pytest.fixture
+def without_root(act, mounts):
+    """Everything is done by another user, from whom even root cannot read what FUSE shows."""
+    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("only root can be another user")
+    subprocess.run(["chown", "-R", "65534:65534", act.scratch], check=True)
+    act.prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    return mounts
+
+
+def test_without_root(act, without_root):
+    without_root.put("data/a.txt", b"from the store")
+    run = act.finish("sh", "-c", "id -u; cat data/a.txt; echo b >output/b.txt; mv output/b.txt output/c.txt")
+    assert act.log(run) == b"65534\nfrom the store"
+    assert without_root.get("output/c.txt") == b"b\n" and not points(act)
+
+
+def test_the_tool_is_killed_without_root(act, without_root):
+    test_the_tool_is_killed(act, without_root)
+
+
 def test_read_only(act, mounts):
     use(act, data="ro_mount")
     mounts.put("data/a.txt", b"original")
