@@ -88,6 +88,41 @@ static void answer_folder(struct azure_op *op)
     azure_finish(op, take_folder(op));
 }
 
+/* Without permission to list, the service's word must do. */
+static void name_not_known(struct azure_op *op, int rc)
+{
+    azure_finish(op, rc == -ACT_DENIED ? 0 : rc);
+}
+
+static void name_looked_up(struct azure_op *op)
+{
+    struct act_error *err = &op->call->error;
+    int rc = 0;
+
+    if (op->file->found == FILES_OTHER_CASE) {
+        rc = act_error_set(err, ACT_NOT_FOUND, "%s: its name there is '%s'", azure_what(op), op->file->other);
+        err->fact = ACT_FACT_OBJECT_MISSING;
+        store_entry_release(&op->call->entry);
+    }
+    azure_finish(op, rc);
+}
+
+/* The service takes small letters for capitals, and does not say which of them the name has. */
+static void answer_head(struct azure_op *op)
+{
+    if (!azure_succeeded(op) || files_is_listed(op->call)) {
+        azure_answer_head(op);
+        return;
+    }
+    int rc = azure_take_head(op);
+    if (rc < 0) {
+        azure_finish(op, rc);
+        return;
+    }
+    files_state(op)->give_up = name_not_known;
+    files_look_up(op, op->call->key, name_looked_up);
+}
+
 /* A folder has no bytes. */
 static void look(struct azure_op *op)
 {
@@ -96,7 +131,7 @@ static void look(struct azure_op *op)
     if (act_ends_with(call->key, "/"))
         azure_send_next(op, build_head, answer_folder);
     else if (call->op == STORE_HEAD)
-        azure_send_next(op, build_head, azure_answer_head);
+        azure_send_next(op, build_head, answer_head);
     else if (call->get.sink_cap == 0)
         azure_send_next(op, build_head, azure_answer_head_of_get);
     else

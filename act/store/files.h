@@ -143,6 +143,8 @@ void files_upload_ended(struct azure_op *op);
 /* ---- files_list.c */
 
 void files_list(struct azure_op *op);
+/* Whether the call looks at what a listing has just named. */
+bool files_is_listed(const struct store_call *call);
 /* Waits for what is asked for ahead. */
 void files_free_walks(struct files *files, struct engine *engine);
 /* Takes a page of the listing of one folder. dir: its key, with slash, "" the share. Entries have whole keys, those of

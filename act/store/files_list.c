@@ -479,6 +479,11 @@ static void looked(struct store_call *call)
     look_on(walk);
 }
 
+bool files_is_listed(const struct store_call *call)
+{
+    return call->done == looked;
+}
+
 static void look_on(struct files_list *walk)
 {
     struct store_page *page = &walk->op->call->list.page;

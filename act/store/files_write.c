@@ -353,6 +353,10 @@ static void rename_it(struct azure_op *op);
 /* Only the very same name is replaced. */
 static void own_name_looked_up(struct azure_op *op)
 {
+    if (op->file->found == FILES_FILE && store_condition_of(op->call)->if_absent) {
+        files_fail(op, act_error_set(&op->call->error, ACT_PARTIAL, "%s: it exists already", azure_what(op)));
+        return;
+    }
     op->file->replaces = op->file->found == FILES_FILE;
     if (op->file->found == FILES_FILE || (op->file->found == FILES_NOTHING && !op->file->checked)) {
         op->file->checked = true;
@@ -364,14 +368,9 @@ static void own_name_looked_up(struct azure_op *op)
 
 static void in_the_way(struct azure_op *op)
 {
-    const struct store_condition *condition = store_condition_of(op->call);
     int rc = azure_answer_error(op);
 
-    if (condition->if_absent && azure_has_code(&op->http, "ResourceAlreadyExists")) {
-        op->call->error.code = ACT_PARTIAL;
-        (void)act_error_hint(&op->call->error, "it exists already");
-        files_fail(op, -ACT_PARTIAL);
-    } else if (!op->file->replaces) {
+    if (!op->file->replaces) {
         files_look_up(op, op->call->key, own_name_looked_up);
     } else {
         files_fail(op, rc);

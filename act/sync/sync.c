@@ -74,6 +74,12 @@ bool sync_is_newer(const struct store_entry *from, const struct store_entry *to)
            !same_time(copy, source);
 }
 
+bool sync_is_written_later(const struct store_entry *from, const struct store_entry *to)
+{
+    return from->last_modified_s && from->kind != STORE_FOLDER && to->kind != STORE_FOLDER &&
+           to->last_modified_s > from->last_modified_s;
+}
+
 /* Whether the copy has the time of an original whose only time is when the store wrote it, in whole seconds. It may
  * have been written twice in that second, so the copy must be younger. */
 static bool written_behind(const struct store_entry *from, const struct store_entry *to)

@@ -59,6 +59,8 @@ int64_t sync_mtime_ns(const struct store_entry *entry);
 /* Whether the destination is newer than the source, by those times, at the coarser resolution of the two. False if a
  * time is not known, and for folders, whose times mean nothing. */
 bool sync_is_newer(const struct store_entry *from, const struct store_entry *to);
+/* Likewise, by when the stores wrote them. */
+bool sync_is_written_later(const struct store_entry *from, const struct store_entry *to);
 
 /* How open copies may be. {0}: as open as their originals. */
 struct sync_modes {

@@ -120,6 +120,9 @@ struct transfer_options {
      * left (may be NULL) is called for each, in a dry run too. Without keep_newer, the destination becomes what the
      * source is. */
     bool keep_newer;
+    /* Newer is what was written later, by the clocks of both stores, whatever time it was given: 'cp -p' and tar give
+     * old ones. */
+    bool by_write;
     enum transfer_links links; /* what lies below the name of such a link is never deleted */
     void (*left)(void *arg, const struct transfer_step *step);
     /* Existing objects at the destination are not opened to anyone but their owner; see sync_mode(). New ones on a disk

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -271,6 +272,24 @@ def test_only_changes_are_sent_and_the_newest_is_kept(act, copies):
     go(act, run)
     assert copies.get("output/a.txt") == b"written later by another one" and copies.get("output/b.txt") == b"likewise"
     assert copies.get("output/c.txt") == b"mine\n"
+
+
+def test_a_change_with_an_old_time_is_sent(act, copies):
+    """As 'cp -p', tar and wget put it there."""
+    copies.put("output/a.txt", b"from the store")
+    go(act, begin(act, "echo mine >mine; touch -d 2001-01-01 mine; cp -p mine output/a.txt"))
+    assert copies.get("output/a.txt") == b"mine\n"
+
+
+def test_what_others_put_there_meanwhile_with_an_old_time_stays(act, copies):
+    copies.put("output/a.txt", b"a")
+    run = begin(act, "echo mine >output/c.txt")
+    began = int(time.time())
+    act.until(lambda: int(time.time()) > began + 1, "a later second")
+    act.write("output/a.txt", "written later by another one", mtime=1_000_000_000)
+    act.run("u", "--overwrite", "output/a.txt")
+    go(act, run)
+    assert copies.get("output/a.txt") == b"written later by another one" and copies.get("output/c.txt") == b"mine\n"
 
 
 def test_what_a_read_only_copy_gets_is_not_sent(act, copies):

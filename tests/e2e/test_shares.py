@@ -284,6 +284,25 @@ def test_names_that_differ_in_case_alone(act, there):
         assert there.get(key) == {"data/Name": b"first", "data/name": b"second!"}[key]
 
 
+@pytest.mark.parametrize("size", [7, 9 * MIB])
+@pytest.mark.parametrize("name", ["data/Foo", "data"])
+@pytest.mark.parametrize("words", [(), ("--overwrite",)])
+def test_one_of_others_in_other_capitals_is_not_replaced(act, there, words, name, size):
+    there.put("data/foo", b"theirs")
+    act.write("data/Foo", content(size))
+    result = act.run("u", *words, name, status=1)
+    assert "does not tell capitals from small letters" in result.err and "again" not in result.err, result
+    assert visible(there) == {"data/foo": 6} and there.get("data/foo") == b"theirs"
+
+
+def test_one_of_others_in_other_capitals_is_another_one(act, there):
+    there.put("data/foo", b"theirs")
+    for words in [("rm", "-y"), ("cat",), ("d",), ("url",)]:
+        act.fail(*words, "data/FOO", status=3)
+    assert there.keys() == {"data/foo": 6}
+    assert act.run("cat", "data/foo").out == "theirs"
+
+
 # ---- runs
 
 

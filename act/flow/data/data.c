@@ -651,7 +651,7 @@ static void say_left(void *arg, const struct transfer_step *step)
 int flow_send_run_changes(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                           struct act_error *err)
 {
-    struct flow_data io = {.options = {.keep_newer = true, .left = say_left, .arg = &io}};
+    struct flow_data io = {.options = {.keep_newer = true, .by_write = true, .left = say_left, .arg = &io}};
 
     return send_folder(flow, store, path, name, dir, &io, err);
 }
