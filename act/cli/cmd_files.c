@@ -120,16 +120,6 @@ static void print(const struct flow_run *run, const struct flow_files *files, co
     print_summary(files);
 }
 
-static int check_options(const struct cli_options *o, struct act_error *err)
-{
-    if (o->all && !o->folder)
-        return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d FOLDER");
-    if ((o->expires_s || o->share_sas) && !o->urls)
-        return act_error_set(err, ACT_USAGE, "--%s is about URLs: --urls prints them",
-                             o->expires_s ? "expires" : "share-sas");
-    return 0;
-}
-
 /* The completion of shells puts a slash behind a folder. */
 static char *folder_of(const struct cli_options *o)
 {
@@ -138,6 +128,16 @@ static char *folder_of(const struct cli_options *o)
     while (n > 1 && o->folder[n - 1] == '/')
         n--;
     return o->folder ? act_strndup(o->folder, n) : NULL;
+}
+
+static int check_options(const struct cli_options *o, struct act_error *err)
+{
+    if (o->all && !o->folder)
+        return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d FOLDER");
+    if ((o->expires_s || o->share_sas) && !o->urls)
+        return act_error_set(err, ACT_USAGE, "--%s is about URLs: --urls prints them",
+                             o->expires_s ? "expires" : "share-sas");
+    return 0;
 }
 
 int cmd_files(struct cli *cli, struct act_error *err)

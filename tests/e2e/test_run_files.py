@@ -61,6 +61,9 @@ def test_files_that_cannot_be_listed(act):
     act.fail("files", "-d", "outputs", run, status=3, match="had no folder 'outputs'; it has: logs, data, output")
     act.fail("files", "--all", run, status=2, match="--all is about a folder: which one")
     act.fail("files", "--expires", "1h", run, status=2, match="--expires is about URLs")
+    for folder in ((), ("-d", "logs/")):
+        act.fail("files", "--urls", "--expires", "1h", *folder, run, status=2, match="--expires has no effect on logs")
+    act.fail("files", "--all", "-d", "logs", run, status=2, match="--all has no effect on logs; -d FOLDER names")
     act.fail("files", "nosuch", status=3, match="no run 'nosuch'")
     act.fail("files", status=2)
 
