@@ -210,6 +210,7 @@ static int get(struct cli *cli, const char *key, struct act_error *err)
 /* value NULL: removes the key. */
 static int change(struct cli *cli, const char *key, const char *value, struct act_error *err)
 {
+    static const char *const words[2][2] = {{"set", "removed"}, {"would set", "would remove"}};
     const struct cli_options *o = &cli->options;
     const struct flow_key wanted = {.key = key, .value = value, .dry_run = o->dry_run};
     ACT_AUTOFREE char *file = NULL;
@@ -221,7 +222,7 @@ static int change(struct cli *cli, const char *key, const char *value, struct ac
     if (rc < 0)
         return rc;
     if (changed)
-        act_note("%s%s '%s' in '%s'", o->dry_run ? "would " : "", value ? "set" : "remove", key, file);
+        act_note("%s '%s' %s '%s'", words[o->dry_run][value == NULL], key, value ? "in" : "from", file);
     else
         act_note(value ? "'%s' is that already in '%s'" : "'%s' is not set in '%s': there is nothing to remove", key,
                  file);

@@ -1,4 +1,6 @@
 /* cmd_files.c - the files that a run has written: its logs, and what is in its folders. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -118,6 +120,16 @@ static void print(const struct flow_run *run, const struct flow_files *files, co
     print_summary(files);
 }
 
+/* The completion of shells puts a slash behind a folder. */
+static char *folder_of(const struct cli_options *o)
+{
+    size_t n = o->folder ? strlen(o->folder) : 0;
+
+    while (n > 1 && o->folder[n - 1] == '/')
+        n--;
+    return o->folder ? act_strndup(o->folder, n) : NULL;
+}
+
 static int check_options(const struct cli_options *o, struct act_error *err)
 {
     if (o->all && !o->folder)
@@ -131,8 +143,9 @@ static int check_options(const struct cli_options *o, struct act_error *err)
 int cmd_files(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
+    ACT_AUTOFREE char *folder = folder_of(o);
     const struct flow_files_wanted what = {
-        .folder = o->folder, .all = o->all, .urls = o->urls, .life_s = o->expires_s, .share_sas = o->share_sas};
+        .folder = folder, .all = o->all, .urls = o->urls, .life_s = o->expires_s, .share_sas = o->share_sas};
     struct flow_files files = {0};
     ACT_AUTO(flow_run) run = {0};
     int rc = check_options(o, err);

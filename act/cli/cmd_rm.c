@@ -220,7 +220,7 @@ static void print_summary(struct removing *removing, const struct cli_outcome *o
         print_summary_json(removing, outcome);
     else if (only_runs)
         return;
-    else if (removing->options.dry_run)
+    else if (removing->options.dry_run && (outcome->n_failed < outcome->n || t->found_objects > 0))
         act_note("would remove %llu object%s", (count_t)t->found_objects, t->found_objects == 1 ? "" : "s");
     else if (outcome->n_failed < outcome->n || t->done_objects + t->failed_objects > 1)
         cli_progress_end(&removing->progress, "removed", &removing->sum);
@@ -245,7 +245,8 @@ int cmd_rm(struct cli *cli, struct act_error *err)
     if (checked && removing.runs.n > 0)
         cli_outcome_add(&outcome, rm_runs(&removing, err), err);
     print_summary(&removing, &outcome);
-    cli_warn_idle_patterns(cli);
+    if (checked)
+        cli_warn_idle_patterns(cli);
     transfer_report_release(&removing.sum);
     flow_prune_release(&removing.runs);
     return cli_outcome_end(&outcome, err);

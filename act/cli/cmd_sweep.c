@@ -181,11 +181,9 @@ static json_t *row_json(const struct show *s, const struct flow_leader_row *row)
         const char *value = flow_leader_value(row, s->leaders.parameters.v[i]);
         json_object_set_new(parameters, s->leaders.parameters.v[i], value ? json_string(value) : json_null());
     }
-    if (s->key) {
-        json_object_set_new(json, "best", number_json(c, row->best));
-        json_object_set_new(json, "best_at", number_json(c, row->best_x));
-        json_object_set_new(json, "last", number_json(c && !row->ends_odd, c ? c->last.y : 0));
-    }
+    json_object_set_new(json, "best", number_json(c, row->best));
+    json_object_set_new(json, "best_at", number_json(c, row->best_x));
+    json_object_set_new(json, "last", number_json(c && !row->ends_odd, c ? c->last.y : 0));
     return json;
 }
 

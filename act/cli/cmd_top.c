@@ -129,7 +129,7 @@ static void show_log(struct top *top)
     if (!id || is_folded(top))
         return;
     if (state == RUN_QUEUED) {
-        top->notice = act_sprintf("%s is queued: there is no log yet; w says what it waits for", id);
+        top->notice = act_strdup("there is no log yet: the run is queued; w says what it waits for");
         return;
     }
     bool ended = run_state_is_final(state);

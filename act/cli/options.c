@@ -66,7 +66,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "urls", FLAG(urls), NULL, "only a URL of each file that has one, of the others the path", CLI_BEHIND},
     {"-o", "output", STRING(output), "FILE", "into this file, as a whole or not at all", CLI_BEHIND},
     {NULL, "svg", FLAG(svg), NULL, "a picture, for a file", CLI_BEHIND},
-    {NULL, "csv", FLAG(csv), NULL, "the points as a table, for other programs", CLI_BEHIND},
+    {NULL, "csv", FLAG(csv), NULL, "as a table with commas, for other programs", CLI_BEHIND},
     {NULL, "port", INT(port), "N", "listen on this port of this machine (default: one that is free)", CLI_BEHIND},
     {NULL, "open", FLAG(open), NULL, "open the page in the browser (xdg-open)", CLI_BEHIND},
     {NULL, "rebuild", FLAG(rebuild), NULL, "first take the runs of the cluster that the ledger lacks", CLI_BEHIND},

@@ -565,6 +565,7 @@ static const char *no_runs(const struct flow_board_view *view, const struct top_
     return view->error     ? view->error
            : !view->listed ? "..."
            : look->filter  ? "no run has these words; Esc shows all"
+           : !look->folds  ? "no run has this name or tag; 'a q' lists the runs"
                            : "no runs yet; 'a submit COMMAND' starts one";
 }
 

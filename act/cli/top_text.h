@@ -19,7 +19,7 @@ struct top_look {
     bool help;  /* the keys instead */
     enum top_sort sort;
     char *filter; /* words that are all in a run's id, name, cluster, state, command or tags; NULL: all runs */
-    bool folds;   /* the runs of a sweep into one row, */
+    bool folds;   /* the runs of a sweep into one row, as neither --name nor --tag chose the runs, */
     struct act_strv unfolded; /* but of these */
     const char *bottom;       /* the last line; NULL: the most important keys */
     int64_t now_unix_s;

@@ -410,9 +410,9 @@ def test_config_set_keeps_the_file(act):
     assert act.run("-c", "lab", "config", "get", "env.B").out == "yes\n"
     found = act.run("-c", "lab", "config", "get", "--json", "num_gpu").json
     assert found == {"version": 1, "key": "num_gpu", "value": 4, "origin": "aux_data/aml/lab.yaml:9"}
-    act.run("-c", "lab", "config", "unset", "docker.image")
+    assert "removed 'docker.image' from '" in act.run("-c", "lab", "config", "unset", "docker.image").err
     act.run("-c", "lab", "config", "unset", "env.B")
-    act.run("-c", "lab", "config", "unset", "num_gpu", "--dry-run")
+    assert "would remove 'num_gpu' from '" in act.run("-c", "lab", "config", "unset", "num_gpu", "--dry-run").err
     assert path.read_text() == "# ours\nplatform: local   # here\n\nenv:\n  A: '1'  # first\n\n# how many\nnum_gpu: 4\n"
     assert "is not set in" in act.run("-c", "lab", "config", "unset", "docker.image").err
     act.fail("-c", "lab", "config", "unset", "numgpu", status=2, match="no key 'numgpu'; did you mean 'num_gpu'")

@@ -169,6 +169,7 @@ def test_dry_run_moves_nothing(act, stored):
     act.run("d", "--dry-run", "data/b")
     assert not (act.project / "data/b").exists()
     act.run("rm", "--dry-run", "data/b")
+    assert "would remove" not in act.run("rm", "--dry-run", "data/none", status=3).err
     assert set(stored.keys()) == {"data/b"}
 
 

@@ -124,6 +124,8 @@ def test_links():
 
 def test_keys_are_those_of_the_schemas(tmp_path):
     subprocess.run([ROOT / "scripts/reference", tmp_path / "keys.md"], check=True)
+    assert subprocess.run([ROOT / "scripts/reference", "--check"], cwd=tmp_path, check=False).returncode != 0
+    assert not (tmp_path / "--check").exists()
     assert (tmp_path / "keys.md").read_text() == (ROOT / "docs/reference/keys.md").read_text(), "run scripts/reference"
 
 

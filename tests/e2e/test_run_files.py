@@ -41,6 +41,7 @@ def test_files_of_a_run(act):
     shown = act.run("files", "-d", "output", run)
     assert "output/of/model.pt" in shown.out and "1 file in that folder was written at another time" in shown.err
     assert list(files_of(act, run, "-d", "output", "--all")) == ["output/of/model.pt", "output/old.txt"]
+    assert act.run("files", "-d", "output/", run).out == shown.out, "as the completion of a shell writes it"
     url, = act.run("files", "-d", "output", "--urls", run).out.splitlines()
     assert url.startswith("file://") and url == act.run("url", "output/of/model.pt").out.strip()
     assert f"{run}:{LOG}" in act.run("files", "--urls", run).out.splitlines()
@@ -60,6 +61,9 @@ def test_files_that_cannot_be_listed(act):
     act.fail("files", "-d", "outputs", run, status=3, match="had no folder 'outputs'; it has: logs, data, output")
     act.fail("files", "--all", run, status=2, match="--all is about a folder: which one")
     act.fail("files", "--expires", "1h", run, status=2, match="--expires is about URLs")
+    for folder in ((), ("-d", "logs/")):
+        act.fail("files", "--urls", "--expires", "1h", *folder, run, status=2, match="--expires has no effect on logs")
+    act.fail("files", "--all", "-d", "logs", run, status=2, match="--all has no effect on logs; -d FOLDER names")
     act.fail("files", "nosuch", status=3, match="no run 'nosuch'")
     act.fail("files", status=2)
 
@@ -170,6 +174,7 @@ def test_rm_words_that_are_nearly_a_run(act):
     act.fail("rm", "-y", f"{piece}:{LOG}", status=2, match=f"as a whole, by 'a rm {piece}:'")
     act.fail("rm", "-y", "--leftovers", f"{piece}:", status=2, match="takes no '--leftovers' for .*, a run")
     act.fail("rm", "-y", "--include", "x", run, status=2, match="takes no '--include' for .*, a run")
+    assert "matched nothing" not in act.run("rm", "-y", "--include", "x", run, status=2).err
     act.fail("rm", "-y", "nosuch:", status=3, match="there is no run 'nosuch'")
     act.write("data/a", b"1")
     act.run("u", "data")

@@ -58,6 +58,8 @@ def test_sweep(train):
     assert board["runs"][0] == {"id": runs[0]["id"], "name": f"sweep-{s}.1", "state": "Completed",
                                 "age_s": board["runs"][0]["age_s"], "parameters": {"lr": "0.1", "layers": "2"},
                                 "best": 0.45, "best_at": 4.0, "last": 0.45}
+    bare = act.run("sweep", "--show", "@", "--json").json["runs"]
+    assert {(r["best"], r["best_at"], r["last"]) for r in bare} == {(None, None, None)}
     rows = [line.split() for line in act.run("sweep", "--show", s[:5], "--metric", "LOSS", "--max").out.splitlines()]
     assert rows[0] == ["ID", "layers", "lr", "STATUS", "AGE", "MAX", "AT", "LAST"]
     assert [row[0] for row in rows[1:]] == [runs[i]["id"] for i in (3, 1, 2, 0)]

@@ -104,6 +104,8 @@ def test_no_runs(act, terminal):
     screen.until("no runs yet")
     screen.type("a", "l", "w", "j", "k", "G", "g", "s", "q")
     screen.ends()
+    act.run("submit", "true")
+    assert "no run has this name or tag; 'a q' lists the runs" in act.run("top", "--once", "--tag", "lr=1").out
 
 
 def test_use_of_gpus(act, terminal, speaker):

@@ -306,6 +306,9 @@ TEST(the_chosen_run_stays_on_the_screen)
     f.view.n = 0;
     top_move(&f.view, &look, 1);
     ACT_AUTO(act_strv) seen = {0};
+    ACT_AUTOFREE char *chosen_by_tag = text_of(&f, &look, &seen);
+    assert_non_null(strstr(chosen_by_tag, "no run has this name or tag"));
+    look.folds = true;
     ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
     assert_non_null(strstr(text, "no runs yet"));
     assert_null(look.chosen);

@@ -220,5 +220,10 @@ int flow_list_files(struct flow *flow, const struct flow_run *run, const struct 
         return list_folder(flow, run, f, what, out, err);
     if (what->folder && strcmp(what->folder, FLOW_FILES_LOGS) != 0)
         return no_folder(run, what->folder, err);
+    if (what->all || what->life_s || what->share_sas)
+        return act_error_set(err, ACT_USAGE, "--%s has no effect on logs; -d FOLDER names a mapped folder",
+                             what->all      ? "all"
+                             : what->life_s ? "expires"
+                                            : "share-sas");
     return list_logs(flow, run, out, err);
 }

@@ -32,7 +32,8 @@ struct flow_files_wanted {
 };
 /* Asks where they are now: the platform about logs, the store about a folder, which is that of the run's specification
  * (run, with spec) even if the project maps another one now. A folder that the run did not have, or whose store the
- * project has no account for any more: -ACT_NOT_FOUND. Release *out in every case. */
+ * project has no account for any more: -ACT_NOT_FOUND. all, life_s or share_sas without a folder: -ACT_USAGE. Release
+ * *out in every case. */
 int flow_list_files(struct flow *flow, const struct flow_run *run, const struct flow_files_wanted *what,
                     struct flow_files *out, struct act_error *err) ACT_NODISCARD;
 void flow_files_release(struct flow_files *files);

@@ -87,7 +87,7 @@ int flow_names_whole_run(struct flow *flow, const char *word, char **out_piece, 
         return 1;
     }
     if (flow_knows_run(flow, word, false, &ignored) == 0)
-        act_error_hint(err, "'a rm %s:' removes the run of which it is a piece of the id, or the name", word);
+        act_error_hint(err, "'a rm %s:' removes the run that '%s' stands for", word, word);
     return rc;
 }
 
