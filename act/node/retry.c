@@ -61,7 +61,8 @@ static void ask_failed_rank(const struct node *node, const struct retry_facts *f
 
     if (facts->rank >= 0)
         read_rank_log(node, facts->rank, RANK_TAIL, &text);
-    for (size_t i = 0; text.len == 0 && facts->lines && i < facts->lines->n; i++)
+    size_t n = text.len == 0 && facts->lines ? facts->lines->n : 0;
+    for (size_t i = 0; i < n; i++)
         act_buf_addf(&text, "%s\n", facts->lines->v[i]);
     if (text.len > 0)
         diagnose_judge_failed_rank(v, text.data, text.len, NULL, facts->rank);

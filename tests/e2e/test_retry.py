@@ -260,6 +260,18 @@ def test_kubernetes_tries_in_the_same_pods(quick, kubernetes):
     assert len(kubernetes.pods_of(job_of(kubernetes)["metadata"]["name"])) == 2
 
 
+def test_kubernetes_knows_the_class_of_a_failure_in_another_pod(quick, kubernetes):
+    """Its log is not in the first pod, where the decision is made, and is of more than one line."""
+    kubernetes.cluster(gpu_per_node=1, env={"ACT_RETRY_PAUSE": "0"},
+                       k8s={"gpu_resource": "none", "launcher": "direct"})
+    command = (f"[ $ACT_ATTEMPT -gt 1 ] && exit 0; [ $RANK = 0 ] && exec sleep 300; "
+               f"echo one; echo '{TIMEOUT}'; echo two; exit 3")
+    run = quick.submit("--retry", "2", "bash", "-c", command, before=("-c", "k8s", "-n", "2"))
+    quick.run("wait", run)
+    info = quick.info(run)
+    assert info["attempt"] == 2 and "(nccl_timeout)" in info["retry"], info
+
+
 def test_kubernetes_shows_the_attempt_that_its_logs_have(quick, kubernetes, tmp_path):
     """The cluster does not know of it before the end: who has read the logs does, without another request."""
     gate = tmp_path / "gate"

@@ -73,7 +73,9 @@ TEST(a_rank_on_another_machine_is_known_by_its_last_lines)
     struct retry_class class;
 
     forget_all();
+    act_strv_push(&lines, "epoch 3");
     act_strv_push(&lines, "Watchdog caught collective operation timeout: W");
+    act_strv_push(&lines, "terminate called");
     retry_classify(&node, &(struct retry_facts){.rank = 1, .reason = "", .lines = &lines, .node = ""}, &class);
     assert_string_equal(class.id, "nccl_timeout");
 }
