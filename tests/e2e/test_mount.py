@@ -190,8 +190,8 @@ def test_the_supervisor_is_killed(act, mounts):
 
 def test_everything_is_killed(act, mounts):
     run = begin(act, "echo a >output/a.txt")
-    for sig in signal.SIGSTOP, signal.SIGKILL:  # so that rclone does not hear of the end of its keeper
-        for pid in act.processes():
+    for sig in signal.SIGSTOP, signal.SIGKILL:  # so that rclone does not hear of the end of its keeper,
+        for pid in sorted(act.processes(), reverse=True):  # and is not continued as one that lost its parent
             with contextlib.suppress(ProcessLookupError):  # its parent was killed a moment ago
                 os.kill(pid, sig)
     assert len(points(act)) == 2, "stale"
