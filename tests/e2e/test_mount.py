@@ -199,6 +199,10 @@ def test_everything_is_killed(act, mounts):
     assert not points(act)
 
 
+def test_everything_is_killed_without_root(act, without_root):
+    test_everything_is_killed(act, without_root)
+
+
 def test_the_container_vanishes(act, mounts):
     run = begin(act, "echo a >output/a.txt", then="echo late >output/late.txt")
     act.until(lambda: "output/a.txt" in mounts.keys(), "what is closed to be sent")

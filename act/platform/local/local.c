@@ -310,14 +310,12 @@ static int sweep(const struct local *l, const char *id, struct act_error *err)
     return rc < 0 ? rc : proc_run(argv, SWEEP_S, 0, NULL, &status, err);
 }
 
-/* Kills what a killed supervisor left in the run's cgroup, best effort. */
-static void empty_cgroup(const struct local *l, const char *id)
+/* Kills and unmounts what a killed supervisor left, best effort. */
+static void end_leftovers(const struct local *l, const char *id)
 {
-    ACT_AUTOFREE char *record = run_file(l, id, RUN_FILE_CGROUP);
     struct act_error ignored;
 
-    if (access(record, F_OK) == 0)
-        (void)sweep(l, id, &ignored);
+    (void)sweep(l, id, &ignored);
 }
 
 /* Why a run has no supervisor; begun: it had one. */
@@ -346,7 +344,7 @@ static int declare_lost(const struct local *l, const char *id, int lock_fd, stru
         *status = now; /* it may have just ended */
     if (run_state_is_final(status->state) || is_cut_off(l, id, status))
         return 0;
-    empty_cgroup(l, id);
+    end_leftovers(l, id);
     bool begun = fstat(lock_fd, &st) == 0 && st.st_size > 0;
     status->state = RUN_FAILED;
     status->exit_status = 128 + SIGKILL;
