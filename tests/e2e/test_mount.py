@@ -125,9 +125,19 @@ def process(act, *words):
     return [pid for pid, line in act.processes().items() if all(w in b" ".join(line) for w in words)]
 
 
+def name_of(pid):
+    with contextlib.suppress(OSError):  # it has just ended
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
 def keepers(act):
-    return [pid for pid in act.processes()
-            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "act-mount"]
+    return [pid for pid in act.processes() if name_of(pid) == "act-mount"]
+
+
+def kill(pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # with one that was killed before it
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_no_secret_is_seen(act, mounts):
@@ -153,8 +163,7 @@ def test_the_tool_is_killed(act, mounts):
     run = begin(act, "echo a >output/a.txt")
     tools = process(act, b"rclone mount")
     assert len(tools) == 2
-    for pid in tools:
-        os.kill(pid, signal.SIGKILL)
+    kill(tools)
     act.until(lambda: len(process(act, b"rclone mount")) == 2 and not set(tools) & act.processes().keys()
               and len(points(act)) == 2, "new ones")
     go(act, run)
@@ -163,8 +172,7 @@ def test_the_tool_is_killed(act, mounts):
 
 def test_the_keeper_is_killed(act, mounts):
     run = begin(act, "echo a >output/a.txt")
-    for pid in keepers(act):
-        os.kill(pid, signal.SIGKILL)
+    kill(keepers(act))
     act.until(lambda: not process(act, b"rclone mount"), "rclone to end with it")
     go(act, run, status=(1, 125))
     assert "was killed" in act.info(run)["reason"]
@@ -173,16 +181,14 @@ def test_the_keeper_is_killed(act, mounts):
 
 def test_the_rank_is_killed(act, mounts):
     run = begin(act, "echo a >output/a.txt")
-    for pid in process(act, b"act-node", b"rank"):
-        os.kill(pid, signal.SIGKILL)
+    kill(process(act, b"act-node", b"rank"))
     act.run("wait", run, status=None)
     assert mounts.get("output/a.txt") == b"a\n" and not points(act)
 
 
 def test_the_supervisor_is_killed(act, mounts):
     run = begin(act, "echo a >output/a.txt")
-    for pid in process(act, b"act-node", b"supervise"):
-        os.kill(pid, signal.SIGKILL)
+    kill(process(act, b"act-node", b"supervise"))
     act.until(lambda: not points(act), "everything to be unmounted")
     assert mounts.get("output/a.txt") == b"a\n"
     assert act.state(run) == "Failed"
@@ -317,8 +323,7 @@ def test_changes_that_cannot_be_sent_are_kept(act, copies):
 
 def test_changes_of_killed_ranks_are_sent(act, copies):
     run = begin(act, "echo a >output/a.txt")
-    for pid in process(act, b"act-node", b"rank"):
-        os.kill(pid, signal.SIGKILL)
+    kill(process(act, b"act-node", b"rank"))
     act.run("wait", run, status=None)
     assert copies.get("output/a.txt") == b"a\n"
 
@@ -481,8 +486,8 @@ HOLD = "exec 3>>output/open.txt; echo unsent >&3"  # a file that is open for wri
 
 def test_a_file_that_was_open_when_blobfuse2_was_killed(act, blobfuse2):
     run = begin(act, f"echo a >output/a.txt; {HOLD}", then="exec 3>&-; echo b >output/b.txt")
-    for pid in process(act, b"bin/blobfuse2"):
-        os.kill(pid, signal.SIGKILL)
+    act.until(lambda: "output/a.txt" in blobfuse2.keys(), "what is closed to be sent")
+    kill(process(act, b"bin/blobfuse2"))
     act.until(lambda: len(process(act, b"bin/blobfuse2")) == 2 and len(points(act)) == 2, "new ones")
     go(act, run, status=125)
     reason = act.info(run)["reason"]
@@ -497,7 +502,7 @@ def test_a_file_that_was_open_when_blobfuse2_was_killed(act, blobfuse2):
 def test_blobfuse2_and_everything_else_is_killed(act, blobfuse2):
     run = begin(act, HOLD)
     for sig in signal.SIGSTOP, signal.SIGKILL:
-        for pid in act.processes():
+        for pid in sorted(act.processes(), reverse=True):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sig)
     assert act.state(run) == "Failed"
@@ -509,8 +514,7 @@ def test_blobfuse2_and_everything_else_is_killed(act, blobfuse2):
 
 def test_the_keeper_of_blobfuse2_is_killed(act, blobfuse2):
     run = begin(act, HOLD)
-    for pid in keepers(act):
-        os.kill(pid, signal.SIGKILL)
+    kill(keepers(act))
     act.until(lambda: not process(act, b"bin/blobfuse2"), "blobfuse2 to end with it")
     go(act, run, status=(1, 125))
     assert "was killed" in act.info(run)["reason"] and "may not be in the store, but in" in act.info(run)["reason"]
