@@ -152,6 +152,8 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
                 const struct http_headers *headers);
 
 const char *azure_key_problem(const char *key);
+/* What no key of a container or a share may be, whose service takes these control characters. NULL: it is none. */
+const char *azure_text_problem(const char *key, const char *controls);
 /* Characters as the services count them: UTF-16 units. */
 size_t azure_count_units(const char *text, size_t len);
 

@@ -178,7 +178,7 @@ static const char *segments_problem(const char *key)
     return segments > 254 ? "has more than 254 segments" : NULL;
 }
 
-const char *azure_key_problem(const char *key)
+const char *azure_text_problem(const char *key, const char *controls)
 {
     if (*key == '\0')
         return "is empty";
@@ -186,14 +186,23 @@ const char *azure_key_problem(const char *key)
         return "is absolute";
     if (!act_utf8_valid(key, strlen(key)))
         return "is not valid UTF-8";
+    for (const char *c = key; *c; c++)
+        if (*c == 0x7f || ((unsigned char)*c < 0x20 && !strchr(controls, *c)))
+            return "contains a control character";
+    if (strstr(key, "\xef\xbf\xbe") || strstr(key, "\xef\xbf\xbf"))
+        return "contains U+FFFE or U+FFFF";
+    return NULL;
+}
+
+const char *azure_key_problem(const char *key)
+{
+    const char *problem = azure_text_problem(key, "\t\n");
+
+    if (problem)
+        return problem;
     if (azure_count_units(key, strlen(key)) > 1024)
         return "is longer than 1024 characters";
     if (strchr(key, '\\'))
         return "contains a backslash, which Blob Storage takes for '/'";
-    for (const unsigned char *c = (const unsigned char *)key; *c; c++)
-        if (*c == 0x7f || (*c < 0x20 && *c != '\t' && *c != '\n'))
-            return "contains a control character";
-    if (strstr(key, "\xef\xbf\xbe") || strstr(key, "\xef\xbf\xbf"))
-        return "contains U+FFFE or U+FFFF";
     return segments_problem(key);
 }

@@ -57,21 +57,14 @@ static const char *segments_problem(const char *key)
 
 const char *files_key_problem(const char *key)
 {
-    if (*key == '\0')
-        return "is empty";
-    if (*key == '/')
-        return "is absolute";
-    if (!act_utf8_valid(key, strlen(key)))
-        return "is not valid UTF-8";
+    const char *problem = azure_text_problem(key, "");
+
+    if (problem)
+        return problem;
     if (azure_count_units(key, strlen(key)) > MAX_PATH)
         return "is longer than 2048 characters";
     if (strpbrk(key, "\"\\:|<>*?"))
         return "contains one of \" \\ : | < > * ?, which a share does not take";
-    for (const unsigned char *c = (const unsigned char *)key; *c; c++)
-        if (*c == 0x7f || *c < 0x20)
-            return "contains a control character";
-    if (strstr(key, "\xef\xbf\xbe") || strstr(key, "\xef\xbf\xbf"))
-        return "contains U+FFFE or U+FFFF";
     return segments_problem(key);
 }
 
