@@ -15,6 +15,7 @@ VERSION = "2021-12-02"
 class BlobService:
     """An account at host:port in path style, as emulators have it; with an authority over TLS, and `ca` is its file."""
     kind = "container"  # what an account has, as the service calls it
+    letter, permissions = "b", "rwdlac"  # of the service, and all of it, in a SAS of the account
     azcopy = "Blob"     # as azcopy does
 
     def __init__(self, port, account, key, authority=None):
@@ -112,10 +113,10 @@ class BlobService:
         return urllib.parse.urlencode(
             {"sv": VERSION, "se": expiry, "sr": "c", "sp": permissions, "sig": self.sign(text)})
 
-    def account_sas(self, permissions="rwdlac", hours=1):
-        expiry = utc(hours)
-        text = "\n".join([self.account, permissions, "b", "sco", "", expiry, "", "", VERSION, "", ""])
-        return urllib.parse.urlencode({"sv": VERSION, "ss": "b", "srt": "sco", "se": expiry, "sp": permissions,
+    def account_sas(self, permissions=None, hours=1):
+        permissions, expiry = permissions or self.permissions, utc(hours)
+        text = "\n".join([self.account, permissions, self.letter, "sco", "", expiry, "", "", VERSION, "", ""])
+        return urllib.parse.urlencode({"sv": VERSION, "ss": self.letter, "srt": "sco", "se": expiry, "sp": permissions,
                                        "sig": self.sign(text)})
 
 

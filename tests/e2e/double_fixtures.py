@@ -1,5 +1,6 @@
 """Fixtures of the test doubles of the Blob service and of the File service."""
 import base64
+import contextlib
 import pathlib
 import uuid
 
@@ -30,18 +31,25 @@ def double_server(blobserver):
     server.stop()
 
 
+@contextlib.contextmanager
+def fresh(server):
+    """The name of a new container or share, on the server with nothing wrong and an empty log."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    server.no_faults()
+    server.clock(0)
+    server.create(name)
+    server.forget()
+    yield name
+    server.no_faults()
+    server.clock(0)
+    server.remove(name)
+
+
 @pytest.fixture
 def double(double_server):
     """The double as a BlobService, with nothing wrong and an empty log; double.container is a fresh one."""
-    double_server.no_faults()
-    double_server.clock(0)
-    double_server.container = f"test-{uuid.uuid4().hex[:12]}"
-    double_server.create(double_server.container)
-    double_server.forget()
-    yield double_server
-    double_server.no_faults()
-    double_server.clock(0)
-    double_server.request("DELETE", double_server.container, {"restype": "container"}, expect=None)
+    with fresh(double_server) as double_server.container:
+        yield double_server
 
 
 @pytest.fixture(scope="session")
@@ -55,15 +63,8 @@ def file_server(blobserver):
 @pytest.fixture
 def shares(file_server):
     """The File service with nothing wrong and an empty log; shares.share is a fresh share."""
-    file_server.no_faults()
-    file_server.clock(0)
-    file_server.share = f"share-{uuid.uuid4().hex[:12]}"
-    file_server.create(file_server.share)
-    file_server.forget()
-    yield file_server
-    file_server.no_faults()
-    file_server.clock(0)
-    file_server.request("DELETE", file_server.share, {"restype": "share"}, expect=None)
+    with fresh(file_server) as file_server.share:
+        yield file_server
 
 
 @pytest.fixture

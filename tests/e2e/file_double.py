@@ -16,6 +16,7 @@ VERSION = blob_service.VERSION
 class FileDouble(BlobDouble):
     """Paths are 'share/directory/file', not encoded. double.share is the share of a test."""
     kind = "share"
+    letter, permissions = "f", "rwdlc"
     azcopy = "File"
 
     def __init__(self, program, *options, **more):
@@ -92,9 +93,3 @@ class FileDouble(BlobDouble):
         text = "\n".join([permissions, "", expiry, f"/file/{self.account}/{share}", "", "", "", VERSION] + [""] * 5)
         return urllib.parse.urlencode(
             {"sv": VERSION, "se": expiry, "sr": "s", "sp": permissions, "sig": self.sign(text)})
-
-    def account_sas(self, permissions="rwdlc", hours=1):
-        expiry = utc(hours)
-        text = "\n".join([self.account, permissions, "f", "sco", "", expiry, "", "", VERSION, "", ""])
-        return urllib.parse.urlencode({"sv": VERSION, "ss": "f", "srt": "sco", "se": expiry, "sp": permissions,
-                                       "sig": self.sign(text)})
