@@ -95,8 +95,8 @@ int arm_get(struct arm *arm, const char *url, const char *api_version, const cha
             struct act_error *err) ACT_NODISCARD;
 
 /* Every member of the lists on all pages (member: "value", "nodes"), in order, until each says stop (1) or fails
- * (negative). POST when post is set (listNodes). Follows nextLink on the same host only; a repeated link is an
- * error. */
+ * (negative). POST when post is set (listNodes). Follows nextLink on the same host only; links that lead round
+ * in a circle are an error. */
 int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member, const char *what,
              int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
              struct act_error *err) ACT_NODISCARD;

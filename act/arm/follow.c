@@ -5,6 +5,7 @@
 
 #include "arm/arm_internal.h"
 #include "base/clock.h"
+#include "base/pages.h"
 #include "codec/json.h"
 
 enum { PAGES_MAX = 10000, POLL_MS = 2000, POLL_MAX_MS = 30000 };
@@ -29,25 +30,23 @@ static int give_items(const json_t *page, const char *member, const char *what,
 int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member, const char *what,
              int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, struct act_error *err)
 {
-    ACT_AUTO(act_strv) seen = {0};
+    ACT_AUTO(act_pages) pages = {0};
     ACT_AUTOFREE char *next = act_strdup(url);
     int rc = 0;
 
-    for (int page = 0; rc == 0 && next; page++) {
-        struct arm_call call = {.method = post && page == 0 ? "POST" : "GET", /* a next link is for GET */
+    while (rc == 0 && next) {
+        bool is_first = pages.n == 0;
+        struct arm_call call = {.method = post && is_first ? "POST" : "GET", /* a next link is for GET */
                                 .what = what,
                                 .url = act_strdup(next),
-                                .api_version = page == 0 ? api_version : NULL}; /* a next link has all it needs */
+                                .api_version = is_first ? api_version : NULL}; /* a next link has all it needs */
         rc = arm_do(arm, &call, err);
         if (rc == 0)
             rc = give_items(call.response, member, what, each, arg, err);
         const char *link = codec_json_str(call.response, "nextLink", "");
-        if (rc == 0 && *link && (act_strv_has(&seen, link) || page == PAGES_MAX))
-            rc = act_error_set(err, ACT_FAIL, "cannot %s: the list of the service has no end", what);
-        free(next);
-        next = *link ? act_strdup(link) : NULL;
-        if (next)
-            act_strv_push(&seen, next);
+        act_str_replace(&next, *link ? link : NULL);
+        if (rc == 0 && next)
+            rc = act_pages_next(&pages, next, PAGES_MAX, what, err);
         arm_call_release(&call);
     }
     return rc > 0 ? 0 : rc;

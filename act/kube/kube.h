@@ -98,7 +98,7 @@ void kube_call_release(struct kube_call *call);
 int kube_get(struct kube *kube, const char *path, const char *what, json_t **out, struct act_error *err) ACT_NODISCARD;
 
 /* Every item of a list, page by page (500 items each), until each says stop (1) or fails (negative). When the list has
- * expired on the server (410) it begins again, once, and items that were there before come again. */
+ * expired on the server (410) it begins again, once. No item of the same name comes twice. */
 int kube_each(struct kube *kube, const char *path, const char *what,
               int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
               struct act_error *err) ACT_NODISCARD;

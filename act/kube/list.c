@@ -1,10 +1,11 @@
 /* list.c - one object, all items of a list, and what the user may do. */
 #include <string.h>
 
+#include "base/pages.h"
 #include "codec/json.h"
 #include "kube/kube_internal.h"
 
-enum { PAGE = 500, PAGES_MAX = 100000 };
+enum { PAGE = 500, PAGES_MAX = 10000 };
 
 int kube_get(struct kube *kube, const char *path, const char *what, json_t **out, struct act_error *err)
 {
@@ -22,86 +23,96 @@ int kube_get(struct kube *kube, const char *path, const char *what, json_t **out
 
 /* ---- lists ---- */
 
-/* token: of the page before; NULL: this is the first. New string. */
-static char *page_path(const char *path, const char *token)
-{
-    ACT_AUTOFREE char *coded = token ? http_encode(token, false) : NULL;
+struct listing {
+    const char *path, *what;
+    int (*each)(void *arg, const json_t *item, struct act_error *err);
+    void *arg;
+    char *token;  /* of the page that comes; NULL: the first */
+    json_t *seen; /* "namespace/name" of what was passed on */
+};
 
-    return act_sprintf("%s%climit=%d%s%s", path, strchr(path, '?') ? '&' : '?', PAGE, coded ? "&continue=" : "",
+/* New string. */
+static char *page_path(const struct listing *l)
+{
+    ACT_AUTOFREE char *coded = l->token ? http_encode(l->token, false) : NULL;
+
+    return act_sprintf("%s%climit=%d%s%s", l->path, strchr(l->path, '?') ? '&' : '?', PAGE, coded ? "&continue=" : "",
                        coded ? coded : "");
 }
 
+static bool is_new(const struct listing *l, const json_t *item)
+{
+    const json_t *metadata = json_object_get(item, "metadata");
+    const char *name = codec_json_str(metadata, "name", "");
+    ACT_AUTOFREE char *key = act_sprintf("%s/%s", codec_json_str(metadata, "namespace", ""), name);
+    bool is_known = json_object_get(l->seen, key);
+
+    if (*name && !is_known)
+        json_object_set_new(l->seen, key, json_true());
+    return !is_known;
+}
+
 /* 1: each has enough. */
-static int take_page(const json_t *page, const char *what, int (*each)(void *, const json_t *, struct act_error *),
-                     void *arg, struct act_error *err)
+static int take_page(const struct listing *l, const json_t *page, struct act_error *err)
 {
     const json_t *items = json_object_get(page, "items"), *item;
     size_t i;
     int rc = 0;
 
     if (!json_is_array(items) && !json_is_null(items))
-        return act_error_set(err, ACT_FAIL, "cannot %s: the response is no list", what);
+        return act_error_set(err, ACT_FAIL, "cannot %s: the response is no list", l->what);
     json_array_foreach(items, i, item)
     {
-        if ((rc = each(arg, item, err)))
+        if (is_new(l, item) && (rc = l->each(l->arg, item, err)))
             break;
     }
     return rc;
 }
 
-/* *token: of the page; replaced by that of the next, NULL: there is none. */
-static int one_page(struct kube *kube, const char *path, char **token, const char *what,
-                    int (*each)(void *, const json_t *, struct act_error *), void *arg, struct act_error *err)
+/* Replaces the token by that of the next page. */
+static int one_page(struct kube *kube, struct listing *l, struct act_error *err)
 {
-    ACT_AUTOFREE char *whole = page_path(path, *token);
+    ACT_AUTOFREE char *path = page_path(l);
     CODEC_AUTOJSON json_t *page = NULL;
-    int rc = kube_get(kube, whole, what, &page, err);
+    int rc = kube_get(kube, path, l->what, &page, err);
 
     if (rc == 0)
-        rc = take_page(page, what, each, arg, err);
+        rc = take_page(l, page, err);
     if (rc)
         return rc;
     const char *next = codec_json_str(json_object_get(page, "metadata"), "continue", "");
-    act_str_replace(token, *next ? next : NULL);
+    act_str_replace(&l->token, *next ? next : NULL);
     return 0;
 }
 
-/* Whether the server leads round in a circle: the mark is an earlier token, and moves on ever more rarely, so that the
- * way round any circle comes to lie between two moves. */
-static bool is_circle(const char *token, int pages, char **mark)
+static int all_pages(struct kube *kube, struct listing *l, struct act_error *err)
 {
-    if (act_streq(token, *mark))
-        return true;
-    if ((pages & (pages - 1)) == 0)
-        act_str_replace(mark, token);
-    return false;
+    ACT_AUTO(act_pages) pages = {0};
+    int rc;
+
+    do {
+        rc = one_page(kube, l, err);
+        if (rc == 0 && l->token)
+            rc = act_pages_next(&pages, l->token, PAGES_MAX, l->what, err);
+    } while (rc == 0 && l->token);
+    return rc;
 }
 
 int kube_each(struct kube *kube, const char *path, const char *what,
               int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, struct act_error *err)
 {
-    ACT_AUTOFREE char *token = NULL, *mark = NULL;
+    struct listing l = {.path = path, .what = what, .each = each, .arg = arg, .seen = json_object()};
     struct act_error why = {0};
-    bool again = false;
-    int rc = 0;
+    int rc = all_pages(kube, &l, &why);
 
-    for (int pages = 1; rc == 0 && pages <= PAGES_MAX; pages++) {
-        rc = one_page(kube, path, &token, what, each, arg, &why);
-        if (rc < 0 && why.http_status == 410 && token && !again) {
-            again = true;
-            act_str_replace(&token, NULL);
-            act_str_replace(&mark, NULL);
-            rc = 0;
-        } else if (!token) {
-            break;
-        } else if (rc == 0 && is_circle(token, pages, &mark)) {
-            rc = act_error_set(&why, ACT_FAIL, "cannot %s: the server names the same page again", what);
-        }
+    if (rc < 0 && why.http_status == 410 && l.token) {
+        act_str_replace(&l.token, NULL);
+        rc = all_pages(kube, &l, &why);
     }
-    if (rc == 0 && token)
-        rc = act_error_set(&why, ACT_FAIL, "cannot %s: the list does not end after %d pages", what, PAGES_MAX);
     if (rc < 0 && err)
         *err = why;
+    free(l.token);
+    json_decref(l.seen);
     return rc < 0 ? rc : 0;
 }
 

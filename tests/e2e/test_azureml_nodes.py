@@ -266,6 +266,14 @@ def test_no_quota_of_the_tier(act, azureml):
     assert "'vc' tells no quota of the SLA tier 'Standard'" in done.err
 
 
+def test_pages_of_runs_that_go_round_in_a_circle(act, azureml):
+    """What was counted until then would be several times what there is."""
+    run = {"runId": "exp_1700000000_0123abcd", "status": "Running"}
+    azureml.faults(*({"match": "/computes/gpu/runs", "answer": {
+        "status": 200, "json": {"value": [run], "continuationToken": token}}} for token in 2 * ["a", "b"]))
+    act.fail("summary", match="cannot list the runs on the compute: the service names the same pages again and again")
+
+
 # ---- blame
 
 

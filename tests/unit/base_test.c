@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/glob.h"
 #include "base/hash.h"
+#include "base/pages.h"
 #include "base/path.h"
 #include "base/secrets.h"
 #include "base/terminal.h"
@@ -959,6 +960,40 @@ TEST(many_long_errors_are_cut)
     assert_true(act_starts_with(act_error_text(&err), "000"));
     assert_int_equal(atoi(strstr(act_error_text(&err), "...") + 3), i);
     assert_true(act_ends_with(act_error_text(&first), "001"));
+}
+
+/* How many pages of a service are read that begins a circle of so many after so many others. */
+static int pages_read(int before, int circle, int most, int *out_rc)
+{
+    ACT_AUTO(act_pages) pages = {0};
+    int n = 0;
+
+    for (*out_rc = 0; *out_rc == 0; n++) {
+        ACT_AUTOFREE char *token = act_sprintf("%d", n < before ? n : before + (n - before) % circle);
+        *out_rc = act_pages_next(&pages, token, most, "list 'x'", &err);
+    }
+    return n;
+}
+
+TEST(pages_in_a_circle_come_to_an_end)
+{
+    enum { MOST = 10000 };
+    int rc;
+
+    for (int before = 0; before < 40; before += 3)
+        for (int circle = 1; circle < 40; circle++) {
+            int n = pages_read(before, circle, MOST, &rc);
+            assert_fails(rc, err, ACT_FAIL, "cannot list 'x': the service names the same pages again and again");
+            assert_in_range(n, before + circle + 1, 4 * (before + circle));
+        }
+}
+
+TEST(pages_without_end_come_to_one)
+{
+    int rc;
+
+    assert_int_equal(pages_read(1000, 1, 100, &rc), 100);
+    assert_fails(rc, err, ACT_FAIL, "cannot list 'x': the list does not end after 100 pages");
 }
 
 TEST_MAIN(make_scratch, drop_scratch)

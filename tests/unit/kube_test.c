@@ -212,6 +212,22 @@ static int stop_at_first(void *arg, const json_t *item, struct act_error *why)
     return ++*(int *)arg;
 }
 
+/* Who counts, or starts something for each, would otherwise do it twice. */
+TEST(nothing_comes_twice_of_a_list_that_begins_again)
+{
+#define POD(space, name) "{\"metadata\": {\"namespace\": \"" space "\", \"name\": \"" name "\"}}"
+    const char *answers[] = {
+        OK "{\"items\": [" POD("n", "a") ", " POD("n", "b") "], \"metadata\": {\"continue\": \"x\"}}",
+        "HTTP/1.1 410 Gone\r\n\r\n{\"kind\": \"Status\", \"reason\": \"Expired\", \"message\": \"too old\"}",
+        OK "{\"items\": [" POD("n", "a") ", " POD("n", "b") ", " POD("m", "a") ", " POD("m", "a") "]}"};
+#undef POD
+    int n = 0;
+
+    serve_with_token(answers, COUNT(answers));
+    assert_ok(kube_each(f.kube, "/api/v1/pods", "list pods", count, &n, &err), err);
+    assert_int_equal(n, 3);
+}
+
 TEST(a_list_ends_where_its_reader_has_enough)
 {
     const char *answers[] = {OK "{\"items\": [{}, {}], \"metadata\": {\"continue\": \"a\"}}"};
@@ -227,7 +243,7 @@ static void check_circle(const char *const *answers, size_t n_pages)
     int n = 0;
 
     serve_with_token(answers, n_pages);
-    assert_fails(kube_each(f.kube, "/api/v1/pods", "list pods", count, &n, &err), err, ACT_FAIL, "same page again");
+    assert_fails(kube_each(f.kube, "/api/v1/pods", "list pods", count, &n, &err), err, ACT_FAIL, "same pages again");
     assert_int_equal(n, n_pages);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pages.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
@@ -229,6 +230,8 @@ static struct platform_job *new_job(struct queue *q, const char *id, const char 
 
 /* ---- by the run history: the active runs of the compute, with the time that each began */
 
+#define LIST_RUNS "list the runs on the compute"
+
 static void take_run(struct queue *q, const json_t *run)
 {
     const json_t *given = json_object_get(run, "compute");
@@ -262,25 +265,34 @@ static char *runs_url(struct azureml *a, const char *compute, const char *contin
                                *from ? "&$continuationtoken=" : "", from);
 }
 
+/* Replaces the token by that of the next page. */
+static int read_page(struct azureml *a, struct queue *q, char **token, struct act_error *err)
+{
+    struct arm_call call = {.method = "GET", .what = LIST_RUNS, .url = runs_url(a, q->compute, *token)};
+    size_t i;
+    json_t *run;
+    int rc = azureml_ask_history(a, &call, err);
+
+    json_array_foreach(json_object_get(call.response, "value"), i, run) take_run(q, run);
+    act_str_replace(token, codec_json_str(call.response, "continuationToken", ""));
+    arm_call_release(&call);
+    return rc;
+}
+
 static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
 {
-    ACT_AUTOFREE char *continuation = act_strdup("");
+    ACT_AUTOFREE char *token = act_strdup("");
+    ACT_AUTO(act_pages) seen = {0};
     const char *history;
     int rc = azureml_history(a, &history, err);
 
-    for (int page = 0; rc == 0 && (page == 0 || *continuation); page++) {
+    for (int page = 0; rc == 0 && (page == 0 || *token); page++) {
         q->cut = page == PAGES_MAX;
         if (q->cut)
             break;
-        struct arm_call call = {
-            .method = "GET", .what = "list the runs on the compute", .url = runs_url(a, q->compute, continuation)};
-        size_t i;
-        json_t *run;
-        rc = azureml_ask_history(a, &call, err);
-        json_array_foreach(json_object_get(call.response, "value"), i, run) take_run(q, run);
-        free(continuation);
-        continuation = act_strdup(codec_json_str(call.response, "continuationToken", ""));
-        arm_call_release(&call);
+        rc = read_page(a, q, &token, err);
+        if (rc == 0 && *token)
+            rc = act_pages_next(&seen, token, PAGES_MAX + 1, LIST_RUNS, err);
     }
     return rc;
 }

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pages.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
@@ -37,6 +38,8 @@ static bool is_refusal(int rc)
 
 /* ---- the pages of the experiment ---- */
 
+#define LIST_RUNS "list the runs of the experiment"
+
 static json_t *query_body(const char *filter, size_t page, const char *continuation)
 {
     json_t *body = json_pack("{s:s, s:i}", "orderBy", "createdUtc desc", "top", (int)page);
@@ -56,24 +59,23 @@ struct pages {
     void *arg;
 };
 
-/* Passes on the runs of a response. If a page begins with the same run as an earlier one, the service is not
- * advancing. */
-static int read_page(const struct pages *p, const json_t *response, struct act_strv *first, struct act_error *err)
+/* Passes on the runs of a response. */
+static int read_page(const struct pages *p, const json_t *response, struct act_error *err)
 {
     const json_t *runs = json_object_get(response, "value");
-    const char *id = codec_json_str(json_array_get(runs, 0), "runId", "");
     size_t i;
     json_t *run;
 
     if (!json_is_array(runs))
         return act_error_set(err, ACT_FAIL, "its response is not a list of runs");
-    if (*id && act_strv_has(first, id))
-        return act_error_set(err, ACT_FAIL, "its pages repeat");
-    if (first->n == PAGES_MAX)
-        return act_error_set(err, ACT_FAIL, "it has more than %d pages", PAGES_MAX);
-    act_strv_push(first, id);
     json_array_foreach(runs, i, run) p->each(p->arg, run);
     return 0;
+}
+
+/* What tells pages apart: a service that does not understand the token gives the first one anew, with another token. */
+static const char *mark_of(const json_t *response, const char *next)
+{
+    return codec_json_str(json_array_get(json_object_get(response, "value"), 0), "runId", next);
 }
 
 /* The token of the next page; empty: this was the last one. New string. */
@@ -91,12 +93,12 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
 {
     ACT_AUTOFREE char *experiment = http_encode(a->config->experiment_name, false);
     ACT_AUTOFREE char *next = act_strdup("");
-    ACT_AUTO(act_strv) first = {0};
+    ACT_AUTO(act_pages) seen = {0};
     int rc = 0;
 
     for (size_t pages = 0; rc == 0 && p->more(p->arg, pages) && (pages == 0 || *next); pages++) {
         struct arm_call call = {.method = "POST",
-                                .what = "list the runs of the experiment",
+                                .what = LIST_RUNS,
                                 .url = azureml_history_url(a, "/experiments/%s/runs:query", experiment),
                                 .body = query_body(p->filter, p->page, next)};
         free(next);
@@ -105,8 +107,10 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
         if (rc == 0) {
             free(next);
             rc = next_page(call.response, &next, err);
-            int read = read_page(p, call.response, &first, err);
+            int read = read_page(p, call.response, err);
             rc = read < 0 ? read : rc;
+            if (rc == 0 && *next)
+                rc = act_pages_next(&seen, mark_of(call.response, next), PAGES_MAX, LIST_RUNS, err);
         } else if (rc == -ACT_NOT_FOUND && strstr(err->service_code, "Experiment")) {
             rc = 0;
         }
@@ -412,7 +416,7 @@ struct recent {
     const enum run_state *only; /* NULL: all */
     size_t max;                 /* 0: all */
     bool probing;               /* one page is enough, unless there is something on it */
-    size_t begun_with;          /* how many out had before the jobs were queried */
+    json_t *seen;               /* the ids of those that out has: pages move on while they are read */
 };
 
 static bool has_enough(const struct recent *r)
@@ -442,8 +446,10 @@ static void add_run(struct recent *r, const struct told *told, const struct plat
     CODEC_AUTOJSON json_t *argv = NULL;
     int64_t gpus = 0;
 
-    if (!run_name_valid(told->id) || has_enough(r) || (r->only && *r->only != found->status.state))
+    if (!run_name_valid(told->id) || has_enough(r) || (r->only && *r->only != found->status.state) ||
+        json_object_get(r->seen, told->id))
         return;
+    json_object_set_new(r->seen, told->id, json_true());
     ACT_GROW(out->v, out->n);
     struct platform_run *run = &out->v[out->n++];
     *run = *found;
@@ -480,14 +486,6 @@ static void take_run(void *arg, const json_t *run)
             &found);
 }
 
-static bool is_there(const struct recent *r, const char *id)
-{
-    for (size_t i = 0; i < r->begun_with; i++)
-        if (strcmp(r->out->v[i].id, id) == 0)
-            return true;
-    return false;
-}
-
 static int take_job(void *arg, const json_t *job, struct act_error *err)
 {
     struct recent *r = arg;
@@ -498,7 +496,7 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
 
     (void)err;
     azureml_read_run(properties, &found.status);
-    if (strcmp(experiment, r->platform->config->experiment_name) == 0 && !is_there(r, id))
+    if (strcmp(experiment, r->platform->config->experiment_name) == 0)
         add_run(r,
                 &(struct told){id, codec_json_str(properties, "displayName", ""),
                                act_path_basename(codec_json_str(properties, "computeId", "")),
@@ -526,22 +524,26 @@ static int list_experiment(struct azureml *a, struct recent *r, struct act_error
     return each_run(a, &pages, err);
 }
 
-int azureml_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
-                   struct act_error *err)
+static int find_recent(struct azureml *a, struct recent *r, struct act_error *err)
 {
-    struct azureml *a = azureml_of(p);
-    struct recent r = {.platform = a, .out = out, .only = only, .max = max};
-    const char *history;
-    int rc = azureml_history(a, &history, err);
+    int rc = list_experiment(a, r, err);
 
-    if (rc < 0)
-        return rc;
-    rc = list_experiment(a, &r, err);
     if (rc == 0 || rc == -ACT_DENIED)
         return rc;
     act_note("the runs are listed by the jobs of the workspace, without times: the run history does not list "
              "them (%s)",
              act_error_text(err));
-    r.begun_with = out->n;
-    return each_job(a, take_job, &r, err);
+    return each_job(a, take_job, r, err);
+}
+
+int azureml_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
+                   struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    CODEC_AUTOJSON json_t *seen = json_object();
+    struct recent r = {.platform = a, .out = out, .only = only, .max = max, .seen = seen};
+    const char *history;
+    int rc = azureml_history(a, &history, err);
+
+    return rc < 0 ? rc : find_recent(a, &r, err);
 }
