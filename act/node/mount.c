@@ -54,16 +54,6 @@ static int send_changes(const struct node *node, const char *dir, const char *na
     return unlink(fetched) < 0 ? act_error_errno(err, errno, "cannot remove '%s'", fetched) : 0;
 }
 
-/* A moment after what was fetched, so that every later change is seen (run_mount_changed()). */
-static int note_fetched(const char *dir, struct act_error *err)
-{
-    enum { PAUSE_MS = 50 };
-    ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
-
-    nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
-    return act_file_write_quickly(fetched, "", 0, 0600, err);
-}
-
 int mount_copy(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
     ACT_AUTOFREE char *copy = mount_point(node, folder);
@@ -74,7 +64,7 @@ int mount_copy(const struct node *node, const struct run_folder *folder, struct 
         rc = act_mkdir_all(copy, 0700, err);
     if (rc == 0)
         rc = folder_move(node, "download", folder->name, copy, err);
-    return rc < 0 || folder->mode == RUN_FOLDER_RO_MOUNT ? rc : note_fetched(dir, err);
+    return rc < 0 || folder->mode == RUN_FOLDER_RO_MOUNT ? rc : run_mount_note_fetched(dir, err);
 }
 
 static int send_all_changes(const struct node *node, const char *node_dir, struct act_error *err)

@@ -20,12 +20,12 @@ enum {
     RANK_TAIL = 256 << 10,
     OTHER_TAIL = 64 << 10,
     OTHER_RANKS = 64,
-    SYSTEM_LOGS = 16,
-    AT_ONCE_S = 30, /* an attempt of less has done nothing */
+    PREPARE_LOGS = 16, /* a node has two of them */
+    AT_ONCE_S = 30,    /* an attempt of less has done nothing */
     SAME_MOST = 3,
 };
 
-#define NAME_SLURM_OUTPUT "slurm.txt"
+#define SLURM_OUTPUT RUN_DIR_SYSTEM "/slurm.txt"
 
 /* ---- the class ---- */
 
@@ -76,35 +76,41 @@ static bool is_asked(unsigned where, const char *reason)
     return (where & DIAGNOSE_PREPARE) && strstr(reason, "preparation");
 }
 
-static void ask_system_log(const struct node *node, const struct retry_facts *facts, const char *name,
+static void ask_system_log(const struct node *node, const struct retry_facts *facts, const char *log,
                            struct diagnose_verdict *v)
 {
-    ACT_AUTOFREE char *log = act_path_join(RUN_DIR_SYSTEM, name);
     ACT_AUTOFREE char *path = node_path(node, log);
-    unsigned where = diagnose_where_of(log, facts->rank);
     ACT_AUTO(act_buf) text = {0};
 
-    if (!is_asked(where, facts->reason))
-        return;
-    read_tail(path, OTHER_TAIL, strcmp(name, NAME_SLURM_OUTPUT) == 0 ? facts->slurm_from : 0, &text);
+    read_tail(path, OTHER_TAIL, strcmp(log, SLURM_OUTPUT) == 0 ? facts->slurm_from : 0, &text);
     if (text.len > 0)
-        diagnose_judge_text(v, (enum diagnose_where)where, text.data, text.len, log);
+        diagnose_judge_text(v, (enum diagnose_where)diagnose_where_of(log, facts->rank), text.data, text.len, log);
 }
 
-static void ask_system_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
+static void list_system_logs(const struct node *node, struct act_strv *out)
 {
     ACT_AUTOFREE char *folder = node_path(node, RUN_DIR_SYSTEM);
-    ACT_AUTO(act_strv) names = {0};
     DIR *dir = opendir(folder);
     const struct dirent *e;
 
     while (dir && (e = readdir(dir)))
-        act_strv_push(&names, e->d_name);
+        act_strv_pushf(out, RUN_DIR_SYSTEM "/%s", e->d_name);
     if (dir)
         closedir(dir);
-    act_strv_sort(&names);
-    for (size_t i = 0; i < names.n && i < SYSTEM_LOGS; i++)
-        ask_system_log(node, facts, names.v[i], v);
+    act_strv_sort(out);
+}
+
+static void ask_system_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
+{
+    ACT_AUTO(act_strv) logs = {0};
+    int of_nodes = 0;
+
+    list_system_logs(node, &logs);
+    for (size_t i = 0; i < logs.n; i++) {
+        unsigned where = diagnose_where_of(logs.v[i], facts->rank);
+        if (is_asked(where, facts->reason) && ((where & ~DIAGNOSE_PREPARE) || of_nodes++ < PREPARE_LOGS))
+            ask_system_log(node, facts, logs.v[i], v);
+    }
 }
 
 static void ask_other_ranks(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)

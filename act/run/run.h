@@ -154,8 +154,9 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 /* Whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
  * copy'), where others are mounted. */
 bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder);
-/* Whether something has changed in RUN_DIR_MOUNT_COPY below a mount's folder since RUN_FILE_MOUNT_FETCHED was written.
- * A change is seen by the time of its inode, so the file must come a moment after what was fetched. */
+/* Writes RUN_FILE_MOUNT_FETCHED: what is now in RUN_DIR_MOUNT_COPY below a mount's folder. */
+int run_mount_note_fetched(const char *dir, struct act_error *err) ACT_NODISCARD;
+/* Whether something there is not as it was then. Where that cannot be told, it is. */
 bool run_mount_changed(const char *dir);
 
 /* How many files written to a mounted folder will still be sent, as rclone keeps count in the cache of the mount (its
@@ -276,7 +277,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_MOUNT_POINT    "at"
 #define RUN_DIR_MOUNT_CACHE    "cache"
 #define RUN_DIR_MOUNT_COPY     "copy"    /* with RUN_MOUNT_COPY, in place of a mount point */
-#define RUN_FILE_MOUNT_FETCHED "fetched" /* written when the copy of a folder of mode rw_mount is complete */
+#define RUN_FILE_MOUNT_FETCHED "fetched" /* a sum of the copy of a folder of mode rw_mount, once it is complete */
 #define RUN_MOUNT_COPY         "copy"    /* run_spec.mount */
 #define RUN_FILE_MOUNT_LOCK    "lock"
 #define RUN_FILE_MOUNT_END     "end.json" /* {"version": 1, "error": TEXT if there was one} */

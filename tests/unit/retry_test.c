@@ -66,6 +66,26 @@ TEST(the_class_comes_from_the_logs)
     }
 }
 
+TEST(the_logs_of_many_nodes_do_not_hide_what_the_scheduler_says)
+{
+    struct node node = node_of(0, NULL);
+    struct retry_class class;
+
+    forget_all();
+    for (int i = 0; i < 20; i++) {
+        ACT_AUTOFREE char *folders = act_sprintf("system_logs/folders_n%d.txt", i);
+        ACT_AUTOFREE char *prepare = act_sprintf("system_logs/prepare_n%d.txt", i);
+        write_log(folders, "download of 'data' ended\n");
+        write_log(prepare, "Requirement already satisfied: numpy\n");
+    }
+    write_log("system_logs/slurm.txt", "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n");
+    for (size_t i = 0; i < 2; i++) {
+        const char *reason = i ? "the preparation failed" : "gone";
+        retry_classify(&node, &(struct retry_facts){.rank = -1, .reason = reason, .node = "n1"}, &class);
+        assert_string_equal(class.id, "node_failure");
+    }
+}
+
 TEST(a_rank_on_another_machine_is_known_by_its_last_lines)
 {
     struct node node = node_of(0, NULL);

@@ -1,8 +1,11 @@
 /* run_test.c - states, ids, masks, the GPU arithmetic, run.json and status.json. */
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -305,13 +308,11 @@ TEST(test_spec_refused)
 }
 
 /* run.json names a secret; its value is in the other file only, and comes back from there. */
-TEST(test_secrets)
+TEST_IN(test_secrets, make_dir, remove_dir)
 {
     ACT_AUTO(run_spec) spec = full_spec(), back = {0};
     struct stat st;
-    char dir[] = "/tmp/act-run-test.XXXXXX";
 
-    assert_non_null(mkdtemp(dir));
     ACT_AUTOFREE char *json = act_path_join(dir, "run.json");
     ACT_AUTOFREE char *secrets = act_path_join(dir, "secrets.json");
     assert_ok(run_secrets_write(&spec, secrets, &err), err);
@@ -339,10 +340,9 @@ TEST(test_secrets)
     assert_string_equal(back.env[3].value, "whisper");
     assert_true(run_env_is_secret(&back.env[3])); /* for whoever shows it there */
     assert_string_equal(back.env[0].value, "1 2");
-    assert_ok(act_remove_tree(dir, &err), err);
 }
 
-TEST(test_status)
+TEST_IN(test_status, make_dir, remove_dir)
 {
     struct run_status status = {.state = RUN_FAILED,
                                 .started_unix_s = 10,
@@ -355,9 +355,7 @@ TEST(test_status)
                                 .attempts = 4,
                                 .retry = "attempt 1 failed"};
     struct run_status back;
-    char dir[] = "/tmp/act-run-test.XXXXXX";
 
-    assert_non_null(mkdtemp(dir));
     ACT_AUTOFREE char *path = act_path_join(dir, "status.json");
     for (int i = 0; i < RUN_BAD_NODES + 2; i++) {
         struct run_bad_node bad = {.class = "ecc", .unix_s = 100 + i};
@@ -393,7 +391,6 @@ TEST(test_status)
     assert_int_equal(back.failed_rank, -1);
     assert_int_equal(back.exit_status, 0);
     assert_int_equal(back.attempt, 1);
-    assert_ok(act_remove_tree(dir, &err), err);
 }
 
 TEST(names_and_tags)
@@ -434,6 +431,62 @@ TEST(names_and_tags)
     assert_true(run_tags_have(tags, NULL) && run_tags_have(NULL, wanted));
     assert_ok(run_tags_add(wanted, "lr=0.1", &err), err);
     assert_true(run_tags_have(tags, wanted) && !run_tags_have(some, wanted) && !run_tags_have(NULL, wanted));
+}
+
+/* ---- copies of folders */
+
+static void put(const char *name, const char *text)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/" RUN_DIR_MOUNT_COPY "/%s", dir, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(act_write_all(fd, text, strlen(text)), 0);
+    close(fd);
+}
+
+static void fetch(void)
+{
+    ACT_AUTOFREE char *below = act_path_join(dir, RUN_DIR_MOUNT_COPY "/below");
+
+    assert_ok(act_mkdir_all(below, 0700, &err), err);
+    put("a", "a");
+    put("below/b", "b");
+    assert_ok(run_mount_note_fetched(dir, &err), err);
+    assert_false(run_mount_changed(dir));
+}
+
+TEST_IN(every_change_of_a_copy_is_seen, make_dir, remove_dir)
+{
+    ACT_AUTOFREE char *a = act_path_join(dir, RUN_DIR_MOUNT_COPY "/a"),
+                      *c = act_path_join(dir, RUN_DIR_MOUNT_COPY "/c");
+
+    assert_false(run_mount_changed(dir)); /* nothing was fetched */
+    fetch();
+    put("below/b", "c");
+    assert_true(run_mount_changed(dir));
+    fetch();
+    assert_int_equal(rename(a, c), 0);
+    assert_true(run_mount_changed(dir));
+    assert_int_equal(rename(c, a), 0);
+    fetch();
+    assert_int_equal(chmod(a, 0640), 0);
+    assert_true(run_mount_changed(dir));
+    fetch();
+    assert_int_equal(unlink(a), 0);
+    assert_true(run_mount_changed(dir));
+}
+
+/* A node whose clock was ahead when the folder came, and was set right while the command ran. */
+TEST_IN(a_change_of_a_copy_is_seen_when_the_clock_was_set_back, make_dir, remove_dir)
+{
+    ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
+    struct timespec hour_later[2] = {{.tv_sec = time(NULL) + 3600}, {.tv_sec = time(NULL) + 3600}};
+
+    fetch();
+    assert_int_equal(utimensat(AT_FDCWD, fetched, hour_later, 0), 0);
+    put("a", "b");
+    assert_true(run_mount_changed(dir));
 }
 
 TEST_MAIN(NULL, NULL)
