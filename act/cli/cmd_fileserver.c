@@ -26,8 +26,9 @@ static struct platform_follow follow_of(const struct cli *cli, struct cli_told *
 
 static json_t *share_json(const struct flow_fileserver *s, const struct flow_share *share)
 {
-    ACT_AUTOFREE char *address = share->is_nfs ? flow_fileserver_address(s->host, s->name, share->name) : NULL;
-    ACT_AUTOFREE char *mount = share->is_nfs ? flow_fileserver_mount(s->host, s->name, share->name) : NULL;
+    bool mounts = flow_fileserver_mounts(s, share);
+    ACT_AUTOFREE char *address = mounts ? flow_fileserver_address(s->host, s->name, share->name) : NULL;
+    ACT_AUTOFREE char *mount = mounts ? flow_fileserver_mount(s->host, s->name, share->name) : NULL;
 
     return json_pack("{s:s, s:s, s:o, s:o, s:s?, s:s?}", "name", share->name, "protocol", share->is_nfs ? "nfs" : "smb",
                      "gib", cli_count_json(share->gib), "used", cli_count_json(share->used), "address", address,
@@ -121,7 +122,7 @@ static void print_server(const struct flow_fileserver *s)
     if (s->is_encrypted_only)
         cli_print_fact("transfer", "secure transfer only: a plain mount of NFS does not work");
     for (size_t i = 0; i < s->n_shares; i++)
-        if (s->shares[i].is_nfs)
+        if (flow_fileserver_mounts(s, &s->shares[i]))
             print_use(s->host, s->name, s->shares[i].name);
 }
 

@@ -113,7 +113,15 @@ static void set_time(json_t *object, const char *key, int64_t unix_s)
 
 static void set_text(json_t *object, const char *key, const char *text)
 {
-    json_object_set_new(object, key, text && *text ? json_string(text) : json_null());
+    json_object_set_new(object, key, text && *text ? codec_json_bytes_new(text) : json_null());
+}
+
+/* A line that may have been cut, within a character too. */
+static void set_line(json_t *object, const char *key, const char *text)
+{
+    ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
+
+    set_text(object, key, line);
 }
 
 static bool has_exit_status(const struct run_status *s)
@@ -145,9 +153,9 @@ json_t *cli_run_json(const struct flow_run *run)
     set_time(j, "ended", s->ended_unix_s);
     json_object_set_new(j, "exit_status", has_exit_status(s) ? json_integer(s->exit_status) : json_null());
     json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
-    set_text(j, "reason", s->reason);
+    set_line(j, "reason", s->reason);
     json_object_set_new(j, "attempts", s->attempts ? json_integer(s->attempts) : json_null());
-    set_text(j, "retry", s->retry);
+    set_line(j, "retry", s->retry);
     json_object_set_new(j, "attempt", json_integer(s->attempt));
     set_text(j, "package", run->spec.package_sha256);
     set_text(j, "package_key", run->spec.package_key);

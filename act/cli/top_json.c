@@ -1,5 +1,6 @@
 /* top_json.c - one look at all runs and clusters, for programs: 'a top --json'. */
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "cli/cli.h"
@@ -11,16 +12,25 @@ static json_t *share_json(bool known, int n)
     return known && n >= 0 ? json_integer(n) : json_null();
 }
 
+/* What an error quotes need not be UTF-8. NULL: there is none. */
+static json_t *error_json(const char *error)
+{
+    ACT_AUTOFREE char *line = error ? act_one_line(error, strlen(error)) : NULL;
+
+    return line ? json_string(line) : json_null();
+}
+
 static json_t *cluster_json(const struct flow_board_cluster *c)
 {
     const struct platform_pool *t = &c->summary.total;
     bool known = c->has_summary;
 
-    return json_pack("{s:s,s:s?,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I}", "name", c->name, "error", c->error, "has_gpus",
-                     known ? json_boolean(c->summary.has_gpus) : json_null(), "nodes", share_json(known, t->nodes),
-                     "nodes_idle", share_json(known, t->nodes_idle), "gpus", share_json(known, t->gpus), "gpus_idle",
-                     share_json(known, t->gpus_idle), "queue", share_json(known, t->jobs_queued), "running",
-                     (json_int_t)c->running, "queued", (json_int_t)c->queued);
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I}", "name", codec_json_bytes_new(c->name), "error",
+                     error_json(c->error), "has_gpus", known ? json_boolean(c->summary.has_gpus) : json_null(), "nodes",
+                     share_json(known, t->nodes), "nodes_idle", share_json(known, t->nodes_idle), "gpus",
+                     share_json(known, t->gpus), "gpus_idle", share_json(known, t->gpus_idle), "queue",
+                     share_json(known, t->jobs_queued), "running", (json_int_t)c->running, "queued",
+                     (json_int_t)c->queued);
 }
 
 /* What JSON cannot say is null. */

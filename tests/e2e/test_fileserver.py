@@ -193,6 +193,13 @@ def test_regions(act, azureml):
     assert sent(azureml) == []
 
 
+def test_a_resource_group_that_is_nowhere(act, azureml):
+    azureml.tell("faults", [{"method": "GET", "match": "/resourceGroups/[^/]*\\?", "answer": {
+        "status": 200, "json": {"name": "rg"}}}])
+    refuse(act, "-y", match="does not say where the resource group 'rg' is; see --location")
+    assert sent(azureml) == []
+
+
 def test_a_subnet_without_an_endpoint(act, azureml):
     subnet = SUBNET.replace("/nodes", "/plain")
     fail(act, "fileserver", "create", "teamdata", "--subnet", subnet, "-y",

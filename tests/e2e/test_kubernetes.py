@@ -317,7 +317,11 @@ def test_summary_and_blame(act, kubernetes):
     kubernetes.cluster(gpu_per_node=4, k8s={"gpu_resource": "nvidia.com/gpu", "launcher": "direct"})
     run = act.submit("sleep", "1000", before=K8S)
     act.until_state(run, "Running")
-    assert act.run(*K8S, "summary", "--json").json["total"]["gpus"]["busy"] == 4
+    greedy = {"name": "x", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "9007199254740993"}}}
+    kubernetes.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "greedy", "namespace": "default"},
+                       "spec": {"containers": [greedy, {**greedy, "name": "y"}]}})
+    total = act.run(*K8S, "summary", "--json").json["total"]
+    assert total["gpus"]["busy"] == 4 and total["jobs"]["queued_gpus"] == 1 << 24, "whatever others ask for"
     assert run in act.run(*K8S, "blame").out
     act.run("abort", run)
 

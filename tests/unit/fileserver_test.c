@@ -100,4 +100,43 @@ TEST(reads_what_little_there_is)
     free(share.name);
 }
 
+TEST(a_quota_that_cannot_be_is_none)
+{
+    for (int64_t gib = 1; gib > 0 && gib < INT64_MAX / 8; gib *= 8) {
+        CODEC_AUTOJSON json_t *json = json_pack("{s:{s:I}}", "properties", "shareQuota", (json_int_t)gib);
+        struct flow_share share = fileserver_read_share(json);
+        assert_int_equal(share.gib, gib <= 1 << 30 ? gib : -1);
+        free(share.name);
+    }
+}
+
+/* The command is there to be copied. */
+TEST(only_names_become_words_of_a_command)
+{
+    static const struct {
+        const char *host, *name, *share;
+        bool mounts;
+    } rows[] = {
+        {"a.file.core.windows.net", "a", "data-1", true},
+        {"a.file.core.windows.net", "a", "data; rm -r /", false},
+        {"a.file.core.windows.net", "a", "data\nconfig_param:", false},
+        {"a.file.core.windows.net", "a", "", false},
+        {"a.file.core.windows.net", "..", "data", false},
+        {"-oexec", "a", "data", false},
+        {"$(id)", "a", "data", false},
+        {NULL, "a", "data", false},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char host[64], name[64], share[64];
+        snprintf(host, sizeof(host), "%s", rows[i].host ? rows[i].host : "");
+        snprintf(name, sizeof(name), "%s", rows[i].name);
+        snprintf(share, sizeof(share), "%s", rows[i].share);
+        const struct flow_fileserver server = {.name = name, .host = rows[i].host ? host : NULL};
+        assert_int_equal(flow_fileserver_mounts(&server, &(struct flow_share){.name = share, .is_nfs = true}),
+                         rows[i].mounts);
+        assert_false(flow_fileserver_mounts(&server, &(struct flow_share){.name = share}));
+    }
+}
+
 TEST_MAIN(NULL, NULL)

@@ -555,6 +555,8 @@ static const struct {
      "pod 'p0' found another program than the submitted one in a Secret 'act-program-...' or 'act-client-...', which "
      "its log names: delete that",
      124},
+    {JOB(FAILED("PodFailurePolicy")), "[" POD("0", ENDED("'exitCode':256")) "]", NULL, RUN_FAILED, /* no success */
+     "pod 'p0' ended with exit status 256", 1},
     {JOB(FAILED("BackoffLimitExceeded")), NULL, NULL, RUN_FAILED,
      "too many of its pods failed: m; 'a logs' shows their last words", 1},
     {JOB(FAILED("PodFailurePolicy")),

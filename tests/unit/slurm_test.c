@@ -33,12 +33,16 @@ TEST(test_squeue)
         "9^9^FAILED^JobLaunchFailure^2026-11-21T21:26:27^2026-11-21T21:26:28^9^0^n1^kill9^\n"
         "10^10^FAILED^NonZeroExitCode^2026-11-21T21:26:27^2026-11-21T21:26:28^768^0^n1^a\nb^\n"
         "11^11^FAILED^RaisedSignal:53(Real-time_signal_19)^2026-11-21T21:26:27^2026-11-21T21:26:28^0:53^0^n1^new^\n"
-        "12^12^RUN";
+        "12^12^RUNNING^None^N/A^N/A^0^999999999999^n1^x^\n"
+        "13^13^RUN";
     ACT_AUTOFREE char *copy = recorded(text);
     struct slurm_jobs jobs;
+    struct run_status status;
 
     slurm_jobs_from_squeue(copy, &jobs);
-    assert_int_equal(jobs.n, 7);
+    assert_int_equal(jobs.n, 8);
+    slurm_status_of(&jobs.v[7], &status);
+    assert_in_range(status.attempt, 1000000, 1000001);
     assert_int_equal(jobs.v[0].id, 2);
     assert_string_equal(jobs.v[0].name, "odd \"n|m\" it's");
     assert_string_equal(jobs.v[0].nodes, "");
@@ -51,7 +55,7 @@ TEST(test_squeue)
     assert_string_equal(jobs.v[5].name, "a"); /* the rest of the name is a line of its own, and none of a job */
     assert_int_equal(jobs.v[6].exit_signal, 53);
     slurm_jobs_combine(&jobs);
-    assert_int_equal(jobs.n, 6);
+    assert_int_equal(jobs.n, 7);
     const struct slurm_job *array = slurm_jobs_find(&jobs, 5);
     assert_non_null(array);
     assert_string_equal(array->state, "RUNNING"); /* as long as one task runs */

@@ -6,7 +6,8 @@
 
 #include "base/terminal.h"
 #include "cli/screen.h"
-#include "cli/top_text.h"
+#include "cli/top_rows.h"
+#include "codec/json.h"
 
 enum { NOW = 1795572000, RUNS = 4 };
 
@@ -339,6 +340,24 @@ TEST(clocks_that_go_back_and_odd_numbers_are_shown)
     assert_non_null(strstr(other, "loss NaN"));
     assert_non_null(strstr(other, "silent for 10m00s, rank 5"));
     release(&look);
+}
+
+/* A reason is cut where its room ends, an error may quote a path of any bytes. */
+TEST(what_is_no_text_is_in_the_json_all_the_same)
+{
+    static char error[] = "cannot read '/home/\xff/config'", project[] = "/home/\xff";
+    struct fixture f;
+
+    set_up(&f);
+    f.clusters[1].error = error;
+    f.runs[0].run.row.project = project;
+    snprintf(f.runs[0].run.status.reason, sizeof(f.runs[0].run.status.reason), "%s", "d\xc3\xa9j\xc3");
+    CODEC_AUTOJSON json_t *json = top_json(&f.view);
+    const json_t *clusters = json_object_get(json, "clusters"), *run = json_array_get(json_object_get(json, "runs"), 0);
+    assert_int_equal(json_array_size(clusters), 2);
+    assert_string_equal(codec_json_str(json_array_get(clusters, 1), "error", ""), "cannot read '/home/?/config'");
+    assert_string_equal(codec_json_str(run, "reason", ""), "d\xc3\xa9j?");
+    assert_true(json_is_object(json_object_get(run, "project")));
 }
 
 TEST(bytes_are_keys)

@@ -104,6 +104,9 @@ void flow_fileserver_plan_release(struct flow_fileserver_plan *plan);
 
 /* ---- what is said of one: new strings ---- */
 
+/* Whether a share can be mounted, so that there is something to say of it: it is of NFS, and no name in it would be
+ * more than a word of a command that somebody copies. */
+bool flow_fileserver_mounts(const struct flow_fileserver *server, const struct flow_share *share);
 /* "myserver.file.core.windows.net:/myserver/data" */
 char *flow_fileserver_address(const char *host, const char *name, const char *share);
 /* The command for a node, and the lines of a cluster file for a folder that is mounted so. */

@@ -135,17 +135,31 @@ struct flow_fileserver fileserver_read(const struct flow_fileservers *servers, c
 
 struct flow_share fileserver_read_share(const json_t *share)
 {
+    enum { SAID_MOST_GIB = 1 << 30 };
     const json_t *p = json_object_get(share, "properties");
 
     return (struct flow_share){
         .name = act_strdup(codec_json_str(share, "name", "")),
         .is_nfs = strcmp(codec_json_str(p, "enabledProtocols", "SMB"), "NFS") == 0,
-        .gib = codec_json_int(p, "shareQuota", -1),
+        .gib = codec_json_int_in(p, "shareQuota", 0, SAID_MOST_GIB, -1),
         .used = codec_json_int(p, "shareUsageBytes", -1),
     };
 }
 
 /* ---- what is said of it ---- */
+
+/* What Azure takes for a name. */
+static bool is_plain(const char *text)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-";
+
+    return text && *text && !strchr("-.", *text) && !text[strspn(text, plain)];
+}
+
+bool flow_fileserver_mounts(const struct flow_fileserver *server, const struct flow_share *share)
+{
+    return share->is_nfs && is_plain(server->host) && is_plain(server->name) && is_plain(share->name);
+}
 
 char *flow_fileserver_address(const char *host, const char *name, const char *share)
 {

@@ -15,6 +15,9 @@ static int find_location(const struct flow_fileservers *servers, char **out, str
     int rc = arm_get(servers->arm, servers->group, GROUP_VERSION, what, &group, err);
 
     *out = rc == 0 ? codec_json_strdup(group, "location") : NULL;
+    if (rc == 0 && !*out)
+        rc = act_error_set(err, ACT_FAIL, "the service does not say where the resource group '%s' is; see --location",
+                           servers->group_name);
     return fileserver_explain(rc, NULL, err);
 }
 
@@ -148,7 +151,7 @@ static int compare_account(const struct flow_fileservers *servers, const struct 
                              wanted->name);
     if (wanted->location && !is_same_region(wanted->location, there.location ? there.location : ""))
         return act_error_set(err, ACT_FAIL, "the file server '%s' is there already, in '%s'", wanted->name,
-                             there.location);
+                             there.location ? there.location : "another region");
     if (strcasecmp(there.redundancy, redundancy) != 0)
         return act_error_set(err, ACT_FAIL, "the file server '%s' is there already, with the redundancy %s",
                              wanted->name, there.redundancy);
@@ -211,7 +214,7 @@ static int make_plan(struct flow_fileservers *servers, const struct flow_new_fil
         return rc;
     const json_t *properties = json_object_get(account, "properties");
     if (account)
-        out->location = codec_json_strdup(account, "location");
+        out->location = act_strdup(codec_json_str(account, "location", "its region"));
     out->waits = strcmp(codec_json_str(properties, "provisioningState", "Succeeded"), "Succeeded") != 0;
     out->host = fileserver_host(servers, wanted->name, account);
     return plan_share(servers, wanted, out, err);

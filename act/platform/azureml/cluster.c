@@ -3,6 +3,7 @@
  * Source: learn.microsoft.com/rest/api/azureml/compute (Get); the run history as azure-ai-ml and azureml-core speak to
  * it (runs by compute, filters on the status); virtual clusters as they were recorded (test_vc; arm.h names where).
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -147,15 +148,20 @@ static void add_quotas(json_t *quotas, const char *tier, struct platform_summary
     }
 }
 
+static void add(int *sum, int n)
+{
+    *sum = n < INT_MAX - *sum ? *sum + n : INT_MAX;
+}
+
 static void add_up(struct platform_summary *out)
 {
     struct platform_pool *total = &out->total;
 
     total->gpus = total->gpus_busy = total->gpus_idle = total->gpus_down = 0;
     for (size_t i = 0; i < out->n_pools; i++) {
-        total->gpus += out->pools[i].gpus;
-        total->gpus_busy += out->pools[i].gpus_busy;
-        total->gpus_idle += out->pools[i].gpus_idle;
+        add(&total->gpus, out->pools[i].gpus);
+        add(&total->gpus_busy, out->pools[i].gpus_busy);
+        add(&total->gpus_idle, out->pools[i].gpus_idle);
     }
 }
 

@@ -11,7 +11,24 @@
 
 #define NOT_ENDED "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
 
-enum { THOUSANDTHS = 1000 };
+enum { THOUSANDTHS = 1000, COUNT_MAX = 1 << 24 };
+
+/* Anybody's pod may ask for any number. */
+static int64_t plus(int64_t a, int64_t b)
+{
+    return a < INT64_MAX - b ? a + b : INT64_MAX;
+}
+
+/* Of so many thousandths. */
+static int count_of(int64_t thousandths)
+{
+    return thousandths / THOUSANDTHS < COUNT_MAX ? (int)(thousandths / THOUSANDTHS) : COUNT_MAX;
+}
+
+static void add(int *sum, int n)
+{
+    *sum = count_of(((int64_t)*sum + n) * THOUSANDTHS);
+}
 
 int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),
                          void *arg, struct act_error *err)
@@ -62,7 +79,7 @@ static int64_t taken_by(const json_t *pod, const char *resource)
         int64_t one = act_quantity_from_text(codec_json_str(json_object_get(resources, "limits"), resource, ""));
         if (one < 0)
             one = act_quantity_from_text(codec_json_str(json_object_get(resources, "requests"), resource, ""));
-        sum += one > 0 ? one : 0;
+        sum = plus(sum, one > 0 ? one : 0);
     }
     return sum;
 }
@@ -143,27 +160,27 @@ static int take_pod(void *arg, const json_t *pod, struct act_error *err)
     if (taken == 0 && !kubernetes_run_of(pod)) /* runs may ask for nothing */
         return 0;
     if (node)
-        node->taken += taken;
+        node->taken = plus(node->taken, taken);
     else if (!*name)
-        l->queued += taken;
+        l->queued = plus(l->queued, taken);
     json_object_set_new(*name ? l->running : l->waiting, work, json_true());
     return 0;
 }
 
 static void count_node(const struct node *node, bool known, struct platform_pool *pool)
 {
-    int has = (int)(node->has / THOUSANDTHS), taken = (int)((node->taken + THOUSANDTHS - 1) / THOUSANDTHS);
+    int has = count_of(node->has), taken = count_of(plus(node->taken, THOUSANDTHS - 1));
     int busy = taken < has ? taken : has;
 
     pool->nodes++;
-    pool->gpus += has;
+    add(&pool->gpus, has);
     if (node->down) {
         pool->nodes_down++;
-        pool->gpus_down += has;
+        add(&pool->gpus_down, has);
     } else if (known) {
         *(taken > 0 ? &pool->nodes_busy : &pool->nodes_idle) += 1;
-        pool->gpus_busy += busy;
-        pool->gpus_idle += has - busy;
+        add(&pool->gpus_busy, busy);
+        add(&pool->gpus_idle, has - busy);
     }
 }
 
@@ -205,7 +222,7 @@ static void sum_up(const struct load *l, bool known, struct platform_summary *ou
     json_object_foreach(l->running, work, value) json_object_del(l->waiting, work);
     out->total.jobs_running = (int)json_object_size(l->running);
     out->total.jobs_queued = (int)json_object_size(l->waiting);
-    out->total.gpus_queued = (int)(l->queued / THOUSANDTHS);
+    out->total.gpus_queued = count_of(l->queued);
 }
 
 int kubernetes_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
@@ -272,7 +289,7 @@ static int take_running(void *arg, const json_t *pod, struct act_error *err)
     free(job->nodes_text);
     job->nodes_text = nodes;
     job->nodes++;
-    job->gpus += (int)(taken / THOUSANDTHS);
+    add(&job->gpus, count_of(taken));
     if (since && now - since > job->running_s)
         job->running_s = now - since;
     return 0;

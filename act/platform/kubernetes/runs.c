@@ -252,7 +252,8 @@ static void add_run(const struct views *v, size_t i, const enum run_state *only,
 
     read_one(v, i, &status);
     int64_t created = kubernetes_time(json_object_get(job, "metadata"), "creationTimestamp");
-    if ((only && status.state != *only) || (gpus && !act_int_from_text(gpus, &num_gpu)))
+    bool is_number = !gpus || (act_int_from_text(gpus, &num_gpu) && num_gpu >= 0 && num_gpu <= INT32_MAX);
+    if ((only && status.state != *only) || !is_number)
         return;
     ACT_PUSH(out->v, out->n,
              (struct platform_run){.id = act_strdup(kubernetes_run_of(job)),

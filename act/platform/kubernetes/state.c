@@ -352,8 +352,8 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
                  "build of ACT (release)",
                  kubernetes_name_of(pod));
     } else if (exit_status != 0) {
-        snprintf(out->reason, sizeof(out->reason), "pod '%s' ended with exit status %d", kubernetes_name_of(pod),
-                 (int)exit_status);
+        snprintf(out->reason, sizeof(out->reason), "pod '%s' ended with exit status %lld", kubernetes_name_of(pod),
+                 (long long)exit_status);
     }
     return has_reason(out);
 }
@@ -367,10 +367,11 @@ static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, 
 
     json_array_foreach(pods, i, pod)
     {
-        int64_t exit_status = codec_json_int(state_of(container_of(pod), "terminated"), "exitCode", 0);
+        int exit_status =
+            codec_json_int_in(state_of(container_of(pod), "terminated"), "exitCode", 1, UINT8_MAX, ACT_FAIL);
         if (!explain(pod, out))
             continue;
-        out->exit_status = exit_status ? (int)exit_status : ACT_FAIL;
+        out->exit_status = exit_status;
         return true;
     }
     return false;

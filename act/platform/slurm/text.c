@@ -108,7 +108,7 @@ void slurm_jobs_from_squeue(char *text, struct slurm_jobs *out)
         job->name = f[Q_NAME];
         job->start_unix_s = slurm_time(f[Q_START]);
         job->end_unix_s = slurm_time(f[Q_END]);
-        job->restarts = (int)leading_number(f[Q_RESTARTS]);
+        job->restarts = slurm_count(leading_number(f[Q_RESTARTS]));
         read_exit(f[Q_EXIT], job);
     }
 }
