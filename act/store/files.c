@@ -39,6 +39,7 @@ bool files_is_missing(const struct azure_op *op)
 static void release_state(struct azure_op *op)
 {
     free(op->file->temp);
+    free(op->file->upload);
     free(op->file->other);
     free(op->file->match);
     free(op->file->asked);

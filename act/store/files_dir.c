@@ -99,6 +99,13 @@ static void wake(struct azure_op *waiting)
     }
 }
 
+/* From now on a failure is again one of what the folder is made for. */
+static void stop_asking(struct azure_op *op)
+{
+    op->failed = op->file->failed;
+    op->file->give_up = NULL;
+}
+
 static void folder_known(struct azure_op *op, enum files_found found)
 {
     struct files_folder *folder = asked_by(op);
@@ -108,8 +115,7 @@ static void folder_known(struct azure_op *op, enum files_found found)
     folder->state = found == FILES_FOLDER ? FOLDER_THERE : FOLDER_REFUSED;
     folder->found = found;
     folder->other = act_strdup(op->file->other);
-    op->failed = NULL;
-    op->file->give_up = NULL;
+    stop_asking(op);
     make_next(op);
     wake(waiting);
 }
@@ -125,8 +131,7 @@ static void folder_failed(struct azure_op *op, int rc)
         at = &(*at)->next;
     *at = folder->next;
     free_folder(folder);
-    op->failed = NULL;
-    op->file->give_up = NULL;
+    stop_asking(op);
     files_fail(op, rc);
     wake(waiting);
 }
@@ -167,6 +172,7 @@ static void ask_for(struct azure_op *op, const char *key, size_t len)
     add_folder(op->azure->files, key, len);
     free(op->file->asked);
     op->file->asked = act_strndup(key, len);
+    op->file->failed = op->failed;
     op->failed = no_answer;
     op->file->give_up = folder_failed;
     azure_send_next(op, build_folder, answer_folder);

@@ -185,7 +185,56 @@ def test_nothing_half_written_is_ever_seen(act, there):
     assert there.keys() == {f"data/{name}": len(data) for name, data in files.items()}
 
 
+# ---- the same upload by two processes at once
+
+
+@pytest.mark.parametrize("old", [None, b"the old one"])
+@pytest.mark.parametrize("head_start", [0, 5])
+def test_two_upload_the_same_at_once(act, there, old, head_start):
+    """Each on its own, or both into one temporary file: whole, and nothing is left."""
+    data = content(60 * MIB)
+    if old:
+        there.put("data/big", old)
+    settled(act.write("data/big", data))
+    double = there.service
+    double.fault("stall", ms=60, times=0, method="PUT", path="comp=range", where="answer")
+    words = ["u", "--overwrite", "--transfers", "2", "data/big"]
+    first = act.start(*words)
+    act.until(lambda: sum(map(is_range, double.log())) >= head_start, "the first one has begun")
+    second = act.start(*words)
+    for process in (first, second):
+        err = process.communicate(timeout=120)[1]
+        assert process.returncode == 0, err
+    assert there.get("data/big") == data
+    assert there.keys() == {"data/big": len(data)}, "what was under way is gone"
+
+
+def test_what_was_sent_is_removed_meanwhile(act, there):
+    """As a leftover, by somebody else: it is sent again."""
+    data = content(60 * MIB)
+    settled(act.write("data/big", data))
+    double = there.service
+    double.fault("stall", ms=60, times=0, method="PUT", path="comp=range", where="answer")
+    client = act.start("u", "--transfers", "2", "data/big")
+    act.until(lambda: sum(map(is_range, double.log())) >= 5, "it has begun")
+    act.run("rm", "-y", "--leftovers", "data")
+    err = client.communicate(timeout=120)[1]
+    assert client.returncode == 0, err
+    assert there.get("data/big") == data and there.keys() == {"data/big": len(data)}
+
+
 # ---- what goes wrong
+
+
+def test_a_folder_vanishes_and_then_the_connection(act, there):
+    """Between what tells of the blocks and what they go into: it fails, for all blocks that wait for it."""
+    act.write("data/big", content(60 * MIB))
+    temp = r"/\.act-part-[0-9a-f]+$"
+    there.service.fault("answer", status=404, code="ParentNotFound", method="PUT", path=temp)
+    there.service.fault("reset", where="request", method="PUT", path=temp, times=0)
+    result = act.run("u", "data", status=None, env={"ACT_MAX_RETRIES": "1"})
+    assert result.status == 5 and "came to a halt" not in result.err, result
+    assert not visible(there)
 
 
 @pytest.mark.parametrize("kind, values", [
@@ -225,13 +274,13 @@ def test_no_wrong_bytes_arrive(act, there, kind):
     assert (act.project / "data/f").read_bytes() == whole
 
 
-@pytest.mark.parametrize("page", ["torn", "repeat"])
+@pytest.mark.parametrize("page", ["torn", "repeat", "loop"])
 def test_a_listing_that_is_wrong(act, there, page):
     """Tried again, or the end of it: never half of what is there."""
     write(act, FILES)
     act.run("u", "data")
     there.service.fault("page", page=page, path="comp=list", times=0)
-    act.fail("ls", "-r", "data", status=None, match="list|page|XML|answer")
+    act.fail("ls", "-r", "data", status=None, match={"torn": "XML|answer", "loop": "twice"}.get(page, "same page"))
 
 
 def test_a_share_that_is_full(act, there):
