@@ -32,7 +32,7 @@ struct files {
 /* What is there under a name. */
 enum files_found { FILES_NOTHING, FILES_FILE, FILES_FOLDER, FILES_OTHER_CASE };
 
-/* The state of whatever writes. */
+/* The state of whatever writes, and of what looks names up. */
 struct files_write {
     char *temp;                   /* the temporary name; NULL: none yet */
     char *upload;                 /* BLOCK, BLOCKS, COMMIT, DROP: what the temporary name begins with */
@@ -52,7 +52,7 @@ struct files_write {
     bool again;                                   /* its folder was gone, and is made again */
     struct http_headers kept;                     /* COPY: the metadata of the source */
     int64_t poll_ms;                              /* COPY */
-    const char *folder;                           /* the key whose parents are made, */
+    const char *folder;                           /* the key whose parents are made or looked at, */
     char *asked, *bare;                           /* the one that is asked for, the key of a folder without slash */
     void (*failed)(struct azure_op *op);          /* op->failed, while a folder is asked for */
     void (*parents_there)(struct azure_op *op);   /* what follows then, */
@@ -64,6 +64,7 @@ struct files_write {
     char *looked_up;                    /* the key of which it is asked */
     char *match;                        /* the ETag that it must have; NULL: any */
     void (*ready)(struct azure_op *op); /* BLOCK: once its upload is ready */
+    struct files_list *walk;            /* LIST: while names on the way to it are looked at */
     struct files_upload *preparing;     /* BLOCK: the upload that it makes ready for all */
     struct act_error refused;           /* why it failed, while its temporary file is removed */
 };
@@ -108,13 +109,18 @@ void files_request_names(struct azure_op *op, const char *start);
 int files_take_names(struct azure_op *op, const char *start, struct store_page *out);
 /* Finds out what is there under this name, in which capitals do not count; sets found and other, then goes on. */
 void files_look_up(struct azure_op *op, const char *key, void (*then)(struct azure_op *op));
-/* The name is there in other capitals, or as something else: sets the error. */
+/* What is read is there under op->file->other only: sets the error. */
+int files_other_name(struct azure_op *op);
+/* What is written is there in other capitals, or as something else: sets the error. */
 int files_refuse_name(struct azure_op *op, const char *key, enum files_found found, const char *other);
 
 /* ---- files_dir.c */
 
 /* Goes on once all folders that key lies in are there, else ends the op. */
 void files_make_parents(struct azure_op *op, const char *key, void (*then)(struct azure_op *op));
+/* Goes on unless one of the folders that key lies in, or is, has its name there in other capitals: then ends the op. What
+ * is not there, or cannot be looked at, is left to what follows. */
+void files_check_folders(struct azure_op *op, const char *key, void (*then)(struct azure_op *op));
 /* Folders may have been removed: they are made again when they are needed. */
 void files_forget_folders(struct files *files);
 void files_free_folders(struct files *files);
@@ -154,6 +160,8 @@ void files_upload_ended(struct azure_op *op);
 /* ---- files_list.c */
 
 void files_list(struct azure_op *op);
+/* Nobody comes back to it; it goes when nothing of it is in flight. */
+void files_abandon_walk(struct files_list *walk);
 /* Whether the call looks at what a listing has just named. */
 bool files_is_listed(const struct store_call *call);
 /* Waits for what is asked for ahead. */

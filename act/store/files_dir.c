@@ -219,6 +219,71 @@ void files_make_parents(struct azure_op *op, const char *key, void (*then)(struc
     engine_timer(http_engine(op->azure->store.http), 0, start_making, op);
 }
 
+/* ---- the capitals of those that are there */
+
+static void check_next(struct azure_op *op);
+
+static void checked(struct azure_op *op)
+{
+    op->file->give_up = NULL;
+    op->file->parents_there(op);
+}
+
+/* What follows will say so. */
+static void cannot_check(struct azure_op *op, int rc)
+{
+    if (rc == -ACT_DENIED || rc == -ACT_NOT_FOUND)
+        checked(op);
+    else
+        azure_finish(op, rc);
+}
+
+static void seen(struct azure_op *op)
+{
+    struct files *files = op->azure->files;
+    const char *key = op->file->asked;
+
+    if (op->file->found == FILES_OTHER_CASE) {
+        azure_finish(op, files_other_name(op));
+    } else if (op->file->found != FILES_FOLDER) {
+        checked(op);
+    } else {
+        if (!find_folder(files, key, strlen(key)))
+            add_folder(files, key, strlen(key))->state = FOLDER_THERE;
+        check_next(op);
+    }
+}
+
+/* From the share down, the first one whose name is not known. */
+static void check_next(struct azure_op *op)
+{
+    const char *key = op->file->folder;
+    size_t whole = strlen(key), len = 0;
+
+    for (;;) {
+        len += strcspn(key + len, "/") + 1;
+        if (len > whole) {
+            checked(op);
+            return;
+        }
+        const struct files_folder *folder = find_folder(op->azure->files, key, len);
+        if (!folder || folder->state != FOLDER_THERE) {
+            free(op->file->asked);
+            op->file->asked = act_strndup(key, len);
+            files_look_up(op, op->file->asked, seen);
+            return;
+        }
+    }
+}
+
+void files_check_folders(struct azure_op *op, const char *key, void (*then)(struct azure_op *op))
+{
+    files_state(op)->folder = key;
+    op->file->parents_there = then;
+    op->file->give_up = cannot_check;
+    check_next(op);
+}
+
 /* ---- PUT of a folder */
 
 static void finish_folder(struct azure_op *op)

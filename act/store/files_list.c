@@ -185,6 +185,13 @@ static void free_walk(struct files_list *walk)
     free(walk);
 }
 
+void files_abandon_walk(struct files_list *walk)
+{
+    walk->abandoned = true;
+    if (walk->pending == 0)
+        free_walk(walk);
+}
+
 static int by_key(const void *a, const void *b)
 {
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
@@ -307,6 +314,7 @@ static struct dir *ask_for_dir(struct files_list *walk, const char *key, const c
     dir->call = (struct store_call){.op = STORE_LIST, .key = dir->key, .done = dir_ended, .arg = dir};
     walk->pending++;
     walk->azure->files->listing++;
+    walk->azure->files->idle = false;
     azure_send_next(azure_new_op(&walk->azure->store, &dir->call), build_dir, answer_dir);
     return dir;
 }
@@ -423,9 +431,7 @@ static void page_ended(struct files_list *walk, int rc)
         walk->next = walk->azure->files->walks;
         walk->azure->files->walks = walk;
     } else {
-        walk->abandoned = true;
-        if (walk->pending == 0)
-            free_walk(walk);
+        files_abandon_walk(walk);
     }
     azure_finish(op, rc);
 }
@@ -581,23 +587,35 @@ static struct files_list *take_resting(struct azure_op *op)
         walk->next = NULL;
         if (fits)
             found = walk;
-        else if (walk->pending == 0)
-            free_walk(walk);
         else
-            walk->abandoned = true;
+            files_abandon_walk(walk);
     }
     return found;
 }
 
+static void give_page(struct azure_op *op)
+{
+    struct files_list *walk = op->file->walk;
+
+    op->file->walk = NULL;
+    walk->op = op;
+    go_on(walk);
+}
+
+/* The folder is asked for while the names on the way to it are looked at. */
 static void start_walk(void *arg)
 {
     struct azure_op *op = arg;
     struct files_list *walk = op->call->list.marker ? take_resting(op) : NULL;
+    bool resting = walk;
 
     if (!walk)
         walk = new_walk(op);
-    walk->op = op;
-    go_on(walk);
+    files_state(op)->walk = walk;
+    if (resting)
+        give_page(op);
+    else
+        files_check_folders(op, walk->root->key, give_page);
 }
 
 void files_list(struct azure_op *op)

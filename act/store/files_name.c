@@ -211,6 +211,15 @@ void files_look_up(struct azure_op *op, const char *key, void (*then)(struct azu
     azure_send_next(op, build_look_up, answer_look_up);
 }
 
+int files_other_name(struct azure_op *op)
+{
+    struct act_error *err = &op->call->error;
+    int rc = act_error_set(err, ACT_NOT_FOUND, "%s: its name there is '%s'", azure_what(op), op->file->other);
+
+    err->fact = ACT_FACT_OBJECT_MISSING;
+    return rc;
+}
+
 int files_refuse_name(struct azure_op *op, const char *key, enum files_found found, const char *other)
 {
     struct act_error *err = &op->call->error;

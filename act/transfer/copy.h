@@ -50,15 +50,15 @@ enum object_sums {
 
 /* What is done, or comes next. A failure skips to DROP. */
 enum object_phase {
-    OBJECT_PLAN,   /* how it is moved; once more where the service turns out to be unable to fetch it */
-    OBJECT_ASK,    /* for the blocks that are there already */
-    OBJECT_MOVE,   /* its parts */
-    OBJECT_SIGN,   /* a URL of the source, by which the service reads the properties that COMMIT gives it */
+    OBJECT_PLAN, /* how it is moved; once more where the service turns out to be unable to fetch it */
+    OBJECT_ASK,  /* for the blocks that are there already */
+    OBJECT_MOVE, /* its parts */
+    OBJECT_SIGN, /* a URL of the source, by which the service reads the properties that COMMIT gives it */
     OBJECT_COMMIT,
-    OBJECT_LOOK,   /* the destination is not as it was listed, or blocks are gone: is it the same already? If blocks are
+    OBJECT_LOOK, /* the destination is not as it was listed, or blocks are gone: is it the same already? If blocks are
                     * gone and it is not, back to ASK, once */
-    OBJECT_DROP,   /* the blocks that were sent, unless a later transfer can use them */
-    OBJECT_END,    /* it is counted and freed */
+    OBJECT_DROP, /* the blocks that were sent, unless a later transfer can use them */
+    OBJECT_END,  /* it is counted and freed */
 };
 
 enum object_outcome {

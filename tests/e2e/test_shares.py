@@ -1,5 +1,6 @@
 """Folders in shares of Azure Files: what the data verbs do there, and what can go wrong. Against the test double."""
 import json
+import re
 import threading
 
 import pytest
@@ -350,6 +351,34 @@ def test_one_of_others_in_other_capitals_is_another_one(act, there):
         act.fail(*words, "data/FOO", status=3)
     assert there.keys() == {"data/foo": 6}
     assert act.run("cat", "data/foo").out == "theirs"
+
+
+def test_a_folder_in_other_capitals_is_named(act, there):
+    """Never reached by a name that it has not: neither read, nor removed."""
+    there.put("data/Sub/deep/f", b"theirs")
+    for path in ("data/SUB", "data/SUB/", "data/SUB/deep", "data/Sub/DEEP", "data/SUB/deep/f", "DATA"):
+        for words in [("rm", "-y"), ("ls", "-r"), ("d",), ("du",)]:
+            status = 3 if path != "DATA" else None
+            said = act.run(*words, path, status=status).err
+            assert path == "DATA" or re.search("its name there is '.*data/Sub/(deep/)?'", said), (words, path, said)
+    act.write("data/SUB/new", "x")
+    act.fail("u", "data/SUB", status=3, match="its name there is '.*data/Sub/'")
+    assert there.keys() == {"data/Sub/deep/f": 6}
+    act.run("rm", "-y", "data/Sub")
+    assert not there.keys()
+
+
+def test_folders_in_one_another_whatever_their_capitals(act, there):
+    place = {"azure_blob_config_file": "aux_data/configs/store.yaml", **there.service.folder_keys(there.container)}
+    act.cluster("aml", extra={"config_param": {
+        "data_folder": {**place, "path": "files/data"}, "inner_folder": {**place, "path": "Files/DATA/Größe/inner"}}})
+    there.put("data/größe/inner/f", b"x")
+    there.put("data/other/f", b"x")
+    for words in (["rm", "-y", "data"], ["rm", "-y", "data/größe"], ["u", "--delete", "-y", "data"]):
+        act.write("data/f", "x")
+        act.fail(*words, status=2, match="'inner' lies in it")
+    act.run("rm", "-y", "data/other")
+    assert there.keys() == {"data/größe/inner/f": 1}
 
 
 # ---- runs
