@@ -6,6 +6,11 @@
  * (FILES_TEMP), filled in ranges, and renamed when it is whole, so that nothing half-written is ever seen. Attributes
  * are metadata as on Blob Storage, and the time of the last write is the file's own as well.
  *
+ * No request takes If-Match, so an ETag is looked at just before the rename or the deletion, and what somebody writes
+ * in between is lost. A lease on the file (x-ms-lease-id, x-ms-destination-lease-id) would keep others out meanwhile,
+ * but that of a file never ends by itself (Lease File takes no duration but -1): whoever is killed before the rename
+ * would leave the file locked for everybody.
+ *
  *   files.c         opening, looking, deleting, and what all requests have
  *   files_name.c    names: which a share takes, temporary ones, and what is there under a name
  *   files_dir.c     makes the folders that something is put into
@@ -118,8 +123,8 @@ int files_refuse_name(struct azure_op *op, const char *key, enum files_found fou
 
 /* Goes on once all folders that key lies in are there, else ends the op. */
 void files_make_parents(struct azure_op *op, const char *key, void (*then)(struct azure_op *op));
-/* Goes on unless one of the folders that key lies in, or is, has its name there in other capitals: then ends the op. What
- * is not there, or cannot be looked at, is left to what follows. */
+/* Goes on unless one of the folders that key lies in, or is, has its name there in other capitals: then ends the op.
+ * What is not there, or cannot be looked at, is left to what follows. */
 void files_check_folders(struct azure_op *op, const char *key, void (*then)(struct azure_op *op));
 /* Folders may have been removed: they are made again when they are needed. */
 void files_forget_folders(struct files *files);

@@ -7,8 +7,8 @@
  *
  * Several processes may upload the same to the same key. Nothing locks it: a lease of a file never ends, and whoever is
  * killed would leave it. Instead no temporary name is ever used twice. Who finds one writes the same bytes to the same
- * places; who finds none makes one of its own. So a journal never tells of another file than the one beside it, and what
- * is renamed is whole, or is gone because another process was faster.
+ * places; who finds none makes one of its own. So a journal never tells of another file than the one beside it, and
+ * what is renamed is whole, or is gone because another process was faster.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -154,8 +154,8 @@ static void looked(struct store_call *call)
 }
 
 /* The destination is not as it was listed, or blocks are gone that were there: they have expired, or somebody wrote to
- * this object. If it is already what we were about to write (because the response to an earlier try was lost, or another
- * process makes the same copy), that is fine; anything else is left alone. */
+ * this object. If it is already what we were about to write (because the response to an earlier try was lost, or
+ * another process makes the same copy), that is fine; anything else is left alone. */
 void object_look_at_destination(struct object *o)
 {
     o->call = (struct store_call){.op = STORE_HEAD, .key = o->to_key};

@@ -141,6 +141,36 @@ def test_between_two_shares(act, there):
     there.service.remove(f"{there.container}-b")
 
 
+# ---- by another client as well
+
+
+def nothing_to_do(act, n):
+    for words in (["u", "data"], ["d", "data"]):
+        result = act.run(*words, "--dry-run", "--delete")
+        assert result.out == "" and f"{n} already the same" in result.err, result
+    act.run("verify", "data")
+
+
+def test_azcopy_reads_what_act_wrote(act, there, azcopy_there, scratch):
+    """The times are those of the service: on Linux azcopy does not take those of files."""
+    files = {**FILES, "large": content(9 * MIB + 17)}
+    write(act, files)
+    act.run("u", "data")
+    azcopy_there.copy(azcopy_there.blob("data/*"), str(scratch / "theirs"), "FileLocal", "--check-md5",
+                      "FailIfDifferent")
+    assert tree(scratch / "theirs") == files
+
+
+def test_act_reads_what_azcopy_wrote(act, there, azcopy_there):
+    files = {**FILES, "large": content(9 * MIB + 17)}
+    write(act, files)
+    azcopy_there.copy(f"{act.project}/data/*", azcopy_there.blob("data"), "LocalFile", "--put-md5")
+    away(act, "data")
+    act.run("d", "data")
+    assert tree(act.project / "data") == files
+    nothing_to_do(act, len(files))
+
+
 # ---- interrupted, and seen by others meanwhile
 
 
@@ -384,16 +414,40 @@ def test_folders_in_one_another_whatever_their_capitals(act, there):
 # ---- runs
 
 
-def test_a_run_whose_folders_are_in_a_share(act, there, second):
-    """Brought before it, and sent after it; its code is in a container."""
-    config = json.loads(act.cluster("aml", keys=there.service.folder_keys(there.container)).read_text())
-    config["config_param"]["code_path"]["azure_blob_config_file"] = "aux_data/configs/second.yaml"
-    config["config_param"]["data_folder"]["mode"] = "download"
-    config["config_param"]["output_folder"]["mode"] = "upload"
-    (act.project / "aux_data/aml/aml.yaml").write_text(json.dumps(config))
+def use_folders(act, shares, data=None, output=None, **extra):
+    """The folders of the cluster are in the share, with these modes; its code is elsewhere."""
+    rows = {f"{name}_folder": shares.folder(act, name, **({"mode": mode} if mode else {}))
+            for name, mode in (("data", data), ("output", output))}
+    code = {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": "files/code/project.zip"}
+    act.cluster("aml", extra={"config_param": {"code_path": code, **rows}, **extra})
+
+
+def get(shares, key):
+    return shares.get(f"{shares.share}/files/{key}")
+
+
+@pytest.mark.parametrize("how", [{"data": "download", "output": "upload"}, {"mount": "copy"}])
+def test_a_run_whose_folders_are_in_a_share(act, shares, how):
+    """Brought before it, and sent after it."""
+    use_folders(act, shares, **how)
     write(act, FILES)
     act.run("u", "data")
-    act.finish("sh", "-c", "cat data/small > output/y.txt; find data -type f | wc -l >> output/y.txt")
-    assert there.get("output/y.txt") == b"small4\n"
+    act.finish("sh", "-c", "cat data/small > output/y.txt; find data/ -type f | wc -l >> output/y.txt")
+    assert get(shares, "output/y.txt") == b"small4\n"
     act.finish("sh", "-c", "echo partial > output/z.txt; exit 3", status=3)
-    assert there.get("output/z.txt") == b"partial\n", "what is there is sent, however the run ends"
+    assert get(shares, "output/z.txt") == b"partial\n", "what is there is sent, however the run ends"
+
+
+def test_a_share_is_not_mounted(act, shares):
+    use_folders(act, shares)
+    act.fail("submit", "true", status=7, match="'mode: download' or 'mode: upload', or 'mount: copy'")
+    act.fail("mount", "data", act.scratch, status=7, match="mount that by SMB, or copy it with 'a d'")
+
+
+def test_code_is_not_in_a_share(act, shares):
+    use_folders(act, shares, mount="copy")
+    act.cluster("aml", extra={"config_param": {"code_path": shares.folder(act, "code/project.zip")}})
+    for words, status in ((["init"], 7), (["submit", "true"], 7), (["local", "true"], 125)):
+        said = act.run(*words, status=status).err.strip()
+        assert "'code_path' cannot be in a share" in said and len(said.splitlines()) == 1, said
+    assert not shares.list(shares.share)
