@@ -196,7 +196,10 @@ static void check_share(const struct config_folder *folder, const struct yaml *r
     const char *name = folder->file_share ? folder->file_share : "";
     size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
-    if (config_is_share(folder) && (name[good] || good < SHORTEST || good > LONGEST))
+    if (config_is_share(folder) && strcmp(row->key, "code_path") == 0)
+        config_problem(f, yaml_get(row, "storage_type"),
+                       "'code_path' cannot be in a share of Azure Files: put it into a container or a folder");
+    else if (config_is_share(folder) && (name[good] || good < SHORTEST || good > LONGEST))
         config_problem(f, at ? at : row,
                        "'%s' has the storage_type 'file', so 'file_share' must be the name of a share: %d to %d "
                        "lower-case letters, digits and '-'",

@@ -222,12 +222,15 @@ int platform_check_shares(const struct run_spec *spec, const char *where, struct
 {
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
-        bool is_moved = f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD;
+        bool is_moved = f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD || run_folder_is_copied(spec, f);
         if (act_starts_with(f->store, RUN_SHARE) && !is_moved)
             return act_error_set(err, ACT_CONFIG,
                                  "folder '%s' is in a share of Azure Files (%s), which only jobs of Azure Machine "
-                                 "Learning mount: on %s it takes 'mode: download' or 'mode: upload'",
-                                 f->name, f->store, where);
+                                 "Learning mount: on %s it takes 'mode: download' or 'mode: upload'%s",
+                                 f->name, f->store, where,
+                                 platform_find(spec->platform)->agent_mounts
+                                     ? ", or 'mount: copy' at the top level of the cluster file"
+                                     : "");
     }
     return 0;
 }

@@ -205,8 +205,6 @@ static int take_property(struct azure_list *list, const char *name, const char *
         list->entry.grows = strcmp(text, "AppendBlob") == 0;
     } else if (strcmp(name, "Content-MD5") == 0) {
         azure_take_md5(&list->entry, text);
-    } else if (strcmp(name, "BlobType") == 0) {
-        list->entry.grows = strcmp(text, "AppendBlob") == 0;
     } else if (strcmp(name, "Last-Modified") == 0 && !act_time_from_http(text, &list->entry.last_modified_s)) {
         list->entry.last_modified_s = 0;
     }
@@ -252,6 +250,17 @@ static int end_element(void *arg, const char *path, const char *text, struct act
     return 0;
 }
 
+int azure_check_page(const char *marker, const char *next, bool brought, long *empty, struct act_error *err)
+{
+    *empty = brought ? 0 : *empty + 1;
+    if (act_streq(next, marker) && next)
+        return act_error_set(err, ACT_FAIL, "the service gives the same page again and again");
+    if (next && *empty > MAX_EMPTY)
+        return act_error_set(err, ACT_FAIL, "the service gives pages without end that bring nothing: %ld in a row",
+                             *empty);
+    return 0;
+}
+
 static int parse_answer(struct azure_op *op, struct act_error *err)
 {
     static const struct xml_handler handler = {.start = start_element, .end = end_element};
@@ -263,16 +272,11 @@ static int parse_answer(struct azure_op *op, struct act_error *err)
         return rc;
     if (!list->complete)
         return act_error_set(err, ACT_FAIL, "the answer is not a listing");
-    if (list->next && strcmp(list->next, list->service_marker) == 0)
-        return act_error_set(err, ACT_FAIL, "the service gives the same page again and again");
-    if (list->first_found && *list->last && strcmp(list->first_found, list->last) <= 0)
-        return act_error_set(err, ACT_FAIL, "the service does not keep its names in order: '%s' behind '%s'",
-                             list->first_found, list->last);
-    list->empty = list->first_found ? 0 : list->empty + 1;
-    if (list->next && list->empty > MAX_EMPTY)
-        return act_error_set(err, ACT_FAIL, "the service gives pages without end that bring nothing: %ld in a row",
-                             list->empty);
-    return 0;
+    rc = azure_check_page(list->service_marker, list->next, list->first_found, &list->empty, err);
+    if (rc == 0 && list->first_found && *list->last && strcmp(list->first_found, list->last) <= 0)
+        rc = act_error_set(err, ACT_FAIL, "the service does not keep its names in order: '%s' behind '%s'",
+                           list->first_found, list->last);
+    return rc;
 }
 
 /* ---- the page */

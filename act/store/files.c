@@ -38,7 +38,10 @@ bool files_is_missing(const struct azure_op *op)
 
 static void release_state(struct azure_op *op)
 {
+    if (op->file->walk)
+        files_abandon_walk(op->file->walk);
     free(op->file->temp);
+    free(op->file->upload);
     free(op->file->other);
     free(op->file->match);
     free(op->file->asked);
@@ -83,9 +86,19 @@ static void build_head(struct azure_op *op)
         files_request(op, "HEAD", op->call->key, NULL);
 }
 
+static void look_ended(struct azure_op *op)
+{
+    azure_finish(op, 0);
+}
+
 static void answer_folder(struct azure_op *op)
 {
-    azure_finish(op, take_folder(op));
+    int rc = take_folder(op);
+
+    if (rc < 0 || files_is_listed(op->call))
+        azure_finish(op, rc);
+    else
+        files_check_folders(op, op->call->key, look_ended);
 }
 
 /* Without permission to list, the service's word must do. */
@@ -96,15 +109,10 @@ static void name_not_known(struct azure_op *op, int rc)
 
 static void name_looked_up(struct azure_op *op)
 {
-    struct act_error *err = &op->call->error;
-    int rc = 0;
-
-    if (op->file->found == FILES_OTHER_CASE) {
-        rc = act_error_set(err, ACT_NOT_FOUND, "%s: its name there is '%s'", azure_what(op), op->file->other);
-        err->fact = ACT_FACT_OBJECT_MISSING;
-        store_entry_release(&op->call->entry);
-    }
-    azure_finish(op, rc);
+    if (op->file->found == FILES_OTHER_CASE)
+        azure_finish(op, files_other_name(op));
+    else
+        files_check_folders(op, op->call->key, look_ended);
 }
 
 /* The service takes small letters for capitals, and does not say which of them the name has. */

@@ -6,6 +6,11 @@
  * (FILES_TEMP), filled in ranges, and renamed when it is whole, so that nothing half-written is ever seen. Attributes
  * are metadata as on Blob Storage, and the time of the last write is the file's own as well.
  *
+ * No request takes If-Match, so an ETag is looked at just before the rename or the deletion, and what somebody writes
+ * in between is lost. A lease on the file (x-ms-lease-id, x-ms-destination-lease-id) would keep others out meanwhile,
+ * but that of a file never ends by itself (Lease File takes no duration but -1): whoever is killed before the rename
+ * would leave the file locked for everybody.
+ *
  *   files.c         opening, looking, deleting, and what all requests have
  *   files_name.c    names: which a share takes, temporary ones, and what is there under a name
  *   files_dir.c     makes the folders that something is put into
@@ -18,7 +23,7 @@
 
 #include "store/azure.h"
 
-#define FILES_TEMP    ".act-part-" /* then 32 hex digits: what is not whole yet */
+#define FILES_TEMP    ".act-part-" /* then 48 hex digits: what is not whole yet */
 #define FILES_JOURNAL ".blocks"    /* behind that: which blocks of an upload are there */
 
 struct files {
@@ -32,9 +37,10 @@ struct files {
 /* What is there under a name. */
 enum files_found { FILES_NOTHING, FILES_FILE, FILES_FOLDER, FILES_OTHER_CASE };
 
-/* The state of whatever writes. */
+/* The state of whatever writes, and of what looks names up. */
 struct files_write {
     char *temp;                   /* the temporary name; NULL: none yet */
+    char *upload;                 /* BLOCK, BLOCKS, COMMIT, DROP: what the temporary name begins with */
     struct store_attributes attr; /* of the file */
     bool made;                    /* it is ours alone: it goes when the write fails */
     char file_id[32];
@@ -51,8 +57,9 @@ struct files_write {
     bool again;                                   /* its folder was gone, and is made again */
     struct http_headers kept;                     /* COPY: the metadata of the source */
     int64_t poll_ms;                              /* COPY */
-    const char *folder;                           /* the key whose parents are made, */
+    const char *folder;                           /* the key whose parents are made or looked at, */
     char *asked, *bare;                           /* the one that is asked for, the key of a folder without slash */
+    void (*failed)(struct azure_op *op);          /* op->failed, while a folder is asked for */
     void (*parents_there)(struct azure_op *op);   /* what follows then, */
     void (*written)(struct azure_op *op);         /* once all data is written, */
     void (*then)(struct azure_op *op);            /* or once something is known */
@@ -62,7 +69,8 @@ struct files_write {
     char *looked_up;                    /* the key of which it is asked */
     char *match;                        /* the ETag that it must have; NULL: any */
     void (*ready)(struct azure_op *op); /* BLOCK: once its upload is ready */
-    struct files_upload *preparing;     /* BLOCK, COMMIT: the upload that it makes ready for all */
+    struct files_list *walk;            /* LIST: while names on the way to it are looked at */
+    struct files_upload *preparing;     /* BLOCK: the upload that it makes ready for all */
     struct act_error refused;           /* why it failed, while its temporary file is removed */
 };
 
@@ -92,20 +100,32 @@ const char *files_key_problem(const char *key);
 /* Whether the last segment of a key is a temporary name. */
 bool files_is_temp(const char *key);
 bool files_is_journal(const char *key);
-/* A temporary name beside the key: that of an upload, or one of its own. New string. */
-char *files_temp_of(const char *key, const struct store_upload_id *upload);
+/* What the temporary names of an upload begin with, which are beside the key; the rest makes each unlike any that was
+ * there before. New strings. */
+char *files_upload_of(const char *key, const struct store_upload_id *upload);
+char *files_temp_of(const char *upload);
+/* A temporary name beside the key that belongs to no upload. New string. */
 char *files_temp(const char *key);
 /* The folder that a key is in, with its slash; "": the share. New string. */
 char *files_parent(const char *key);
+/* For build: asks for the names that begin so, in any capitals; then takes them. Returns the negative code of the error
+ * that is in call->error. */
+void files_request_names(struct azure_op *op, const char *start);
+int files_take_names(struct azure_op *op, const char *start, struct store_page *out);
 /* Finds out what is there under this name, in which capitals do not count; sets found and other, then goes on. */
 void files_look_up(struct azure_op *op, const char *key, void (*then)(struct azure_op *op));
-/* The name is there in other capitals, or as something else: sets the error. */
+/* What is read is there under op->file->other only: sets the error. */
+int files_other_name(struct azure_op *op);
+/* What is written is there in other capitals, or as something else: sets the error. */
 int files_refuse_name(struct azure_op *op, const char *key, enum files_found found, const char *other);
 
 /* ---- files_dir.c */
 
 /* Goes on once all folders that key lies in are there, else ends the op. */
 void files_make_parents(struct azure_op *op, const char *key, void (*then)(struct azure_op *op));
+/* Goes on unless one of the folders that key lies in, or is, has its name there in other capitals: then ends the op.
+ * What is not there, or cannot be looked at, is left to what follows. */
+void files_check_folders(struct azure_op *op, const char *key, void (*then)(struct azure_op *op));
 /* Folders may have been removed: they are made again when they are needed. */
 void files_forget_folders(struct files *files);
 void files_free_folders(struct files *files);
@@ -135,6 +155,8 @@ void files_blocks(struct azure_op *op);
 void files_drop(struct azure_op *op);
 void files_clear(struct azure_op *op);
 void files_free_uploads(struct files *files);
+/* BLOCK, COMMIT: what was sent of the upload is not there any more. Ends the op, with ACT_FACT_BLOCKS_MISSING. */
+void files_blocks_gone(struct azure_op *op);
 /* The op that made an upload ready failed, with the error in call->error; those that wait for it do, too. */
 void files_upload_failed(struct azure_op *op);
 /* COMMIT: the file is in its place; removes what told of its blocks, and ends the op. */
@@ -143,6 +165,8 @@ void files_upload_ended(struct azure_op *op);
 /* ---- files_list.c */
 
 void files_list(struct azure_op *op);
+/* Nobody comes back to it; it goes when nothing of it is in flight. */
+void files_abandon_walk(struct files_list *walk);
 /* Whether the call looks at what a listing has just named. */
 bool files_is_listed(const struct store_call *call);
 /* Waits for what is asked for ahead. */

@@ -99,6 +99,13 @@ static void wake(struct azure_op *waiting)
     }
 }
 
+/* From now on a failure is again one of what the folder is made for. */
+static void stop_asking(struct azure_op *op)
+{
+    op->failed = op->file->failed;
+    op->file->give_up = NULL;
+}
+
 static void folder_known(struct azure_op *op, enum files_found found)
 {
     struct files_folder *folder = asked_by(op);
@@ -108,8 +115,7 @@ static void folder_known(struct azure_op *op, enum files_found found)
     folder->state = found == FILES_FOLDER ? FOLDER_THERE : FOLDER_REFUSED;
     folder->found = found;
     folder->other = act_strdup(op->file->other);
-    op->failed = NULL;
-    op->file->give_up = NULL;
+    stop_asking(op);
     make_next(op);
     wake(waiting);
 }
@@ -125,8 +131,7 @@ static void folder_failed(struct azure_op *op, int rc)
         at = &(*at)->next;
     *at = folder->next;
     free_folder(folder);
-    op->failed = NULL;
-    op->file->give_up = NULL;
+    stop_asking(op);
     files_fail(op, rc);
     wake(waiting);
 }
@@ -167,6 +172,7 @@ static void ask_for(struct azure_op *op, const char *key, size_t len)
     add_folder(op->azure->files, key, len);
     free(op->file->asked);
     op->file->asked = act_strndup(key, len);
+    op->file->failed = op->failed;
     op->failed = no_answer;
     op->file->give_up = folder_failed;
     azure_send_next(op, build_folder, answer_folder);
@@ -211,6 +217,71 @@ void files_make_parents(struct azure_op *op, const char *key, void (*then)(struc
     files_state(op)->folder = key;
     op->file->parents_there = then;
     engine_timer(http_engine(op->azure->store.http), 0, start_making, op);
+}
+
+/* ---- the capitals of those that are there */
+
+static void check_next(struct azure_op *op);
+
+static void checked(struct azure_op *op)
+{
+    op->file->give_up = NULL;
+    op->file->parents_there(op);
+}
+
+/* What follows will say so. */
+static void cannot_check(struct azure_op *op, int rc)
+{
+    if (rc == -ACT_DENIED || rc == -ACT_NOT_FOUND)
+        checked(op);
+    else
+        azure_finish(op, rc);
+}
+
+static void seen(struct azure_op *op)
+{
+    struct files *files = op->azure->files;
+    const char *key = op->file->asked;
+
+    if (op->file->found == FILES_OTHER_CASE) {
+        azure_finish(op, files_other_name(op));
+    } else if (op->file->found != FILES_FOLDER) {
+        checked(op);
+    } else {
+        if (!find_folder(files, key, strlen(key)))
+            add_folder(files, key, strlen(key))->state = FOLDER_THERE;
+        check_next(op);
+    }
+}
+
+/* From the share down, the first one whose name is not known. */
+static void check_next(struct azure_op *op)
+{
+    const char *key = op->file->folder;
+    size_t whole = strlen(key), len = 0;
+
+    for (;;) {
+        len += strcspn(key + len, "/") + 1;
+        if (len > whole) {
+            checked(op);
+            return;
+        }
+        const struct files_folder *folder = find_folder(op->azure->files, key, len);
+        if (!folder || folder->state != FOLDER_THERE) {
+            free(op->file->asked);
+            op->file->asked = act_strndup(key, len);
+            files_look_up(op, op->file->asked, seen);
+            return;
+        }
+    }
+}
+
+void files_check_folders(struct azure_op *op, const char *key, void (*then)(struct azure_op *op))
+{
+    files_state(op)->folder = key;
+    op->file->parents_there = then;
+    op->file->give_up = cannot_check;
+    check_next(op);
 }
 
 /* ---- PUT of a folder */

@@ -128,6 +128,8 @@ struct dir {
     char *key;              /* with its slash; "": the share */
     char *filter;           /* what the names begin with */
     struct store_page page; /* as it comes, then sorted */
+    size_t checked;         /* so many of its names are known to differ */
+    long empty;             /* pages in a row that brought nothing */
     struct dir **children;  /* one for each entry: folders that were asked for */
     size_t at;              /* the next entry */
     bool ended;             /* nothing more of it comes; call.rc says how it ended */
@@ -183,6 +185,13 @@ static void free_walk(struct files_list *walk)
     free(walk);
 }
 
+void files_abandon_walk(struct files_list *walk)
+{
+    walk->abandoned = true;
+    if (walk->pending == 0)
+        free_walk(walk);
+}
+
 static int by_key(const void *a, const void *b)
 {
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
@@ -197,10 +206,8 @@ static void dir_ended(struct store_call *call)
     walk->pending--;
     walk->azure->files->listing--;
     walk->azure->files->idle = walk->azure->files->listing == 0;
-    if (dir->page.n > 0) {
-        qsort(dir->page.v, dir->page.n, sizeof(*dir->page.v), by_key);
+    if (dir->page.n > 0)
         dir->children = act_calloc(dir->page.n, sizeof(struct dir *));
-    }
     if (walk->abandoned && walk->pending == 0)
         free_walk(walk);
     else if (walk->op && !walk->looks)
@@ -232,16 +239,40 @@ static void build_dir(struct azure_op *op)
     act_buf_release(&query);
 }
 
+/* Sorts what is there, at the end and whenever it is twice as much as before: a listing that leads back to its own
+ * beginning would never end. */
+static int check_names(struct dir *dir, struct act_error *err)
+{
+    struct store_page *page = &dir->page;
+
+    if (page->n == 0 || (page->next && page->n / 2 < dir->checked))
+        return 0;
+    qsort(page->v, page->n, sizeof(*page->v), by_key);
+    for (size_t i = 1; i < page->n; i++)
+        if (strcmp(page->v[i - 1].key, page->v[i].key) == 0)
+            return act_error_set(err, ACT_FAIL, "the service gives '%s' twice", page->v[i].key);
+    dir->checked = page->n;
+    return 0;
+}
+
+static int take_page(struct dir *dir, const struct act_buf *text, struct act_error *err)
+{
+    ACT_AUTOFREE char *marker = dir->page.next;
+    size_t before = dir->page.n;
+    int rc;
+
+    dir->page.next = NULL;
+    rc = files_read_page(text, dir->key, &dir->page, err);
+    if (rc == 0)
+        rc = azure_check_page(marker, dir->page.next, dir->page.n > before, &dir->empty, err);
+    return rc ? rc : check_names(dir, err);
+}
+
 static void read_dir(void *arg)
 {
     struct azure_op *op = arg;
-    struct dir *dir = dir_of(op);
-    ACT_AUTOFREE char *before = dir->page.next;
 
-    dir->page.next = NULL;
-    op->call->rc = files_read_page(&op->http.body_text, dir->key, &dir->page, &op->call->error);
-    if (op->call->rc == 0 && act_streq(before, dir->page.next) && before)
-        op->call->rc = act_error_set(&op->call->error, ACT_FAIL, "the service gives the same page again and again");
+    op->call->rc = take_page(dir_of(op), &op->http.body_text, &op->call->error);
     if (op->call->rc)
         act_error_prefix(&op->call->error, "%s: unusable answer", azure_what(op));
 }
@@ -256,13 +287,19 @@ static void dir_read(void *arg)
         azure_send(op);
 }
 
-/* A folder that is not there has nothing in it. */
+/* A folder that is not there, or not any more, has nothing in it. */
+static void end_missing(struct azure_op *op)
+{
+    store_page_release(&dir_of(op)->page);
+    azure_finish(op, 0);
+}
+
 static void answer_dir(struct azure_op *op)
 {
     if (azure_succeeded(op))
         engine_work(http_engine(op->azure->store.http), read_dir, dir_read, op);
     else if (files_is_missing(op))
-        azure_finish(op, 0);
+        end_missing(op);
     else
         azure_finish_failed(op);
 }
@@ -277,6 +314,7 @@ static struct dir *ask_for_dir(struct files_list *walk, const char *key, const c
     dir->call = (struct store_call){.op = STORE_LIST, .key = dir->key, .done = dir_ended, .arg = dir};
     walk->pending++;
     walk->azure->files->listing++;
+    walk->azure->files->idle = false;
     azure_send_next(azure_new_op(&walk->azure->store, &dir->call), build_dir, answer_dir);
     return dir;
 }
@@ -393,9 +431,7 @@ static void page_ended(struct files_list *walk, int rc)
         walk->next = walk->azure->files->walks;
         walk->azure->files->walks = walk;
     } else {
-        walk->abandoned = true;
-        if (walk->pending == 0)
-            free_walk(walk);
+        files_abandon_walk(walk);
     }
     azure_finish(op, rc);
 }
@@ -551,23 +587,35 @@ static struct files_list *take_resting(struct azure_op *op)
         walk->next = NULL;
         if (fits)
             found = walk;
-        else if (walk->pending == 0)
-            free_walk(walk);
         else
-            walk->abandoned = true;
+            files_abandon_walk(walk);
     }
     return found;
 }
 
+static void give_page(struct azure_op *op)
+{
+    struct files_list *walk = op->file->walk;
+
+    op->file->walk = NULL;
+    walk->op = op;
+    go_on(walk);
+}
+
+/* The folder is asked for while the names on the way to it are looked at. */
 static void start_walk(void *arg)
 {
     struct azure_op *op = arg;
     struct files_list *walk = op->call->list.marker ? take_resting(op) : NULL;
+    bool resting = walk;
 
     if (!walk)
         walk = new_walk(op);
-    walk->op = op;
-    go_on(walk);
+    files_state(op)->walk = walk;
+    if (resting)
+        give_page(op);
+    else
+        files_check_folders(op, walk->root->key, give_page);
 }
 
 void files_list(struct azure_op *op)

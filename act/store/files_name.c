@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "store/files.h"
 
-enum { MAX_PATH = 2048, MAX_SEGMENT = 255, MAX_DEPTH = 250, TEMP_DIGITS = 32 };
+enum { MAX_PATH = 2048, MAX_SEGMENT = 255, MAX_DEPTH = 250, UPLOAD_DIGITS = 32, OWN_DIGITS = 16 };
 
 /* Devices of DOS. */
 static bool is_reserved(const char *segment, size_t len)
@@ -77,7 +77,7 @@ bool files_is_temp(const char *key)
     if (!act_starts_with(name, FILES_TEMP))
         return false;
     const char *digits = name + strlen(FILES_TEMP), *rest = digits + strspn(digits, "0123456789abcdef");
-    return rest == digits + TEMP_DIGITS && (*rest == '\0' || strcmp(rest, FILES_JOURNAL) == 0);
+    return rest == digits + UPLOAD_DIGITS + OWN_DIGITS && (*rest == '\0' || strcmp(rest, FILES_JOURNAL) == 0);
 }
 
 bool files_is_journal(const char *key)
@@ -95,33 +95,44 @@ char *files_parent(const char *key)
     return act_strndup(key, len);
 }
 
-static char *temp_beside(const char *key, const uint8_t bytes[TEMP_DIGITS / 2])
+static char *upload_beside(const char *key, const uint8_t bytes[UPLOAD_DIGITS / 2])
 {
     ACT_AUTOFREE char *parent = files_parent(key);
-    char hex[TEMP_DIGITS + 1];
+    char hex[UPLOAD_DIGITS + 1];
 
-    act_hex(bytes, TEMP_DIGITS / 2, hex);
+    act_hex(bytes, UPLOAD_DIGITS / 2, hex);
     return act_sprintf("%s" FILES_TEMP "%s", parent, hex);
 }
 
-char *files_temp_of(const char *key, const struct store_upload_id *upload)
+char *files_upload_of(const char *key, const struct store_upload_id *upload)
 {
-    uint8_t bytes[TEMP_DIGITS / 2];
+    uint8_t bytes[UPLOAD_DIGITS / 2];
     struct act_sha256 hash;
 
     act_sha256_init(&hash);
     act_sha256_add(&hash, upload->bytes, sizeof(upload->bytes));
     act_sha256_add(&hash, key, strlen(key));
     act_sha256_bytes(&hash, bytes, sizeof(bytes));
-    return temp_beside(key, bytes);
+    return upload_beside(key, bytes);
+}
+
+char *files_temp_of(const char *upload)
+{
+    uint8_t bytes[OWN_DIGITS / 2];
+    char hex[OWN_DIGITS + 1];
+
+    act_random(bytes, sizeof(bytes));
+    act_hex(bytes, sizeof(bytes), hex);
+    return act_sprintf("%s%s", upload, hex);
 }
 
 char *files_temp(const char *key)
 {
-    uint8_t bytes[TEMP_DIGITS / 2];
+    uint8_t bytes[UPLOAD_DIGITS / 2];
 
     act_random(bytes, sizeof(bytes));
-    return temp_beside(key, bytes);
+    ACT_AUTOFREE char *upload = upload_beside(key, bytes);
+    return files_temp_of(upload);
 }
 
 /* ---- what is there */
@@ -151,28 +162,38 @@ static void take_found(struct files_write *write, const struct store_page *page)
     }
 }
 
-static void build_look_up(struct azure_op *op)
+void files_request_names(struct azure_op *op, const char *start)
 {
-    ACT_AUTOFREE char *parent = files_parent(op->file->looked_up);
-    ACT_AUTOFREE char *name = act_strndup(op->file->looked_up, bare_len(op->file->looked_up));
+    ACT_AUTOFREE char *parent = files_parent(start);
+    ACT_AUTOFREE char *name = act_strndup(start, bare_len(start));
     ACT_AUTOFREE char *prefix = http_encode(name + strlen(parent), false);
     ACT_AUTOFREE char *query = act_sprintf("comp=list&prefix=%s", prefix);
 
     files_request_folder(op, "GET", parent, query);
 }
 
+int files_take_names(struct azure_op *op, const char *start, struct store_page *out)
+{
+    ACT_AUTOFREE char *parent = files_parent(start);
+
+    if (!azure_succeeded(op))
+        return azure_answer_error(op);
+    int rc = files_read_page(&op->http.body_text, parent, out, &op->call->error);
+    return rc < 0 ? act_error_prefix(&op->call->error, "%s: unusable answer", azure_what(op)) : 0;
+}
+
+static void build_look_up(struct azure_op *op)
+{
+    files_request_names(op, op->file->looked_up);
+}
+
 static void answer_look_up(struct azure_op *op)
 {
     struct files_write *write = op->file;
-    ACT_AUTOFREE char *parent = files_parent(write->looked_up);
     struct store_page page = {0};
-    int rc = 0;
+    int rc = files_take_names(op, write->looked_up, &page);
 
-    if (!azure_succeeded(op))
-        rc = azure_answer_error(op);
-    else if (files_read_page(&op->http.body_text, parent, &page, &op->call->error) < 0)
-        rc = act_error_prefix(&op->call->error, "%s: unusable answer", azure_what(op));
-    else
+    if (rc == 0)
         take_found(write, &page);
     store_page_release(&page);
     if (rc)
@@ -188,6 +209,15 @@ void files_look_up(struct azure_op *op, const char *key, void (*then)(struct azu
     write->then = then;
     act_str_replace(&write->looked_up, key);
     azure_send_next(op, build_look_up, answer_look_up);
+}
+
+int files_other_name(struct azure_op *op)
+{
+    struct act_error *err = &op->call->error;
+    int rc = act_error_set(err, ACT_NOT_FOUND, "%s: its name there is '%s'", azure_what(op), op->file->other);
+
+    err->fact = ACT_FACT_OBJECT_MISSING;
+    return rc;
 }
 
 int files_refuse_name(struct azure_op *op, const char *key, enum files_found found, const char *other)

@@ -1,9 +1,14 @@
 /* files_upload.c - files of a share that are written in blocks, resumed, dropped and cleared.
  *
- * The blocks go to their places in a temporary file whose name follows from the upload's id and the key. A second file
- * beside it, the journal, has 8 bytes for each block, its length, written when the block is there: what the service
- * says of written ranges is rounded, and joins neighbours. The journal is made first and removed last, and means
- * nothing without the temporary file.
+ * The blocks go to their places in a temporary file whose name begins with what follows from the upload's id and the
+ * key. A second file beside it, the journal, has 8 bytes for each block, its length, written when the block is there:
+ * what the service says of written ranges is rounded, and joins neighbours. The journal is made first and removed last,
+ * and means nothing without the temporary file.
+ *
+ * Several processes may upload the same to the same key. Nothing locks it: a lease of a file never ends, and whoever is
+ * killed would leave it. Instead no temporary name is ever used twice. Who finds one writes the same bytes to the same
+ * places; who finds none makes one of its own. So a journal never tells of another file than the one beside it, and
+ * what is renamed is whole, or is gone because another process was faster.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +21,8 @@ enum { RECORD = 8 };
 #define JOURNAL_BYTES ((uint64_t)RECORD * STORE_MAX_BLOCKS)
 
 struct files_upload {
-    char *temp;
+    char *name; /* what its temporary names begin with */
+    char *temp; /* the one that is used; NULL: none */
     enum { UPLOAD_UNKNOWN, UPLOAD_ABSENT, UPLOAD_THERE } state;
     uint64_t size;  /* that the temporary file has, */
     uint64_t total; /* and will have; 0: not known */
@@ -25,44 +31,49 @@ struct files_upload {
     struct files_upload *next;
 };
 
-static struct files_upload **find_upload(struct files *files, const char *temp)
+static struct files_upload **find_upload(struct files *files, const char *name)
 {
     struct files_upload **at = &files->uploads;
 
-    while (*at && strcmp((*at)->temp, temp) != 0)
+    while (*at && strcmp((*at)->name, name) != 0)
         at = &(*at)->next;
     return at;
 }
 
 static struct files_upload *upload_of(struct azure_op *op)
 {
-    struct files_upload **at = find_upload(op->azure->files, op->file->temp);
+    struct files_upload **at = find_upload(op->azure->files, op->file->upload);
 
     if (!*at) {
         *at = act_calloc(1, sizeof(**at));
-        (*at)->temp = act_strdup(op->file->temp);
+        (*at)->name = act_strdup(op->file->upload);
     }
     return *at;
+}
+
+static void free_upload(struct files_upload *upload)
+{
+    free(upload->name);
+    free(upload->temp);
+    free(upload);
 }
 
 /* Nothing is known of it any more. */
 static void forget_upload(struct azure_op *op)
 {
-    struct files_upload **at = find_upload(op->azure->files, op->file->temp), *upload = *at;
+    struct files_upload **at = find_upload(op->azure->files, op->file->upload), *upload = *at;
 
     if (!upload || upload->busy)
         return;
     *at = upload->next;
-    free(upload->temp);
-    free(upload);
+    free_upload(upload);
 }
 
 void files_free_uploads(struct files *files)
 {
     while (files->uploads) {
         struct files_upload *next = files->uploads->next;
-        free(files->uploads->temp);
-        free(files->uploads);
+        free_upload(files->uploads);
         files->uploads = next;
     }
 }
@@ -74,22 +85,65 @@ static void request_journal(struct azure_op *op, const char *method, const char 
     files_request(op, method, journal, query);
 }
 
-static void build_head_temp(struct azure_op *op)
-{
-    files_request(op, "HEAD", op->file->temp, NULL);
-}
-
-static void take_size(const struct azure_op *op, struct files_upload *upload)
-{
-    const char *length = http_header_get(&op->http.response_headers, "Content-Length");
-
-    upload->size = length ? strtoull(length, NULL, 10) : 0;
-    upload->state = UPLOAD_THERE;
-}
-
 static void fail_by_answer(struct azure_op *op)
 {
     files_fail(op, azure_answer_error(op));
+}
+
+void files_blocks_gone(struct azure_op *op)
+{
+    upload_of(op)->state = UPLOAD_UNKNOWN;
+    act_error_set(&op->call->error, ACT_TEMPORARY, "%s: blocks of this upload are gone; upload it again",
+                  azure_what(op));
+    op->call->error.fact = ACT_FACT_BLOCKS_MISSING;
+    files_fail(op, -ACT_TEMPORARY);
+}
+
+/* ---- finding its temporary file */
+
+static void build_find(struct azure_op *op)
+{
+    files_request_names(op, op->file->upload);
+}
+
+/* Of several, the first one by name, so that all who look take the same. */
+static void take_temp(struct files_upload *upload, const struct store_page *page)
+{
+    const struct store_entry *first = NULL;
+
+    for (size_t i = 0; i < page->n; i++) {
+        const struct store_entry *entry = &page->v[i];
+        bool fits = entry->kind == STORE_FILE && act_starts_with(entry->key, upload->name) &&
+                    files_is_temp(entry->key) && !files_is_journal(entry->key);
+        if (fits && (!first || strcmp(entry->key, first->key) < 0))
+            first = entry;
+    }
+    upload->state = first ? UPLOAD_THERE : UPLOAD_ABSENT;
+    act_str_replace(&upload->temp, first ? first->key : NULL);
+    upload->size = first ? first->size : 0;
+}
+
+/* Without permission to list nothing is found, and the upload begins anew. */
+static void answer_find(struct azure_op *op)
+{
+    struct store_page page = {0};
+    int rc = files_take_names(op, op->file->upload, &page);
+
+    if (rc == 0 || rc == -ACT_DENIED || files_is_missing(op)) {
+        take_temp(upload_of(op), &page);
+        rc = 0;
+    }
+    store_page_release(&page);
+    if (rc)
+        files_fail(op, rc);
+    else
+        op->file->then(op);
+}
+
+static void find(struct azure_op *op, void (*then)(struct azure_op *op))
+{
+    op->file->then = then;
+    azure_send_next(op, build_find, answer_find);
 }
 
 /* ---- making it ready: the temporary file is there, and large enough */
@@ -98,9 +152,7 @@ static void make_ready(struct azure_op *op);
 
 static uint64_t needed(const struct azure_op *op)
 {
-    const struct store_call *call = op->call;
-
-    return call->op == STORE_BLOCK ? call->block.offset + call->block.data.len : call->commit.total;
+    return op->call->block.offset + op->call->block.data.len;
 }
 
 static struct azure_op *stop_preparing(struct azure_op *op)
@@ -186,19 +238,6 @@ static void make_journal(struct azure_op *op)
     azure_send_next(op, build_journal, answer_journal);
 }
 
-static void answer_head_temp(struct azure_op *op)
-{
-    if (azure_succeeded(op)) {
-        take_size(op, op->file->preparing);
-        is_ready(op);
-    } else if (files_is_missing(op)) {
-        op->file->preparing->state = UPLOAD_ABSENT;
-        is_ready(op);
-    } else {
-        fail_by_answer(op);
-    }
-}
-
 static void build_resize(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
@@ -219,8 +258,23 @@ static void answer_grow(struct azure_op *op)
 {
     if (azure_succeeded(op))
         made(op);
+    else if (files_is_missing(op))
+        files_blocks_gone(op);
     else
         fail_by_answer(op);
+}
+
+static void use_temp(struct azure_op *op, const struct files_upload *upload)
+{
+    act_str_replace(&op->file->temp, upload->temp);
+}
+
+static void make_new(struct azure_op *op, struct files_upload *upload)
+{
+    free(upload->temp);
+    upload->temp = files_temp_of(upload->name);
+    use_temp(op, upload);
+    files_make_parents(op, op->call->key, make_journal);
 }
 
 /* Takes one step, of which each ends here again. */
@@ -233,6 +287,7 @@ static void make_ready(struct azure_op *op)
         upload->waiting = op;
         return;
     }
+    use_temp(op, upload);
     if (upload->state == UPLOAD_THERE && upload->size >= needed(op)) {
         op->file->ready(op);
         return;
@@ -242,17 +297,16 @@ static void make_ready(struct azure_op *op)
     op->failed = no_answer;
     op->file->size = needed(op) > upload->total ? needed(op) : upload->total;
     if (upload->state == UPLOAD_UNKNOWN)
-        azure_send_next(op, build_head_temp, answer_head_temp);
+        find(op, is_ready);
     else if (upload->state == UPLOAD_THERE)
         azure_send_next(op, build_resize, answer_grow);
     else
-        files_make_parents(op, op->call->key, make_journal);
+        make_new(op, upload);
 }
 
-static void with_upload(struct azure_op *op, const struct store_upload_id *id, void (*ready)(struct azure_op *op))
+static void with_upload(struct azure_op *op, const struct store_upload_id *id)
 {
-    files_state(op)->temp = files_temp_of(op->call->key, id);
-    op->file->ready = ready;
+    files_state(op)->upload = files_upload_of(op->call->key, id);
 }
 
 /* ---- BLOCK */
@@ -291,6 +345,10 @@ static void answer_record(struct azure_op *op)
 {
     struct files_write *write = op->file;
 
+    if (files_is_missing(op)) {
+        files_blocks_gone(op);
+        return;
+    }
     if (!azure_succeeded(op)) {
         fail_by_answer(op);
         return;
@@ -317,7 +375,8 @@ static void start_ready(void *op)
 
 void files_block(struct azure_op *op)
 {
-    with_upload(op, &op->call->block.upload_id, send_block);
+    with_upload(op, &op->call->block.upload_id);
+    op->file->ready = send_block;
     engine_timer(http_engine(op->azure->store.http), 0, start_ready, op);
 }
 
@@ -368,35 +427,23 @@ static void answer_blocks(struct azure_op *op)
     }
 }
 
-static void answer_is_there(struct azure_op *op)
+static void read_blocks(struct azure_op *op)
 {
-    if (azure_succeeded(op)) {
-        take_size(op, upload_of(op));
+    use_temp(op, upload_of(op));
+    if (op->file->temp)
         azure_send_next(op, build_read_journal, answer_blocks);
-    } else if (files_is_missing(op)) {
-        upload_of(op)->state = UPLOAD_ABSENT;
+    else
         azure_finish(op, 0);
-    } else {
-        fail_by_answer(op);
-    }
 }
 
 void files_blocks(struct azure_op *op)
 {
-    with_upload(op, &op->call->blocks.upload_id, NULL);
+    with_upload(op, &op->call->blocks.upload_id);
     upload_of(op)->total = op->call->blocks.total;
-    azure_send_next(op, build_head_temp, answer_is_there);
+    find(op, read_blocks);
 }
 
 /* ---- COMMIT */
-
-static void blocks_are_gone(struct azure_op *op)
-{
-    act_error_set(&op->call->error, ACT_TEMPORARY, "%s: blocks of this upload are gone; upload it again",
-                  azure_what(op));
-    op->call->error.fact = ACT_FACT_BLOCKS_MISSING;
-    files_fail(op, -ACT_TEMPORARY);
-}
 
 static void answer_finish(struct azure_op *op)
 {
@@ -406,7 +453,7 @@ static void answer_finish(struct azure_op *op)
         snprintf(op->file->file_id, sizeof(op->file->file_id), "%s", id ? id : "");
         files_put_in_place(op);
     } else if (files_is_missing(op)) {
-        blocks_are_gone(op);
+        files_blocks_gone(op);
     } else {
         fail_by_answer(op);
     }
@@ -427,20 +474,48 @@ static void answer_are_whole(struct azure_op *op)
     if (!azure_succeeded(op) && !files_is_missing(op)) {
         fail_by_answer(op);
     } else if (!is_whole || total != commit->total) {
-        blocks_are_gone(op);
+        files_blocks_gone(op);
     } else {
         op->file->size = total;
         azure_send_next(op, build_resize, answer_finish);
     }
 }
 
-void files_commit(struct azure_op *op)
+static void check_whole(struct azure_op *op)
 {
-    with_upload(op, &op->call->commit.upload_id, NULL);
-    if (op->call->commit.n_blocks > 0)
+    use_temp(op, upload_of(op));
+    if (op->file->temp)
         azure_send_next(op, build_read_journal, answer_are_whole);
     else
-        files_make(op, files_put_in_place);
+        files_blocks_gone(op);
+}
+
+/* Goes on once it is known whether there is a temporary file, and under which name. */
+static void with_temp(struct azure_op *op, const struct store_upload_id *id, void (*then)(struct azure_op *op))
+{
+    with_upload(op, id);
+    if (upload_of(op)->state == UPLOAD_UNKNOWN)
+        find(op, then);
+    else
+        then(op);
+}
+
+static void start_commit(void *arg)
+{
+    struct azure_op *op = arg;
+
+    with_temp(op, &op->call->commit.upload_id, check_whole);
+}
+
+void files_commit(struct azure_op *op)
+{
+    if (op->call->commit.n_blocks > 0) {
+        engine_timer(http_engine(op->azure->store.http), 0, start_commit, op);
+        return;
+    }
+    with_upload(op, &op->call->commit.upload_id);
+    op->file->temp = files_temp(op->call->key);
+    files_make(op, files_put_in_place);
 }
 
 /* ---- what is left */
@@ -484,19 +559,31 @@ static void answer_drop(struct azure_op *op)
         fail_by_answer(op);
 }
 
-static void kept(void *op)
+static void drop_it(struct azure_op *op)
 {
-    azure_finish(op, 0);
+    use_temp(op, upload_of(op));
+    forget_upload(op);
+    if (op->file->temp && !op->call->drop.keep)
+        azure_send_next(op, build_delete_temp, answer_drop);
+    else
+        azure_finish(op, 0);
+}
+
+static void start_drop(void *arg)
+{
+    struct azure_op *op = arg;
+
+    if (op->call->drop.keep) {
+        with_upload(op, &op->call->drop.upload_id);
+        drop_it(op);
+    } else {
+        with_temp(op, &op->call->drop.upload_id, drop_it);
+    }
 }
 
 void files_drop(struct azure_op *op)
 {
-    with_upload(op, &op->call->drop.upload_id, NULL);
-    forget_upload(op);
-    if (op->call->drop.keep)
-        engine_timer(http_engine(op->azure->store.http), 0, kept, op);
-    else
-        azure_send_next(op, build_delete_temp, answer_drop);
+    engine_timer(http_engine(op->azure->store.http), 0, start_drop, op);
 }
 
 /* ---- CLEAR */

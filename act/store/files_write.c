@@ -273,6 +273,8 @@ static void answer_range(struct azure_op *op)
             sum_next(op, send_range);
         else
             write->written(op);
+    } else if (op->call->op == STORE_BLOCK && files_is_missing(op)) {
+        files_blocks_gone(op);
     } else {
         fail_by_answer(op);
     }

@@ -62,12 +62,18 @@ bool object_is_another(const struct act_error *e)
     return e->code == ACT_TEMPORARY && !e->network && (e->http_status == 0 || e->http_status == 412);
 }
 
+static bool are_blocks_gone(const struct act_error *e)
+{
+    return e->fact == ACT_FACT_BLOCKS_MISSING;
+}
+
 bool object_is_not_as_listed(const struct store_call *call)
 {
     const struct store_condition *condition = store_condition_of(call);
 
     return (condition->if_absent && call->rc == -ACT_PARTIAL) ||
-           (condition->if_match && call->rc < 0 && object_is_another(&call->error));
+           (condition->if_match && call->rc < 0 && object_is_another(&call->error)) ||
+           (call->rc < 0 && are_blocks_gone(&call->error));
 }
 
 void object_note_refusal(struct object *o, const struct act_error *error)
@@ -106,10 +112,21 @@ static void refuse_replacement(struct object *o, bool found)
 {
     bool beside = !found && o->from.kind == STORE_FOLDER;
 
-    act_error_hint(o->refusal, beside ? "there is an object of this name without the '/': rename or remove it"
-                                      : "it is not as it was listed, and was not replaced: run the same command "
-                                        "again");
+    if (!are_blocks_gone(o->refusal))
+        act_error_hint(o->refusal, beside ? "there is an object of this name without the '/': rename or remove it"
+                                          : "it is not as it was listed, and was not replaced: run the same command "
+                                            "again");
     object_fail(o, OBJECT_FAILED, o->refusal);
+}
+
+/* Once only. Asks again which blocks are there. */
+static void send_again(struct object *o)
+{
+    o->recommitted = true;
+    object_start_over(o);
+    for (uint32_t i = 0; i < o->n_parts; i++)
+        o->states[i].present = false;
+    o->phase = OBJECT_ASK;
 }
 
 static void looked(struct store_call *call)
@@ -117,8 +134,14 @@ static void looked(struct store_call *call)
     struct object *o = call->arg;
     struct store_entry entry = expected_entry(o);
     bool found = call->rc != -(int)ACT_NOT_FOUND;
+    bool same = call->rc == 0 && sync_decide(&entry, &call->entry, o->walk->options->checksum, NULL) == SYNC_SAME;
 
-    if (call->rc == 0 && sync_decide(&entry, &call->entry, o->walk->options->checksum, NULL) == SYNC_SAME)
+    if (!same && are_blocks_gone(o->refusal) && !o->recommitted) {
+        send_again(o);
+        object_call_ended(o);
+        return;
+    }
+    if (same)
         o->outcome = OBJECT_SAME;
     else if (!found && o->from.filled)
         lose_mode(o);
@@ -130,33 +153,21 @@ static void looked(struct store_call *call)
     object_call_ended(o);
 }
 
-/* The destination is not as it was listed. If it is already what we were about to write (because the response to an
- * earlier try was lost, or another process makes the same copy), that is fine; anything else is left alone. */
+/* The destination is not as it was listed, or blocks are gone that were there: they have expired, or somebody wrote to
+ * this object. If it is already what we were about to write (because the response to an earlier try was lost, or
+ * another process makes the same copy), that is fine; anything else is left alone. */
 void object_look_at_destination(struct object *o)
 {
     o->call = (struct store_call){.op = STORE_HEAD, .key = o->to_key};
     object_call(o, o->walk->to, looked);
 }
 
-/* Blocks have expired, or another client wrote to this object: ask again which are there. */
-static void send_again(struct object *o)
-{
-    o->recommitted = true;
-    object_start_over(o);
-    for (uint32_t i = 0; i < o->n_parts; i++)
-        o->states[i].present = false;
-    o->phase = OBJECT_ASK;
-}
-
 static void commit_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    bool blocks_missing = call->rc < 0 && call->error.fact == ACT_FACT_BLOCKS_MISSING;
 
     if (call->rc == 0)
         o->phase = OBJECT_END;
-    else if (blocks_missing && !o->recommitted)
-        send_again(o);
     else if (object_is_not_as_listed(call))
         object_note_refusal(o, &call->error);
     else

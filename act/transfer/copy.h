@@ -50,14 +50,15 @@ enum object_sums {
 
 /* What is done, or comes next. A failure skips to DROP. */
 enum object_phase {
-    OBJECT_PLAN,   /* how it is moved; once more where the service turns out to be unable to fetch it */
-    OBJECT_ASK,    /* for the blocks that are there already */
-    OBJECT_MOVE,   /* its parts */
-    OBJECT_SIGN,   /* a URL of the source, by which the service reads the properties that COMMIT gives it */
-    OBJECT_COMMIT, /* back to ASK, once, if blocks are missing */
-    OBJECT_LOOK,   /* the destination is not as it was listed: is it the same already? */
-    OBJECT_DROP,   /* the blocks that were sent, unless a later transfer can use them */
-    OBJECT_END,    /* it is counted and freed */
+    OBJECT_PLAN, /* how it is moved; once more where the service turns out to be unable to fetch it */
+    OBJECT_ASK,  /* for the blocks that are there already */
+    OBJECT_MOVE, /* its parts */
+    OBJECT_SIGN, /* a URL of the source, by which the service reads the properties that COMMIT gives it */
+    OBJECT_COMMIT,
+    OBJECT_LOOK, /* the destination is not as it was listed, or blocks are gone: is it the same already? If blocks are
+                    * gone and it is not, back to ASK, once */
+    OBJECT_DROP, /* the blocks that were sent, unless a later transfer can use them */
+    OBJECT_END,  /* it is counted and freed */
 };
 
 enum object_outcome {
@@ -113,7 +114,7 @@ struct object {
 
     /* COMMIT, LOOK */
     char *source_url;
-    bool recommitted;          /* blocks were missing, and were sent once more */
+    bool recommitted;          /* blocks were gone, and are sent once more */
     struct act_error *refusal; /* why the destination was not replaced */
 };
 
@@ -235,7 +236,7 @@ void pieces_free(struct pieces *pieces);
 void object_plan(struct object *object);
 /* Cuts it into parts of about this size; nothing is known of them yet. */
 void object_cut(struct object *object, uint64_t part_size);
-/* Resets it: no part has been moved or counted. */
+/* Resets it: no part has been moved, summed in order or counted. */
 void object_start_over(struct object *object);
 
 /* ---- compare.c */

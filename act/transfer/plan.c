@@ -84,6 +84,8 @@ void object_start_over(struct object *o)
     t->done_bytes -= o->counted_bytes;
     t->resumed_bytes -= o->resumed_bytes;
     o->counted_bytes = o->resumed_bytes = 0;
+    act_md5_init(&o->chain.md5);
+    o->chain.tail = &o->chain.parts;
 }
 
 void object_cut(struct object *o, uint64_t part_size)
@@ -93,8 +95,6 @@ void object_cut(struct object *o, uint64_t part_size)
     free(o->states);
     o->states = act_calloc(o->n_parts, sizeof(*o->states));
     object_start_over(o);
-    act_md5_init(&o->chain.md5);
-    o->chain.tail = &o->chain.parts;
 }
 
 /* How it is moved if the bytes go through us. */

@@ -62,7 +62,8 @@ static bool set_text(char *out, size_t cap, const char *value)
 
 static bool set_page(struct fault *f, const char *value)
 {
-    static const char *const names[] = {[PAGE_RIGHT] = "torn", [PAGE_REPEAT] = "repeat", [PAGE_EMPTY] = "empty"};
+    static const char *const names[] = {
+        [PAGE_RIGHT] = "torn", [PAGE_REPEAT] = "repeat", [PAGE_EMPTY] = "empty", [PAGE_LOOP] = "loop"};
     int page = index_of(names, COUNT(names), value);
 
     f->page = page < 0 ? PAGE_RIGHT : (enum page_fault)page;

@@ -18,7 +18,7 @@ enum fault_kind {
     FAULT_CORRUPT,  /* changes one byte in the middle of the answer's body */
     FAULT_REPLACE,  /* somebody else replaces the blob by as many other bytes, before the request is served */
     FAULT_PENDING,  /* a copy that is under way for some time, by what the service says */
-    FAULT_PAGE,     /* a page of a listing that repeats its marker, is empty, or breaks off */
+    FAULT_PAGE,     /* a page of a listing that repeats its marker, leads back ("loop"), is empty, or breaks off */
 };
 
 enum fault_where {

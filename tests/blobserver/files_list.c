@@ -97,7 +97,7 @@ int list_directory(struct request *r, struct reply *reply)
     struct listing l = {t, strcasestr(include, "Timestamps"), strcasestr(include, "ETag"),
                         strcasestr(include, "Attributes"), strcasestr(include, "PermissionKey")};
     char *prefix = name_key(param(r, "prefix"));
-    size_t first = node_seek(directory, *marker ? start : prefix), i = first;
+    size_t begin = node_seek(directory, prefix), first = *marker ? node_seek(directory, start) : begin, i = first;
     add_head(r, t);
     if (l.times || l.etag || l.attributes || l.key)
         text_addf(t, "<DirectoryId>%llu</DirectoryId>", (unsigned long long)directory->id);
@@ -106,7 +106,10 @@ int list_directory(struct request *r, struct reply *reply)
          r->page != PAGE_EMPTY && n < max && i < directory->n && starts_with(directory->children[i]->key, prefix); n++)
         add_node(&l, directory->children[i++]);
     text_str(t, "</Entries><NextMarker>");
-    i = r->page == PAGE_REPEAT ? first : i;
+    if (r->page == PAGE_REPEAT)
+        i = first;
+    else if (r->page == PAGE_LOOP)
+        i = begin + (*marker && first == begin);
     if (i < directory->n && starts_with(directory->children[i]->key, prefix))
         list_marker(t, directory->children[i]->key);
     text_str(t, "</NextMarker></EnumerationResults>");

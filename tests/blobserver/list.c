@@ -214,14 +214,16 @@ int list_blobs(struct request *r, struct reply *reply)
         return reply_error(reply, 400, "InvalidQueryParameterValue");
     l.metadata = has_word(param(r, "include"), "metadata");
     l.uncommitted = has_word(param(r, "include"), "uncommittedblobs");
-    struct cursor at = entry_seek(c, *marker ? start : l.prefix), first = at;
+    struct cursor begin = entry_seek(c, l.prefix), at = *marker ? entry_seek(c, start) : begin, first = at;
     add_head(r, l.out);
     text_str(l.out, "<Blobs>");
     const struct entry *e;
     for (long n = 0; r->page != PAGE_EMPTY && n < max && (e = entry_at(&at)) && starts_with(e->name, l.prefix);)
         n += add_next(&l, &at);
     text_str(l.out, "</Blobs><NextMarker>");
-    e = entry_at(r->page == PAGE_REPEAT ? &first : &at);
+    if (r->page == PAGE_LOOP && *marker && entry_at(&first) == entry_at(&begin))
+        entry_next(&begin);
+    e = entry_at(r->page == PAGE_REPEAT ? &first : r->page == PAGE_LOOP ? &begin : &at);
     if (e && starts_with(e->name, l.prefix))
         list_marker(l.out, e->name);
     text_str(l.out, "</NextMarker></EnumerationResults>");

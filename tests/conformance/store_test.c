@@ -1930,6 +1930,11 @@ TEST(test_share_capitals)
     assert_fails(put("case/dir/other", "second", 6), t.err, ACT_FAIL, "'case/Dir/' is there");
     call.put.attr.kind = STORE_FOLDER;
     assert_fails(put_call(&call, NULL, 0), t.err, ACT_FAIL, "does not tell capitals");
+    assert_fails(head("case/dir/Name", &call), t.err, ACT_NOT_FOUND, "its name there is 'case/Dir/'");
+    call = call_of(STORE_LIST, "case/dir/");
+    assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_NOT_FOUND, "its name there is 'case/Dir/'");
+    call = call_of(STORE_HEAD, "case/dir/");
+    assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_NOT_FOUND, "its name there is 'case/Dir/'");
     put_text("case/Dir/Name", "third");
     assert_content("case/Dir/Name", "third", 5);
     assert_list("case/", false, keys, COUNT(keys));

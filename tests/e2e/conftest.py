@@ -194,16 +194,15 @@ def proxy(act, azure):
 # ---- the other clients of the service
 
 
-@pytest.fixture
-def azcopy(azure, scratch):
-    """azcopy on the container: azcopy.copy(source, destination) where blob(key) names a blob."""
+def azcopy_on(peer, scratch):
+    """azcopy on a container or share: azcopy.copy(source, destination) where blob(key) names a blob or file."""
     found = sorted(MODULES.glob("@azure-tools/azcopy-linux/dist/bin/azcopy_linux_*"))
     if not found:
         pytest.skip("azcopy is not installed: scripts/install-deps --test")
-    sas = azure.service.container_sas(azure.container)
+    sas = peer.service.sas(peer.container)
 
     def blob(key):
-        return f"{azure.service.endpoint}/{azure.container}/files/{key}?{sas}"
+        return f"{peer.service.endpoint}/{peer.container}/files/{key}?{sas}"
 
     def run(verb, source, destination, direction, *options):
         logs = scratch / "azcopy"
@@ -215,6 +214,16 @@ def azcopy(azure, scratch):
         assert done.returncode == 0, done.stdout
         return done.stdout
     return types.SimpleNamespace(blob=blob, run=run, copy=functools.partial(run, "copy"))
+
+
+@pytest.fixture
+def azcopy(azure, scratch):
+    return azcopy_on(azure, scratch)
+
+
+@pytest.fixture
+def azcopy_there(azure_share, scratch):
+    return azcopy_on(azure_share, scratch)
 
 
 @pytest.fixture

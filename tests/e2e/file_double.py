@@ -38,6 +38,12 @@ class FileDouble(BlobDouble):
     def folder_keys(self, share):
         return {"storage_type": "file", "file_share": share}
 
+    def folder(self, act, path, **keys):
+        """A folder in the share of a test as a cluster file has it, beside others; its account file is made, too."""
+        act.account("shared", **self.account_keys(self.share))
+        return {"azure_blob_config_file": "aux_data/configs/shared.yaml", "path": f"files/{path}",
+                **self.folder_keys(self.share), **keys}
+
     def sas(self, share, hours=1):
         return self.share_sas(share, hours=hours)
 

@@ -46,6 +46,19 @@ def test_folders_are_brought_and_sent(act, kubernetes, blobs):
     assert blobs.get("output/from-0") == blobs.get("output/from-1") == b"from the store"
 
 
+def test_folders_in_a_share_are_brought_and_sent(act, kubernetes, shares):
+    kubernetes.tell("settings", forward=[shares.port])
+    shares.put(f"{shares.share}/files/data/in", b"from the share")
+    use(kubernetes, data=shares.folder(act, "data"))
+    act.fail(*K8S, "submit", "true", status=7, match="it takes 'mode: download' or 'mode: upload'$")
+    use(kubernetes, data=shares.folder(act, "data", mode="download"),
+        output=shares.folder(act, "output", mode="upload"))
+    run = act.submit("sh", "-c", "cat data/in > output/from-$RANK", before=("-c", "k8s", "-n", "2"))
+    act.run("wait", run)
+    for rank in (0, 1):
+        assert shares.get(f"{shares.share}/files/output/from-{rank}") == b"from the share"
+
+
 def test_act_comes_by_secrets_that_are_made_once(act, kubernetes, blobs):
     use(kubernetes, output=folder("upload", "output"))
     act.run(*K8S, "init")

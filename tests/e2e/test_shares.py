@@ -1,5 +1,6 @@
 """Folders in shares of Azure Files: what the data verbs do there, and what can go wrong. Against the test double."""
 import json
+import re
 import threading
 
 import pytest
@@ -140,6 +141,36 @@ def test_between_two_shares(act, there):
     there.service.remove(f"{there.container}-b")
 
 
+# ---- by another client as well
+
+
+def nothing_to_do(act, n):
+    for words in (["u", "data"], ["d", "data"]):
+        result = act.run(*words, "--dry-run", "--delete")
+        assert result.out == "" and f"{n} already the same" in result.err, result
+    act.run("verify", "data")
+
+
+def test_azcopy_reads_what_act_wrote(act, there, azcopy_there, scratch):
+    """The times are those of the service: on Linux azcopy does not take those of files."""
+    files = {**FILES, "large": content(9 * MIB + 17)}
+    write(act, files)
+    act.run("u", "data")
+    azcopy_there.copy(azcopy_there.blob("data/*"), str(scratch / "theirs"), "FileLocal", "--check-md5",
+                      "FailIfDifferent")
+    assert tree(scratch / "theirs") == files
+
+
+def test_act_reads_what_azcopy_wrote(act, there, azcopy_there):
+    files = {**FILES, "large": content(9 * MIB + 17)}
+    write(act, files)
+    azcopy_there.copy(f"{act.project}/data/*", azcopy_there.blob("data"), "LocalFile", "--put-md5")
+    away(act, "data")
+    act.run("d", "data")
+    assert tree(act.project / "data") == files
+    nothing_to_do(act, len(files))
+
+
 # ---- interrupted, and seen by others meanwhile
 
 
@@ -185,7 +216,56 @@ def test_nothing_half_written_is_ever_seen(act, there):
     assert there.keys() == {f"data/{name}": len(data) for name, data in files.items()}
 
 
+# ---- the same upload by two processes at once
+
+
+@pytest.mark.parametrize("old", [None, b"the old one"])
+@pytest.mark.parametrize("head_start", [0, 5])
+def test_two_upload_the_same_at_once(act, there, old, head_start):
+    """Each on its own, or both into one temporary file: whole, and nothing is left."""
+    data = content(60 * MIB)
+    if old:
+        there.put("data/big", old)
+    settled(act.write("data/big", data))
+    double = there.service
+    double.fault("stall", ms=60, times=0, method="PUT", path="comp=range", where="answer")
+    words = ["u", "--overwrite", "--transfers", "2", "data/big"]
+    first = act.start(*words)
+    act.until(lambda: sum(map(is_range, double.log())) >= head_start, "the first one has begun")
+    second = act.start(*words)
+    for process in (first, second):
+        err = process.communicate(timeout=120)[1]
+        assert process.returncode == 0, err
+    assert there.get("data/big") == data
+    assert there.keys() == {"data/big": len(data)}, "what was under way is gone"
+
+
+def test_what_was_sent_is_removed_meanwhile(act, there):
+    """As a leftover, by somebody else: it is sent again."""
+    data = content(60 * MIB)
+    settled(act.write("data/big", data))
+    double = there.service
+    double.fault("stall", ms=60, times=0, method="PUT", path="comp=range", where="answer")
+    client = act.start("u", "--transfers", "2", "data/big")
+    act.until(lambda: sum(map(is_range, double.log())) >= 5, "it has begun")
+    act.run("rm", "-y", "--leftovers", "data")
+    err = client.communicate(timeout=120)[1]
+    assert client.returncode == 0, err
+    assert there.get("data/big") == data and there.keys() == {"data/big": len(data)}
+
+
 # ---- what goes wrong
+
+
+def test_a_folder_vanishes_and_then_the_connection(act, there):
+    """Between what tells of the blocks and what they go into: it fails, for all blocks that wait for it."""
+    act.write("data/big", content(60 * MIB))
+    temp = r"/\.act-part-[0-9a-f]+$"
+    there.service.fault("answer", status=404, code="ParentNotFound", method="PUT", path=temp)
+    there.service.fault("reset", where="request", method="PUT", path=temp, times=0)
+    result = act.run("u", "data", status=None, env={"ACT_MAX_RETRIES": "1"})
+    assert result.status == 5 and "came to a halt" not in result.err, result
+    assert not visible(there)
 
 
 @pytest.mark.parametrize("kind, values", [
@@ -225,13 +305,13 @@ def test_no_wrong_bytes_arrive(act, there, kind):
     assert (act.project / "data/f").read_bytes() == whole
 
 
-@pytest.mark.parametrize("page", ["torn", "repeat"])
+@pytest.mark.parametrize("page", ["torn", "repeat", "loop"])
 def test_a_listing_that_is_wrong(act, there, page):
     """Tried again, or the end of it: never half of what is there."""
     write(act, FILES)
     act.run("u", "data")
     there.service.fault("page", page=page, path="comp=list", times=0)
-    act.fail("ls", "-r", "data", status=None, match="list|page|XML|answer")
+    act.fail("ls", "-r", "data", status=None, match={"torn": "XML|answer", "loop": "twice"}.get(page, "same page"))
 
 
 def test_a_share_that_is_full(act, there):
@@ -303,19 +383,71 @@ def test_one_of_others_in_other_capitals_is_another_one(act, there):
     assert act.run("cat", "data/foo").out == "theirs"
 
 
+def test_a_folder_in_other_capitals_is_named(act, there):
+    """Never reached by a name that it has not: neither read, nor removed."""
+    there.put("data/Sub/deep/f", b"theirs")
+    for path in ("data/SUB", "data/SUB/", "data/SUB/deep", "data/Sub/DEEP", "data/SUB/deep/f", "DATA"):
+        for words in [("rm", "-y"), ("ls", "-r"), ("d",), ("du",)]:
+            status = 3 if path != "DATA" else None
+            said = act.run(*words, path, status=status).err
+            assert path == "DATA" or re.search("its name there is '.*data/Sub/(deep/)?'", said), (words, path, said)
+    act.write("data/SUB/new", "x")
+    act.fail("u", "data/SUB", status=3, match="its name there is '.*data/Sub/'")
+    assert there.keys() == {"data/Sub/deep/f": 6}
+    act.run("rm", "-y", "data/Sub")
+    assert not there.keys()
+
+
+def test_folders_in_one_another_whatever_their_capitals(act, there):
+    place = {"azure_blob_config_file": "aux_data/configs/store.yaml", **there.service.folder_keys(there.container)}
+    act.cluster("aml", extra={"config_param": {
+        "data_folder": {**place, "path": "files/data"}, "inner_folder": {**place, "path": "Files/DATA/Größe/inner"}}})
+    there.put("data/größe/inner/f", b"x")
+    there.put("data/other/f", b"x")
+    for words in (["rm", "-y", "data"], ["rm", "-y", "data/größe"], ["u", "--delete", "-y", "data"]):
+        act.write("data/f", "x")
+        act.fail(*words, status=2, match="'inner' lies in it")
+    act.run("rm", "-y", "data/other")
+    assert there.keys() == {"data/größe/inner/f": 1}
+
+
 # ---- runs
 
 
-def test_a_run_whose_folders_are_in_a_share(act, there, second):
-    """Brought before it, and sent after it; its code is in a container."""
-    config = json.loads(act.cluster("aml", keys=there.service.folder_keys(there.container)).read_text())
-    config["config_param"]["code_path"]["azure_blob_config_file"] = "aux_data/configs/second.yaml"
-    config["config_param"]["data_folder"]["mode"] = "download"
-    config["config_param"]["output_folder"]["mode"] = "upload"
-    (act.project / "aux_data/aml/aml.yaml").write_text(json.dumps(config))
+def use_folders(act, shares, data=None, output=None, **extra):
+    """The folders of the cluster are in the share, with these modes; its code is elsewhere."""
+    rows = {f"{name}_folder": shares.folder(act, name, **({"mode": mode} if mode else {}))
+            for name, mode in (("data", data), ("output", output))}
+    code = {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": "files/code/project.zip"}
+    act.cluster("aml", extra={"config_param": {"code_path": code, **rows}, **extra})
+
+
+def get(shares, key):
+    return shares.get(f"{shares.share}/files/{key}")
+
+
+@pytest.mark.parametrize("how", [{"data": "download", "output": "upload"}, {"mount": "copy"}])
+def test_a_run_whose_folders_are_in_a_share(act, shares, how):
+    """Brought before it, and sent after it."""
+    use_folders(act, shares, **how)
     write(act, FILES)
     act.run("u", "data")
-    act.finish("sh", "-c", "cat data/small > output/y.txt; find data -type f | wc -l >> output/y.txt")
-    assert there.get("output/y.txt") == b"small4\n"
+    act.finish("sh", "-c", "cat data/small > output/y.txt; find data/ -type f | wc -l >> output/y.txt")
+    assert get(shares, "output/y.txt") == b"small4\n"
     act.finish("sh", "-c", "echo partial > output/z.txt; exit 3", status=3)
-    assert there.get("output/z.txt") == b"partial\n", "what is there is sent, however the run ends"
+    assert get(shares, "output/z.txt") == b"partial\n", "what is there is sent, however the run ends"
+
+
+def test_a_share_is_not_mounted(act, shares):
+    use_folders(act, shares)
+    act.fail("submit", "true", status=7, match="'mode: download' or 'mode: upload', or 'mount: copy'")
+    act.fail("mount", "data", act.scratch, status=7, match="mount that by SMB, or copy it with 'a d'")
+
+
+def test_code_is_not_in_a_share(act, shares):
+    use_folders(act, shares, mount="copy")
+    act.cluster("aml", extra={"config_param": {"code_path": shares.folder(act, "code/project.zip")}})
+    for words, status in ((["init"], 7), (["submit", "true"], 7), (["local", "true"], 125)):
+        said = act.run(*words, status=status).err.strip()
+        assert "'code_path' cannot be in a share" in said and len(said.splitlines()) == 1, said
+    assert not shares.list(shares.share)

@@ -63,6 +63,21 @@ def test_doctor_looks_at_a_node(lab, mounted):
     assert "by 'rclone' on a node" in lab.act.run("-c", "lab", "doctor", status=None).out
 
 
+@pytest.mark.parametrize("how", ["moved", "copied"])
+def test_folders_in_a_share(lab, shares, how):
+    act = lab.act
+    (act.scratch / "tmp").mkdir()
+    modes = [{"mode": "download"}, {"mode": "upload"}] if how == "moved" else [{}, {}]
+    rows = {f"{name}_folder": shares.folder(act, name, **mode) for name, mode in zip(("data", "output"), modes)}
+    code = {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": "files/code/project.zip"}
+    lab.configure(config_param={"code_path": code, **rows}, env={"TMPDIR": str(act.scratch / "tmp")},
+                  **({} if how == "moved" else {"mount": "copy"}))
+    shares.put(f"{shares.share}/files/data/in", b"from the share")
+    run = lab.submit("sh", "-c", "cat data/in >output/$RANK.txt", n=4)
+    lab.wait(run, "Completed", 0)
+    assert shares.list(shares.share, "files/output/") == {f"files/output/{rank}.txt": 14 for rank in range(4)}
+
+
 def test_two_nodes_copy_a_folder_and_send_their_changes(lab, mounted):
     mounted.put("output/old.txt", b"old")
     lab.configure(mount="copy", azure_blob_config_file="aux_data/configs/store.yaml",

@@ -689,6 +689,8 @@ TEST(refuses_cluster_files)
          "'file_share' must be the name of a share"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: file, file_share: A_b}}\n",
          "'file_share' must be the name of a share"},
+        {"config_param: {code_path: {azure_blob_config_file: a, path: x.zip, storage_type: file, file_share: abc}}\n",
+         "'code_path' cannot be in a share of Azure Files: put it into a container or a folder"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: s3}}\n",
          "; it is one of blob, file"},
         {"config_param: {data_folder: 'pvc:claim'}\n",

@@ -436,7 +436,8 @@ static const struct {
 } refused[] = {
     {{.name = TEXT("d"), .store = TEXT("folder:/x"), .path = TEXT("a"), .link = TEXT("/x/a")},
      "which the pods do not have"},
-    {{.name = TEXT("d"), .store = TEXT("file:acc/share"), .path = TEXT("a")}, "cannot be brought to pods"},
+    {{.name = TEXT("d"), .store = TEXT("file:acc/share"), .path = TEXT("a")},
+     "it takes 'mode: download' or 'mode: upload'"},
 };
 
 TEST(folders_that_pods_cannot_have_are_refused)

@@ -722,6 +722,29 @@ TEST(lost_blocks_are_sent_again)
     assert_int_equal(p->report.total.resumed_bytes, 0);
 }
 
+/* In the middle of the object, whether its MD5 is made on the way or not. */
+TEST(blocks_that_vanish_on_the_way_are_sent_again)
+{
+    struct pair *p = *state;
+    struct transfer_options with_md5 = small_parts;
+
+    with_md5.md5_max = 1024;
+    put(&p->from, "a/f", large, strlen(large));
+    p->to.fail_op = STORE_BLOCK;
+    act_error_set(&p->to.fail_with, ACT_TEMPORARY, "gone");
+    p->to.fail_with.fact = ACT_FACT_BLOCKS_MISSING;
+    for (int at = 1; at <= 6; at++) {
+        p->to.calls[STORE_BLOCK] = 0;
+        p->to.fail_at = at;
+        ACT_AUTOFREE char *to = act_sprintf("b%d", at);
+        ACT_AUTOFREE char *key = act_sprintf("%s/f", to);
+        assert_ok(copy(p, "a", to, at % 2 ? &small_parts : &with_md5), p->err);
+        assert_content(&p->to, key, large);
+        assert_int_equal(p->report.total.done_bytes, strlen(large));
+        assert_int_equal(p->report.total.done_objects, 1);
+    }
+}
+
 TEST(what_the_service_cannot_fetch_goes_through_the_client)
 {
     struct pair *p = *state;

@@ -138,6 +138,11 @@ int flow_mount(struct flow *flow, const char *path, const char *at, bool read_on
     if (rc < 0)
         return act_error_prefix(err, "cannot mount '%s'", path);
     rc = flow_blob_of(flow, &h.place, mode_of(h.plan.read_only), &blob, err);
+    if (rc == 0 && blob.is_share)
+        rc = act_error_set(err, ACT_CONFIG,
+                           "it is in the share '%s' of Azure Files, which ACT does not mount: mount that by SMB, or "
+                           "copy it with 'a d'",
+                           blob.container);
     if (rc == 0 && act_streq(flow->config.mount, RUN_MOUNT_COPY))
         rc = act_error_set(err, ACT_CONFIG, "the cluster has 'mount: copy', so nothing is mounted; 'a d' copies it");
     if (rc == 0)

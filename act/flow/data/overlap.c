@@ -1,6 +1,7 @@
 /* overlap.c - mapped folders that lie inside one another in the store. That is legal, and configurations of the
  * original ACT do it; but deleting in the outer folder would delete the content of the inner one. */
 #include <string.h>
+#include <unicase.h>
 
 #include "base/log.h"
 #include "base/path.h"
@@ -16,6 +17,17 @@ static char *service_place(const struct config_folder *folder, const struct conf
     if (config_is_share(folder))
         return act_path_join(a->file_endpoint ? a->file_endpoint : "share", folder->file_share);
     return act_path_join(a->endpoint, a->container_name ? a->container_name : "");
+}
+
+/* What is the same for all spellings of a name that a share takes for one. New string. */
+static char *without_capitals(const char *text)
+{
+    size_t len = 0;
+    uint8_t *folded = u8_casefold((const uint8_t *)text, strlen(text) + 1, NULL, NULL, NULL, &len);
+    char *out = act_strdup(folded ? (const char *)folded : text); /* NULL: it is not UTF-8, and no name of a share */
+
+    free(folded);
+    return out;
 }
 
 /* The place of a path in the store of a row, for comparison with another: a real folder, or host, container and key.
@@ -34,7 +46,9 @@ static char *place_of(const struct config *config, const struct config_folder *f
     config_account_release(&a);
     if (len > 0 && place[len - 1] == '/')
         place[len - 1] = '\0';
-    return is_here ? flow_real_place(place) : act_strdup(place);
+    if (is_here)
+        return flow_real_place(place);
+    return config_is_share(folder) ? without_capitals(place) : act_strdup(place);
 }
 
 static bool lies_in(const struct config *config, const struct config_folder *folder, const char *path,

@@ -121,11 +121,6 @@ int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_fold
     rc = check_store(flow, f, err);
     if (rc == 0 && a.folder)
         rc = act_error_set(err, ACT_CONFIG, "it is the folder '%s/%s', which needs no mount", a.folder, f->path);
-    if (rc == 0 && config_is_share(f) && (mode == RUN_FOLDER_RW_MOUNT || mode == RUN_FOLDER_RO_MOUNT))
-        rc = act_error_set(err, ACT_CONFIG,
-                           "it is in the share '%s' of Azure Files, which ACT does not mount: mount that by SMB, or "
-                           "copy it",
-                           f->file_share);
     if (rc == 0)
         rc = find_sas(flow, f, &a, mode, &out->sas, err);
     out->path = act_strdup(f->path);

@@ -14,7 +14,7 @@ static char *code_store(const struct config *config)
 {
     ACT_AUTO(config_account) a = {0};
 
-    if (config_is_share(&config->code) || !config_account_peek(config, &config->code, &a) || a.folder)
+    if (!config_account_peek(config, &config->code, &a) || a.folder)
         return NULL;
     return act_sprintf("blob:%s/%s", a.account_name, a.container_name);
 }

@@ -186,6 +186,8 @@ size_t kubernetes_first_of_claim(const struct run_spec *spec, size_t i);
 /* Whether a folder is a container of Blob Storage; whether it is mounted, by its CSI driver or as a claim. */
 bool kubernetes_is_blob(const struct run_folder *folder);
 bool kubernetes_is_mounted(const struct run_folder *folder);
+/* Whether act in the pods brings or sends it, from or to a container or a share. */
+bool kubernetes_is_moved(const struct run_folder *folder);
 /* The Secret with the key of such a folder's account, the i-th of the run. A new reference; NULL: *err. */
 json_t *kubernetes_folder_secret(const struct kubernetes_run *run, size_t i, const struct config_account *account,
                                  const char *uid, struct act_error *err);

@@ -280,7 +280,7 @@ int kubernetes_check_package(const struct run_spec *spec, struct act_error *err)
 static bool needs_client(const struct run_spec *spec)
 {
     for (size_t i = 0; i < spec->n_folders; i++)
-        if (kubernetes_is_blob(&spec->folders[i]) && !kubernetes_is_mounted(&spec->folders[i]))
+        if (kubernetes_is_moved(&spec->folders[i]))
             return true;
     return spec->logs_path != NULL;
 }

@@ -42,6 +42,17 @@ bool kubernetes_is_mounted(const struct run_folder *folder)
            (kubernetes_is_blob(folder) && (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT));
 }
 
+static bool is_in_share(const struct run_folder *folder)
+{
+    return !folder->link && act_starts_with(folder->store, RUN_SHARE);
+}
+
+bool kubernetes_is_moved(const struct run_folder *folder)
+{
+    return (kubernetes_is_blob(folder) || is_in_share(folder)) &&
+           (folder->mode == RUN_FOLDER_DOWNLOAD || folder->mode == RUN_FOLDER_UPLOAD);
+}
+
 /* ---- k8s.volumes ---- */
 
 static void add_configured(const json_t *row, size_t i, json_t *volumes, json_t *mounts)
@@ -203,7 +214,7 @@ static int check_folder(const struct config *config, const struct run_folder *f,
                              "folder '%s' is '%s', which the pods do not have; mount a volume there with k8s.volumes, "
                              "or put the folder into Blob Storage",
                              f->name, f->link);
-    if (!f->link && !kubernetes_is_blob(f) && !is_claim(f))
+    if (!f->link && !kubernetes_is_blob(f) && !is_in_share(f) && !is_claim(f))
         return act_error_set(err, ACT_CONFIG,
                              "folder '%s' is in '%s', which cannot be brought to pods: put it into Blob Storage",
                              f->name, f->store);
@@ -214,6 +225,8 @@ int kubernetes_check_folders(const struct config *config, const struct run_spec 
 {
     int rc = check_configured(config, err);
 
+    if (rc == 0)
+        rc = platform_check_shares(spec, "the pods of a cluster", err);
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
         rc = check_folder(config, &spec->folders[i], err);
     return rc;
