@@ -58,10 +58,9 @@ static int send_changes(const struct node *node, const char *dir, const char *na
 static int note_fetched(const char *dir, struct act_error *err)
 {
     enum { PAUSE_MS = 50 };
-    ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
 
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
-    return act_file_write_quickly(fetched, "", 0, 0600, err);
+    return run_mount_note(dir, err);
 }
 
 int mount_copy(const struct node *node, const struct run_folder *folder, struct act_error *err)

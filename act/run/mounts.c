@@ -1,10 +1,16 @@
 /* mounts.c - what is left in the folder of a mount. */
 #include <dirent.h>
+#include <errno.h>
 #include <fts.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "codec/json.h"
 #include "run/run.h"
 
@@ -40,6 +46,76 @@ bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *
            (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
 }
 
+/* ---- copies */
+
+static char *known_of(uint64_t size, int64_t mtime_ns)
+{
+    return act_sprintf("%" PRIu64 " %" PRId64, size, mtime_ns);
+}
+
+static void note_file(struct act_buf *note, const char *path, const struct stat *st)
+{
+    ACT_AUTOFREE char *known = known_of((uint64_t)st->st_size, act_timespec_ns(st->st_mtim));
+
+    act_buf_add(note, path, strlen(path) + 1);
+    act_buf_add(note, known, strlen(known) + 1);
+}
+
+int run_mount_note(const char *dir, struct act_error *err)
+{
+    ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
+    ACT_AUTOFREE char *root = act_path_join(dir, RUN_DIR_MOUNT_COPY);
+    ACT_AUTO(act_buf) note = {0};
+    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+
+    if (!tree)
+        return act_error_errno(err, errno, "cannot read '%s'", root);
+    for (const FTSENT *e; (e = fts_read(tree));)
+        if (e->fts_info == FTS_F || e->fts_info == FTS_SL)
+            note_file(&note, e->fts_path + strlen(root) + 1, e->fts_statp);
+    fts_close(tree);
+    return act_file_write_quickly(fetched, note.data ? note.data : "", note.len, 0600, err);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int run_fetched_read(const char *dir, struct run_fetched *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
+    size_t len = 0;
+
+    *out = (struct run_fetched){0};
+    int rc = act_file_read(path, SIZE_MAX - 1, &out->text, &len, err);
+    if (rc < 0)
+        return rc;
+    for (const char *at = out->text; at < out->text + len; at += strlen(at) + 1, at += strlen(at) + 1)
+        out->n++;
+    out->paths = act_calloc(out->n + 1, sizeof(*out->paths));
+    const char *at = out->text;
+    for (size_t i = 0; i < out->n; i++, at += strlen(at) + 1, at += strlen(at) + 1)
+        out->paths[i] = at;
+    qsort(out->paths, out->n, sizeof(*out->paths), by_path);
+    return 0;
+}
+
+void run_fetched_release(struct run_fetched *fetched)
+{
+    free(fetched->text);
+    free(fetched->paths);
+    *fetched = (struct run_fetched){0};
+}
+
+bool run_fetched_has(const struct run_fetched *fetched, const char *path, uint64_t size, int64_t mtime_ns)
+{
+    ACT_AUTOFREE char *known = known_of(size, mtime_ns);
+    const char *const *found = bsearch(&path, fetched->paths, fetched->n, sizeof(*fetched->paths), by_path);
+
+    return found && strcmp(*found + strlen(*found) + 1, known) == 0;
+}
+
 static bool is_before(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
@@ -62,6 +138,8 @@ bool run_mount_changed(const char *dir)
         fts_close(tree);
     return changed;
 }
+
+/* ---- mounts */
 
 size_t run_mount_waiting(const char *dir)
 {

@@ -154,9 +154,21 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 /* Whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
  * copy'), where others are mounted. */
 bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder);
-/* Whether something has changed in RUN_DIR_MOUNT_COPY below a mount's folder since RUN_FILE_MOUNT_FETCHED was written.
- * A change is seen by the time of its inode, so the file must come a moment after what was fetched. */
+/* Writes RUN_FILE_MOUNT_FETCHED into a mount's folder: what is in RUN_DIR_MOUNT_COPY, with sizes and times. */
+int run_mount_note(const char *dir, struct act_error *err) ACT_NODISCARD;
+/* Whether something may have changed in RUN_DIR_MOUNT_COPY since then. A change is seen by the time of its inode, so
+ * the note must come a moment after what was fetched. */
 bool run_mount_changed(const char *dir);
+/* What the note says. Release it in any case. */
+struct run_fetched {
+    char *text;
+    const char **paths; /* sorted, in text; what is known of each follows its NUL byte */
+    size_t n;
+};
+int run_fetched_read(const char *dir, struct run_fetched *out, struct act_error *err) ACT_NODISCARD;
+void run_fetched_release(struct run_fetched *fetched);
+/* Whether the file of this path below RUN_DIR_MOUNT_COPY is as it was: nothing has been written to it. */
+bool run_fetched_has(const struct run_fetched *fetched, const char *path, uint64_t size, int64_t mtime_ns);
 
 /* How many files written to a mounted folder will still be sent, as rclone keeps count in the cache of the mount (its
  * folder is dir). */
@@ -276,7 +288,8 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_MOUNT_POINT    "at"
 #define RUN_DIR_MOUNT_CACHE    "cache"
 #define RUN_DIR_MOUNT_COPY     "copy"    /* with RUN_MOUNT_COPY, in place of a mount point */
-#define RUN_FILE_MOUNT_FETCHED "fetched" /* written when the copy of a folder of mode rw_mount is complete */
+/* Written when the copy of a folder of mode rw_mount is complete; for each file: path, NUL, "SIZE MTIME_NS", NUL. */
+#define RUN_FILE_MOUNT_FETCHED "fetched"
 #define RUN_MOUNT_COPY         "copy"    /* run_spec.mount */
 #define RUN_FILE_MOUNT_LOCK    "lock"
 #define RUN_FILE_MOUNT_END     "end.json" /* {"version": 1, "error": TEXT if there was one} */

@@ -3,8 +3,10 @@
 #include "unit/test.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
@@ -148,6 +150,31 @@ TEST(test_what_is_left)
     put("sent/cache/vfsMeta/act/cont/c", "{\"Size\": "); /* it is being written */
     assert_int_equal(run_mount_unsent(mount), 2);
     assert_true(run_mount_holds(mount));
+}
+
+TEST(test_what_was_written_to_a_copy)
+{
+    ACT_AUTOFREE char *mount = act_path_join(dir, "copied");
+    struct run_fetched fetched;
+
+    assert_int_equal(run_fetched_read(mount, &fetched, &err), -ACT_NOT_FOUND);
+    run_fetched_release(&fetched);
+    put("copied/copy/sub/b", "bb");
+    put("copied/copy/a\nb", "a");
+    assert_ok(run_mount_note(mount, &err), err);
+    assert_ok(run_fetched_read(mount, &fetched, &err), err);
+    assert_int_equal(fetched.n, 2);
+    for (size_t i = 0; i < fetched.n; i++) {
+        ACT_AUTOFREE char *path = act_sprintf("%s/copy/%s", mount, fetched.paths[i]);
+        struct stat st;
+        assert_int_equal(stat(path, &st), 0);
+        int64_t mtime_ns = act_timespec_ns(st.st_mtim);
+        assert_true(run_fetched_has(&fetched, fetched.paths[i], (uint64_t)st.st_size, mtime_ns));
+        assert_false(run_fetched_has(&fetched, fetched.paths[i], (uint64_t)st.st_size, mtime_ns + 1));
+        assert_false(run_fetched_has(&fetched, fetched.paths[i], (uint64_t)st.st_size + 1, mtime_ns));
+        assert_false(run_fetched_has(&fetched, "sub", (uint64_t)st.st_size, mtime_ns));
+    }
+    run_fetched_release(&fetched);
 }
 
 TEST(test_what_a_killed_blobfuse2_left)
