@@ -284,13 +284,13 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 /* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
 /* mounts/<name>/ in a node's private folder: a mounted folder, see flow/data/mount.h; and the process that keeps it. */
-#define RUN_DIR_MOUNTS         "mounts"
-#define RUN_DIR_MOUNT_POINT    "at"
-#define RUN_DIR_MOUNT_CACHE    "cache"
-#define RUN_DIR_MOUNT_COPY     "copy"    /* with RUN_MOUNT_COPY, in place of a mount point */
+#define RUN_DIR_MOUNTS      "mounts"
+#define RUN_DIR_MOUNT_POINT "at"
+#define RUN_DIR_MOUNT_CACHE "cache"
+#define RUN_DIR_MOUNT_COPY  "copy" /* with RUN_MOUNT_COPY, in place of a mount point */
 /* Written when the copy of a folder of mode rw_mount is complete; for each file: path, NUL, "SIZE MTIME_NS", NUL. */
 #define RUN_FILE_MOUNT_FETCHED "fetched"
-#define RUN_MOUNT_COPY         "copy"    /* run_spec.mount */
+#define RUN_MOUNT_COPY         "copy" /* run_spec.mount */
 #define RUN_FILE_MOUNT_LOCK    "lock"
 #define RUN_FILE_MOUNT_END     "end.json" /* {"version": 1, "error": TEXT if there was one} */
 #define RUN_MOUNT_KEEPER       "act-mount"

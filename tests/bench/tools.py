@@ -22,8 +22,8 @@ class ToolFailed(Exception):
 
 
 class Started:
-    """A command that is measured. CPU seconds are those of its whole tree; the peak is what time(1) saw, because a child
-    of this program would count what Python needs."""
+    """A command that is measured. CPU seconds are those of its whole tree; the peak is what time(1) saw, because a
+    child of this program would count what Python needs."""
 
     def __init__(self, words, env, cwd, scratch, out=None):
         self.words, self.out = list(map(str, words)), out
@@ -86,17 +86,19 @@ class Tool:
 
     @contextlib.contextmanager
     def mounted(self, name):
-        """The folder where what has this name is mounted anew, with nothing in any cache, and a list that has the figures
-        of all that mounted it after the end."""
+        """The folder where what has this name is mounted anew, with nothing in any cache, and a list that has the
+        figures of all that mounted it after the end."""
         at, figures = self.scratch / "at", []
         at.mkdir(exist_ok=True)
         tool = self.start_mount(name, at)
-        while not at.is_mount() and not tool.has_ended():
+        while not at.is_mount():
+            if tool.has_ended():
+                raise ToolFailed(f"it was not mounted: {tool.wait()}")
             time.sleep(0.01)
         try:
             yield at, figures
         finally:
-            tool.interrupt()
+            self.end_mount(tool, at)
             figures.append(tool.wait())
 
 
@@ -154,6 +156,9 @@ class ActTool(Tool):
 
     def start_mount(self, name, at):
         return self.start(self.programs / "a", "-p", "mount: rclone", "mount", f"data/{name}", at, cwd=self.project)
+
+    def end_mount(self, tool, at):
+        tool.interrupt()
 
     def copy(self, name, source, target):
         """From one (service, container) to another."""
@@ -253,6 +258,9 @@ class Rclone(Tool):
     def start_mount(self, name, at):
         """As a person has it who also wants to write."""
         return self.start("rclone", "mount", f"x:{self.container}/data/{name}", at, "--vfs-cache-mode", "writes")
+
+    def end_mount(self, tool, at):
+        subprocess.run(["fusermount3", "-u", at], check=True)
 
     def copy(self, name, source, target):
         env = {**self.remote("from", *source), **self.remote("to", *target)}

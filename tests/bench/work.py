@@ -370,8 +370,8 @@ class Logs(Line):
 
 
 class Mount(Line):
-    """Files of a mounted folder are read, one after the other. The wall time is that of reading; the rest is of all that
-    mounts, from its start to its end."""
+    """Files of a mounted folder are read, one after the other. The wall time is that of reading; the rest is of all
+    that mounts, from its start to its end."""
     tuned = False
 
     def prepare(self):
