@@ -2,14 +2,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fts.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/crc64.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "codec/json.h"
 #include "run/run.h"
 
@@ -45,58 +48,117 @@ bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *
            (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
 }
 
-/* One name of the copy, as it was changed last. The kernel alone sets this time, and it may go back with the clock. */
-static uint64_t sum_of(const FTSENT *e, size_t root_len)
-{
-    const struct stat *st = e->fts_statp;
-    ACT_AUTOFREE char *text = act_sprintf("%s %llu %lld.%09ld", e->fts_path + root_len, (unsigned long long)st->st_ino,
-                                          (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+/* ---- copies */
 
-    return act_crc64(0, text, strlen(text));
+/* What the command does to a file gives it another size, or time of writing. */
+static char *written_of(uint64_t size, int64_t mtime_ns)
+{
+    return act_sprintf("%" PRIu64 " %" PRId64 " ", size, mtime_ns);
 }
 
-/* Of all names together, in whatever order they come. New string; NULL: it is not known. */
-static char *state_of_copy(const char *dir)
+/* Whatever changes a file changes its last two numbers: the kernel alone sets that time, though it may go back with the
+ * clock. */
+static void note_name(struct act_buf *note, const char *path, const struct stat *st)
+{
+    ACT_AUTOFREE char *written = written_of((uint64_t)st->st_size, act_timespec_ns(st->st_mtim));
+    ACT_AUTOFREE char *known =
+        act_sprintf("%s%" PRIu64 " %" PRId64, written, (uint64_t)st->st_ino, act_timespec_ns(st->st_ctim));
+
+    act_buf_add(note, path, strlen(path) + 1);
+    act_buf_add(note, known, strlen(known) + 1);
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* All names of the copy, in an order that is always the same. */
+static int note_copy(const char *dir, struct act_buf *note, struct act_error *err)
 {
     ACT_AUTOFREE char *root = act_path_join(dir, RUN_DIR_MOUNT_COPY);
-    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    bool is_known = tree != NULL;
-    uint64_t sum = 0;
+    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    int rc = tree ? 0 : act_error_errno(err, errno, "cannot read '%s'", root);
 
-    for (const FTSENT *e; is_known && (e = fts_read(tree));) {
-        is_known = e->fts_info != FTS_NS && e->fts_info != FTS_DNR && e->fts_info != FTS_ERR;
-        sum += is_known && e->fts_info != FTS_DP ? sum_of(e, strlen(root)) : 0;
+    for (const FTSENT *e; rc == 0 && (e = fts_read(tree));) {
+        if (e->fts_info == FTS_NS || e->fts_info == FTS_DNR || e->fts_info == FTS_ERR)
+            rc = act_error_errno(err, e->fts_errno, "cannot read '%s'", e->fts_path);
+        else if (e->fts_info != FTS_DP && e->fts_level > FTS_ROOTLEVEL)
+            note_name(note, e->fts_path + strlen(root) + 1, e->fts_statp);
     }
     if (tree)
         fts_close(tree);
-    return is_known ? act_sprintf("%016llx\n", (unsigned long long)sum) : NULL;
+    return rc;
 }
 
 int run_mount_note_fetched(const char *dir, struct act_error *err)
 {
     enum { PAUSE_MS = 50 }; /* a change within one tick of the kernel's clock would not be seen */
     ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
-    ACT_AUTOFREE char *state = state_of_copy(dir);
+    ACT_AUTO(act_buf) note = {0};
+    int rc = note_copy(dir, &note, err);
 
-    if (!state)
-        return act_error_set(err, ACT_FAIL, "cannot read what was fetched into '%s'", dir);
+    if (rc < 0)
+        return rc;
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
-    return act_file_write_quickly(fetched, state, strlen(state), 0600, err);
+    return act_file_write_quickly(fetched, note.data ? note.data : "", note.len, 0600, err);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int run_fetched_read(const char *dir, struct run_fetched *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
+    size_t len = 0;
+
+    *out = (struct run_fetched){0};
+    int rc = act_file_read(path, SIZE_MAX - 1, &out->text, &len, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < len; i++)
+        out->n += out->text[i] == '\0';
+    out->n /= 2;
+    out->paths = act_calloc(out->n + 1, sizeof(*out->paths));
+    const char *at = out->text;
+    for (size_t i = 0; i < out->n; i++, at += strlen(at) + 1, at += strlen(at) + 1)
+        out->paths[i] = at;
+    qsort(out->paths, out->n, sizeof(*out->paths), by_path);
+    return 0;
+}
+
+void run_fetched_release(struct run_fetched *fetched)
+{
+    free(fetched->text);
+    free(fetched->paths);
+    *fetched = (struct run_fetched){0};
+}
+
+bool run_fetched_has(const struct run_fetched *fetched, const char *path, uint64_t size, int64_t mtime_ns)
+{
+    ACT_AUTOFREE char *written = written_of(size, mtime_ns);
+    const char *const *found = bsearch(&path, fetched->paths, fetched->n, sizeof(*fetched->paths), by_path);
+
+    return found && act_starts_with(*found + strlen(*found) + 1, written);
 }
 
 bool run_mount_changed(const char *dir)
 {
-    enum { STATE_MAX = 64 };
     ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
     ACT_AUTOFREE char *then = NULL;
+    ACT_AUTO(act_buf) now = {0};
+    size_t len = 0;
 
     if (access(fetched, F_OK) < 0 && errno == ENOENT)
         return false;
-    if (act_file_read(fetched, STATE_MAX, &then, NULL, NULL) < 0)
+    if (act_file_read(fetched, SIZE_MAX - 1, &then, &len, NULL) < 0 || note_copy(dir, &now, NULL) < 0)
         return true;
-    ACT_AUTOFREE char *now = state_of_copy(dir);
-    return !act_streq(now, then);
+    return len != now.len || (len && memcmp(then, now.data, len) != 0);
 }
+
+/* ---- mounts */
 
 size_t run_mount_waiting(const char *dir)
 {

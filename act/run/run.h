@@ -154,10 +154,21 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 /* Whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
  * copy'), where others are mounted. */
 bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder);
-/* Writes RUN_FILE_MOUNT_FETCHED: what is now in RUN_DIR_MOUNT_COPY below a mount's folder. */
+/* Writes RUN_FILE_MOUNT_FETCHED into a mount's folder: what is in RUN_DIR_MOUNT_COPY, as it is there. Returns when every
+ * later change will be seen. */
 int run_mount_note_fetched(const char *dir, struct act_error *err) ACT_NODISCARD;
-/* Whether something there is not as it was then. Where that cannot be told, it is. */
+/* Whether something in RUN_DIR_MOUNT_COPY is not as it was then. Where that cannot be told, it is. */
 bool run_mount_changed(const char *dir);
+/* What the note says. Release it in any case. */
+struct run_fetched {
+    char *text;
+    const char **paths; /* sorted, in text; what is known of each follows its NUL byte */
+    size_t n;
+};
+int run_fetched_read(const char *dir, struct run_fetched *out, struct act_error *err) ACT_NODISCARD;
+void run_fetched_release(struct run_fetched *fetched);
+/* Whether the file of this path below RUN_DIR_MOUNT_COPY is as it was: nothing has been written to it. */
+bool run_fetched_has(const struct run_fetched *fetched, const char *path, uint64_t size, int64_t mtime_ns);
 
 /* How many files written to a mounted folder will still be sent, as rclone keeps count in the cache of the mount (its
  * folder is dir). */
@@ -273,12 +284,14 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 /* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
 /* mounts/<name>/ in a node's private folder: a mounted folder, see flow/data/mount.h; and the process that keeps it. */
-#define RUN_DIR_MOUNTS         "mounts"
-#define RUN_DIR_MOUNT_POINT    "at"
-#define RUN_DIR_MOUNT_CACHE    "cache"
-#define RUN_DIR_MOUNT_COPY     "copy"    /* with RUN_MOUNT_COPY, in place of a mount point */
-#define RUN_FILE_MOUNT_FETCHED "fetched" /* a sum of the copy of a folder of mode rw_mount, once it is complete */
-#define RUN_MOUNT_COPY         "copy"    /* run_spec.mount */
+#define RUN_DIR_MOUNTS      "mounts"
+#define RUN_DIR_MOUNT_POINT "at"
+#define RUN_DIR_MOUNT_CACHE "cache"
+#define RUN_DIR_MOUNT_COPY  "copy" /* with RUN_MOUNT_COPY, in place of a mount point */
+/* Written when the copy of a folder of mode rw_mount is complete; for each name: path, NUL, "SIZE MTIME_NS INODE
+ * CTIME_NS", NUL. */
+#define RUN_FILE_MOUNT_FETCHED "fetched"
+#define RUN_MOUNT_COPY         "copy" /* run_spec.mount */
 #define RUN_FILE_MOUNT_LOCK    "lock"
 #define RUN_FILE_MOUNT_END     "end.json" /* {"version": 1, "error": TEXT if there was one} */
 #define RUN_MOUNT_KEEPER       "act-mount"

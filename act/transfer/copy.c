@@ -188,8 +188,19 @@ static void open_up(struct walk *walk, const struct sync_item *item)
         store_open_up(walk->to, to_key);
 }
 
+static bool is_wanted(const struct walk *walk, const struct sync_item *item)
+{
+    const struct transfer_options *o = walk->options;
+
+    return !o->wants || !item->from.key || o->wants(o->arg, &item->from);
+}
+
 static void copy_or_compare(struct walk *walk, struct sync_item *item)
 {
+    if (!is_wanted(walk, item)) {
+        sync_item_release(item);
+        return;
+    }
     open_up(walk, item);
     if (item->from.leads_out && item->from.kind == STORE_SYMLINK && walk->options->links != TRANSFER_KEEP_LINKS) {
         pass_by_link(walk, item);

@@ -123,6 +123,8 @@ struct transfer_options {
     /* Newer is what was written later, by the clocks of both stores, whatever time it was given: 'cp -p' and tar give
      * old ones. */
     bool by_write;
+    /* Whether an object of the source takes part; NULL: all do. For copies without delete_extra. */
+    bool (*wants)(void *arg, const struct store_entry *source);
     enum transfer_links links; /* what lies below the name of such a link is never deleted */
     void (*left)(void *arg, const struct transfer_step *step);
     /* Existing objects at the destination are not opened to anyone but their owner; see sync_mode(). New ones on a disk
@@ -134,7 +136,7 @@ struct transfer_options {
     void (*plan)(void *arg, const struct transfer_step *step);
     /* Called on the loop about five times a second, and at the end. */
     void (*progress)(void *arg, const struct transfer_progress *now);
-    void *arg; /* for confirm, left, plan and progress */
+    void *arg; /* for confirm, wants, left, plan and progress */
 };
 
 /* Copies from (resolved) to the path to_path of the store to: a file becomes that file, a folder's content goes below

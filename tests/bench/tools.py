@@ -1,8 +1,10 @@
 """The programs that are compared, each with its own place in a service, and how one run of them is measured."""
 import collections
+import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import time
 
@@ -19,22 +21,35 @@ class ToolFailed(Exception):
     pass
 
 
-def measure(words, env, cwd, scratch, out=None):
-    """Runs a command. CPU seconds are those of its whole tree; the peak is what time(1) saw, because a child of this
-    program would count what Python needs."""
-    peak = scratch / "peak"
-    with open(out or scratch / "stdout", "wb") as stdout, open(scratch / "stderr", "wb") as stderr:
-        started = time.perf_counter()
-        process = subprocess.Popen(["/usr/bin/time", "-q", "-f", "%M", "-o", peak, *words], stdin=subprocess.DEVNULL,
-                                   stdout=stdout, stderr=stderr, env=env, cwd=cwd)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        said = (scratch / "stdout").read_text(errors="replace") if not out else ""
-        said += (scratch / "stderr").read_text(errors="replace")
-        raise ToolFailed(f"{' '.join(map(str, words))}\nstatus {process.returncode}\n{said[-2000:]}")
-    return Figures(wall, usage.ru_utime + usage.ru_stime, int(peak.read_text().split()[-1]) * 1024)
+class Started:
+    """A command that is measured. CPU seconds are those of its whole tree; the peak is what time(1) saw, because a
+    child of this program would count what Python needs."""
+
+    def __init__(self, words, env, cwd, scratch, out=None):
+        self.words, self.out = list(map(str, words)), out
+        self.said, self.errors, self.peak = scratch / "stdout", scratch / "stderr", scratch / "peak"
+        with open(out or self.said, "wb") as stdout, open(self.errors, "wb") as stderr:
+            self.began = time.perf_counter()
+            self.process = subprocess.Popen(["/usr/bin/time", "-q", "-f", "%M", "-o", self.peak, *self.words],
+                                            stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=env, cwd=cwd,
+                                            start_new_session=True)
+
+    def interrupt(self):
+        """As Ctrl-C does; time(1) does not mind it."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def has_ended(self):
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def wait(self):
+        _, status, usage = os.wait4(self.process.pid, 0)
+        wall = time.perf_counter() - self.began
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        if self.process.returncode:
+            said = self.said.read_text(errors="replace") if not self.out else ""
+            said += self.errors.read_text(errors="replace")
+            raise ToolFailed(f"{' '.join(self.words)}\nstatus {self.process.returncode}\n{said[-2000:]}")
+        return Figures(wall, usage.ru_utime + usage.ru_stime, int(self.peak.read_text().split()[-1]) * 1024)
 
 
 def add(figures):
@@ -62,10 +77,29 @@ class Tool:
         service, container = service or self.service, container or self.container
         return f"{service.endpoint}/{container}/{key}?{service.sas(container, hours=HOURS)}"
 
-    def run(self, *words, out=None, env=None, cwd=None):
+    def start(self, *words, out=None, env=None, cwd=None):
         trust = {"SSL_CERT_FILE": str(self.service.ca)} if self.service.ca else {}
-        return measure(list(map(str, words)), {**self.env, **trust, **(env or {})}, cwd or self.scratch, self.scratch,
-                       out)
+        return Started(words, {**self.env, **trust, **(env or {})}, cwd or self.scratch, self.scratch, out)
+
+    def run(self, *words, **how):
+        return self.start(*words, **how).wait()
+
+    @contextlib.contextmanager
+    def mounted(self, name):
+        """The folder where what has this name is mounted anew, with nothing in any cache, and a list that has the
+        figures of all that mounted it after the end."""
+        at, figures = self.scratch / "at", []
+        at.mkdir(exist_ok=True)
+        tool = self.start_mount(name, at)
+        while not at.is_mount():
+            if tool.has_ended():
+                raise ToolFailed(f"it was not mounted: {tool.wait()}")
+            time.sleep(0.01)
+        try:
+            yield at, figures
+        finally:
+            self.end_mount(tool, at)
+            figures.append(tool.wait())
 
 
 class ActTool(Tool):
@@ -119,6 +153,12 @@ class ActTool(Tool):
 
     def delete(self, name):
         return self.a("rm", "-y", f"data/{name}")
+
+    def start_mount(self, name, at):
+        return self.start(self.programs / "a", "-p", "mount: rclone", "mount", f"data/{name}", at, cwd=self.project)
+
+    def end_mount(self, tool, at):
+        tool.interrupt()
 
     def copy(self, name, source, target):
         """From one (service, container) to another."""
@@ -214,6 +254,13 @@ class Rclone(Tool):
 
     def delete(self, name):
         return self.rclone("delete", f"x:{self.container}/data/{name}")
+
+    def start_mount(self, name, at):
+        """As a person has it who also wants to write."""
+        return self.start("rclone", "mount", f"x:{self.container}/data/{name}", at, "--vfs-cache-mode", "writes")
+
+    def end_mount(self, tool, at):
+        subprocess.run(["fusermount3", "-u", at], check=True)
 
     def copy(self, name, source, target):
         env = {**self.remote("from", *source), **self.remote("to", *target)}

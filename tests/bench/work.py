@@ -42,6 +42,14 @@ def make_small(folder, count):
         os.utime(path, (1700000000 + i, 1700000000 + i))  # before any upload: azcopy compares with its date
 
 
+def make_equal(folder, count, size):
+    """Files of one size in one folder."""
+    rng = random.Random(8)
+    folder.mkdir(parents=True)
+    for i in range(count):
+        (folder / f"f{i:05}").write_bytes(rng.randbytes(size))
+
+
 def make_logs(folder, count, size):
     folder.mkdir(parents=True)
     for i in range(count):
@@ -359,6 +367,24 @@ class Logs(Line):
 
     def run(self, tool):
         return self.fetch(tool) if tool.name == "act" else self.download(tool)
+
+
+class Mount(Line):
+    """Files of a mounted folder are read, one after the other. The wall time is that of reading; the rest is of all
+    that mounts, from its start to its end."""
+    tuned = False
+
+    def prepare(self):
+        self.tree = self.bench.make("equal", make_equal, self.count, self.size)
+        self.units = (self.count * self.size, "bytes")
+
+    def run(self, tool):
+        if len(tool.service.list(tool.container, f"{tool.root}equal/")) != self.count:
+            tool.up(self.tree, "equal")
+        with tool.mounted("equal") as (at, mounted):
+            reading = tool.run("sh", "-c", "cat -- * >/dev/null", cwd=at)
+            check_files(at, self.tree)
+        return mounted[0]._replace(wall=reading.wall)
 
 
 TOOLS = {"act": ActTool, "download": Download, "azcopy": Azcopy, "rclone": Rclone}

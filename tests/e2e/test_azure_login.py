@@ -674,6 +674,7 @@ def test_the_nodes_of_a_cluster_get_a_url_that_the_login_signed(act, store, logi
         assert store.get(f"{store.container}/files/output/id").decode().strip() == run
     given = json.loads(next((act.scratch / "shared").rglob("stores.json")).read_text())["folders"]
     rights = {name: dict(urllib.parse.parse_qsl(folder["sas_token"])) for name, folder in given.items()}
+    assert all(folder["by_login"] for folder in given.values())
     given = {name: (row["sp"], row["sr"]) for name, row in rights.items()}
     assert given == {"data": ("rl", "c"), "output": ("rcwl", "c")}
     assert all("skoid" in row for row in rights.values())

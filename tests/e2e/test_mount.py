@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -16,17 +17,23 @@ FUSE = pathlib.Path("/dev/fuse")
 
 
 @pytest.fixture
-def mounts(act, azure):
-    """The project with its folders mounted from Azurite, and no mount left at the end."""
+def fuse(act):
+    """What is private to nodes is in the test's folder, and no mount is left at the end."""
     if not FUSE.exists() or not shutil.which("rclone") or not shutil.which("fusermount3"):
         pytest.skip("no FUSE here: scripts/install-deps --test")
     (act.scratch / "tmp").mkdir()
     act.env["TMPDIR"] = str(act.scratch / "tmp")
-    yield azure
+    yield
     left = points(act)
     for point in left:
         subprocess.run(["fusermount3", "-uz", point], check=False)
     assert not left
+
+
+@pytest.fixture
+def mounts(fuse, azure):
+    """The project with its folders mounted from Azurite."""
+    return azure
 
 
 def points(act):
@@ -57,8 +64,10 @@ def test_the_default_mode_reads_and_writes_the_container(act, mounts):
 @pytest.fixture
 def without_root(act, mounts):
     """Everything is done by another user, from whom even root cannot read what FUSE shows."""
-    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+    if os.geteuid() != 0:
         pytest.skip("only root can be another user")
+    if FUSE.stat().st_mode & 0o006 != 0o006:
+        pytest.skip("not everybody may use /dev/fuse: chmod 666 /dev/fuse, as udev does")
     subprocess.run(["chown", "-R", "65534:65534", act.scratch], check=True)
     act.prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     return mounts
@@ -302,6 +311,18 @@ def test_what_others_put_there_meanwhile_with_an_old_time_stays(act, copies):
     assert copies.get("output/a.txt") == b"written later by another one" and copies.get("output/c.txt") == b"mine\n"
 
 
+def test_what_only_got_another_mode_is_not_sent(act, copies):
+    for name in "abc":
+        copies.put(f"output/{name}.txt", b"as it was")
+    run = begin(act, "true", then="chmod -R g+w output; echo mine >output/d.txt; mv output/c.txt output/e.txt")
+    copies.put("output/a.txt", b"written meanwhile by another one")
+    act.run("rm", "-y", "output/b.txt")
+    go(act, run)
+    assert copies.get("output/a.txt") == b"written meanwhile by another one"
+    assert {k for k in copies.keys() if "output/" in k} == {f"output/{n}.txt" for n in "acde"}
+    assert copies.get("output/e.txt") == b"as it was" and copies.get("output/d.txt") == b"mine\n"
+
+
 def test_what_a_read_only_copy_gets_is_not_sent(act, copies):
     copies.put("data/a.txt", b"original")
     path = act.cluster("aml", extra={"mount": "copy"})
@@ -458,10 +479,14 @@ def test_doctor_says_what_mounts(act, mounts):
 # ---- blobfuse2, for which a script stands
 
 
-@pytest.fixture
-def blobfuse2(act, mounts):
+def install_blobfuse2(act):
     act.without()
     (act.scratch / "bin/blobfuse2").symlink_to(pathlib.Path(__file__).parent / "blobfuse2")
+
+
+@pytest.fixture
+def blobfuse2(act, mounts):
+    install_blobfuse2(act)
     return mounts
 
 
@@ -541,6 +566,47 @@ def test_blobfuse2_gets_a_new_sas(act, blobfuse2):
     go(act, run)
     assert act.state(run) == "Completed"
     assert blobfuse2.get("output/late.txt") == b"late\n"
+
+
+def test_a_login_of_the_node_signs_where_the_project_is_not_seen(act, fuse, azure_double, login):
+    """The first run keeps the second one waiting, which gets a SAS that ends soon, as on a cluster."""
+    install_blobfuse2(act)
+    account = {"account_name": azure_double.service.account, "container_name": azure_double.container,
+               "endpoint": azure_double.service.endpoint}
+    act.env |= {**login.principal(), "ACT_LOCAL_SLOTS": "1"}
+    act.account("store", **account)
+    first = act.run("-p", "mount: rclone", "submit", "sh", "-c", f"until test -e {act.scratch}/gate; do sleep .1; done")
+    assert re.search(r"'data', 'output' +open for the run until 20.*if it works for longer, it fails", first.err)
+    second = act.run("submit", "sh", "-c", f"until test -e {act.scratch}/late; do sleep .1; done; echo a >output/a.txt")
+    assert "open for the run" not in second.err, "blobfuse2 gets another one"
+    sas = azure_double.service.container_sas(azure_double.container, hours=20 / 3600)
+    given = {name: {**account, "path": f"files/{name}", "sas_token": sas, "by_login": True} for name in
+             ("data", "output")}
+    (act.run_dir(second.out.strip()) / "stores.json").write_text(json.dumps({"version": 1, "folders": given}))
+    hidden = (act.project / "aux_data").rename(act.scratch / "hidden")
+    (act.scratch / "gate").touch()
+    act.until(lambda: len(process(act, b"bin/blobfuse2", b"mounts/")) == 2, "the second one's mounts")
+    act.until(lambda: not is_open(azure_double, sas), "the first SAS to end")
+    (act.scratch / "late").touch()
+    act.run("wait", second.out.strip())
+    assert azure_double.get("output/a.txt") == b"a\n"
+    hidden.rename(act.project / "aux_data")
+
+
+def test_a_login_that_does_not_answer_keeps_the_keeper_from_nothing(act, blobfuse2, login):
+    open_for(act, blobfuse2, hours=12 / 3600)
+    act.env |= login.principal()
+    login.delay = 1000
+    run = begin(act, "echo a >output/a.txt")
+    act.account("store", account_name=blobfuse2.service.account, container_name=blobfuse2.container,
+                endpoint=blobfuse2.service.endpoint)
+    act.until(lambda: login.asked("token"), "it to be asked")
+    tool = process(act, b"bin/blobfuse2", b"mounts/data/")  # nothing was written there
+    kill(tool)
+    act.until(lambda: process(act, b"bin/blobfuse2", b"mounts/data/") not in ([], tool) and len(points(act)) == 2,
+              "a new one")
+    go(act, run)
+    assert not points(act) and not keepers(act)
 
 
 def test_the_cluster_file_chooses(act, blobfuse2):

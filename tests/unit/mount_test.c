@@ -3,8 +3,10 @@
 #include "unit/test.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
@@ -136,6 +138,45 @@ TEST(test_time_limits)
     }
 }
 
+TEST(test_what_may_end_too_early)
+{
+    static const struct {
+        const char *time, *mount;
+        int64_t left_s;
+        enum run_folder_mode mode;
+        bool by_login;
+        const char *outcome; /* the folders that are named, or why it is refused */
+    } rows[] = {{"3-0", NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, ""},
+                {"8-0", NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
+                {"8-0", "blobfuse2", 7 * 86400, RUN_FOLDER_RO_MOUNT, true, "'data'"},
+                {"8-0", "rclone", 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "a login opens its store for 7 days"},
+                {"8-0", "copy", 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "a login opens its store for 7 days"},
+                {"8-0", "rclone", 7 * 86400, RUN_FOLDER_RW_MOUNT, false, "'data'"},
+                {"3-0", "rclone", 2 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
+                {"8-0", NULL, 7 * 86400, RUN_FOLDER_UPLOAD, true, "a login opens its store for 7 days"},
+                {"8-0", NULL, 7 * 86400, RUN_FOLDER_DOWNLOAD, true, "'data'"},
+                {NULL, NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
+                {NULL, NULL, 8 * 86400, RUN_FOLDER_RW_MOUNT, false, ""},
+                {NULL, NULL, 7 * 86400, RUN_FOLDER_DOWNLOAD, true, ""},
+                {NULL, NULL, -1, RUN_FOLDER_RW_MOUNT, false, "ended at"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *time = rows[i].time ? act_strdup(rows[i].time) : NULL;
+        ACT_AUTOFREE char *mount = rows[i].mount ? act_strdup(rows[i].mount) : NULL;
+        struct config config = {.platform = (char[]){"slurm"}, .slurm.time = time, .mount = mount};
+        char at[ACT_TIME_TEXT];
+        struct flow_ends ends = {0};
+        act_time_to_iso(act_now_unix_s() + rows[i].left_s, at);
+        ACT_AUTOFREE char *sas = act_sprintf("se=%s&sig=x", at);
+        struct flow_blob given = {.sas = sas, .by_login = rows[i].by_login};
+        int rc = flow_check_access(&config, &given, "data", rows[i].mode, &ends, &err);
+        const char *said = rc < 0 ? act_error_text(&err) : ends.names.data ? ends.names.data : "";
+        assert_int_equal(rc, strchr(rows[i].outcome, ' ') ? -ACT_DENIED : 0);
+        assert_true(strstr(said, rows[i].outcome) && (*rows[i].outcome || !*said));
+        act_buf_release(&ends.names);
+    }
+}
+
 TEST(test_what_is_left)
 {
     ACT_AUTOFREE char *mount = act_path_join(dir, "sent");
@@ -148,6 +189,33 @@ TEST(test_what_is_left)
     put("sent/cache/vfsMeta/act/cont/c", "{\"Size\": "); /* it is being written */
     assert_int_equal(run_mount_unsent(mount), 2);
     assert_true(run_mount_holds(mount));
+}
+
+TEST(test_what_was_written_to_a_copy)
+{
+    ACT_AUTOFREE char *mount = act_path_join(dir, "copied");
+    struct run_fetched fetched;
+
+    assert_int_equal(run_fetched_read(mount, &fetched, &err), -ACT_NOT_FOUND);
+    run_fetched_release(&fetched);
+    put("copied/copy/sub/b", "bb");
+    put("copied/copy/a\nb", "a");
+    assert_ok(run_mount_note_fetched(mount, &err), err);
+    assert_ok(run_fetched_read(mount, &fetched, &err), err);
+    assert_int_equal(fetched.n, 3);
+    for (size_t i = 0; i < fetched.n; i++) {
+        ACT_AUTOFREE char *path = act_sprintf("%s/copy/%s", mount, fetched.paths[i]);
+        struct stat st;
+        assert_int_equal(stat(path, &st), 0);
+        if (S_ISDIR(st.st_mode))
+            continue;
+        int64_t mtime_ns = act_timespec_ns(st.st_mtim);
+        assert_true(run_fetched_has(&fetched, fetched.paths[i], (uint64_t)st.st_size, mtime_ns));
+        assert_false(run_fetched_has(&fetched, fetched.paths[i], (uint64_t)st.st_size, mtime_ns + 1));
+        assert_false(run_fetched_has(&fetched, fetched.paths[i], (uint64_t)st.st_size + 1, mtime_ns));
+        assert_false(run_fetched_has(&fetched, "sub", (uint64_t)st.st_size, mtime_ns));
+    }
+    run_fetched_release(&fetched);
 }
 
 TEST(test_what_a_killed_blobfuse2_left)

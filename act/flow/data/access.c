@@ -10,6 +10,9 @@
 #include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "http/http.h"
+#include "platform/platform.h"
+#include "proc/mounts.h"
+#include "run/run.h"
 
 enum { DAY_S = 24 * 3600 };
 
@@ -70,21 +73,70 @@ int64_t flow_blob_ends_s(const struct flow_blob *blob)
     return ends_s;
 }
 
-int flow_check_access(const struct config *c, const struct flow_blob *blob, const char *name, struct act_error *err)
+/* Whether the SAS with which nodes get at a folder can be replaced while they do: blobfuse2 takes another one. */
+enum renewal { RENEWAL_NEVER, RENEWAL_PERHAPS, RENEWAL_SURE };
+
+static enum renewal renewal_of(const struct config *c, enum run_folder_mode mode)
 {
-    int64_t ends_s = flow_blob_ends_s(blob), now_s = act_now_unix_s(), limit_s = flow_run_limit_s(c);
+    bool is_mounted = mode == RUN_FOLDER_RW_MOUNT || mode == RUN_FOLDER_RO_MOUNT;
+    enum mounts_tool tool;
+
+    if (!is_mounted || act_streq(c->mount, mounts_tool_name(MOUNTS_RCLONE)) || act_streq(c->mount, RUN_MOUNT_COPY))
+        return RENEWAL_NEVER;
+    if (!platform_find(c->platform)->is_here)
+        return RENEWAL_PERHAPS;
+    return mounts_find_tool(c->mount, &tool, NULL, NULL) == 0 && tool == MOUNTS_BLOBFUSE2 ? RENEWAL_SURE
+                                                                                          : RENEWAL_NEVER;
+}
+
+/* A run without a limit may work for longer than a login can sign. */
+static bool may_end_early(const struct config *c, int64_t left_s, enum run_folder_mode mode)
+{
+    int64_t limit_s = flow_run_limit_s(c);
+    bool is_for_long = platform_find(c->platform)->agent_mounts && mode != RUN_FOLDER_DOWNLOAD;
+
+    return limit_s > 0 ? left_s < limit_s : is_for_long && left_s <= FLOW_LOGIN_LIFE_S;
+}
+
+int flow_check_access(const struct config *c, const struct flow_blob *blob, const char *name, enum run_folder_mode mode,
+                      struct flow_ends *ends, struct act_error *err)
+{
+    int64_t ends_s = flow_blob_ends_s(blob), left_s = ends_s - act_now_unix_s();
     char at[ACT_TIME_TEXT];
 
     if (ends_s == INT64_MAX)
         return 0;
     act_time_to_iso(ends_s, at);
-    if (ends_s <= now_s)
+    if (left_s <= 0)
         return act_error_set(err, ACT_DENIED, "folder '%s': the SAS of its store ended at %s; make a new one", name,
                              at);
-    if (ends_s < now_s + limit_s)
-        act_warn(
-            "folder '%s': nodes get at its store until %s, and not for all of 'slurm.time'; an 'account_key' opens "
-            "it for longer",
-            name, at);
+    enum renewal renewal = renewal_of(c, mode);
+    if (renewal == RENEWAL_SURE || !may_end_early(c, left_s, mode))
+        return 0;
+    if (renewal == RENEWAL_NEVER && blob->by_login && flow_run_limit_s(c) > FLOW_LOGIN_LIFE_S &&
+        mode != RUN_FOLDER_DOWNLOAD)
+        return act_error_set(err, ACT_DENIED,
+                             "folder '%s': a login opens its store for 7 days, and 'slurm.time' is longer: set a "
+                             "shorter one, or an 'account_key'",
+                             name);
+    act_buf_addf(&ends->names, "%s'%s'", ends->names.len ? ", " : "", name);
+    ends->first_s = ends->first_s && ends->first_s < ends_s ? ends->first_s : ends_s;
     return 0;
+}
+
+void flow_say_ends(const struct config *c, struct flow_ends *ends)
+{
+    bool has_limit = flow_run_limit_s(c) > 0;
+    char at[ACT_TIME_TEXT];
+
+    if (ends->names.len == 0)
+        return;
+    act_time_to_iso(ends->first_s, at);
+    if (has_limit)
+        act_warn(
+            "nodes get at the store of %s until %s, and not for all of 'slurm.time'; an 'account_key' opens it for "
+            "longer",
+            ends->names.data, at);
+    else
+        act_note("%s  open for the run until %s; if it works for longer, it fails", ends->names.data, at);
 }

@@ -641,17 +641,34 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
     return send_folder(flow, store, path, name, dir, &(struct flow_data){0}, err);
 }
 
+struct changes {
+    struct flow_data io;
+    struct run_fetched fetched;
+};
+
 static void say_left(void *arg, const struct transfer_step *step)
 {
-    ACT_AUTOFREE char *path = flow_step_path(arg, step);
+    ACT_AUTOFREE char *path = flow_step_path(&((const struct changes *)arg)->io, step);
 
     act_note("%s  is newer in the store, and stays there", path);
+}
+
+/* What was only read, or made readable for others, may be something else in the store by now, or not be there. */
+static bool was_written(void *arg, const struct store_entry *e)
+{
+    return !run_fetched_has(&((const struct changes *)arg)->fetched, e->key, e->size, e->mtime_ns);
 }
 
 int flow_send_run_changes(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                           struct act_error *err)
 {
-    struct flow_data io = {.options = {.keep_newer = true, .by_write = true, .left = say_left, .arg = &io}};
+    struct changes c = {
+        .io.options = {.keep_newer = true, .by_write = true, .wants = was_written, .left = say_left, .arg = &c}};
+    ACT_AUTOFREE char *mount = act_path_dirname(dir);
+    int rc = run_fetched_read(mount, &c.fetched, err);
 
-    return send_folder(flow, store, path, name, dir, &io, err);
+    if (rc == 0)
+        rc = send_folder(flow, store, path, name, dir, &c.io, err);
+    run_fetched_release(&c.fetched);
+    return rc;
 }

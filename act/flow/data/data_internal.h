@@ -67,6 +67,7 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, 
 struct flow_blob {
     char *account, *container, *endpoint, *path;
     bool is_share;   /* of that name */
+    bool by_login;   /* a login signs for it */
     char *sas;       /* secret; NULL: everybody may read it */
     int64_t cache_s; /* for which a mount may take what it knows for current; -1: not given */
 };
@@ -77,7 +78,8 @@ int flow_blob_of(struct flow *flow, const struct config_folder *folder, enum run
 /* Of a run, on its node: as its folder says, else as the project does, which flow, {0}, then opens. */
 int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, enum run_folder_mode mode,
                      struct flow_blob *out, struct act_error *err) ACT_NODISCARD;
-/* Again, with what the project's account file and logins say now; for whoever keeps it open for long. */
+/* Again, with what the project's account file and logins say now; for whoever keeps it open for long. Where the project
+ * is not seen, a login of the node signs, if a login signed before. */
 int flow_blob_again(const char *run_dir, const char *name, enum run_folder_mode mode, struct flow_blob *out,
                     struct act_error *err) ACT_NODISCARD;
 int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store **out,
@@ -90,9 +92,21 @@ int64_t flow_blob_ends_s(const struct flow_blob *blob);
 int64_t flow_run_limit_s(const struct config *config);
 /* For how long nodes get at a store with a SAS that an account key signs: a month of waiting, and the limit. */
 int64_t flow_key_life_s(const struct config *config);
-/* Refuses (-ACT_DENIED) what has ended, and warns about what ends before the limit; name is the folder's. */
+/* The most that a login can sign for:
+ * learn.microsoft.com/rest/api/storageservices/create-user-delegation-sas. */
+enum { FLOW_LOGIN_LIFE_S = 7 * 24 * 3600 };
+
+/* Folders that nodes may not get at for all of a run. Begins as {0}. */
+struct flow_ends {
+    struct act_buf names; /* the caller releases them */
+    int64_t first_s;
+};
+/* Refuses (-ACT_DENIED) what has ended, and what certainly ends before a limit for which no login can sign; adds to
+ * ends what may end too early. name is the folder's. */
 int flow_check_access(const struct config *config, const struct flow_blob *blob, const char *name,
-                      struct act_error *err) ACT_NODISCARD;
+                      enum run_folder_mode mode, struct flow_ends *ends, struct act_error *err) ACT_NODISCARD;
+/* Tells the user. */
+void flow_say_ends(const struct config *config, struct flow_ends *ends);
 
 /* Whether it can be listed: what mounts it would mount what is not there, and fail at each access. */
 int flow_blob_check(struct flow *flow, const struct flow_blob *blob, struct act_error *err) ACT_NODISCARD;

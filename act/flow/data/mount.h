@@ -5,6 +5,7 @@
  *   mount_here.c   a mapped path, for people
  *   mount_keep.c   the keeper: one process for each mount, which starts the tool, sees what was written into the store,
  *                  and unmounts
+ *   mount_renew.c  another SAS before the first one ends
  *
  * Everything of a mount is in a private folder on the node's own disk:
  *
@@ -26,6 +27,8 @@
 #define ACT_FLOW_DATA_MOUNT_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "flow/data/data_internal.h"
 #include "proc/mounts.h"
@@ -59,10 +62,24 @@ struct mount_keeper {
     void (*ready)(void *arg);
     /* What opens the store, anew: asked for when half of the time is over for which it does, if the tool takes another
      * one while it works (blobfuse2, which watches its configuration: common/config/config_parser.go, WatchConfig(),
-     * and component/azstorage/config.go, ParseAndReadDynamicConfig()). rclone does not. NULL: there is no other. */
+     * and component/azstorage/config.go, ParseAndReadDynamicConfig()). rclone does not. In a process of its own, which
+     * may take a minute, and has none of the keeper's threads. NULL: there is no other. */
     int (*renew)(void *arg, struct flow_blob *out, struct act_error *err);
     void *arg;
 };
 int mount_keep(struct mount_keeper *k, struct act_error *err) ACT_NODISCARD;
+
+/* ---- mount_renew.c */
+
+struct mount_renewal {
+    int64_t due_s; /* when to ask for another SAS (Unix, seconds); INT64_MAX: never */
+    pid_t pid;     /* of the child that asks; 0: none */
+    int fd;        /* what it sends */
+};
+/* When to ask for the next one. */
+int64_t mount_renewal_s(const struct mount_keeper *k);
+/* Called now and then, and after a SIGCHLD; never waits. True: the keeper's blob has another SAS. */
+bool mount_renew(struct mount_keeper *k, struct mount_renewal *renewal);
+void mount_renewal_end(struct mount_renewal *renewal);
 
 #endif

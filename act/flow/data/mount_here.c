@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -80,19 +81,29 @@ struct here {
     struct mount_plan plan;
 };
 
+/* The loop of the flow is its process's. */
 static int renew(void *arg, struct flow_blob *out, struct act_error *err)
 {
     const struct here *h = arg;
+    struct flow flow = {.config = h->flow->config, .own.network = flow_services(h->flow)->network};
 
-    return flow_blob_of(h->flow, &h->place, mode_of(h->plan.read_only), out, err);
+    flow_use_vaults(&flow, &flow.config);
+    return flow_blob_of(&flow, &h->place, mode_of(h->plan.read_only), out, err);
 }
 
 static void say_ready(void *arg)
 {
     const struct mount_plan *plan = &((const struct here *)arg)->plan;
+    int64_t ends_s = flow_blob_ends_s(plan->blob);
+    char at[ACT_TIME_TEXT];
 
     act_note("%s  at '%s'%s, by %s; Ctrl-C sends what was written, and unmounts it", plan->name, plan->at,
              plan->read_only ? ", read-only" : "", mounts_tool_name(plan->tool));
+    if (plan->tool == MOUNTS_BLOBFUSE2 || ends_s == INT64_MAX)
+        return;
+    act_time_to_iso(ends_s, at);
+    act_note("%s  open until %s: '%s' takes no other SAS while it mounts it", plan->name, at,
+             mounts_tool_name(plan->tool));
 }
 
 static int keep(struct here *h, struct act_error *err)

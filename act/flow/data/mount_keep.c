@@ -318,43 +318,6 @@ static int restart(struct tool *t, struct act_error *err)
                                          : act_error_set(err, ACT_FAIL, "'%s' cannot be unmounted", t->plan->at);
 }
 
-/* ---- what opens the store */
-
-/* When to ask for another one; INT64_MAX: never. */
-static int64_t renewal_s(const struct mount_keeper *k)
-{
-    enum { LEAST_S = 1, PAUSE_S = 60 };
-    int64_t now_s = act_now_unix_s(), ends_s = flow_blob_ends_s(k->plan.blob);
-
-    if (!k->renew || k->plan.tool != MOUNTS_BLOBFUSE2 || ends_s == INT64_MAX)
-        return INT64_MAX;
-    return now_s + (ends_s <= now_s ? PAUSE_S : (ends_s - now_s) / 2 + LEAST_S);
-}
-
-static int renew(struct mount_keeper *k, struct act_error *err)
-{
-    ACT_AUTO(flow_blob) blob = {0};
-    int rc = k->renew(k->arg, &blob, err);
-
-    if (rc < 0 || !blob.sas || flow_blob_ends_s(&blob) <= flow_blob_ends_s(k->plan.blob))
-        return rc;
-    char *old = k->plan.blob->sas;
-    k->plan.blob->sas = blob.sas;
-    blob.sas = old;
-    return write_file(&k->plan, err);
-}
-
-static void renew_if_due(struct mount_keeper *k, int64_t *io_due_s)
-{
-    struct act_error err;
-
-    if (act_now_unix_s() < *io_due_s)
-        return;
-    if (renew(k, &err) < 0)
-        act_warn("'%s': what opens its store cannot be renewed: %s", k->plan.name, act_error_text(&err));
-    *io_due_s = renewal_s(k);
-}
-
 /* ---- end */
 
 /* Whether the tool has tried in vain since then, and more often than what passes takes. */
@@ -452,14 +415,22 @@ static int finish(struct tool *t, struct act_error *err)
 
 /* ---- all of it */
 
-static int keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
+static void renew(struct mount_keeper *k, struct mount_renewal *renewal)
 {
-    int64_t ask_ms = 0, renewal = renewal_s(k);
+    struct act_error err;
+
+    if (mount_renew(k, renewal) && write_file(&k->plan, &err) < 0)
+        act_warn("'%s': %s", k->plan.name, act_error_text(&err));
+}
+
+static int keep_mounted(struct mount_keeper *k, struct tool *t, struct mount_renewal *renewal, struct act_error *err)
+{
+    int64_t ask_ms = 0;
     int restarts = 0;
 
     while (!t->told) {
         look(t);
-        renew_if_due(k, &renewal);
+        renew(k, renewal);
         if (t->pid == 0 && !t->told) {
             int rc = restarts++ < RESTARTS ? restart(t, err) : say_ended(t, 0, "the mount ended", err);
             if (rc < 0)
@@ -472,6 +443,15 @@ static int keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
             break;
     }
     return 0;
+}
+
+static int keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
+{
+    struct mount_renewal renewal = {.due_s = mount_renewal_s(k)};
+    int rc = keep_mounted(k, t, &renewal, err);
+
+    mount_renewal_end(&renewal);
+    return rc;
 }
 
 int mount_keep(struct mount_keeper *k, struct act_error *err)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "auth/auth.h"
+#include "auth/services.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -54,23 +55,28 @@ static int make_sas(const struct config_folder *f, const struct config_account *
     return rc;
 }
 
-/* A login does not reach the nodes; a URL of the container that is signed with it does. */
-static int sign_with_login(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, char **out,
-                           struct act_error *err)
+/* Takes the store over. */
+static int sign_in(struct store *store, const char *permitted, char **out, struct act_error *err)
 {
-    enum { LIFE_S = 7 * 24 * 3600 }; /* the maximum */
-    struct store *store = NULL;
     ACT_AUTOFREE char *url = NULL;
-    int rc = flow_store(flow, f, &store, err);
+    int rc = store_url(store, NULL, permitted, FLOW_LOGIN_LIFE_S, &url, err);
 
-    if (rc == 0)
-        rc = store_url(store, NULL, permissions(mode, config_is_share(f)), LIFE_S, &url, err);
     store_free(store);
     const char *query = url ? strchr(url, '?') : NULL;
     *out = query ? act_strdup(query + 1) : NULL;
     if (url)
         explicit_bzero(url, strlen(url));
     return rc;
+}
+
+/* A login does not reach the nodes; a URL of the container that is signed with it does. */
+static int sign_with_login(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, char **out,
+                           struct act_error *err)
+{
+    struct store *store = NULL;
+    int rc = flow_store(flow, f, &store, err);
+
+    return rc < 0 ? rc : sign_in(store, permissions(mode, config_is_share(f)), out, err);
 }
 
 static int find_sas(struct flow *flow, const struct config_folder *f, const struct config_account *a,
@@ -126,6 +132,7 @@ int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_fold
     out->path = act_strdup(f->path);
     out->account = act_strdup(a.account_name);
     out->is_share = config_is_share(f);
+    out->by_login = flow_uses_login(&a);
     out->container = act_strdup(out->is_share ? f->file_share : a.container_name);
     out->endpoint = act_strdup(out->is_share ? a.file_endpoint : a.endpoint);
     out->cache_s = f->blob_cache_timeout;
@@ -133,19 +140,21 @@ int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_fold
 }
 
 static int describe_store(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, json_t *folders,
-                          struct act_error *err)
+                          struct flow_ends *ends, struct act_error *err)
 {
     ACT_AUTO(flow_blob) blob = {0};
 
     if (flow_blob_of(flow, f, mode, &blob, err) < 0)
         return act_error_prefix(err, "folder '%s'", f->name);
-    int rc = flow_check_access(&flow->config, &blob, f->name, err);
+    int rc = flow_check_access(&flow->config, &blob, f->name, mode, ends, err);
     if (rc < 0)
         return rc;
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s*}", "path", blob.path, "account_name", blob.account,
                             "container_name", blob.container, "endpoint", blob.endpoint, "sas_token", blob.sas);
     if (blob.is_share)
         json_object_set_new(row, "is_share", json_true());
+    if (blob.by_login)
+        json_object_set_new(row, "by_login", json_true());
     if (blob.cache_s >= 0)
         json_object_set_new(row, "cache_s", json_integer(blob.cache_s));
     json_object_set_new(folders, f->name, row);
@@ -169,32 +178,36 @@ static bool is_reached(const struct run_spec *spec, const struct run_folder *f)
 
 /* A place in the store of the code. */
 static int describe_place(struct flow *flow, const char *what, const char *where, enum run_folder_mode mode,
-                          json_t *folders, struct act_error *err)
+                          json_t *folders, struct flow_ends *ends, struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_strdup(what), *path = act_strdup(where);
     struct config_folder place = flow->config.code;
 
     place.name = name;
     place.path = path;
-    return describe_store(flow, &place, mode, folders, err);
+    return describe_store(flow, &place, mode, folders, ends, err);
 }
 
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *root = json_pack("{s:i, s:{}}", "version", 1, "folders");
     json_t *folders = json_object_get(root, "folders");
+    struct flow_ends ends = {0};
     int rc = 0;
 
     *out = NULL;
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
         const struct config_folder *f = find_folder(&flow->config, spec->folders[i].name);
         if (f && is_reached(spec, &spec->folders[i]))
-            rc = describe_store(flow, f, spec->folders[i].mode, folders, err);
+            rc = describe_store(flow, f, spec->folders[i].mode, folders, &ends, err);
     }
     if (rc == 0 && spec->logs_path)
-        rc = describe_place(flow, RUN_STORE_LOGS, spec->logs_path, RUN_FOLDER_UPLOAD, folders, err);
+        rc = describe_place(flow, RUN_STORE_LOGS, spec->logs_path, RUN_FOLDER_UPLOAD, folders, &ends, err);
     if (rc == 0 && platform_nodes_fetch_package(platform_find(spec->platform), spec))
-        rc = describe_place(flow, RUN_STORE_PACKAGE, spec->package_key, RUN_FOLDER_DOWNLOAD, folders, err);
+        rc = describe_place(flow, RUN_STORE_PACKAGE, spec->package_key, RUN_FOLDER_DOWNLOAD, folders, &ends, err);
+    if (rc == 0)
+        flow_say_ends(&flow->config, &ends);
+    act_buf_release(&ends.names);
     if (rc == 0 && json_object_size(folders) > 0)
         *out = codec_json_line(root);
     return rc;
@@ -236,6 +249,7 @@ static int read_given(const char *file, const char *name, struct flow_blob *out,
                               .endpoint = act_strdup(codec_json_str(f, "endpoint", "")),
                               .sas = act_strdup(codec_json_str(f, "sas_token", NULL)),
                               .is_share = json_is_true(json_object_get(f, "is_share")),
+                              .by_login = json_is_true(json_object_get(f, "by_login")),
                               .cache_s = codec_json_int(f, "cache_s", -1)};
     return 0;
 }
@@ -304,15 +318,38 @@ int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, e
     return rc < 0 ? rc : flow_blob_of(flow, f, mode, out, err);
 }
 
+/* By a login of this node, for what a login signed at first. */
+static int sign_on_node(struct flow *flow, enum run_folder_mode mode, struct flow_blob *blob, struct act_error *err)
+{
+    struct store_azure_options o = {.account = blob->account,
+                                    .container = blob->container,
+                                    .endpoint = blob->endpoint,
+                                    .is_share = blob->is_share,
+                                    .is_checked = true,
+                                    .tokens = services_tokens(flow_services(flow))};
+    struct store *store = NULL;
+    int rc = store_azure_open(flow_http(flow), &o, &store, err);
+
+    explicit_bzero(blob->sas, strlen(blob->sas));
+    free(blob->sas);
+    blob->sas = NULL;
+    return rc < 0 ? rc : sign_in(store, permissions(mode, blob->is_share), &blob->sas, err);
+}
+
 int flow_blob_again(const char *run_dir, const char *name, enum run_folder_mode mode, struct flow_blob *out,
                     struct act_error *err)
 {
+    ACT_AUTOFREE char *given = act_path_join(run_dir, RUN_FILE_STORES);
     struct flow flow = {0};
     const struct config_folder *f;
+    struct act_error ignored;
     int rc = find_in_project(run_dir, name, &flow, &f, err);
 
+    *out = (struct flow_blob){0};
     if (rc == 0)
         rc = flow_blob_of(&flow, f, mode, out, err);
+    else if (read_given(given, name, out, &ignored) == 0 && out->by_login && out->sas)
+        rc = sign_on_node(&flow, mode, out, err);
     flow_close(&flow);
     return rc;
 }
