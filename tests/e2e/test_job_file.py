@@ -359,9 +359,8 @@ ID = "/subscriptions/s/resourceGroups/g/providers/Microsoft.BatchAI/workspaces/w
 
 def of_server(act, **keys):
     """A job file that reads and writes the volume 'share' of a file server."""
-    return job_file(act, **custom("cat $AZ_BATCHAI_MOUNT_ROOT/share/a.txt; echo new >$AZ_BATCHAI_MOUNT_ROOT/share/b.txt; "
-                                  "readlink $AZ_BATCHAI_MOUNT_ROOT/share"),
-                    mountVolumes={"fileServers": [{"fileServer": {"id": ID}, "relativeMountPath": "share", **keys}]})
+    line = "cd $AZ_BATCHAI_MOUNT_ROOT/; cat share/a.txt; echo new >share/b.txt; readlink share"
+    return job_file(act, **custom(line), mountVolumes={"fileServers": [{"fileServer": {"id": ID}, "relativeMountPath": "share", **keys}]})
 
 
 def server_is(act, cluster, place):
@@ -391,8 +390,9 @@ def use_file_server(act, cluster):
 def test_a_file_server_that_the_machine_has_mounted(act):
     act.cluster("here", folders=(), extra={"platform": "local"})
     use_file_server(act, "here")
-    act.fail("-c", "here", "submit", "-f", of_server(act, sourceDirectory="../other"), status=7, match="sourceDirectory'")
-    act.fail("-c", "here", "submit", "-f", of_server(act, sourceDirectory="none"), status=3, match="mnt/none' is not there")
+    for directory, status, match in (("../other", 7, "sourceDirectory'"), ("none", 3, "mnt/none' is not there")):
+        file = of_server(act, sourceDirectory=directory)
+        act.fail("-c", "here", "submit", "-f", file, status=status, match=match)
     act.cluster("other", folders=(), extra={"platform": "local"})
     run = act.info(act.run("q", "--json").json["runs"][0]["id"])["id"]
     assert "'share', 'folder:" in act.run("-rt", "other", "resubmit", "--dry-run", run).err

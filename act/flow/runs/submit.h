@@ -37,8 +37,8 @@ struct flow_local {
     const struct act_strv *argv;
     bool no_container;
     bool stored_folders;
-    bool dry_run;           /* only fill spec */
-    struct flow_init *code; /* as in struct flow_submit */
+    bool dry_run;                                                           /* only fill spec */
+    struct flow_init *code;                                                 /* as in struct flow_submit */
     int (*confirm)(void *arg, const char *question, struct act_error *err); /* likewise */
     void *arg;
     struct flow_sink sink;
