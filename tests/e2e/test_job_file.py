@@ -360,7 +360,8 @@ ID = "/subscriptions/s/resourceGroups/g/providers/Microsoft.BatchAI/workspaces/w
 def of_server(act, **keys):
     """A job file that reads and writes the volume 'share' of a file server."""
     line = "cd $AZ_BATCHAI_MOUNT_ROOT/; cat share/a.txt; echo new >share/b.txt; readlink share"
-    return job_file(act, **custom(line), mountVolumes={"fileServers": [{"fileServer": {"id": ID}, "relativeMountPath": "share", **keys}]})
+    volume = {"fileServer": {"id": ID}, "relativeMountPath": "share", **keys}
+    return job_file(act, **custom(line), mountVolumes={"fileServers": [volume]})
 
 
 def server_is(act, cluster, place):

@@ -1,5 +1,6 @@
 /* submit.c - from a command to a run. */
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -41,8 +42,15 @@ static int describe_folder(struct flow *flow, const struct platform_row *row, co
 /* One that is to be there already, and on this machine is not. */
 static int check_place(const struct platform_row *row, const struct run_folder *folder, struct act_error *err)
 {
-    if (folder->mode != RUN_FOLDER_PATH || !row->is_here || access(folder->link, F_OK) == 0)
+    struct stat st;
+
+    if (folder->mode != RUN_FOLDER_PATH || !row->is_here)
         return 0;
+    if (stat(folder->link, &st) == 0)
+        return S_ISDIR(st.st_mode)
+                   ? 0
+                   : act_error_set(err, ACT_CONFIG, "'%s', which the folder '%s' is (mode: path), is a file",
+                                   folder->link, folder->name);
     return act_error_set(err, ACT_NOT_FOUND, "'%s' is not there, which the folder '%s' is (mode: path)", folder->link,
                          folder->name);
 }
