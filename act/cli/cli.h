@@ -35,7 +35,7 @@ struct cli_options {
     int64_t max; /* -1: not given */
     bool dry_run, json, yes, quiet, refresh, rebuild, read_only;
     bool help, version;
-    bool follow, all, no_container, recursive;
+    bool follow, all, no_container, mount, recursive;
     int64_t rank, tail, attempt; /* -1: not given */
     char *name;                  /* of a run, or of a log */
     struct act_strv tags;

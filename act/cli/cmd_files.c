@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
@@ -12,7 +13,7 @@
 
 static char *place_of(const struct run_folder *f)
 {
-    return act_sprintf("%s/%s", f->store, f->path);
+    return act_path_join(f->store, f->path);
 }
 
 static json_t *bytes_or_null(const char *text)

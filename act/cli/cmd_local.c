@@ -4,6 +4,11 @@
 #include "flow/flow.h"
 #include "flow/runs/submit.h"
 
+static int confirm(void *arg, const char *question, struct act_error *err)
+{
+    return cli_confirm(arg, question, err);
+}
+
 int cmd_local(struct cli *cli, struct act_error *err)
 {
     static const char *const said[] = {"the run is asked to end; Ctrl-C again kills it", "the run is killed", NULL};
@@ -12,7 +17,10 @@ int cmd_local(struct cli *cli, struct act_error *err)
     struct flow_local io = {.argv = &cli->words,
                             .code = cli->options.last_package ? NULL : &code,
                             .no_container = cli->options.no_container,
+                            .stored_folders = cli->options.mount,
                             .dry_run = cli->options.dry_run,
+                            .confirm = confirm,
+                            .arg = cli,
                             .sink = {.write = cli_write_stdout},
                             .interrupted = &cli_interrupted};
 
@@ -23,9 +31,10 @@ int cmd_local(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = io.dry_run ? cli_print_json(run_spec_to_json(&io.spec), err) : flow_local_attend(&cli->flow, &io, err);
     if (rc == 0 && cli_interrupted)
-        act_note("run %s was interrupted; 'a q %s' shows its logs", io.spec.id, io.spec.id);
+        act_note("run %s was interrupted: %s; 'a q %s' shows its logs", io.spec.id, io.reason, io.spec.id);
     else if (rc == 0 && io.exit_status != 0)
-        act_note("run %s ended with status %d; 'a q %s' shows its logs", io.spec.id, io.exit_status, io.spec.id);
+        act_note("run %s ended with status %d: %s; 'a q %s' shows its logs", io.spec.id, io.exit_status, io.reason,
+                 io.spec.id);
     run_spec_release(&io.spec);
     if (rc == 0 && cli_interrupted)
         return 128 + cli_interrupted;

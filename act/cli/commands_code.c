@@ -109,12 +109,16 @@ const struct cli_command cli_code_commands[] = {
      .summary = "run a command on this machine, in the foreground",
      .examples = "a local python train.py --debug\n"
                  "a -c eu local python train.py             in the image of cluster eu\n"
-                 "a -c eu local --no-container nvidia-smi   without the image\n",
-     .details = "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT itself\n"
-                "failed). Ctrl-C aborts the run. Mapped folders are the project's own, here; requirements.txt and\n"
-                "compile.aml.sh come before the command, in docker.image by docker or podman where there is one.\n"
-                "--dry-run prints the specification of the run as JSON and starts nothing.",
-     .options = "cluster num-gpu param single compile-args no-container last-package dry-run yes",
+                 "a -c eu local --no-container nvidia-smi   without the image\n"
+                 "a -c eu local --mount ls data             with the folders that runs on eu have\n",
+     .details =
+         "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT itself\n"
+         "failed). Ctrl-C aborts the run. Mapped folders are the project's own, and nothing in a store changes;\n"
+         "with --mount they are those of the stores, as a run on the platform local has them: mounted, copied\n"
+         "or linked, as their modes say. What was written is in the store when the command has ended.\n"
+         "requirements.txt and compile.aml.sh come before the command, in docker.image by docker or podman\n"
+         "where there is one. --dry-run prints the specification of the run as JSON, and starts nothing.",
+     .options = "cluster num-gpu param single compile-args no-container mount last-package dry-run yes",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,

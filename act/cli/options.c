@@ -84,6 +84,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "last-package", FLAG(last_package), NULL, "the package stored last, not the files as they are now",
      CLI_BEHIND},
     {NULL, "no-container", FLAG(no_container), NULL, "run directly, not in the cluster's image", CLI_BEHIND},
+    {NULL, "mount", FLAG(mount), NULL, "with the folders of the cluster's stores, not the project's own", CLI_BEHIND},
     {"-r", "recursive", FLAG(recursive), NULL, "everything below, not one level", CLI_BEHIND},
     {"-no-s", "dry-run", FLAG(dry_run), NULL, "say what would be done, change nothing", CLI_BEFORE},
     {NULL, "json", FLAG(json), NULL, "machine-readable output", CLI_BEFORE},

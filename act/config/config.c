@@ -153,8 +153,10 @@ static void take_place(const struct config *c, struct config_folder *folder, con
     const struct yaml *at = yaml_get(row, "path") ? yaml_get(row, "path") : row;
     const char *path = folder->path ? folder->path : "";
 
-    if (path[0] != '/' || has_parent_segment(path) || act_has_control(path))
-        config_problem(f, at, "'%s' has the mode 'path', so its path must be an absolute one, without '..'", row->key);
+    if (path[0] != '/' || path[strspn(path, "/.")] == '\0' || has_parent_segment(path) || act_has_control(path))
+        config_problem(f, at,
+                       "'%s' has the mode 'path', so its path must be an absolute one, below '/' and without '..'",
+                       row->key);
     if (folder == &c->code)
         config_problem(f, at, "'code_path' cannot have the mode 'path': it must be in a store");
     else if (!act_streq(c->platform, "local") && !act_streq(c->platform, "slurm"))

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
+#include "platform/platform.h"
 #include "run/run.h"
 #include "store/store.h"
 
@@ -82,6 +83,19 @@ static int make_private(const char *folder, bool is_built_in, struct act_error *
     return is_built_in || act_path_is_within(folder, own) ? act_mkdir_all(folder, 0700, err) : 0;
 }
 
+/* Only runs get at it then, where they are not on this machine. */
+static int no_such_place(const struct flow *flow, const struct config_folder *folder, int errnum, struct act_error *err)
+{
+    ACT_AUTOFREE char *hint =
+        platform_find(flow->config.platform)->is_here
+            ? act_strdup("")
+            : act_sprintf("; a run looks at it or fills it on the nodes: 'a submit ls -l %s'", folder->name);
+
+    return act_error_set(err, errnum == EACCES ? ACT_DENIED : ACT_NOT_FOUND,
+                         "'%s' is '%s' (mode: path), and this machine does not see it (%s)%s", folder->name,
+                         folder->account_file, strerror(errnum), hint);
+}
+
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out, struct act_error *err)
 {
     ACT_AUTO(config_account) a = {0};
@@ -92,12 +106,9 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
     if (a.folder)
         rc = make_private(a.folder, config_is_built_in(folder), err);
     if (rc == 0 && a.folder && config_is_place(folder) && access(a.folder, F_OK) < 0)
-        rc = act_error_errno(err, errno,
-                             "'%s' is '%s' on the nodes, and this machine does not see it: a run looks at it or fills "
-                             "it, 'a submit ls -l %s'",
-                             folder->name, a.folder, folder->name);
+        rc = no_such_place(flow, folder, errno, err);
     if (rc == 0 && a.folder)
-        rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
+        rc = store_folder_open(flow_http(flow), a.folder, !config_is_place(folder), out, err);
     else if (rc == 0)
         rc = open_azure(flow, folder, &a, out, err);
     return rc;

@@ -27,7 +27,7 @@ int folder_send_logs(const struct node *node, int attempt);
 int folder_find_sent(const struct node *node);
 
 /* Why a run whose command succeeded has failed. */
-#define FOLDER_UNSENT "the command succeeded, but not all folders could be sent; see " RUN_DIR_SYSTEM "/folders_*.txt"
+#define FOLDER_UNSENT "not all folders could be sent; see " RUN_DIR_SYSTEM "/folders_*.txt"
 #define FOLDER_LOG    RUN_DIR_SYSTEM "/folders_%s.txt" /* with the name of the node */
 
 #endif

@@ -180,6 +180,25 @@ void judge_run(struct supervisor *s)
     }
 }
 
+/* ---- what is not in the store ---- */
+
+void judge_note_unsent(struct supervisor *s, const char *reason)
+{
+    node_say("%s", reason);
+    if (!s->unsent[0])
+        snprintf(s->unsent, sizeof(s->unsent), "%.*s", (int)sizeof(s->unsent) - 1, reason);
+}
+
+void judge_unsent(struct supervisor *s)
+{
+    if (!s->unsent[0])
+        return;
+    if (s->status.state == RUN_COMPLETED)
+        return attempt_finish(s, RUN_FAILED, ACT_WRAPPER, s->unsent);
+    ACT_AUTOFREE char *both = act_sprintf("%s; %s", s->status.reason, s->unsent);
+    attempt_set_reason(s, both);
+}
+
 /* ---- what remains ---- */
 
 static bool left_in_disorder(const struct rank_state *state)

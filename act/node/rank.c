@@ -153,6 +153,18 @@ static int work(struct rank *r)
     return rank_work(r);
 }
 
+/* Not in the record: how the command ended is another matter, and the supervisor may know that already. */
+static void end(struct rank *r)
+{
+    struct act_error err;
+
+    if (rank_end(r, &err) == 0)
+        return;
+    CODEC_AUTOJSON json_t *message =
+        json_pack("{s:s, s:o}", "type", "unsent", "reason", codec_json_bytes_new(act_error_text(&err)));
+    tell_supervisor(r, message);
+}
+
 static void say_goodbye(struct rank *r)
 {
     CODEC_AUTOJSON json_t *bye = json_pack("{s:s}", "type", "bye");
@@ -185,7 +197,7 @@ int node_rank(int argc, char **argv)
     }
     if (!stopping)
         exit_status = work(r);
-    rank_end(r);
+    end(r);
     say_goodbye(r);
     /* The record carries the result. mpirun and srun would end the other ranks at once when one fails; the supervisor
      * gives them time to save, and no more than they need. */

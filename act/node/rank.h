@@ -32,8 +32,9 @@ enum { RANK_WHO = 32 };
 int rank_find_place(struct rank *r, char who[RANK_WHO], struct act_error *err) ACT_NODISCARD;
 /* Prepares the node and runs the command, once node, place and environment are set. Returns the exit status. */
 int rank_work(struct rank *r);
-/* Leaves no process behind, and nothing on the node after its last rank. */
-void rank_end(struct rank *r);
+/* Leaves no process behind, and nothing on the node after its last rank. An error: why something that was written is
+ * not in the store, which is in the log then. */
+int rank_end(struct rank *r, struct act_error *err) ACT_NODISCARD;
 
 /* Notes in the record and the log why the rank cannot do its work. */
 void rank_fail(struct rank *r, int exit_status, const char *reason);

@@ -253,16 +253,13 @@ int rank_work(struct rank *r)
     return exit_status ? exit_status : run_command(r);
 }
 
-void rank_end(struct rank *r)
+int rank_end(struct rank *r, struct act_error *err)
 {
-    struct act_error err;
-
     child_end_all(&r->watch, LEFTOVER_GRACE_MS);
-    if (place_close(&r->node, &r->place, &err) == 0)
-        return;
-    bool failed = r->record.exit_status != 0;
-    if (failed)
-        node_say("%s", act_error_text(&err));
-    else
-        rank_fail(r, ACT_WRAPPER, act_error_text(&err));
+    int rc = place_close(&r->node, &r->place, err);
+    if (rc < 0) {
+        dprintf(r->log_fd, "act: %s\n", act_error_text(err));
+        node_say("%s", act_error_text(err));
+    }
+    return rc;
 }

@@ -88,6 +88,13 @@ static bool on_hello(void *arg, int rank, const json_t *message)
     return true;
 }
 
+static void on_unsent(struct supervisor *s, const json_t *message)
+{
+    ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(message, "reason"));
+
+    judge_note_unsent(s, reason ? reason : "");
+}
+
 static void on_message(void *arg, int rank, const json_t *message)
 {
     struct supervisor *s = arg;
@@ -95,6 +102,8 @@ static void on_message(void *arg, int rank, const json_t *message)
 
     if (strcmp(type, "record") == 0)
         on_record(s, &s->ranks[rank], message);
+    else if (strcmp(type, "unsent") == 0)
+        on_unsent(s, message);
     else if (strcmp(type, "bye") == 0)
         s->ranks[rank].presence = RANK_SAID_BYE;
     else if (strcmp(type, "pulse") == 0)

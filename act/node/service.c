@@ -225,9 +225,10 @@ static int run_inside(void *arg)
     close(s->life[1]);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN); /* the reader of our output may exit first */
+    struct act_error err;
     int exit_status = work(s);
-    rank_end(&s->rank);
-    return exit_status;
+    int rc = rank_end(&s->rank, &err);
+    return exit_status || rc == 0 ? exit_status : ACT_WRAPPER;
 }
 
 /* ---- outside */

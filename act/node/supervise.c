@@ -271,22 +271,19 @@ static void run_supervisor(struct supervisor *s)
     if (is_sender(s))
         set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
     wait_for_ranks(s);
-    int mounts = place_end_mounts(&s->node, &err);
+    if (place_end_mounts(&s->node, &err) < 0)
+        judge_note_unsent(s, act_error_text(&err));
     child_end_all(&s->watch, s->aborted ? 0 : LEFTOVER_GRACE_MS);
     if (!cgroup_end(&s->cgroup))
         node_say("some processes of the run could not be killed");
     wait_for_slurm(s);
     judge_sweep(s);
-    bool sent = send_folders(s);
+    if (!send_folders(s))
+        judge_note_unsent(s, FOLDER_UNSENT);
     judge_run(s);
     if (s->status.state != RUN_COMPLETED)
         container_remove_all(&s->node);
-    if (!sent && s->status.state == RUN_COMPLETED)
-        attempt_finish(s, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
-    if (mounts < 0)
-        node_say("%s", act_error_text(&err));
-    if (mounts < 0 && s->status.state == RUN_COMPLETED)
-        attempt_finish(s, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
+    judge_unsent(s);
 }
 
 static void supervise(struct supervisor *s)

@@ -88,6 +88,7 @@ struct supervisor {
     bool main_killed; /* by us */
     pid_t send_pid;   /* the process that sends folders */
     bool aborted;     /* by the user */
+    char unsent[400]; /* why something that the run wrote is not in the store; may be empty */
     /* The id of a rule of diagnose.h: the class of the failure, if whoever ended the attempt knows it without the logs.
      * Not owned; NULL: the logs say it. */
     const char *end_class;
@@ -120,6 +121,10 @@ int judge_count_came(const struct supervisor *s);
 bool judge_only_terminated(const struct supervisor *s);
 /* Sets the final status after all ranks are gone. */
 void judge_run(struct supervisor *s);
+/* Something that the run wrote is not in the store; afterwards, with that, whatever became of the run otherwise, no run
+ * has completed, and its status says it. */
+void judge_note_unsent(struct supervisor *s, const char *reason);
+void judge_unsent(struct supervisor *s);
 /* Whether nodes whose ranks have not come do not see the run's folder. */
 bool judge_is_blind(const struct supervisor *s);
 /* Ends processes left behind on nodes whose agents died before they could. */

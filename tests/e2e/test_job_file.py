@@ -354,6 +354,55 @@ def test_a_file_system_that_the_nodes_have_mounted(act):
         subprocess.run(["umount", nfs], check=True)
 
 
+ID = "/subscriptions/s/resourceGroups/g/providers/Microsoft.BatchAI/workspaces/w/fileServers/nfs1"
+
+
+def of_server(act, **keys):
+    """A job file that reads and writes the volume 'share' of a file server."""
+    line = "cd $AZ_BATCHAI_MOUNT_ROOT/; cat share/a.txt; echo new >share/b.txt; readlink share"
+    volume = {"fileServer": {"id": ID}, "relativeMountPath": "share", **keys}
+    return job_file(act, **custom(line), mountVolumes={"fileServers": [volume]})
+
+
+def server_is(act, cluster, place):
+    """The cluster file says where the nodes have what the file server is today."""
+    path = act.project / f"aux_data/aml/{cluster}.yaml"
+    config = json.loads(path.read_text())
+    config["config_param"]["nfs1_folder"] = {"mode": "path", "path": str(place)}
+    path.write_text(json.dumps(config))
+
+
+def use_file_server(act, cluster):
+    nfs = act.scratch / "mnt"
+    (nfs / "sets/voc").mkdir(parents=True)
+    (nfs / "sets/voc/a.txt").write_text("on the server\n")
+    act.fail("-c", cluster, "submit", "-f", of_server(act, sourceDirectory="sets/voc"), status=7,
+             match="file server 'nfs1', whose volume is at 'share', .* config_param 'nfs1_folder: {mode: path, path: ")
+    server_is(act, cluster, nfs)
+    run, said = finish(act, of_server(act, sourceDirectory="/sets/voc/", mountOptions="rw"), before=("-c", cluster))
+    assert act.lines(run) == ["on the server", str(nfs / "sets/voc")] and (nfs / "sets/voc/b.txt").exists()
+    assert f"the volume at 'share' is '{nfs}/sets/voc', in the mapped folder 'nfs1'" in said and "mountOptions" in said
+    (act.project / "job.json").unlink()
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+    assert act.lines(again) == ["on the server", str(nfs / "sets/voc")]
+
+
+def test_a_file_server_that_the_machine_has_mounted(act):
+    act.cluster("here", folders=(), extra={"platform": "local"})
+    use_file_server(act, "here")
+    for directory, status, match in (("../other", 7, "sourceDirectory'"), ("none", 3, "mnt/none' is not there")):
+        file = of_server(act, sourceDirectory=directory)
+        act.fail("-c", "here", "submit", "-f", file, status=status, match=match)
+    act.cluster("other", folders=(), extra={"platform": "local"})
+    run = act.info(act.run("q", "--json").json["runs"][0]["id"])["id"]
+    assert "'share', 'folder:" in act.run("-rt", "other", "resubmit", "--dry-run", run).err
+
+
+def test_a_file_server_that_nodes_of_slurm_have_mounted(lab):
+    use_file_server(lab.act, "lab")
+
+
 RECIPE = dict(
     jobPreparation={"commandLine": "echo prepared by $0 >$AZ_BATCHAI_JOB_TEMP/made"},
     customMpiSettings={"commandLine": "cat $AZ_BATCHAI_JOB_TEMP/made $AZ_BATCHAI_INPUT_SET/a; "

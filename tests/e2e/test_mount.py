@@ -203,12 +203,16 @@ def test_the_supervisor_is_killed(act, mounts):
     assert act.state(run) == "Failed"
 
 
-def test_everything_is_killed(act, mounts):
-    run = begin(act, "echo a >output/a.txt")
+def kill_all(act):
     for sig in signal.SIGSTOP, signal.SIGKILL:  # so that rclone does not hear of the end of its keeper,
         for pid in sorted(act.processes(), reverse=True):  # and is not continued as one that lost its parent
             with contextlib.suppress(ProcessLookupError):  # its parent was killed a moment ago
                 os.kill(pid, sig)
+
+
+def test_everything_is_killed(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    kill_all(act)
     assert len(points(act)) == 2, "stale"
     assert act.state(run) == "Failed"
     assert not points(act)
@@ -526,10 +530,7 @@ def test_a_file_that_was_open_when_blobfuse2_was_killed(act, blobfuse2):
 
 def test_blobfuse2_and_everything_else_is_killed(act, blobfuse2):
     run = begin(act, HOLD)
-    for sig in signal.SIGSTOP, signal.SIGKILL:
-        for pid in sorted(act.processes(), reverse=True):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, sig)
+    kill_all(act)
     assert act.state(run) == "Failed"
     assert not points(act)
     kept, = left_in_caches(act, "open.txt")

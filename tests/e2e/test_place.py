@@ -36,8 +36,24 @@ def test_the_data_verbs_work_on_it(act, place):
     assert (act.project / "data/sub/a.txt").read_text() == "already there"
     act.run("rm", "-y", "data/c.txt")
     assert not (place / "c.txt").exists()
+    act.run("rm", "-y", "data")
+    assert place.exists() and act.run("ls", "data").out == ""
     shown = act.run("config", "show", "--json").json
     assert str(place) in json.dumps(shown)
+
+
+def test_a_command_on_this_machine_uses_it_where_it_is(act, place):
+    """Without one of the project."""
+    command = ("sh", "-c", "readlink data; echo new >data/b.txt")
+    assert act.run("local", *command).out == f"{place}\n" and (place / "b.txt").read_text() == "new\n"
+    act.write("data/own.txt")
+    assert act.run("local", *command).out == f"{act.project}/data\n"
+    assert act.run("local", "--mount", *command).out == f"{place}\n"
+    (act.project / "data/own.txt").unlink()
+    (act.project / "data/b.txt").unlink()
+    (act.project / "data").rmdir()
+    configure(act, "/nowhere/data")
+    act.fail("local", "true", status=125, match="is not there.*; a folder 'data' in the project would be used instead")
 
 
 def test_one_that_is_not_there(act, place):
@@ -47,12 +63,18 @@ def test_one_that_is_not_there(act, place):
         act.fail(*verb, status=3, match="this machine does not see it")
     act.fail("submit", "true", status=3, match="'/nowhere/data' is not there, which the folder 'data' is")
     assert act.run("q", "--json").json["runs"] == []
+    configure(act, place / "sub/a.txt")
+    act.fail("submit", "true", status=7, match="is a file")
+    act.fail("ls", "data", status=None, match="Not a directory")
+    configure(act, "/nowhere/data")
     assert "does not see it" in act.run("doctor", status=None).out
 
 
 def test_what_cannot_be_one(act, place):
     configure(act, "nfs/data")
     act.fail("ls", "data", status=7, match="an absolute one")
+    configure(act, "/./")
+    act.fail("ls", "data", status=7, match="below ./.")
     configure(act, place, datastore_name="x")
     act.fail("ls", "data", status=7, match="has no meaning")
     for name in ("aml", "k8s"):

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 
 import pytest
 from test_mount import process
@@ -89,3 +90,32 @@ def test_two_nodes_copy_a_folder_and_send_their_changes(lab, mounted):
     assert lab.rank_text(run, 3).strip() == "old"
     assert {k: mounted.get(k) for k in mounted.keys() if k.startswith("output/")} == {
         "output/old.txt": b"old", **{f"output/{r}.txt": b"%d\n" % r for r in range(4)}}
+
+
+@pytest.fixture
+def own_disk(lab, mounted):
+    """The second node has a disk of its own, which the others do not see."""
+    if not lab.bed.has_namespaces:
+        pytest.skip("all nodes see the same")
+    inside, disk = ("nsenter", "-m", "-t", str(lab.bed.pid("slurmd.n2"))), lab.act.scratch / "tmp"
+    subprocess.run([*inside, "mount", "-t", "tmpfs", "-o", "mode=777", "none", disk], check=True)
+    yield mounted
+    subprocess.run([*inside, "umount", disk], check=True)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_what_another_node_cannot_send(lab, own_disk, status):
+    lab.configure(mount="copy", azure_blob_config_file="aux_data/configs/store.yaml",
+                  config_param={"code_path": {"path": "files/code/project.zip"},
+                                "output_folder": {"path": "files/output"}},
+                  env={"TMPDIR": str(lab.act.scratch / "tmp")}, slurm={"sbatch_options": ["--nodelist=n1,n2"]})
+    gate = lab.act.scratch / "gate"
+    run = lab.submit("sh", "-c", f"touch {lab.act.scratch}/begun.$RANK; until test -e {gate}; do sleep 0.05; done; "
+                     f"test $RANK != 3 || {{ echo late >output/late.txt; exit {status}; }}", n=4)
+    lab.act.until(lambda: len(list(lab.act.scratch.glob("begun.*"))) == 4, "the ranks")
+    own_disk.service.request("DELETE", own_disk.container, {"restype": "container"})
+    gate.touch()
+    reason = lab.wait(run, "Failed", status or 125)["reason"]
+    assert "folder 'output': what was written to it is in '" in reason
+    assert reason.startswith("rank 3 exited with status 3; folder" if status else "folder")
+    own_disk.service.create(own_disk.container)

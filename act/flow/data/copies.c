@@ -62,7 +62,7 @@ int flow_check_copies(struct flow *flow, const struct run_spec *spec,
     char size[ACT_UNIT_TEXT];
     act_size_to_text(sum.bytes, size);
     ACT_AUTOFREE char *question =
-        act_sprintf("'mount: copy' brings %s in %" PRIu64 " file%s to each of %d node%s. Submit?", size, sum.files,
+        act_sprintf("'mount: copy' brings %s in %" PRIu64 " file%s to each of %d node%s. Go on?", size, sum.files,
                     sum.files == 1 ? "" : "s", spec->nodes, spec->nodes == 1 ? "" : "s");
     return confirm(arg, question, err);
 }

@@ -166,9 +166,11 @@ static void suggest(struct store *store, const char *key, const char *path, stru
                       call.list.page.n > SUGGESTIONS ? ", ..." : "");
 }
 
-/* A folder in whose listing there is nothing, not even itself. */
+/* A folder in whose listing there is nothing, not even itself. That of a disk which is all of the store is there. */
 static bool is_empty_folder(struct store *store, const char *key)
 {
+    if (!*key)
+        return store_is_disk(store);
     ACT_AUTOFREE char *folder = act_sprintf("%s/", key);
     ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = folder};
     struct act_error ignored;

@@ -132,7 +132,7 @@ void flow_explain_absence(struct flow *flow, const struct config_folder *folder,
 {
     ACT_AUTOFREE char *place = place_of(flow, folder);
 
-    if (!place || flow_has_content(place) || !see_the_project(&flow->config, folder))
+    if (!place || config_is_place(folder) || flow_has_content(place) || !see_the_project(&flow->config, folder))
         return;
     if (access(local, F_OK) == 0)
         act_error_hint(err, "it is in the project's own folder '%s', which runs use as the store has none",

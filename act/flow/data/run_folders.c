@@ -125,8 +125,10 @@ int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_fold
     if (rc < 0)
         return rc;
     rc = check_store(flow, f, err);
-    if (rc == 0 && a.folder)
-        rc = act_error_set(err, ACT_CONFIG, "it is the folder '%s/%s', which needs no mount", a.folder, f->path);
+    if (rc == 0 && a.folder) {
+        ACT_AUTOFREE char *place = act_path_join(a.folder, f->path);
+        rc = act_error_set(err, ACT_CONFIG, "it is the folder '%s', which needs no mount", place);
+    }
     if (rc == 0)
         rc = find_sas(flow, f, &a, mode, &out->sas, err);
     out->path = act_strdup(f->path);

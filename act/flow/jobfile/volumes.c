@@ -4,7 +4,10 @@
  * Only Azure Machine Learning mounts by keys: a volume becomes a folder of the configuration, whose account is in
  * memory, and goes the way of all mapped folders. The user who names the file vouches for its keys, but not for the
  * host of a share: that must be Azure's, or one that the user trusts. On local and slurm a file system that its mount
- * command names, and that this machine has mounted, is a folder of mode path.
+ * command names, and that this machine has mounted, is a folder of mode path; so is a directory of a file server, of
+ * which a mapped folder of the server's name says where the nodes have it.
+ *
+ * Source of what a file server is: the REST reference of Batch AI 2018-05-01, jobs/create (FileServerReference).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +34,7 @@ static const struct kind kinds[] = {
     {"azureBlobFileSystems", "containerName", "map the container in the cluster file, as a folder of that name"},
     {"fileServers", NULL,
      "file servers of Batch AI are no more: put what was there into the code, or into a mapped "
-     "folder of that name (on local and slurm with 'mode: path', if the nodes have it)"},
+     "folder of that name"},
     {"unmanagedFileSystems", NULL,
      "the mount command is not run: the nodes must have it mounted, or a mapped folder "
      "of that name stand for it (on local and slurm with 'mode: path', if the nodes have it)"},
@@ -175,15 +178,11 @@ static char *source_of(const char *command)
     return NULL;
 }
 
-/* Where this machine, and so presumably the nodes, has it. New string; NULL: nowhere, or the platform is elsewhere. */
-static char *find_place(const struct job_build *b, const struct volume *v)
+/* Whether a folder of mode path can stand for it. */
+static bool may_be_place(const struct job_build *b, const struct volume *v)
 {
-    ACT_AUTOFREE char *source = source_of(job_text(v->item, "mountCommand"));
-
-    if (!source || !platform_find(b->config->platform)->agent_mounts || !act_path_is_safe(v->path, strlen(v->path)) ||
-        strchr(v->path, '/'))
-        return NULL;
-    return mounts_find_source(source);
+    return platform_find(b->config->platform)->agent_mounts && act_path_is_safe(v->path, strlen(v->path)) &&
+           !strchr(v->path, '/');
 }
 
 static void link_volume(struct job_build *b, const struct volume *v, const char *place)
@@ -200,8 +199,68 @@ static void link_volume(struct job_build *b, const struct volume *v, const char 
                                      .mode = act_strdup("path"),
                                      .account = act_calloc(1, sizeof(*folder->account))};
     folder->account->folder = act_strdup(place);
+}
+
+/* Where this machine, and so presumably the nodes, has it mounted. False: nowhere. */
+static bool link_mounted(struct job_build *b, const struct volume *v)
+{
+    ACT_AUTOFREE char *source = source_of(job_text(v->item, "mountCommand"));
+    ACT_AUTOFREE char *place = source && may_be_place(b, v) ? mounts_find_source(source) : NULL;
+
+    if (!place)
+        return false;
+    link_volume(b, v, place);
     job_note(b, "mountVolumes.%s: the volume at '%s' is '%s', where this machine has it mounted; the nodes must, too",
              v->kind->list, v->path, place);
+    return true;
+}
+
+/* ---- file servers */
+
+/* Its name, which is the end of its id. NULL: it is not a file server, or has none. */
+static const char *server_of(const struct volume *v)
+{
+    const char *id = job_text(json_object_get(v->item, "fileServer"), "id");
+    const char *slash = id ? strrchr(id, '/') : NULL, *name = slash ? slash + 1 : id;
+
+    return name && *name ? name : NULL;
+}
+
+/* Its mapped folder of mode path; NULL: none. */
+static const struct config_folder *find_server(const struct job_build *b, const char *name)
+{
+    for (size_t i = 0; i < b->config->n_folders; i++)
+        if (strcmp(b->config->folders[i].name, name) == 0 && config_is_place(&b->config->folders[i]))
+            return &b->config->folders[i];
+    return NULL;
+}
+
+/* The directory of the server, all of which is in that folder. */
+static int link_directory(struct job_build *b, const struct volume *v, const struct config_folder *server)
+{
+    const char *given = job_text(v->item, "sourceDirectory"), *dir = given ? given + strspn(given, "/") : "";
+
+    dir = strcmp(dir, ".") == 0 ? "" : dir;
+    if (*dir && !act_path_is_safe(dir, strlen(dir)))
+        return act_error_set(b->err, ACT_CONFIG,
+                             "%s: 'properties.mountVolumes.%s[%zu].sourceDirectory' must be a directory of the server",
+                             b->file, v->kind->list, v->i);
+    ACT_AUTOFREE char *joined = act_path_join(server->account_file, dir);
+    ACT_AUTOFREE char *place = act_path_clean(joined);
+    link_volume(b, v, place);
+    job_note(b, "mountVolumes.%s: the volume at '%s' is '%s', in the mapped folder '%s', which the server is%s",
+             v->kind->list, v->path, place, server->name,
+             job_text(v->item, "mountOptions") ? "; mountOptions are those of the nodes" : "");
+    return 0;
+}
+
+static int refuse_server(const struct job_build *b, const struct volume *v, const char *server)
+{
+    return act_error_set(b->err, ACT_CONFIG,
+                         "%s: the file server '%s', whose volume is at '%s', is no more: where the nodes have mounted "
+                         "what it is today, the cluster file says below config_param "
+                         "'%s_folder: {mode: path, path: /mnt/%s}'",
+                         b->file, server, v->path, server, server);
 }
 
 /* ---- what is not mounted */
@@ -223,20 +282,22 @@ static const char *obstacle(const struct job_build *b, const struct volume *v)
 
 static int take_volume(struct job_build *b, const struct volume *v)
 {
-    const char *reason = obstacle(b, v);
-
     ACT_AUTOFREE char *key = account_key(v);
-    ACT_AUTOFREE char *place = find_place(b, v);
+    const char *reason = obstacle(b, v), *server = may_be_place(b, v) ? server_of(v) : NULL;
 
     b->out->has_secrets |= key && !config_is_in_vault(key);
     if (job_is_mapped(b, v->path))
         job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", v->kind->list, v->path);
     else if (!reason)
         return mount_volume(b, v);
-    else if (place)
-        link_volume(b, v, place);
+    else if (link_mounted(b, v))
+        return 0;
+    else if (server && find_server(b, server))
+        return link_directory(b, v, find_server(b, server));
     else if (job_is_in_code(b->config, v->path))
         job_note(b, "mountVolumes.%s: the code's '%s' stands for the volume", v->kind->list, v->path);
+    else if (server)
+        return refuse_server(b, v, server);
     else
         job_note(b, "mountVolumes.%s: the volume at '%s' is not mounted%s; %s", v->kind->list, v->path, reason,
                  v->kind->instead);

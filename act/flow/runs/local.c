@@ -1,8 +1,12 @@
 /* local.c - the same command on this machine, in the foreground. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "config/config.h"
+#include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/submit_internal.h"
@@ -18,6 +22,23 @@ static int find_tool(const char *image, const char **out, struct act_error *err)
                          image, act_error_text(&why));
 }
 
+int flow_check_stored(const struct config *c, const struct run_spec *spec, struct act_error *err)
+{
+    static const char hint[] = "without --mount the project's own is used";
+
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        const struct run_folder *f = &spec->folders[i];
+        if (act_starts_with(f->store, RUN_CLAIM))
+            return act_error_set(err, ACT_CONFIG,
+                                 "folder '%s' is on the PersistentVolumeClaim '%s', which only pods see; %s", f->name,
+                                 f->store + strlen(RUN_CLAIM), hint);
+        if (f->link && !platform_find(c->platform)->is_here && access(f->link, F_OK) < 0)
+            return act_error_errno(err, errno, "folder '%s' is '%s' where cluster '%s' is; %s", f->name, f->link,
+                                   c->cluster, hint);
+    }
+    return spec->n_folders ? 0 : act_error_set(err, ACT_USAGE, "--mount: '%s' maps no folders", c->cluster);
+}
+
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
     struct flow_run run;
@@ -30,15 +51,24 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
     if (rc == 0)
         rc = flow_wait(flow, &run, err);
     io->exit_status = flow_exit_status(&run.status);
+    snprintf(io->reason, sizeof(io->reason), "%s", run.status.reason);
     flow_run_release(&run);
     return rc;
+}
+
+static void set_place(const struct flow *flow, const char *image, const char *tool, struct run_spec *spec)
+{
+    act_str_replace(&spec->platform, platform_here()->name);
+    spec->image = act_strdup(image);
+    spec->container = act_strdup(tool);
+    flow_mention_unused(&flow->config, true, image != NULL);
 }
 
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
     struct flow_submit submit = {.argv = io->argv, .dry_run = io->dry_run, .code = io->code};
     const char *image = io->no_container ? NULL : flow->config.docker.image, *tool = NULL;
-    struct flow_describing with = {.own_folders = true};
+    struct flow_describing with = {.here = true, .own_folders = !io->stored_folders};
     struct platform *platform;
     int rc;
 
@@ -51,13 +81,10 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
     if (rc < 0)
         return rc;
     rc = flow_describe_run(flow, platform, &submit, &with, err);
-    if (rc == 0) {
-        free(submit.spec.platform);
-        submit.spec.platform = act_strdup(platform_here()->name);
-        submit.spec.image = act_strdup(image);
-        submit.spec.container = act_strdup(tool);
-        flow_mention_unused(&flow->config, true, image != NULL);
-    }
+    if (rc == 0)
+        set_place(flow, image, tool, &submit.spec);
+    if (rc == 0 && !io->dry_run)
+        rc = flow_check_copies(flow, &submit.spec, io->confirm, io->arg, err);
     if (rc == 0 && !io->dry_run)
         rc = flow_start_run(flow, platform, &submit.spec, with.package.file, err);
     io->spec = submit.spec;

@@ -404,6 +404,7 @@ struct follower {
     bool moved;   /* there was something new in this round */
     bool grew;    /* logs did, at some time */
     bool aborted; /* the run, by heed_signal() */
+    bool lingers; /* that it takes long to end was said */
     bool waits;   /* what the run waits for was said */
 };
 
@@ -629,15 +630,23 @@ static int timed_round(struct follower *f, struct act_error *err)
     return rc;
 }
 
-/* At the first signal; what the command prints at its end is followed as well. */
+/* At the first signal; what the command prints at its end is followed as well, however long it takes: what it wrote may
+ * be on its way to a store. */
 static int heed_signal(struct follower *f, struct act_error *err)
 {
     bool ignored;
 
     if (f->aborted || !f->what->interrupted || !*f->what->interrupted)
         return 0;
-    f->aborted = true;
-    return flow_abort(f->flow, f->run, &ignored, err);
+    int rc = flow_abort(f->flow, f->run, &ignored, err);
+    f->aborted = rc != -ACT_TIMEOUT;
+    if (f->aborted)
+        return rc;
+    if (!f->lingers)
+        act_note("run %s was told to end and has not ended yet: what it wrote may be on its way to its store",
+                 f->run->row.id);
+    f->lingers = true;
+    return 0;
 }
 
 static bool has_seen_any(const struct follower *f)

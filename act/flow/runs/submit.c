@@ -1,5 +1,6 @@
 /* submit.c - from a command to a run. */
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,11 +19,10 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* Where a mapped folder is, without opening it. */
-static int describe_folder(struct flow *flow, const struct config_folder *f, struct run_folder *out,
-                           struct act_error *err)
+/* Where a mapped folder is, without opening it; row: where the run is. */
+static int describe_folder(struct flow *flow, const struct platform_row *row, const struct config_folder *f,
+                           struct run_folder *out, struct act_error *err)
 {
-    const struct platform_row *row = platform_find(flow->config.platform);
     ACT_AUTO(config_account) a = {0};
     int rc = f->claim ? 0 : config_account(&flow->config, f, &a, err);
 
@@ -40,24 +40,31 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
 }
 
 /* One that is to be there already, and on this machine is not. */
-static int check_place(const struct flow *flow, const struct run_folder *folder, struct act_error *err)
+static int check_place(const struct platform_row *row, const struct run_folder *folder, struct act_error *err)
 {
-    if (folder->mode != RUN_FOLDER_PATH || !platform_find(flow->config.platform)->is_here ||
-        access(folder->link, F_OK) == 0)
+    struct stat st;
+
+    if (folder->mode != RUN_FOLDER_PATH || !row->is_here)
         return 0;
+    if (stat(folder->link, &st) == 0)
+        return S_ISDIR(st.st_mode)
+                   ? 0
+                   : act_error_set(err, ACT_CONFIG, "'%s', which the folder '%s' is (mode: path), is a file",
+                                   folder->link, folder->name);
     return act_error_set(err, ACT_NOT_FOUND, "'%s' is not there, which the folder '%s' is (mode: path)", folder->link,
                          folder->name);
 }
 
-static int describe_folders(struct flow *flow, struct run_spec *spec, struct act_error *err)
+static int describe_folders(struct flow *flow, const struct platform_row *row, struct run_spec *spec,
+                            struct act_error *err)
 {
     const struct config *c = &flow->config;
 
     for (size_t i = 0; i < c->n_folders; i++) {
         ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
-        int rc = describe_folder(flow, &c->folders[i], &spec->folders[i], err);
+        int rc = describe_folder(flow, row, &c->folders[i], &spec->folders[i], err);
         if (rc == 0)
-            rc = check_place(flow, &spec->folders[i], err);
+            rc = check_place(row, &spec->folders[i], err);
         if (rc < 0)
             return rc;
         if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT &&
@@ -69,27 +76,51 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
     return 0;
 }
 
-/* As the original ACT ran commands on this machine: the project's own folders are mapped, and no store is asked. */
-static void describe_own_folders(const struct config *c, struct run_spec *spec)
+/* One that is not in the project is where 'mode: path' says; else the command makes it there, or goes without it. */
+static int describe_own_folder(struct flow *flow, const struct config_folder *f, struct run_folder *out,
+                               struct act_error *err)
 {
-    for (size_t i = 0; i < c->n_folders; i++) {
-        ACT_AUTOFREE char *own = act_path_join(c->project_root, c->folders[i].name);
-        bool is_read = act_streq(c->folders[i].mode, "ro_mount");
-        if (is_read && access(own, F_OK) < 0)
-            continue;
-        ACT_PUSH(spec->folders, spec->n_folders,
-                 (struct run_folder){.name = act_strdup(c->folders[i].name),
-                                     .store = act_sprintf("folder:%s", c->project_root),
-                                     .path = act_strdup(c->folders[i].name),
-                                     .mode = is_read ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT,
-                                     .link = act_strdup(own)});
+    const struct config *c = &flow->config;
+    ACT_AUTOFREE char *own = act_path_join(c->project_root, f->name);
+    bool is_read = act_streq(f->mode, "ro_mount"), is_missing = access(own, F_OK) < 0;
+
+    if (is_missing && config_is_place(f)) {
+        int rc = describe_folder(flow, platform_here(), f, out, err);
+        rc = rc < 0 ? rc : check_place(platform_here(), out, err);
+        return rc < 0 ? act_error_hint(err, "a folder '%s' in the project would be used instead", f->name) : 0;
     }
+    if (is_missing)
+        act_note("%s  not in the project, %s; --mount takes what the store has", f->name,
+                 is_read ? "so the command goes without it" : "so an empty folder is made there");
+    if (is_missing && is_read)
+        return 0;
+    *out = (struct run_folder){.name = act_strdup(f->name),
+                               .store = act_sprintf("folder:%s", c->project_root),
+                               .path = act_strdup(f->name),
+                               .mode = is_read ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT,
+                               .link = act_strdup(own)};
+    return 0;
+}
+
+/* As the original ACT ran commands on this machine: the project's own folders are mapped, and no store is asked. */
+static int describe_own_folders(struct flow *flow, struct run_spec *spec, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < flow->config.n_folders; i++) {
+        ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
+        struct run_folder *folder = &spec->folders[spec->n_folders - 1];
+        rc = describe_own_folder(flow, &flow->config.folders[i], folder, err);
+        spec->n_folders -= rc == 0 && !folder->name;
+    }
+    return rc;
 }
 
 /* The same for a run: where it finds them. */
-static int choose_folders(struct flow *flow, struct run_spec *spec, struct act_error *err)
+static int choose_folders(struct flow *flow, const struct platform_row *row, struct run_spec *spec,
+                          struct act_error *err)
 {
-    int rc = describe_folders(flow, spec, err);
+    int rc = describe_folders(flow, row, spec, err);
 
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
         flow_use_here(&flow->config, &flow->config.folders[i], &spec->folders[i]);
@@ -237,7 +268,7 @@ static int fits(void *arg, uint64_t bytes, struct act_error *err)
 }
 
 /* The package that the run is pinned to: the files as they are now. A dry run has one when nothing changed. */
-static int pin_package(struct flow *flow, const struct platform *platform, struct flow_submit *io, bool own_folders,
+static int pin_package(struct flow *flow, const struct platform *platform, struct flow_submit *io, bool here,
                        struct flow_package *out, struct act_error *err)
 {
     struct pinning pinning = {platform, &io->spec};
@@ -254,7 +285,7 @@ static int pin_package(struct flow *flow, const struct platform *platform, struc
     code->fits = NULL;
     if (rc < 0)
         return rc;
-    if (own_folders) /* a run here, which may be without the image */
+    if (here) /* it may be without the image */
         code->compiled[0] = '\0';
     flow_say_code(code);
     if (code->dry_run && code->is_stored != FLOW_YES)
@@ -405,21 +436,22 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
         rc = flow_check_shared_temp(platform, &io->spec, err);
     if (rc == 0)
         rc = flow_form_starter(platform, &io->spec, err);
-    if (rc == 0 && !with->own_folders) /* else the user sees it hang */
+    if (rc == 0 && !with->here) /* else the user sees it hang */
         rc = flow_take_hang(&flow->config, platform_row(platform), &io->spec, err);
-    if (rc == 0 && !with->own_folders)
+    if (rc == 0 && !with->here)
         rc = flow_set_retry(&flow->config, platform_row(platform), &io->spec, err);
     describe_by_platform(&flow->config, platform, job, &io->spec);
-    if (rc == 0 && with->own_folders)
-        describe_own_folders(&flow->config, &io->spec);
-    else if (rc == 0)
-        rc = choose_folders(flow, &io->spec, err);
+    if (rc == 0)
+        rc = with->own_folders ? describe_own_folders(flow, &io->spec, err)
+                               : choose_folders(flow, platform_row(platform), &io->spec, err);
+    if (rc == 0 && with->here && !with->own_folders)
+        rc = flow_check_stored(&flow->config, &io->spec, err);
     if (rc == 0)
         rc = platform_check(platform, &io->spec, err);
-    if (rc == 0 && !with->own_folders)
+    if (rc == 0 && !with->here)
         rc = flow_avoid_bad_nodes(flow, platform, &io->spec, err);
     if (rc == 0)
-        rc = pin_package(flow, platform, io, with->own_folders, &with->package, err);
+        rc = pin_package(flow, platform, io, with->here, &with->package, err);
     if (rc == 0)
         set_package(&with->package, &io->spec);
     return rc < 0 ? rc : check_package(platform, &io->spec, err);
@@ -435,7 +467,7 @@ int flow_check_run(struct flow *flow, struct act_error *err)
         return rc;
     act_strv_push(&spec.argv, "true");
     spec.mount = act_strdup(flow->config.mount);
-    rc = describe_folders(flow, &spec, err);
+    rc = describe_folders(flow, platform_row(platform), &spec, err);
     if (rc == 0 && !platform_row(platform)->answers_by_request) /* it would be asked */
         rc = platform_check(platform, &spec, err);
     return rc;
@@ -524,15 +556,18 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
     return 0;
 }
 
-/* What the job file of the first run had mounted by its keys, which only a datastore leads to now. */
+/* What the job file of the first run had mounted by its keys, which only a datastore leads to now, or found on the
+ * nodes, which are the same ones if the cluster is. */
 static void repeat_volumes(const struct config *config, struct platform *platform, const struct run_spec *old,
                            struct run_spec *spec)
 {
+    bool moved = strcmp(old->cluster, config->cluster) != 0;
+
     for (size_t i = 0; i < old->n_folders; i++) {
         const struct run_folder *f = &old->folders[i];
-        if (!f->datastore || flow_find_folder(spec, f->name))
+        if ((!f->datastore && f->mode != RUN_FOLDER_PATH) || flow_find_folder(spec, f->name))
             continue;
-        if (!platform_row(platform)->datastore) {
+        if (f->datastore ? !platform_row(platform)->datastore : moved) {
             act_note("the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
                      f->name, f->store, config->cluster);
             continue;
@@ -541,6 +576,7 @@ static void repeat_volumes(const struct config *config, struct platform *platfor
                  (struct run_folder){.name = act_strdup(f->name),
                                      .store = act_strdup(f->store),
                                      .path = act_strdup(f->path),
+                                     .link = act_strdup(f->link),
                                      .datastore = act_strdup(f->datastore),
                                      .mode = f->mode});
     }
@@ -570,7 +606,7 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     if (rc == 0)
         rc = flow_repeat_retry(&to->config, platform_row(platform), old, spec, err);
     if (rc == 0)
-        rc = choose_folders(to, spec, err);
+        rc = choose_folders(to, platform_row(platform), spec, err);
     if (rc == 0)
         repeat_volumes(&to->config, platform, old, spec);
     return rc < 0 ? rc : flow_repeat_settings(&to->config, old, moved, spec, err);

@@ -31,15 +31,20 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
 
 /* Runs the command on this machine, on the platform local, with the project's own folders and the image (in docker or
  * podman) of flow's cluster: _start() returns when it has begun, _attend() when it has ended. Rank 0's output goes to
- * the sink; when *interrupted becomes true the run is aborted. */
+ * the sink; when *interrupted becomes true the run is aborted. With stored_folders the mapped folders are those in the
+ * cluster's stores, as runs of the platform local have them; -ACT_CONFIG: this machine cannot get at one. */
 struct flow_local {
     const struct act_strv *argv;
     bool no_container;
-    bool dry_run;           /* only fill spec */
-    struct flow_init *code; /* as in struct flow_submit */
+    bool stored_folders;
+    bool dry_run;                                                           /* only fill spec */
+    struct flow_init *code;                                                 /* as in struct flow_submit */
+    int (*confirm)(void *arg, const char *question, struct act_error *err); /* likewise */
+    void *arg;
     struct flow_sink sink;
     const volatile sig_atomic_t *interrupted;
     int exit_status;      /* out: as flow_exit_status() */
+    char reason[512];     /* out: why it did not complete; may be empty */
     struct run_spec spec; /* out; release with run_spec_release() */
 };
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
