@@ -33,7 +33,7 @@ struct cli_options {
     bool single;
     bool no_logs, no_details, no_full_logs;
     int64_t max; /* -1: not given */
-    bool dry_run, json, yes, quiet, refresh, rebuild, read_only;
+    bool dry_run, json, yes, force, quiet, refresh, rebuild, read_only;
     bool help, version;
     bool follow, all, no_container, mount, recursive;
     int64_t rank, tail, attempt; /* -1: not given */

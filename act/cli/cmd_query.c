@@ -89,7 +89,7 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     bool with_reason = act_streq(state, run_state_name(RUN_QUEUED)) || act_streq(state, run_state_name(RUN_FAILED));
     struct flow_table table = {.cluster = cli->options.cluster,
                                .state = state,
-                               .with_spec = true,
+                               .with_spec = cli->options.json,
                                .max = cli->options.max >= 0 ? cli->options.max
                                       : state               ? 0
                                                             : DEFAULT_MAX};

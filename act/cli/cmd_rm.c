@@ -104,6 +104,11 @@ static bool take_runs(struct removing *removing, struct cli_outcome *outcome)
     }
     act_strv_release(words);
     *words = paths;
+    if (removing->cli->options.force && paths.n > 0) {
+        struct act_error err = {0};
+        int rc = act_error_set(&err, ACT_USAGE, "--force is about runs, and '%s' is a path", paths.v[0]);
+        cli_outcome_add(outcome, rc, &err);
+    }
     if (outcome->n_failed > 0 && n > 1)
         act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was removed");
     return outcome->n_failed == 0;
@@ -118,9 +123,18 @@ static void print_runs(const struct removing *removing)
         return;
     }
     for (size_t i = 0; i < p->n && removing->options.dry_run; i++)
-        cli_print_json_line(json_pack("{s:i,s:s,s:s,s:I,s:b,s:b}", "version", 1, "action", "delete", "run",
+        cli_print_json_line(json_pack("{s:i,s:s,s:s,s:I,s:b,s:b,s:o}", "version", 1, "action", "delete", "run",
                                       p->v[i].run.row.id, "size", (json_int_t)p->v[i].bytes, "copies",
-                                      p->v[i].has_copies, "sent", p->v[i].has_sent));
+                                      p->v[i].has_copies, "sent", p->v[i].has_sent, "unreached",
+                                      p->v[i].unreached ? codec_json_bytes_new(p->v[i].unreached) : json_null()));
+}
+
+static bool has_unreached(const struct flow_prune *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i].unreached)
+            return true;
+    return false;
 }
 
 static int ask_to_remove_runs(const struct removing *removing, struct act_error *err)
@@ -130,8 +144,10 @@ static int ask_to_remove_runs(const struct removing *removing, struct act_error 
     char size[ACT_UNIT_TEXT];
 
     act_size_to_text(p->bytes, size);
-    ACT_AUTOFREE char *question = act_sprintf("Remove %s, %s, with all logs, for good?%s", sum, size,
-                                              p->n_found ? " Somebody else may have submitted some of them." : "");
+    ACT_AUTOFREE char *question =
+        act_sprintf("Remove %s, %s, with all logs, for good?%s%s", sum, size,
+                    p->n_found ? " Somebody else may have submitted some of them." : "",
+                    has_unreached(p) ? " Where some of them ran cannot be reached: what is left there stays." : "");
     fflush(stdout);
     return cli_confirm(removing->cli, question, err);
 }
@@ -228,7 +244,7 @@ static void print_summary(struct removing *removing, const struct cli_outcome *o
 
 int cmd_rm(struct cli *cli, struct act_error *err)
 {
-    struct removing removing = {.cli = cli};
+    struct removing removing = {.cli = cli, .runs.force = cli->options.force};
     struct cli_outcome outcome = {0};
     int rc = cli_transfer_options(cli, &removing.options, err);
 

@@ -96,19 +96,21 @@ const struct cli_command cli_data_commands[] = {
                  "a rm --include '*.tmp' output\n"
                  "a rm --leftovers data            what interrupted transfers left, in the store and here\n"
                  "a rm 60ce2fc7:                   a run that has ended, with its logs\n",
-     .details = "Counts first and asks; without a terminal -y is needed. Objects that changed after they were listed\n"
-                "stay and are named; the exit status is then 8. The local folder is not touched. --dry-run prints a\n"
-                "path on each line, with --json an object: version (1), action (delete), size, path. --json ends with\n"
-                "a line with version (1), summary (rm), dry_run, runs, objects, bytes, failed, failures, errors: see\n"
-                "'a upload'.\n"
-                "'RUN:' is a run: what is left of it where it ran (its folder, job or pods), its logs there, in the\n"
-                "store of the code and in assets/, and at last its row in the table of runs. One that goes on is\n"
-                "refused: 'a abort' ends it. What it wrote into mapped folders stays, and packages, which 'a prune'\n"
-                "removes. RUN is any unique piece of the id, the name, or @; a whole id needs no colon. --dry-run\n"
-                "--json: a line each with version (1), action (delete), run, size, copies and sent (whether logs are\n"
-                "here, and in the store).",
-     .options = "cluster param dry-run yes include exclude filter-from leftovers json transfers",
-     .run_options = "cluster dry-run yes json",
+     .details =
+         "Counts first and asks; without a terminal -y is needed. Objects that changed after they were listed\n"
+         "stay and are named; the exit status is then 8. The local folder is not touched. --dry-run prints a\n"
+         "path on each line, with --json an object: version (1), action (delete), size, path. --json ends with\n"
+         "a line with version (1), summary (rm), dry_run, runs, objects, bytes, failed, failures, errors: see\n"
+         "'a upload'.\n"
+         "'RUN:' is a run: what is left of it where it ran (its folder, job or pods), its logs there, in the\n"
+         "store of the code and in assets/, and at last its row in the table of runs. One that goes on is\n"
+         "refused: 'a abort' ends it. What it wrote into mapped folders stays, and packages, which 'a prune'\n"
+         "removes. RUN is any unique piece of the id, the name, or @; a whole id needs no colon. If its cluster\n"
+         "cannot be reached, or its file is gone, it is refused; --force then removes the rest, and says what\n"
+         "stays. --dry-run --json: a line each with version (1), action (delete), run, size, copies, sent\n"
+         "(whether logs are here, and in the store) and unreached (why its cluster cannot be, or null).",
+     .options = "cluster param dry-run yes force include exclude filter-from leftovers json transfers",
+     .run_options = "cluster dry-run yes force json",
      .whole_runs = true,
      PATHS,
      .run = cmd_rm},

@@ -139,6 +139,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "first", SIZE(first), "SIZE", "only so many bytes from the start", CLI_BEHIND},
     {NULL, "last", SIZE(last), "SIZE", "only so many bytes at the end", CLI_BEHIND},
     {"-y", "yes", FLAG(yes), NULL, "do not ask", CLI_BEFORE},
+    {NULL, "force", FLAG(force), NULL, "a run also where its cluster cannot be reached: what it left there stays",
+     CLI_BEHIND},
     {NULL, "max", INT(max), "N", "at most N of them (0: all)", CLI_BEFORE},
     {NULL, "delete", FLAG(delete_extra), NULL, "delete at the destination what the source has not", CLI_BEHIND},
     {NULL, "max-delete", INT(max_delete), "N", "with --delete: change nothing if it were more than N", CLI_BEHIND},

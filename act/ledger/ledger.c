@@ -63,10 +63,12 @@ static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(
 #define SETTINGS_OF_SPEC                                                                                               \
     "CASE WHEN json_valid(spec) AND platform GLOB '[a-z]*' AND platform NOT GLOB '*[^a-z0-9]*' THEN "                  \
     "json_extract(spec, '$.config.' || platform) END"
+#define HAS_ENDED "state IN ('Completed', 'Failed', 'Canceled')"
 /* Only specifications of runs that are asked about are read. */
-static const char sql_list[] = SELECT_RUNS
-    "CASE WHEN ?2 THEN NULL ELSE spec END, CASE WHEN state NOT IN ('Completed', 'Failed',"
-    " 'Canceled') THEN " SETTINGS_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
+static const char sql_list[] =
+    SELECT_RUNS "CASE WHEN ?2 AND " HAS_ENDED " THEN NULL ELSE spec END, CASE WHEN NOT " HAS_ENDED
+                " THEN " SETTINGS_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
+static const char sql_spec[] = "SELECT spec FROM runs WHERE id = ?1";
 /* Of every schema version. */
 static const char sql_first[] = SELECT_FIRST "spec FROM runs";
 /* Two, because an index alone answers the first. */
@@ -716,6 +718,32 @@ int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct 
     sqlite3_bind_int(statement, 2, query->without_spec);
     sqlite3_bind_int64(statement, 3, query->max ? (int64_t)query->max : -1);
     return take_rows(ledger, statement, out, err);
+}
+
+static int fill_spec(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_run *run, struct act_error *err)
+{
+    bind_text(statement, 1, run->id);
+    int step = sqlite3_step(statement);
+    if (step == SQLITE_ROW)
+        run->spec = column_text(statement, 0);
+    sqlite3_reset(statement);
+    return step == SQLITE_ROW || step == SQLITE_DONE ? 0 : fail_ledger(ledger, "read", err);
+}
+
+int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n, struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = n == 0 ? 0 : run_sql(ledger, "BEGIN", "read", err);
+
+    if (n == 0 || rc < 0)
+        return rc;
+    if (sqlite3_prepare_v2(ledger->db, sql_spec, -1, &statement, NULL) != SQLITE_OK)
+        rc = fail_ledger(ledger, "read", err);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        if (!runs[i]->spec)
+            rc = fill_spec(ledger, statement, runs[i], err);
+    sqlite3_finalize(statement);
+    return finish_statement(ledger, rc, "read", err);
 }
 
 int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out, struct act_error *err)

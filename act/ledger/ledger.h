@@ -96,12 +96,15 @@ int ledger_forget_bad(struct ledger *ledger, const char *cluster, const char *no
 
 struct ledger_query {
     const char *cluster; /* NULL: all */
-    bool without_spec;   /* leave spec NULL: much cheaper for tables */
+    bool without_spec;   /* leave spec NULL of runs that have ended: much cheaper for tables */
     size_t max;          /* no more than that, and no others are read; 0: all */
 };
 /* Newest first. */
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
+/* Fills in spec of these rows where such a list has left it out; of those that have gone meanwhile it stays NULL. */
+int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n,
+                      struct act_error *err) ACT_NODISCARD;
 /* How many runs there are; cluster NULL: on all. */
 int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err) ACT_NODISCARD;
 /* The n-th run of that list, from 1; cluster NULL: of all. None: the list is empty, which is success. */

@@ -212,6 +212,31 @@ def test_rm_of_a_run_whose_platform_does_not_have_it_any_more(act):
     assert "removed 1 run" in act.run("rm", "-y", f"{run}:").err and listed(act, "q") == []
 
 
+def test_rm_of_a_run_whose_cluster_is_gone(act, azureml):
+    """What is left at the service is not forgotten without a word: only --force removes the rest."""
+    run = act.run("submit", "true").out.strip()
+    act.run("wait", run)
+    act.run("q", run)
+    other = act.run("submit", "sleep", "300").out.strip()
+    (act.project / "aux_data/aml/aml.yaml").rename(act.project / "aux_data/aml/kept")
+    act.cluster("lab", folders=("data",), extra={"platform": "local"})
+    lab = {"env": {"ACT_CLUSTER": "lab"}}
+    message = act.fail("rm", "-y", f"{run}:", status=None, match=f"'a rm --force {run}:' removes its row and its logs",
+                       **lab)
+    assert f"cannot remove run '{run}': " in message and "on cluster 'aml'" in message
+    row, _ = lines(act.run("rm", "--dry-run", "--json", "--force", f"{run}:", **lab))
+    assert "cluster 'aml'" in row["unreached"] and row["copies"] is True and row["size"] > 0
+    assert "what is left there stays" in act.run("rm", "--force", f"{run}:", status=2, **lab).err
+    assert (act.project / f"assets/{run}").exists()
+    said = act.run("rm", "-y", "--force", f"{run}:", f"{other}:", **lab).err
+    assert f"of run '{run}' stays what is left of it where it ran: " in said and "removed 2 runs" in said
+    assert f"of run '{other}' stays what there is of it where it ran, or still runs: " in said
+    assert listed(act, "-c", "lab", "q") == [] and not (act.project / f"assets/{run}").exists()
+    act.fail("rm", "-y", "--force", "data", status=2, match="--force is about runs, and 'data' is a path", **lab)
+    (act.project / "aux_data/aml/kept").rename(act.project / "aux_data/aml/aml.yaml")
+    act.run("abort", other)
+
+
 def test_rm_of_a_run_of_slurm(lab):
     act = lab.act
     runs = [lab.submit("true") for _ in range(2)]

@@ -32,7 +32,8 @@ void flow_keeps_release(struct flow_keeps *keeps);
 /* A run that goes. */
 struct flow_pruned {
     struct flow_run run;
-    struct platform *platform; /* NULL: it never got there */
+    struct platform *platform; /* NULL: it never got there, or that cannot be reached */
+    char *unreached;           /* why that cannot be: what is left there stays; else NULL */
     uint64_t bytes;
     bool has_copies; /* of its logs, in the project */
     bool has_sent;   /* its nodes sent logs to the store of the code */
@@ -41,6 +42,7 @@ struct flow_pruned {
 struct flow_prune {
     const char *cluster; /* in: NULL: all */
     int64_t older_s;     /* in: since they ended */
+    bool force;          /* in: named ones go also where their place cannot be reached */
 
     struct flow_pruned *v;
     size_t n;
@@ -67,7 +69,8 @@ int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *e
 /* Removes that. One run that cannot be removed does not stop the others: -ACT_PARTIAL. *out_n: runs removed. */
 int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err) ACT_NODISCARD;
 /* Adds to *p ({0} begins) the run that piece means, as flow_find_run() does, whatever its age and project; once.
- * Changes nothing. It has not ended: -ACT_USAGE. Release *p in every case. */
+ * Changes nothing. It has not ended: -ACT_USAGE. If its place cannot be reached, that is an error without p->force;
+ * with it, what is here and in the store goes, and what is left there is warned about. Release *p in every case. */
 int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
 /* Removes what flow_remove_find() has found: of these runs all but packages, which flow_prune() removes. As
  * flow_prune(), and one that goes on again stays. */

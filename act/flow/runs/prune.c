@@ -29,10 +29,16 @@
 #include "store/store.h"
 #include "transfer/transfer.h"
 
+static void pruned_release(struct flow_pruned *v)
+{
+    flow_run_release(&v->run);
+    free(v->unreached);
+}
+
 void flow_prune_release(struct flow_prune *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        flow_run_release(&p->v[i].run);
+        pruned_release(&p->v[i]);
     free(p->v);
     act_strv_release(&p->packages);
     act_strv_release(&p->used);
@@ -148,7 +154,7 @@ static void drop(struct flow_pruned *v, struct flow_prune *p)
     p->bytes -= v->bytes;
     p->n_copies -= v->has_copies;
     p->n_sent -= v->has_sent;
-    flow_run_release(&v->run);
+    pruned_release(v);
 }
 
 /* What the platform does not know any more has ended. */
@@ -434,12 +440,34 @@ static int remove_copies(const struct flow_pruned *v, struct act_error *err)
     return act_remove_tree(folder, err);
 }
 
-static int remove_run(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
+static void say_what_stays(const struct flow_pruned *v, const char *what, const char *why)
+{
+    act_warn("of run '%s' stays %s: %s", v->run.row.id, what, why);
+}
+
+/* What the nodes have sent, and what is where it ran. */
+static int remove_elsewhere(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
 {
     int rc = v->has_sent ? remove_sent(flow, &v->run, err) : 0;
 
+    if (rc < 0 && v->unreached) {
+        say_what_stays(v, "what its nodes have sent", act_error_text(err));
+        rc = 0;
+    }
+    if (v->unreached)
+        say_what_stays(v,
+                       run_state_is_final(v->run.status.state) ? "what is left of it where it ran"
+                                                               : "what there is of it where it ran, or still runs",
+                       v->unreached);
     if (rc == 0 && v->platform)
         rc = platform_remove(v->platform, v->run.row.id, err);
+    return rc;
+}
+
+static int remove_run(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
+{
+    int rc = remove_elsewhere(flow, v, err);
+
     return rc < 0 ? rc : remove_copies(v, err);
 }
 
@@ -484,29 +512,70 @@ static bool has(const struct flow_prune *p, const char *id)
     return false;
 }
 
+/* What is recorded of it may be damaged. */
+static void load_if_sound(struct flow_run *run)
+{
+    struct act_error ignored;
+
+    if (flow_load_spec(run, &ignored) < 0) {
+        run_spec_release(&run->spec);
+        run->spec = (struct run_spec){0};
+    }
+}
+
+/* err says why its place cannot be reached. */
+static int take_unreached(struct flow_prune *p, struct flow_run *run, struct act_error *err)
+{
+    struct flow_pruned measured = {0};
+    const char *id = run->row.id;
+
+    if (!p->force) {
+        act_error_prefix(err, "cannot remove run '%s'", id);
+        return act_error_hint(err,
+                              "'a rm --force %s:' removes its row and its logs here all the same; what is left where "
+                              "it ran stays",
+                              id);
+    }
+    measured.unreached = act_strdup(act_error_text(err));
+    take(p, run, &measured);
+    return 0;
+}
+
+static int take_reached(struct flow_prune *p, struct flow_run *run, const struct flow_pruned *measured, bool others,
+                        struct act_error *err)
+{
+    const char *id = run->row.id;
+
+    if (others)
+        return act_error_set(err, ACT_DENIED, "cannot remove run '%s': its folder is another user's", id);
+    if (is_kept_by_service(measured->platform))
+        return act_error_set(err, ACT_USAGE, "cannot remove run '%s': its service keeps its runs itself", id);
+    p->n_found += run->row.found;
+    take(p, run, measured);
+    return 0;
+}
+
 int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err)
 {
-    ACT_AUTO(flow_run) run = {0};
+    ACT_AUTO(flow_run) known = {0}, run = {0};
     struct flow_pruned measured;
     bool others = false;
-    int rc = flow_find_run(flow, piece, &run, err);
+    int rc = flow_knows_run(flow, piece, true, err);
 
-    if (rc < 0 || has(p, run.row.id))
+    if (rc == 0)
+        rc = flow_find_unasked(flow, piece, &known, err);
+    if (rc < 0 || has(p, known.row.id))
         return rc;
+    if (flow_find_run(flow, piece, &run, err) < 0) {
+        load_if_sound(&known);
+        return take_unreached(p, &known, err);
+    }
     const char *id = run.row.id;
     if (!may_go(&run.status))
         return act_error_set(err, ACT_USAGE, "run '%s' is %s; 'a abort %s' ends it, then it can be removed", id,
                              run_state_name(run.status.state), id);
     rc = measure(flow, &run, &measured, &others, err);
-    if (rc < 0)
-        return act_error_prefix(err, "cannot remove run '%s'", id);
-    if (others)
-        return act_error_set(err, ACT_DENIED, "cannot remove run '%s': its folder is another user's", id);
-    if (is_kept_by_service(measured.platform))
-        return act_error_set(err, ACT_USAGE, "cannot remove run '%s': its service keeps its runs itself", id);
-    p->n_found += run.row.found;
-    take(p, &run, &measured);
-    return 0;
+    return rc < 0 ? take_unreached(p, &run, err) : take_reached(p, &run, &measured, others, err);
 }
 
 /* The user may have taken hours to say yes, so that all is asked about again. *out_all: none stays. */

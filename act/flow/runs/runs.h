@@ -58,7 +58,7 @@ struct flow_table {
     int64_t max;               /* 0: all */
     bool own;                  /* only those of the ledger that are surely the user's */
     bool active;               /* only those that have not ended */
-    bool with_spec;            /* also fill in the specifications */
+    bool with_spec;            /* fill in all specifications; else only those of job files */
     bool as_known;             /* do not ask the platforms */
 };
 /* Adds to the ledger the runs of the command line's or this project's cluster that it lacks, as after it was lost. A

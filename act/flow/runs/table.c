@@ -6,6 +6,7 @@
 #include "codec/json.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
+#include "flow/jobfile/jobfile.h"
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/runs_internal.h"
 #include "ledger/ledger.h"
@@ -155,19 +156,53 @@ static void filter(const struct flow_table *table, struct flow_runs *runs)
     runs->n = n;
 }
 
+/* Runs whose specifications are wanted, and as rows. */
+struct described {
+    struct flow_run **runs;
+    struct ledger_run **rows;
+    size_t n;
+};
+
+static int fill_specs(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    const struct described *d = arg;
+
+    return ledger_fill_specs(ledger, d->rows, d->n, err);
+}
+
 /* A damaged row is one row. */
-static void load_specs(struct flow_runs *runs)
+static void load_spec(struct flow_run *run)
 {
     struct act_error err;
 
+    if (flow_load_spec(run, &err) == 0)
+        return;
+    act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", run->row.id,
+             act_error_text(&err));
+    run_spec_release(&run->spec);
+    run->spec = (struct run_spec){0};
+}
+
+/* The command of a run of a job file looks like one; that of another run may, too. */
+static int load_specs(struct flow *flow, bool all, struct flow_runs *runs, struct act_error *err)
+{
+    struct described d = {.runs = act_calloc(runs->n + 1, sizeof(struct flow_run *)),
+                          .rows = act_calloc(runs->n + 1, sizeof(struct ledger_run *))};
+
     for (size_t i = 0; i < runs->n; i++) {
-        if (flow_load_spec(&runs->v[i], &err) == 0)
+        struct flow_run *run = &runs->v[i];
+        ACT_AUTOFREE char *tool = all ? NULL : flow_job_tool(run->row.command);
+        if (!all && !tool)
             continue;
-        act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", runs->v[i].row.id,
-                 act_error_text(&err));
-        run_spec_release(&runs->v[i].spec);
-        runs->v[i].spec = (struct run_spec){0};
+        d.runs[d.n] = run;
+        d.rows[d.n++] = &run->row;
     }
+    int rc = d.n > 0 ? flow_with_ledger(flow, fill_specs, &d, err) : 0;
+    for (size_t i = 0; i < d.n && rc == 0; i++)
+        load_spec(d.runs[i]);
+    free(d.runs);
+    free(d.rows);
+    return rc;
 }
 
 /* Moves the rows of a platform (NULL: all) into out. */
@@ -343,9 +378,8 @@ static struct question question_of(const struct flow_table *table)
 {
     bool all_count = !table->state && !table->platform && !table->own && !table->active && !is_labelled(table);
 
-    return (struct question){.query = {.cluster = table->cluster,
-                                       .without_spec = !table->with_spec,
-                                       .max = all_count ? (size_t)table->max : 0}};
+    return (struct question){
+        .query = {.cluster = table->cluster, .without_spec = true, .max = all_count ? (size_t)table->max : 0}};
 }
 
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out, struct act_error *err)
@@ -363,8 +397,7 @@ int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flo
     if (rc == 0) {
         filter(table, out);
         out->total += q.beyond;
-        if (table->with_spec)
-            load_specs(out);
+        rc = load_specs(flow, table->with_spec, out, err);
     }
     if (rc < 0)
         flow_runs_release(out);
