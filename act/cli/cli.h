@@ -289,7 +289,7 @@ struct cli_column {
     const char *head; /* NULL in the first one: the table has no header */
     char align;       /* 'l' or 'r' */
     int rank;         /* 0: always shown; else the column with the highest rank is cut, and left out, first */
-    int min, pad;     /* cut to no less (0: not cut); in a pipe, aligned up to this width (0: any) */
+    int min, pad;     /* cut to no less, but no number is (0: not cut); in a pipe, aligned up to this width (0: any) */
     int wide;         /* on a terminal at least so wide, so that it stays where it is when its cells change */
     enum cli_cut cut;
     bool is_state; /* the state of a run, shown in its colour */
@@ -439,8 +439,8 @@ json_t *cli_errors_json(const struct cli_outcome *outcome);
 /* Whether all words lie in mapped folders, also in those of from (may be NULL). Else the others are added to the
  * outcome, and when there are several words, hint says what was not done. */
 bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struct cli_outcome *outcome);
-/* Warns about patterns that matched nothing. */
-void cli_warn_idle_patterns(const struct cli *cli);
+/* Warns about patterns that matched nothing, unless every path failed: then there was nothing to match. */
+void cli_warn_idle_patterns(const struct cli *cli, const struct cli_outcome *outcome);
 /* Adds the report of one path to the sum, and releases it. */
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 

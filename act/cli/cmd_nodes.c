@@ -38,9 +38,8 @@ static void push_ranks(struct act_strv *cells, const struct platform_node *n)
 static void print_table(const struct platform_nodes *nodes)
 {
     static const struct cli_column columns[] = {
-        {"NODE", 'r', .rank = 0},    {"NAME", 'l', .rank = 1}, {"STATE", 'l', .rank = 0},
-        {"RANKS", 'l', .rank = 2},   {"GPUS", 'r', .rank = 3}, {"GPU IDS", 'l', .rank = 4, .min = 8},
-        {"ADDRESS", 'l', .rank = 5}, {"PORT", 'r', .rank = 6},
+        {"NODE", 'r', .rank = 0}, {"NAME", 'l', .rank = 1},    {"STATE", 'l', .rank = 0},   {"RANKS", 'l', .rank = 2},
+        {"GPUS", 'r', .rank = 3}, {"GPU IDS", 'l', .rank = 4}, {"ADDRESS", 'l', .rank = 5}, {"PORT", 'r', .rank = 6},
     };
     ACT_AUTO(act_strv) cells = {0};
 

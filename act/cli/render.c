@@ -270,9 +270,10 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
                                    created = {"CREATED", 'l', .rank = 5};
     static const struct cli_column name = {"NAME", 'l', .rank = 1, .min = 8}, status = {"EXIT", 'r', .rank = 6},
                                    tool = {"TOOL", 'l', .rank = 6};
-    const struct cli_column plain[] = {{"ELAPSED", 'r', .rank = 2}, {"COMMAND", 'l', .rank = 1, .min = 12}};
+    const struct cli_column plain[] = {{"ELAPSED", 'r', .rank = 2},
+                                       {"COMMAND", 'l', .rank = 1, .min = 12, .cut = CLI_CUT_WORDS}};
     const struct cli_column reasons[] = {{"REASON", 'l', .rank = 1, .pad = 80, .below = true},
-                                         {"COMMAND", 'l', .rank = 2, .min = 12}};
+                                         {"COMMAND", 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
     const struct cli_column *last = with_reason ? reasons : plain;
     bool named = has_names(runs), tools = has_tools(runs);
     struct cli_column columns[10];

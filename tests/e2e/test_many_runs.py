@@ -725,6 +725,10 @@ def test_du_of_what_act_keeps(act):
     assert rows["runs"]["n"] == 1 and rows["runs"]["where"] == str(act.home / "runs") and rows["runs"]["bytes"] > 0
     assert rows["copies of logs"]["where"] == str(act.project / "assets") and rows["copies of logs"]["n"] == 1
     assert rows["package cache"]["n"] >= 1 and rows["ledger"]["bytes"] > 0
+    act.write("../elsewhere/data/a", b"1" * 100000)
+    act.run("u", "data", cwd=act.scratch / "elsewhere")
+    [kept] = [r for r in map(json.loads, act.run("du", "--json").out.splitlines()) if r["what"] == "built-in store"]
+    assert kept["where"] == str(act.home / "store") and kept["n"] == 1 and kept["bytes"] > 100000
     assert "copies of logs" in act.run("du").out and str(rows["runs"]["bytes"]) in act.run("du", "--bytes").out
     act.fail("du", "-d", 1, status=2, match="--depth is about the folders of a path")
 
