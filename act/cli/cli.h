@@ -128,6 +128,12 @@ const struct cli_command *cli_next_command(const struct cli_command *c);
 const struct cli_command *cli_find_command(const char *name);
 /* What to type instead of a verb of other tools: "'a q' shows your runs" for "ps"; NULL: not in the table. */
 const char *cli_synonym(const char *name);
+/* What is said of too few words: the synopsis. -ACT_USAGE. */
+int cli_needs_more(const struct cli *cli, struct act_error *err);
+/* Whether there is a command to run; else -ACT_USAGE with an example of one. */
+int cli_check_command(const struct cli *cli, const char *example, struct act_error *err);
+/* Appends where the examples of the verb are. Returns -err->code. */
+int cli_hint_help(const struct cli *cli, struct act_error *err);
 /* -ACT_USAGE, with the verb that was meant. */
 int cli_unknown_verb(const char *word, struct act_error *err);
 

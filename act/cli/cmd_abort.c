@@ -112,8 +112,7 @@ int cmd_abort(struct cli *cli, struct act_error *err)
     if (rc < 0)
         return rc;
     if (!many && cli->words.n == 0)
-        return act_error_set(err, ACT_USAGE, "'a abort' needs more: a abort %s; 'a abort --help' has examples",
-                             cli->command->synopsis);
+        return cli_needs_more(cli, err);
     if (many && cli->words.n > 0)
         return act_error_set(err, ACT_USAGE, "--all, --name and --tag say which runs: '%s' cannot be named as well",
                              cli->words.v[0]);

@@ -128,8 +128,10 @@ int cmd_prune(struct cli *cli, struct act_error *err)
     const struct cli_options *o = &cli->options;
     struct flow_prune p = {.cluster = o->cluster, .older_s = o->older_s};
 
-    if (!o->older_s)
-        return act_error_set(err, ACT_USAGE, "how old? a prune --older 30d removes what ended more than 30 days ago");
+    if (!o->older_s) {
+        act_error_set(err, ACT_USAGE, "how old? 'a prune --older 30d' removes what ended more than 30 days ago");
+        return cli_hint_help(cli, err);
+    }
     int rc = flow_prune_find(&cli->flow, &p, err);
     if (rc == 0 && !o->json)
         cli_print_removed(&p);

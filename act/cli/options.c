@@ -555,6 +555,27 @@ static int parse_option(struct parser *p, struct act_error *err)
     return store_value(o, word, value, &p->cli->options, err);
 }
 
+int cli_hint_help(const struct cli *cli, struct act_error *err)
+{
+    return act_error_hint(err, "'a %s --help' has examples", cli->command->name);
+}
+
+int cli_needs_more(const struct cli *cli, struct act_error *err)
+{
+    const struct cli_command *c = cli->command;
+
+    act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s", c->name, c->name, c->synopsis);
+    return cli_hint_help(cli, err);
+}
+
+int cli_check_command(const struct cli *cli, const char *example, struct act_error *err)
+{
+    if (cli->words.n > 0)
+        return 0;
+    act_error_set(err, ACT_USAGE, "no command to run; try: %s", example);
+    return cli_hint_help(cli, err);
+}
+
 static int check_count(const struct cli *cli, struct act_error *err)
 {
     const struct cli_command *c = cli->command;
@@ -564,10 +585,10 @@ static int check_count(const struct cli *cli, struct act_error *err)
     if (cli->options.help || (n >= c->min_words && (c->max_words < 0 || n <= c->max_words)))
         return 0;
     if (n < c->min_words)
-        return act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s; 'a %s --help' has examples", c->name, c->name,
-                             c->synopsis, c->name);
-    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s%s%s; 'a %s --help' has examples", c->name,
-                         cli->words.v[c->max_words], c->name, space, c->synopsis, c->name);
+        return cli_needs_more(cli, err);
+    act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s%s%s", c->name, cli->words.v[c->max_words], c->name,
+                  space, c->synopsis);
+    return cli_hint_help(cli, err);
 }
 
 static int parse_words(struct parser *p, struct act_error *err)

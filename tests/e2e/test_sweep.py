@@ -108,7 +108,7 @@ def test_dry_run(act):
 
 @pytest.mark.parametrize("words, match", [
     (("echo", "{a}"), "a sweep needs a grid: --grid lr="),
-    (("--grid", "a=1"), "no command to submit; try: a sweep"),
+    (("--grid", "a=1"), "no command to run; try: a sweep"),
     (("--grid", "a=1", "--", "echo", "x"), r"grid 'a' is not used: the command has no \{a\}"),
     (("--grid", "a=1", "--", "echo", "{a}", "{b}"), "'{b}': there is no grid 'b', only a; write '{{b}}'"),
     (("--grid", "a=1", "--grid", "a=2", "--", "echo", "{a}"), "grid 'a' is given twice"),
