@@ -264,9 +264,13 @@ char *cli_path_below(const char *word, const struct transfer_path *what, const c
 /* Says on stderr that the list is empty, and what it was asked for: "no run is named 'x'". */
 void cli_note_no_runs(const struct flow_table *table);
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
-/* The same as text, in room terminal columns (0: no limit). */
 /* The last piece of an id, which is unique enough to be typed. */
 const char *cli_short_id(const char *id);
+/* The cells of a run that is about to be aborted or removed: id and name first, and what is said of it. */
+void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what);
+/* A line for each of them, in room terminal columns (0: no limit). */
+void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *out);
+/* The table of runs as text, likewise. */
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* An untrusted name, for a line of text: control characters become '?'. New string. */

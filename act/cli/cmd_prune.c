@@ -75,13 +75,16 @@ static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
 
 void cli_print_removed(const struct flow_prune *p)
 {
+    ACT_AUTO(act_strv) cells = {0};
+    ACT_AUTO(act_buf) text = {0};
+
     for (size_t i = 0; i < p->n; i++) {
         char size[ACT_UNIT_TEXT];
         act_size_to_text(p->v[i].bytes, size);
-        printf("%10s  %s  %s  ", size, p->v[i].run.row.id, p->v[i].run.row.cluster);
-        cli_put_name(p->v[i].run.row.command);
-        putchar('\n');
+        cli_push_affected(&cells, &p->v[i].run.row, size);
     }
+    cli_affected_text(&cells, cli_width(), &text);
+    cli_put_table(&text);
 }
 
 /* "30d", as it may have been typed. New string. */

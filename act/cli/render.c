@@ -323,6 +323,27 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
     cli_put_table(&text);
 }
 
+void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what)
+{
+    if (row->name)
+        act_strv_pushf(cells, "%s (%s)", row->id, row->name);
+    else
+        act_strv_push(cells, row->id);
+    act_strv_push(cells, what);
+    act_strv_push(cells, row->cluster);
+    act_strv_push(cells, row->command);
+}
+
+void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *out)
+{
+    static const struct cli_column columns[] = {{NULL, 'l', .rank = 0},
+                                                {NULL, 'r', .rank = 1},
+                                                {NULL, 'l', .rank = 3, .min = 8},
+                                                {NULL, 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
+
+    cli_table_text(columns, sizeof(columns) / sizeof(columns[0]), cells, room, false, out);
+}
+
 char *cli_attempt(const struct run_status *status, int attempt)
 {
     return status->attempts ? act_sprintf("%d of %d", attempt, status->attempts) : act_sprintf("%d", attempt);
