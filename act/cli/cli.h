@@ -128,6 +128,12 @@ const struct cli_command *cli_next_command(const struct cli_command *c);
 const struct cli_command *cli_find_command(const char *name);
 /* What to type instead of a verb of other tools: "'a q' shows your runs" for "ps"; NULL: not in the table. */
 const char *cli_synonym(const char *name);
+/* What is said of too few words: the synopsis. -ACT_USAGE. */
+int cli_needs_more(const struct cli *cli, struct act_error *err);
+/* Whether there is a command to run; else -ACT_USAGE with an example of one. */
+int cli_check_command(const struct cli *cli, const char *example, struct act_error *err);
+/* Appends where the examples of the verb are. Returns -err->code. */
+int cli_hint_help(const struct cli *cli, struct act_error *err);
 /* -ACT_USAGE, with the verb that was meant. */
 int cli_unknown_verb(const char *word, struct act_error *err);
 
@@ -258,9 +264,13 @@ char *cli_path_below(const char *word, const struct transfer_path *what, const c
 /* Says on stderr that the list is empty, and what it was asked for: "no run is named 'x'". */
 void cli_note_no_runs(const struct flow_table *table);
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
-/* The same as text, in room terminal columns (0: no limit). */
 /* The last piece of an id, which is unique enough to be typed. */
 const char *cli_short_id(const char *id);
+/* The cells of a run that is about to be aborted or removed: id and name first, and what is said of it. */
+void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what);
+/* A line for each of them, in room terminal columns (0: no limit). */
+void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *out);
+/* The table of runs as text, likewise. */
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* An untrusted name, for a line of text: control characters become '?'. New string. */
@@ -289,7 +299,7 @@ struct cli_column {
     const char *head; /* NULL in the first one: the table has no header */
     char align;       /* 'l' or 'r' */
     int rank;         /* 0: always shown; else the column with the highest rank is cut, and left out, first */
-    int min, pad;     /* cut to no less (0: not cut); in a pipe, aligned up to this width (0: any) */
+    int min, pad;     /* cut to no less, but no number is (0: not cut); in a pipe, aligned up to this width (0: any) */
     int wide;         /* on a terminal at least so wide, so that it stays where it is when its cells change */
     enum cli_cut cut;
     bool is_state; /* the state of a run, shown in its colour */
@@ -439,8 +449,8 @@ json_t *cli_errors_json(const struct cli_outcome *outcome);
 /* Whether all words lie in mapped folders, also in those of from (may be NULL). Else the others are added to the
  * outcome, and when there are several words, hint says what was not done. */
 bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struct cli_outcome *outcome);
-/* Warns about patterns that matched nothing. */
-void cli_warn_idle_patterns(const struct cli *cli);
+/* Warns about patterns that matched nothing, unless every path failed: then there was nothing to match. */
+void cli_warn_idle_patterns(const struct cli *cli, const struct cli_outcome *outcome);
 /* Adds the report of one path to the sum, and releases it. */
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 

@@ -1,3 +1,6 @@
+#include <string.h>
+#include <unistd.h>
+
 #include "base/log.h"
 #include "cli/cli.h"
 #include "flow/flow.h"
@@ -66,10 +69,14 @@ static int find_run_to_end(struct flow *flow, const char *piece, struct flow_run
 static void say_which(const struct flow_runs *runs)
 {
     enum { SHOWN = 20 };
+    ACT_AUTO(act_strv) cells = {0};
+    ACT_AUTO(act_buf) text = {0};
 
     for (size_t i = 0; i < runs->n && i < SHOWN; i++)
-        act_note("%s  %s  %s  %s", runs->v[i].row.id, run_state_name(runs->v[i].status.state), runs->v[i].row.cluster,
-                 runs->v[i].row.command);
+        cli_push_affected(&cells, &runs->v[i].row, run_state_name(runs->v[i].status.state));
+    cli_affected_text(&cells, cli_width_of(STDERR_FILENO), &text);
+    for (char *rest = text.data, *line; (line = strsep(&rest, "\n")) && rest;)
+        act_note("%s", line);
     if (runs->n > SHOWN)
         act_note("and %zu more", runs->n - SHOWN);
 }
@@ -112,8 +119,7 @@ int cmd_abort(struct cli *cli, struct act_error *err)
     if (rc < 0)
         return rc;
     if (!many && cli->words.n == 0)
-        return act_error_set(err, ACT_USAGE, "'a abort' needs more: a abort %s; 'a abort --help' has examples",
-                             cli->command->synopsis);
+        return cli_needs_more(cli, err);
     if (many && cli->words.n > 0)
         return act_error_set(err, ACT_USAGE, "--all, --name and --tag say which runs: '%s' cannot be named as well",
                              cli->words.v[0]);

@@ -622,9 +622,11 @@ static int check_words(const struct cli *cli, const struct cli_verb *verb, struc
     if (cli->words.n > 2 && verb->run != cli_rename_cluster)
         return act_error_set(err, ACT_USAGE, "'a cluster %s' takes one name, not '%s' as well", verb->name,
                              cli->words.v[2]);
-    if (verb->needs_name && !given && verb->own)
-        return act_error_set(err, ACT_USAGE, "which cluster? 'a cluster %s NAME'; 'a cluster list --own' lists yours",
-                             verb->name);
+    if (verb->needs_name && !given && verb->own) {
+        act_error_set(err, ACT_USAGE, "which cluster? 'a cluster %s NAME'; 'a cluster list --own' lists yours",
+                      verb->name);
+        return cli_hint_help(cli, err);
+    }
     return cli_check_verb(cli, verb, err);
 }
 

@@ -253,7 +253,11 @@ static int check_usage(const struct cli *cli, const struct verb *verb, struct ac
             return act_error_set(err, ACT_USAGE, "'a config %s' takes no --%s%s", verb->name, o->long_name,
                                  strcmp(o->long_name, "all") == 0 ? ": it is about 'a config show'" : "");
     size_t n = cli->words.n - 1;
-    return n >= verb->least && n <= verb->words ? 0 : act_error_set(err, ACT_USAGE, "try: a config %s", verb->usage);
+    if (n >= verb->least && n <= verb->words)
+        return 0;
+    act_error_set(err, ACT_USAGE, "'a config %s' %s: a config %s", verb->name,
+                  n < verb->least ? "needs more" : "takes fewer words", verb->usage);
+    return cli_hint_help(cli, err);
 }
 
 static const struct verb *find_verb(const char *name)
@@ -279,8 +283,10 @@ int cmd_config(struct cli *cli, struct act_error *err)
     char *const *words = cli->words.v;
     const struct verb *verb = find_verb(words[0]);
 
-    if (!verb)
-        return act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
+    if (!verb) {
+        act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
+        return cli_hint_help(cli, err);
+    }
     int rc = check_usage(cli, verb, err);
     if (rc == 0 && cli->words.n > 1)
         rc = check_key(cli, words[1], err);

@@ -24,8 +24,11 @@ int cmd_local(struct cli *cli, struct act_error *err)
                             .sink = {.write = cli_write_stdout},
                             .interrupted = &cli_interrupted};
 
+    int rc = cli_check_command(cli, "a local python train.py", err);
+    if (rc < 0)
+        return rc;
     cli_packing_start(&packing, cli, &code);
-    int rc = flow_local_start(&cli->flow, &io, err);
+    rc = flow_local_start(&cli->flow, &io, err);
     flow_init_release(&code);
     cli_catch_signals(said);
     if (rc == 0)

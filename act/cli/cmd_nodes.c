@@ -38,9 +38,8 @@ static void push_ranks(struct act_strv *cells, const struct platform_node *n)
 static void print_table(const struct platform_nodes *nodes)
 {
     static const struct cli_column columns[] = {
-        {"NODE", 'r', .rank = 0},    {"NAME", 'l', .rank = 1}, {"STATE", 'l', .rank = 0},
-        {"RANKS", 'l', .rank = 2},   {"GPUS", 'r', .rank = 3}, {"GPU IDS", 'l', .rank = 4, .min = 8},
-        {"ADDRESS", 'l', .rank = 5}, {"PORT", 'r', .rank = 6},
+        {"NODE", 'r', .rank = 0}, {"NAME", 'l', .rank = 1},    {"STATE", 'l', .rank = 0},   {"RANKS", 'l', .rank = 2},
+        {"GPUS", 'r', .rank = 3}, {"GPU IDS", 'l', .rank = 4}, {"ADDRESS", 'l', .rank = 5}, {"PORT", 'r', .rank = 6},
     };
     ACT_AUTO(act_strv) cells = {0};
 
@@ -95,8 +94,12 @@ static void print_bad(const struct ledger_bads *bads)
 
 static int forget_each(struct cli *cli, struct act_error *err)
 {
-    int rc = cli->words.n ? 0 : act_error_set(err, ACT_USAGE, "which node? 'a nodes --bad' lists them");
+    int rc = 0;
 
+    if (cli->words.n == 0) {
+        act_error_set(err, ACT_USAGE, "which node? 'a nodes --bad' lists them");
+        return cli_hint_help(cli, err);
+    }
     for (size_t i = 0; rc == 0 && i < cli->words.n; i++)
         rc = flow_forget_bad_node(&cli->flow, cli->options.cluster, cli->words.v[i], err);
     return rc;
@@ -127,9 +130,10 @@ static int check_words(const struct cli *cli, struct act_error *err)
 {
     if (cli->options.forget)
         return act_error_set(err, ACT_USAGE, "--forget goes with --bad: 'a nodes --bad --forget NODE'");
-    if (cli->words.n != 1)
-        return act_error_set(err, ACT_USAGE, "'a nodes' takes one run; --bad lists nodes that failed lately");
-    return 0;
+    if (cli->words.n == 1)
+        return 0;
+    act_error_set(err, ACT_USAGE, "'a nodes' takes one run; --bad lists nodes that failed lately");
+    return cli_hint_help(cli, err);
 }
 
 int cmd_nodes(struct cli *cli, struct act_error *err)

@@ -164,7 +164,6 @@ int cmd_plot(struct cli *cli, struct act_error *err)
 
     if (o->svg + o->csv + o->json > 1)
         return act_error_set(err, ACT_USAGE, "--svg, --csv and --json exclude each other");
-    int rc = cli->words.n == 0 ? act_error_set(err, ACT_USAGE, "'a plot' needs more: a plot %s", cli->command->synopsis)
-                               : cli_find_with_logs(cli, 1, &runs, err);
+    int rc = cli_find_with_logs(cli, 1, &runs, err);
     return rc < 0 ? rc : plot(cli, &runs, err);
 }

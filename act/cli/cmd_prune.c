@@ -75,13 +75,16 @@ static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
 
 void cli_print_removed(const struct flow_prune *p)
 {
+    ACT_AUTO(act_strv) cells = {0};
+    ACT_AUTO(act_buf) text = {0};
+
     for (size_t i = 0; i < p->n; i++) {
         char size[ACT_UNIT_TEXT];
         act_size_to_text(p->v[i].bytes, size);
-        printf("%10s  %s  %s  ", size, p->v[i].run.row.id, p->v[i].run.row.cluster);
-        cli_put_name(p->v[i].run.row.command);
-        putchar('\n');
+        cli_push_affected(&cells, &p->v[i].run.row, size);
     }
+    cli_affected_text(&cells, cli_width(), &text);
+    cli_put_table(&text);
 }
 
 /* "30d", as it may have been typed. New string. */
@@ -128,8 +131,10 @@ int cmd_prune(struct cli *cli, struct act_error *err)
     const struct cli_options *o = &cli->options;
     struct flow_prune p = {.cluster = o->cluster, .older_s = o->older_s};
 
-    if (!o->older_s)
-        return act_error_set(err, ACT_USAGE, "how old? a prune --older 30d removes what ended more than 30 days ago");
+    if (!o->older_s) {
+        act_error_set(err, ACT_USAGE, "how old? 'a prune --older 30d' removes what ended more than 30 days ago");
+        return cli_hint_help(cli, err);
+    }
     int rc = flow_prune_find(&cli->flow, &p, err);
     if (rc == 0 && !o->json)
         cli_print_removed(&p);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "cli/cli.h"
 #include "cli/page.h"
 #include "flow/flow.h"
@@ -51,15 +52,28 @@ int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, str
     return rc;
 }
 
-/* A device must not be replaced by a file. */
+/* Whether a file may be written there, before anything is fetched. A missing folder is more often misspelt than meant,
+ * and a device must not be replaced by a file. */
+static int check_output(const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *folder = act_path_dirname(path);
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return act_error_set(err, ACT_USAGE, "cannot write '%s': it is a folder; name a file in it", path);
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return act_error_set(err, ACT_USAGE, "cannot write '%s': it is no regular file; '> %s' may do", path, path);
+    if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))
+        return act_error_set(err, ACT_NOT_FOUND, "cannot write '%s': there is no folder '%s'", path, folder);
+    return 0;
+}
+
 static int write_file(const char *path, const struct act_buf *page, struct act_error *err)
 {
     struct stat st;
-
     bool exists = stat(path, &st) == 0;
-    if (exists && !S_ISREG(st.st_mode))
-        return act_error_set(err, ACT_USAGE, "cannot write '%s': it is no regular file; '> %s' may do", path, path);
     ACT_AUTOFREE char *real = exists ? realpath(path, NULL) : NULL; /* a link stays one */
+
     return act_file_write(real ? real : path, page->data, page->len, exists ? st.st_mode & 0777 : 0666 & ~act_umask(),
                           err);
 }
@@ -127,6 +141,8 @@ int cmd_report(struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE,
                              "a report is a page for a browser, not for a terminal: add -o run.html or > run.html");
     int rc = cli_check_metric(&cli->options, err);
+    if (rc == 0 && cli->options.output)
+        rc = check_output(cli->options.output, err);
     if (rc == 0)
         rc = cli_find_with_logs(cli, 0, &runs, err);
     return rc < 0 ? rc : report(cli, &runs, err);

@@ -261,8 +261,7 @@ int cmd_rm(struct cli *cli, struct act_error *err)
     if (checked && removing.runs.n > 0)
         cli_outcome_add(&outcome, rm_runs(&removing, err), err);
     print_summary(&removing, &outcome);
-    if (checked)
-        cli_warn_idle_patterns(cli);
+    cli_warn_idle_patterns(cli, &outcome);
     transfer_report_release(&removing.sum);
     flow_prune_release(&removing.runs);
     return cli_outcome_end(&outcome, err);

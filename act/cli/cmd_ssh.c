@@ -22,9 +22,10 @@ static int check_words(const struct cli *cli, struct act_error *err)
     if (cli->words_before >= 1 && cli->words_before <= 2)
         return 0;
     if (cli->words_before == 0)
-        return act_error_set(err, ACT_USAGE, "'a ssh' needs a run: a ssh %s", cli->command->synopsis);
-    return act_error_set(err, ACT_USAGE, "'a ssh' does not take '%s': a command stands behind '--': a ssh %s",
-                         cli->words.v[2], cli->command->synopsis);
+        return cli_needs_more(cli, err);
+    act_error_set(err, ACT_USAGE, "'a ssh' does not take '%s': a command comes after '--': a ssh %s", cli->words.v[2],
+                  cli->command->synopsis);
+    return cli_hint_help(cli, err);
 }
 
 static int find_shell_of_run(struct cli *cli, const struct act_strv *command, struct platform_shell *shell,

@@ -250,7 +250,7 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
         transfer(&moving, cli->words.v[i]);
     print_summary(&moving);
     warn_left(&moving);
-    cli_warn_idle_patterns(cli);
+    cli_warn_idle_patterns(cli, &moving.outcome);
     rc = cli_outcome_end(&moving.outcome, err);
     transfer_report_release(&moving.sum);
     act_strv_release(&moving.left);

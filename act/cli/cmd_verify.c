@@ -85,7 +85,7 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
     cli_progress_clear(&c.progress);
     if (outcome.n_failed < outcome.n || sum.total.done_objects + sum.total.failed_objects > 0)
         print_summary(&c, &sum);
-    cli_warn_idle_patterns(cli);
+    cli_warn_idle_patterns(cli, &outcome);
     return cli_outcome_end(&outcome, err);
 }
 

@@ -78,7 +78,7 @@ const struct cli_command cli_code_commands[] = {
                  "a sweep --retry 3 --hang 20m --grid lr=1,2 -- ./go {lr}   each is tried again by itself\n"
                  "a sweep --dry-run --grid lr=1,2 -- ./go {lr}   the commands, one a line\n"
                  "a sweep --show @ --metric loss --min         the last sweep, the lowest loss first\n"
-                 "a sweep --show 60ce2fc7 --metric acc --max --csv > acc.csv\n"
+                 "a sweep --show seeds --metric acc --max --csv > acc.csv\n"
                  "s=$(a sweep --grid lr=1,2 -- ./go {lr}) && a wait --tag sweep=$s\n",
      .details =
          "Prints the id of the sweep. Each combination is a run of its own, of one package, with the tags\n"

@@ -122,11 +122,12 @@ const struct cli_command cli_data_commands[] = {
                  "a du -d 1 data                   for each folder in it too\n"
                  "a du --json -d 2 output | jq -s 'sort_by(-.bytes)[:10]'\n"
                  "a du 60ce2fc7:                   of the logs of a run\n",
-     .details = "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
-                "(1), path, objects, bytes.\n" RUN_PATHS "\n"
-                "Without a path: folders of runs, packages and agents, the cache, the ledger and copies of logs; 'a\n"
-                "prune' removes old ones. With -c only where runs on that cluster are. --json: a line each with\n"
-                "version (1), what, where, n and bytes.",
+     .details =
+         "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
+         "(1), path, objects, bytes.\n" RUN_PATHS "\n"
+         "Without a path: folders of runs, packages and agents, copies of logs, the built-in store with its data\n"
+         "of all projects, the package cache and the ledger; 'a prune' removes what old runs have left. With -c\n"
+         "only what runs on that cluster have. --json: a line each with version (1), what, where, n and bytes.",
      .options = "cluster param depth bytes json transfers",
      .run_options = "cluster depth bytes json transfers",
      .max_words = ANY,

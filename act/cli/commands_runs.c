@@ -132,7 +132,7 @@ const struct cli_command cli_run_commands[] = {
                  "a wait --tag sweep=60ce2fc7   until all that are tagged so now have\n"
                  "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
      .details =
-         "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
+         "Exit status: 0 completed; the exit status of the rank that failed first; 143 canceled; 125 when ACT\n"
          "itself failed, or the time was up. Of several runs it is that of the first one named that did not\n"
          "complete; with --any, that of the first one named that has ended.\n"
          "The command of --notify runs here, once for each run that has ended, and also has\n"

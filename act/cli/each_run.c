@@ -61,9 +61,7 @@ int cli_check_which(const struct cli *cli, size_t first, struct act_error *err)
     if (labelled && named)
         return act_error_set(err, ACT_USAGE, "--name and --tag say which runs: '%s' cannot be named as well",
                              cli->words.v[first]);
-    return labelled || named ? 0
-                             : act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s", cli->command->name,
-                                             cli->command->name, cli->command->synopsis);
+    return labelled || named ? 0 : cli_needs_more(cli, err);
 }
 
 void cli_oldest_first(struct flow_runs *runs)

@@ -52,7 +52,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "grid", STRINGS(grids), "NAME=VALUES",
      "a run for each value (commas between), {NAME} in the command (repeatable)", CLI_BEHIND},
     {NULL, "max-parallel", INT(max_parallel), "N", "at most N runs of the sweep at once (default: all)", CLI_BEHIND},
-    {NULL, "show", STRING(show), "SWEEP", "compare the runs of this sweep; @ is the last one", CLI_BEHIND},
+    {NULL, "show", STRING(show), "SWEEP", "compare the runs of this sweep: its id, its name, or @ for the last one",
+     CLI_BEHIND},
     {NULL, "metric", STRING(metric), "KEY", "by this number of their logs, as 'a plot' draws it", CLI_BEHIND},
     {"--min", "lowest", FLAG(lowest), NULL, "the lowest value is the best", CLI_BEHIND},
     {"--max", "highest", FLAG(highest), NULL, "the highest value is the best", CLI_BEHIND},
@@ -557,6 +558,27 @@ static int parse_option(struct parser *p, struct act_error *err)
     return store_value(o, word, value, &p->cli->options, err);
 }
 
+int cli_hint_help(const struct cli *cli, struct act_error *err)
+{
+    return act_error_hint(err, "'a %s --help' has examples", cli->command->name);
+}
+
+int cli_needs_more(const struct cli *cli, struct act_error *err)
+{
+    const struct cli_command *c = cli->command;
+
+    act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s", c->name, c->name, c->synopsis);
+    return cli_hint_help(cli, err);
+}
+
+int cli_check_command(const struct cli *cli, const char *example, struct act_error *err)
+{
+    if (cli->words.n > 0)
+        return 0;
+    act_error_set(err, ACT_USAGE, "no command to run; try: %s", example);
+    return cli_hint_help(cli, err);
+}
+
 static int check_count(const struct cli *cli, struct act_error *err)
 {
     const struct cli_command *c = cli->command;
@@ -566,10 +588,10 @@ static int check_count(const struct cli *cli, struct act_error *err)
     if (cli->options.help || (n >= c->min_words && (c->max_words < 0 || n <= c->max_words)))
         return 0;
     if (n < c->min_words)
-        return act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s; 'a %s --help' has examples", c->name, c->name,
-                             c->synopsis, c->name);
-    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s%s%s; 'a %s --help' has examples", c->name,
-                         cli->words.v[c->max_words], c->name, space, c->synopsis, c->name);
+        return cli_needs_more(cli, err);
+    act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s%s%s", c->name, cli->words.v[c->max_words], c->name,
+                  space, c->synopsis);
+    return cli_hint_help(cli, err);
 }
 
 static int parse_words(struct parser *p, struct act_error *err)

@@ -278,9 +278,10 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
                                    created = {"CREATED", 'l', .rank = 5};
     static const struct cli_column name = {"NAME", 'l', .rank = 1, .min = 8}, status = {"EXIT", 'r', .rank = 6},
                                    tool = {"TOOL", 'l', .rank = 6};
-    const struct cli_column plain[] = {{"ELAPSED", 'r', .rank = 2}, {"COMMAND", 'l', .rank = 1, .min = 12}};
+    const struct cli_column plain[] = {{"ELAPSED", 'r', .rank = 2},
+                                       {"COMMAND", 'l', .rank = 1, .min = 12, .cut = CLI_CUT_WORDS}};
     const struct cli_column reasons[] = {{"REASON", 'l', .rank = 1, .pad = 80, .below = true},
-                                         {"COMMAND", 'l', .rank = 2, .min = 12}};
+                                         {"COMMAND", 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
     const struct cli_column *last = with_reason ? reasons : plain;
     bool named = has_names(runs), tools = has_tools(runs);
     struct cli_column columns[10];
@@ -328,6 +329,27 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
 
     cli_runs_text(runs, with_reason, cli_width(), cli_colour(stdout), &text);
     cli_put_table(&text);
+}
+
+void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what)
+{
+    if (row->name)
+        act_strv_pushf(cells, "%s (%s)", row->id, row->name);
+    else
+        act_strv_push(cells, row->id);
+    act_strv_push(cells, what);
+    act_strv_push(cells, row->cluster);
+    act_strv_push(cells, row->command);
+}
+
+void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *out)
+{
+    static const struct cli_column columns[] = {{NULL, 'l', .rank = 0},
+                                                {NULL, 'r', .rank = 1},
+                                                {NULL, 'l', .rank = 3, .min = 8},
+                                                {NULL, 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
+
+    cli_table_text(columns, sizeof(columns) / sizeof(columns[0]), cells, room, false, out);
 }
 
 char *cli_attempt(const struct run_status *status, int attempt)

@@ -1,5 +1,7 @@
-/* table.c - tables as wide as the terminal: the least important columns are cut first, then left out. */
+/* table.c - tables as wide as the terminal: the least important columns are cut first, then left out.
+ * A number is never cut: it would be read as another one. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -9,7 +11,7 @@
 
 enum { GAP = 2 }; /* between columns */
 
-static const char ELLIPSIS[] = "...";
+static const char ELLIPSIS[] = "...", PARTS_GAP[] = "  ";
 
 int cli_width_of(int fd)
 {
@@ -106,7 +108,7 @@ static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cu
         act_buf_adds(out, text);
         return columns;
     }
-    size_t parts = cut == CLI_CUT_PARTS ? before_gap(text, act_columns_fit(text, width, &columns), "  ") : 0;
+    size_t parts = cut == CLI_CUT_PARTS ? before_gap(text, act_columns_fit(text, width, &columns), PARTS_GAP) : 0;
     if (parts > 0)
         dots = 0;
     dots = dots < width ? dots : width;
@@ -120,7 +122,7 @@ static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cu
 }
 
 struct layout {
-    const struct cli_column *columns;
+    struct cli_column *columns;
     size_t n, last; /* the last one shown */
     size_t below;   /* the one on lines of its own; n: none */
     int *widths, room;
@@ -198,6 +200,35 @@ static int measure(const struct layout *l, size_t i, const struct act_strv *line
     return most;
 }
 
+static bool is_number(const char *text)
+{
+    char *end;
+
+    strtod(text, &end);
+    return end > text && !*end;
+}
+
+/* What of a cell must not be cut, in columns: a number, which would be another one, and the first of its parts. */
+static int whole(const struct cli_column *column, const char *text)
+{
+    const char *gap = column->cut == CLI_CUT_PARTS ? strstr(text, PARTS_GAP) : NULL;
+
+    if (!gap)
+        return column->cut == CLI_CUT_PARTS || is_number(text) ? act_columns(text) : 0;
+    ACT_AUTOFREE char *part = act_strndup(text, (size_t)(gap - text));
+    return act_columns(part);
+}
+
+static void raise_least(const struct layout *l, size_t i, const struct act_strv *lines)
+{
+    struct cli_column *column = &l->columns[i];
+
+    for (size_t k = i; k < lines->n && column->min > 0; k += l->n) {
+        int width = whole(column, lines->v[k]);
+        column->min = width > column->min ? width : column->min;
+    }
+}
+
 /* Whether all of a column fits beside what is more important. */
 static bool has_room(const struct layout *l, size_t column)
 {
@@ -211,8 +242,10 @@ static bool has_room(const struct layout *l, size_t column)
 
 static void lay_out(struct layout *l, const struct act_strv *lines)
 {
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         l->widths[i] = measure(l, i, lines);
+        raise_least(l, i, lines);
+    }
     l->below = l->n;
     for (size_t i = 0; i < l->n; i++)
         if (l->columns[i].below && !has_room(l, i)) {
@@ -227,10 +260,14 @@ static void lay_out(struct layout *l, const struct act_strv *lines)
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
                     struct act_buf *out)
 {
-    struct layout l = {
-        .columns = columns, .n = n, .widths = act_calloc(n, sizeof(*l.widths)), .room = room, .coloured = coloured};
+    struct layout l = {.columns = act_calloc(n, sizeof(*l.columns)),
+                       .n = n,
+                       .widths = act_calloc(n, sizeof(*l.widths)),
+                       .room = room,
+                       .coloured = coloured};
     ACT_AUTO(act_strv) lines = {0};
 
+    memcpy(l.columns, columns, n * sizeof(*columns));
     for (size_t i = 0; i < cells->n; i++) {
         char *line = act_one_line(cells->v[i], strlen(cells->v[i]));
         act_strv_take(&lines, room > 0 ? as_seen(line) : line);
@@ -241,6 +278,7 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
     for (size_t i = 0; lines.v && i + n <= lines.n; i += n)
         add_row(&l, lines.v + i, out);
     free(l.widths);
+    free(l.columns);
 }
 
 void cli_push_count(struct act_strv *cells, int n)

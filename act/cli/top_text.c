@@ -379,7 +379,7 @@ static void rows_text(const struct top_row *rows, size_t n, struct top_look *loo
         {"CLUSTER", 'l', .rank = 6, .min = 7, .wide = 7},
         {"GPU", 'l', .rank = 2, .min = 10, .wide = 10, .cut = CLI_CUT_PARTS},
         {"MEM", 'r', .rank = 4, .wide = 4},
-        {"NUMBERS", 'l', .rank = 3, .min = 9, .wide = 9, .cut = CLI_CUT_PARTS},
+        {"NUMBERS", 'l', .rank = 3, .min = 12, .wide = 12, .cut = CLI_CUT_PARTS},
         {"NAME", 'l', .rank = 7, .min = 8, .wide = 8, .cut = CLI_CUT_WORDS},
         {"SAYS", 'l', .rank = 5, .min = 12, .wide = 12, .cut = CLI_CUT_WORDS},
     };

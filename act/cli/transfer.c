@@ -58,10 +58,12 @@ int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct a
     return rc;
 }
 
-void cli_warn_idle_patterns(const struct cli *cli)
+void cli_warn_idle_patterns(const struct cli *cli, const struct cli_outcome *outcome)
 {
     ACT_AUTO(act_strv) idle = {0};
 
+    if (outcome->n_failed == outcome->n)
+        return;
     filter_idle(cli->filter, &idle);
     for (size_t i = 0; i < idle.n; i++)
         act_warn("%s matched nothing", idle.v[i]);

@@ -39,12 +39,12 @@ static void need_image(const struct config *c, struct config_findings *f)
         config_problem(f, at, "the platform '%s' needs 'k8s.image' or 'docker.image'", c->platform);
 }
 
-/* One that is not known was replaced by the default, of which nothing is needed. */
+/* One that is not known, or whose key is not, was replaced by the default, of which nothing is needed. */
 static bool has_platform(const struct config *c)
 {
     const struct yaml *said = yaml_get(c->values->tree, "platform");
 
-    return yaml_is_null(said) || act_streq(said->text, c->platform);
+    return yaml_is_null(said) ? !config_misspelt_platform(c->values->tree) : act_streq(said->text, c->platform);
 }
 
 static void check_hang(const struct config *c, struct config_findings *f)
@@ -101,7 +101,7 @@ int config_check(const struct config_request *request, struct config_report *out
     }
     *out = (struct config_report){
         .cluster = act_strdup(c.cluster), .file = act_strdup(c.file), .platform = act_strdup(c.platform)};
+    act_strv_copy(&out->problems, f.warnings.v, f.warnings.n); /* a misspelt key may be the cause of all others */
     act_strv_copy(&out->problems, f.problems.v, f.problems.n);
-    act_strv_copy(&out->problems, f.warnings.v, f.warnings.n);
     return rc;
 }

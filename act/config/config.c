@@ -498,7 +498,7 @@ int config_load(const struct config_request *request, struct config *out, struct
         act_warn("%s", f.warnings.v[i]);
     if (rc == 0 && f.problems.n > 0) {
         /* a mistake on the command line is not one of a file */
-        rc = act_error_set(err, act_starts_with(f.problems.v[0], "-p") ? ACT_USAGE : ACT_CONFIG, "%s", f.problems.v[0]);
+        rc = act_error_set(err, *f.problems.v[0] == '-' ? ACT_USAGE : ACT_CONFIG, "%s", f.problems.v[0]);
         if (f.problems.n > 1)
             act_error_hint(err,
                            f.problems.n == 2 ? "%zu more problem: 'a config check' names it"

@@ -118,6 +118,7 @@ struct config_aks {
 };
 
 /* After which failures a run is tried again, and how often. */
+enum { CONFIG_RETRY_MOST = 100 };
 struct config_retry {
     int64_t times;      /* -1: not given */
     struct act_strv on; /* empty: not given */

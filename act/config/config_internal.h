@@ -31,6 +31,7 @@ enum config_type {
     CONFIG_OBJECTS,  /* json_t *, a list of such maps, NULL when not given */
     CONFIG_MAP,      /* its members have rows of their own */
     CONFIG_MAP_FILE, /* the same, or the name of a file that holds them */
+    CONFIG_MAP_INT,  /* the same, or a number, which layers.c makes a map of */
     CONFIG_ANY,      /* legacy: accepted in silence, not read */
 };
 
@@ -43,6 +44,7 @@ struct config_key {
     const char *fallback; /* as text; NULL: none */
     const char *choices;  /* CONFIG_CHOICE: "a|b|c" */
     int64_t min;          /* CONFIG_INT, CONFIG_INTS */
+    int64_t max;          /* CONFIG_INT; 0: what any number may be */
     bool secret;
     const char *instead; /* legacy spelling: what says the same today */
     const char *help;
@@ -101,6 +103,10 @@ void config_read_keys(const struct config_key *keys, const char *prefix, const s
                       struct config_findings *f);
 void config_warn_unknown(const struct config_key *keys, const char *prefix, const struct yaml *map,
                          struct config_findings *f);
+/* The key that is meant as 'platform', which the tree does not have; else NULL. */
+const struct yaml *config_misspelt_platform(const struct yaml *tree);
+/* Whether a value is a whole number within the key's limits. */
+bool config_read_int(const struct config_key *key, const struct yaml *value, int64_t *out);
 /* The same for all of a cluster file but the rows of config_param. */
 void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f);
 /* Frees what config_read_keys put into base. */

@@ -210,15 +210,17 @@ static int check_param(const struct yaml *over, struct act_error *err)
     doubt_idle(over, &f);
     for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++)
         doubt_row(rows->items[i], &f);
-    return f.warnings.n ? act_error_set(err, ACT_USAGE, "%s", f.warnings.v[0]) : 0;
+    const struct act_strv *said = f.problems.n ? &f.problems : &f.warnings;
+    return said->n ? act_error_set(err, ACT_USAGE, "%s", said->v[0]) : 0;
 }
 
 /* "retry: 3" is short for "retry: {times: 3}". */
 static void expand_retry(struct yaml *tree)
 {
     const struct yaml *value = yaml_get(tree, "retry");
+    int64_t n;
 
-    if (yaml_is_null(value) || value->kind != YAML_SCALAR)
+    if (!config_read_int(config_key_find(config_cluster_keys, "retry.", "times"), value, &n))
         return;
     struct yaml *map = yaml_new_map(value->file), *times = yaml_new_word(value->file, value->text);
     map->line = times->line = value->line;

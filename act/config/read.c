@@ -58,12 +58,17 @@ static void wrong_type(struct config_findings *f, const struct config_key *key, 
     config_problem(f, value, "'%s' must be %s, not %s", value->key ? value->key : key->path, wanted, text);
 }
 
-static bool read_int(const struct config_key *key, const struct yaml *value, int64_t *out)
+static int64_t most(const struct config_key *key)
+{
+    return key->max ? key->max : MAX_INT;
+}
+
+bool config_read_int(const struct config_key *key, const struct yaml *value, int64_t *out)
 {
     if (!value || value->kind != YAML_SCALAR)
         return false;
     bool ok = value->quoted ? act_int_from_text(value->text, out) : yaml_as_int(value, out);
-    return ok && *out >= key->min && *out <= MAX_INT;
+    return ok && *out >= key->min && *out <= most(key);
 }
 
 static void put_bool(const struct config_key *key, const struct yaml *value, bool *out, struct config_findings *f)
@@ -86,8 +91,8 @@ static void put_int(const struct config_key *key, const struct yaml *value, int6
     if (yaml_is_null(value)) {
         if (key->fallback)
             act_int_from_text(key->fallback, out);
-    } else if (!read_int(key, value, out)) {
-        snprintf(wanted, sizeof(wanted), "a whole number from %d to %d", (int)key->min, MAX_INT);
+    } else if (!config_read_int(key, value, out)) {
+        snprintf(wanted, sizeof(wanted), "a whole number from %d to %d", (int)key->min, (int)most(key));
         wrong_type(f, key, value, wanted);
     }
 }
@@ -145,7 +150,7 @@ static void put_list(const struct config_key *key, const struct yaml *value, str
     }
     for (size_t i = 0; i < value->n; i++) {
         const struct yaml *item = value->items[i];
-        if (numbers && read_int(key, item, &number))
+        if (numbers && config_read_int(key, item, &number))
             act_strv_pushf(out, "%lld", (long long)number);
         else if (!numbers && item->kind == YAML_SCALAR)
             act_strv_push(out, item->text);
@@ -260,6 +265,7 @@ static void put_value(const struct config_key *key, const struct yaml *value, vo
         break;
     case CONFIG_MAP:
     case CONFIG_MAP_FILE:
+    case CONFIG_MAP_INT:
     case CONFIG_ANY:
         break;
     }
@@ -276,6 +282,8 @@ static void check_only(const struct config_key *key, const struct yaml *value, s
         wrong_type(f, key, value, "a map");
     if (key->type == CONFIG_MAP_FILE && value->kind == YAML_LIST)
         wrong_type(f, key, value, "a map or the name of a file");
+    if (key->type == CONFIG_MAP_INT && !is_map)
+        wrong_type(f, key, value, "a whole number from 0 to 100 or a map, {times: 3, on: [ecc]}");
     if (key->type == CONFIG_TEXT && value->kind != YAML_SCALAR)
         wrong_type(f, key, value, "text");
     if (key->type == CONFIG_BOOL)
@@ -295,21 +303,41 @@ void config_read_keys(const struct config_key *keys, const char *prefix, const s
     }
 }
 
+static const char *nearest_key(const struct config_key *keys, const char *prefix, const char *key)
+{
+    ACT_AUTO(act_strv) known = {0};
+
+    for (const struct config_key *k = keys; k->path; k++)
+        if (config_key_member(k, prefix) && k->type != CONFIG_ANY)
+            act_strv_push(&known, config_key_member(k, prefix));
+    const char *near = act_nearest(key, (const char *const *)known.v);
+    return near ? config_key_member(config_key_find(keys, prefix, near), prefix) : NULL;
+}
+
+const struct yaml *config_misspelt_platform(const struct yaml *tree)
+{
+    for (size_t i = 0; yaml_is_null(yaml_get(tree, "platform")) && i < tree->n; i++) {
+        const char *key = tree->items[i]->key;
+        if (!config_key_find(config_cluster_keys, "", key) &&
+            act_streq(nearest_key(config_cluster_keys, "", key), "platform"))
+            return tree->items[i];
+    }
+    return NULL;
+}
+
+/* The platform is not guessed: all else would be judged, and carried out, as of the default one. */
 void config_warn_unknown(const struct config_key *keys, const char *prefix, const struct yaml *map,
                          struct config_findings *f)
 {
     for (size_t i = 0; map && map->kind == YAML_MAP && i < map->n; i++) {
-        const char *key = map->items[i]->key, *near;
-        struct act_strv known = {0};
-        if (config_key_find(keys, prefix, key))
+        const struct yaml *item = map->items[i];
+        if (config_key_find(keys, prefix, item->key))
             continue;
-        for (const struct config_key *k = keys; k->path; k++)
-            if (config_key_member(k, prefix) && k->type != CONFIG_ANY)
-                act_strv_push(&known, config_key_member(k, prefix));
-        near = act_nearest(key, (const char *const *)known.v);
-        config_doubt(f, map->items[i], "unknown key '%s'%s%s%s", key, near ? "; did you mean '" : "", near ? near : "",
-                     near ? "'?" : "");
-        act_strv_release(&known);
+        const char *near = nearest_key(keys, prefix, item->key);
+        bool is_platform = keys == config_cluster_keys && !*prefix && item == config_misspelt_platform(map);
+        (is_platform ? config_problem : config_doubt)(f, item, "unknown key '%s'%s%s%s", item->key,
+                                                      near ? "; did you mean '" : "", near ? near : "",
+                                                      near ? "'?" : "");
     }
 }
 

@@ -170,9 +170,10 @@ const struct config_key config_cluster_keys[] = {
      .help = "the processes per node; by default one per GPU"},
     {"preemption_allowed", CONFIG_BOOL, CLUSTER(preemption_allowed), "false",
      .help = "the run may be preempted"},
-    {"retry", CONFIG_MAP, CONFIG_NOWHERE,
+    {"retry", CONFIG_MAP_INT, CONFIG_NOWHERE,
      .help = "try a run again that has failed; a number alone is retry.times"},
-    {"retry.times", CONFIG_INT, CLUSTER(retry.times), .min = 0, .help = "how often; by default never"},
+    {"retry.times", CONFIG_INT, CLUSTER(retry.times), .min = 0, .max = CONFIG_RETRY_MOST,
+     .help = "how often; by default never"},
     {"retry.on", CONFIG_TEXTS, CLUSTER(retry.on),
      .help = "after which failures: what 'a why' calls them (nccl_timeout), or infrastructure; by default "
              "infrastructure, all that are not the command's own fault"},

@@ -172,7 +172,7 @@ const char *job_end_text(const struct job *job)
                                         [JOB_PREEMPTED] = "preempted",
                                         [JOB_REQUEUED] = "requeued by Slurm or an administrator",
                                         [JOB_NODE_FAILED] = "a node of it failed (NODE_FAIL)",
-                                        [JOB_CANCELLED] = "cancelled by Slurm or an administrator"};
+                                        [JOB_CANCELLED] = "canceled by Slurm or an administrator"};
 
     return texts[job->preempted ? JOB_PREEMPTED : job->end];
 }

@@ -19,7 +19,7 @@ enum { RETRY_MS = 5, RETRIES = 4, LOOK_AGAIN_MS = 1000 };
 
 static int interrupted(struct act_error *err)
 {
-    return act_error_set(err, ACT_INTERRUPTED, "cancelled while it waited");
+    return act_error_set(err, ACT_INTERRUPTED, "canceled while it waited");
 }
 
 static bool is_stop(int sig)

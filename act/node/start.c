@@ -102,7 +102,7 @@ static int make_ready(struct supervisor *s, struct act_error *err)
     if (rc == 0 && s->options.where == IN_PODS)
         pod_hosts(s->options.pods, s->node.spec.nodes, s->options.group, &s->job.hosts);
     if (rc == 0 && attempt_abort_is_asked(s))
-        rc = act_error_set(err, ACT_INTERRUPTED, "cancelled before it began");
+        rc = act_error_set(err, ACT_INTERRUPTED, "canceled before it began");
     if (rc == 0 && s->options.where == IN_SLOTS)
         rc = take_slots(s, err);
     if (rc == 0)

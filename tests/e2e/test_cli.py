@@ -54,6 +54,20 @@ def test_help_fits_the_terminal(act, scratch):
             assert any(len(line) > columns - 20 for line in lines), "the width is used"
 
 
+# Those that each verb checks by itself; for what all verbs check there is cli_test.
+TYPED_WRONGLY = [
+    ("submit",), ("sweep",), ("local",), ("wait",), ("report",), ("abort",), ("prune",), ("nodes",), ("ssh",),
+    ("wait", "--any"), ("plot", "loss"), ("config", "set"), ("config", "show", "a"), ("config", "frob"),
+    ("cluster", "use"), ("cluster", "frob"), ("fileserver", "show"), ("nodes", "--bad", "--forget"),
+    ("ssh", "a", "b", "c")]
+
+
+def test_usage_errors_name_the_help(act):
+    for words in TYPED_WRONGLY:
+        own = 125 if words[0] in ("wait", "local") else 2
+        assert f"'a {words[0]} --help'" in act.fail(*words, status=own), words
+
+
 def test_usage_errors_fit_the_terminal(act):
     flat = act.fail("cluster", status=2, match="list . add .* needs|needs more: a cluster list")
     for columns in (40, 80, 200):

@@ -245,6 +245,11 @@ def test_check_says_what_submit_would_refuse(act):
     for typo in ("platform: slrum\n", "platfrom: slurm\n"):
         act.write("aux_data/aml/lab.yaml", typo)
         assert "did you mean" in act.run("-c", "lab", "config", "check", status=7).out
+    assert act.run("-c", "lab", "config", "check", status=7).out == (
+        "aux_data/aml/lab.yaml:1:1: unknown key 'platfrom'; did you mean 'platform'?\n")
+    act.fail("-c", "lab", "submit", "true", status=7, match="unknown key 'platfrom'; did you mean 'platform'\\?")
+    act.write("aux_data/aml/lab.yaml", "platform: aml\ncompute_taget: gpus\n")
+    assert "unknown key 'compute_taget'" in act.run("-c", "lab", "config", "check", status=7).out.splitlines()[0]
 
 
 @pytest.mark.parametrize("data, shared", [("shared/data", "shared"), ("one", "one"), ("data", "files/code")])

@@ -265,9 +265,12 @@ def test_abort_all(act):
     act.cluster("eu")
     assert "no such run" in act.run("abort", "--all").err
     here = [act.submit("sleep", "300", before=("-n", 1)) for _ in range(2)]
-    there = act.run("-c", "eu", "-n", 1, "submit", "sleep", "300").out.strip()
-    shown = act.on_terminal("abort", "--all", typed=b"n\n").decode()
-    assert "Abort these 3 runs? [y/N]" in shown and all(run in shown for run in (*here, there))
+    long = "sleep 300 # " + "x " * 200
+    there = act.run("-c", "eu", "-n", 1, "submit", "--name", "long", "sh", "-c", long).out.strip()
+    shown = act.on_terminal("abort", "--all", typed=b"n\n", columns=80).decode().splitlines()
+    assert any("Abort these 3 runs? [y/N]" in line for line in shown)
+    assert {line.split()[0] for line in shown if line.startswith("exp_")} == {*here, there}
+    assert max(map(len, shown)) <= 80 and any(f"{there} (long)" in line for line in shown)
     assert "Canceled" not in states(act, *here, there)
     act.run("-c", "eu", "abort", "--all", "-y")
     assert states(act, there) == ["Canceled"] and "Canceled" not in states(act, *here)
@@ -477,7 +480,7 @@ def age(act, *runs, days=40, home=None):
 
 def test_prune(act):
     act.write("a.py", "1\n")
-    old = act.finish("true", before=("-n", 1))
+    old = act.finish("true", *["word"] * 60, before=("-n", 1))
     shared = act.finish("false", before=("-n", 1), status=1)
     act.write("a.py", "2\n")
     other_code = act.finish("true", before=("-n", 1))
@@ -499,7 +502,8 @@ def test_prune(act):
     assert old in message.out and "add -y" in message.err
     assert "Remove what ended more than 30d ago for good: 3 runs" in message.err
     assert (act.home / f"runs/{old}").exists()
-    shown = act.on_terminal("prune", "--older", "30d", typed=b"n\n").decode()
+    shown = act.on_terminal("prune", "--older", "30d", typed=b"n\n", columns=80).decode()
+    assert all(len(line) <= 80 for line in shown.splitlines() if "word" in line) and f"\n{old}  " in f"\n{shown}"
     assert "for good: 3 runs" in shown and "nothing was changed" in shown and (act.home / f"runs/{old}").exists()
 
     done = act.run("prune", "--older", "30d", "-y")
@@ -711,7 +715,7 @@ def test_prune_on_kubernetes(act, kubernetes):
 
 
 def test_wrong_prunes(act):
-    act.fail("prune", status=2, match="how old. a prune --older 30d")
+    act.fail("prune", status=2, match="how old. 'a prune --older 30d'")
     for bad in ("0", "0d", "-1d", "soon"):
         act.fail("prune", "--older", bad, status=2, match="--older takes a time such as")
     assert "nothing to remove" in act.run("prune", "--older", "1s").err
@@ -725,6 +729,10 @@ def test_du_of_what_act_keeps(act):
     assert rows["runs"]["n"] == 1 and rows["runs"]["where"] == str(act.home / "runs") and rows["runs"]["bytes"] > 0
     assert rows["copies of logs"]["where"] == str(act.project / "assets") and rows["copies of logs"]["n"] == 1
     assert rows["package cache"]["n"] >= 1 and rows["ledger"]["bytes"] > 0
+    act.write("../elsewhere/data/a", b"1" * 100000)
+    act.run("u", "data", cwd=act.scratch / "elsewhere")
+    [kept] = [r for r in map(json.loads, act.run("du", "--json").out.splitlines()) if r["what"] == "built-in store"]
+    assert kept["where"] == str(act.home / "store") and kept["n"] == 1 and kept["bytes"] > 100000
     assert "copies of logs" in act.run("du").out and str(rows["runs"]["bytes"]) in act.run("du", "--bytes").out
     act.fail("du", "-d", 1, status=2, match="--depth is about the folders of a path")
 

@@ -241,10 +241,12 @@ def test_into_a_file(act, trained):
     act.fail("report", "-o", "run.html", trained, "no-such-run", status=3)
     assert target.read_text() == "kept"
     (act.project / "closed").write_text("")
-    act.fail("report", "-o", "closed/run.html", trained, status=(1, 5))
+    for folder in ("closed", "missing/below"):
+        assert f"there is no folder '{folder}'" in act.fail("report", "-o", f"{folder}/run.html", trained, status=3)
+    assert not (act.project / "missing").exists()
     act.fail("report", "-o", "run.html", status=2)
     assert "no regular file" in act.fail("report", "-o", "/dev/null", trained, status=2)
-    assert "no regular file" in act.fail("report", "-o", "aux_data", trained, status=2)
+    assert "is a folder" in act.fail("report", "-o", "aux_data", trained, status=2)
     with open("/dev/full", "wb") as full:
         done = subprocess.run([act.programs / "a", "report", trained], env=act.env, cwd=act.project, stdout=full,
                               stderr=subprocess.PIPE, check=False)

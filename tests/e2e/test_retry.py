@@ -144,7 +144,8 @@ def test_the_projects_own_rules(quick):
     (("--retry", "2", "--retry-on", "nccl_timeot"), "no class of failures 'nccl_timeot'.*did you mean 'nccl_timeout'"),
     (("--retry-on", "nccl_timeout"), "nothing says how often"),
     (("--retry", "2", "--retry-on", "time_limit"), "never tried again"),
-    (("--retry", "101"), "at most 100"),
+    (("--retry", "101"), "'times' must be a whole number from 0 to 100, not '101'"),
+    (("-p", "retry: often"), "'retry' must be a whole number from 0 to 100 or a map, .*, not 'often'"),
     (("--retry", "2", "--retry-on", "it's,x"), "no class of failures 'it's'"),
 ])
 def test_refused(act, words, match):
@@ -153,7 +154,7 @@ def test_refused(act, words, match):
 
 def test_refused_in_the_cluster_file(act):
     act.cluster("mine", extra={"platform": "local", "retry": "often"})
-    act.fail("-c", "mine", "submit", "true", status=7, match="'times' must be a whole number")
+    act.fail("-c", "mine", "submit", "true", status=7, match="'retry' must be a whole number from 0 to 100 or a map")
 
 
 def test_azure_machine_learning_cannot(act, azureml):

@@ -108,7 +108,7 @@ def test_dry_run(act):
 
 @pytest.mark.parametrize("words, match", [
     (("echo", "{a}"), "a sweep needs a grid: --grid lr="),
-    (("--grid", "a=1"), "no command to submit; try: a sweep"),
+    (("--grid", "a=1"), "no command to run; try: a sweep"),
     (("--grid", "a=1", "--", "echo", "x"), r"grid 'a' is not used: the command has no \{a\}"),
     (("--grid", "a=1", "--", "echo", "{a}", "{b}"), "'{b}': there is no grid 'b', only a; write '{{b}}'"),
     (("--grid", "a=1", "--grid", "a=2", "--", "echo", "{a}"), "grid 'a' is given twice"),
@@ -139,7 +139,7 @@ def test_dry_run(act):
     (("--show", "@", "--hang", "5m"), "and --hang is for a new one"),
     (("--grid", "a=1", "--retry-on", "ecc", "--", "echo", "{a}"), "nothing says how often: add --retry N"),
     (("--grid", "a=1", "--retry", "1", "--retry-on", "eccc", "--", "echo", "{a}"), "did you mean 'ecc'"),
-    (("--grid", "a=1", "--retry", "101", "--", "echo", "{a}"), "it can be at most 100"),
+    (("--grid", "a=1", "--retry", "101", "--", "echo", "{a}"), "a whole number from 0 to 100"),
     (("--grid", "a=1", "--hang", "5", "--", "echo", "{a}"), "--hang"),
     (("--show", "@", "echo"), "--show looks at a sweep: there cannot be a command, 'echo'"),
     (("--show", "@", "--min"), "--min of which number\\? add --metric loss"),
@@ -160,6 +160,11 @@ def test_no_such_sweep(act):
     act.run("wait", "--tag", f"sweep={one}")
     assert act.run("sweep", "--show", "@", "--json").json["sweep"] == one
     act.fail("sweep", "--show", "", status=3, match="no sweep ''")
+    act.fail("sweep", "--show", "seed", status=3, match="no sweep 'seed'")
+    two = sweep(act, "--name", "seeds", "--grid", "a=1,2", "--", "true", "{a}")
+    assert act.run("sweep", "--show", "seeds", "--json").json["sweep"] == two
+    three = sweep(act, "--name", "seeds", "--grid", "a=3", "--", "true", "{a}")
+    act.fail("sweep", "--show", "seeds", status=2, match=f"'seeds' could be any of 2 sweeps: {three}, {two}")
     act.fail("sweep", "--show", "@", "--metric", "loss", "--min", status=3,
              match="no number has a name in the log of sweep")
 

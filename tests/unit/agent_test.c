@@ -89,7 +89,7 @@ TEST(test_job_end_in_words)
         {JOB_PREEMPTED, true, "preempted"},
         {JOB_REQUEUED, true, "preempted"},
         {JOB_REQUEUED, false, "requeued by Slurm or an administrator"},
-        {JOB_CANCELLED, false, "cancelled by Slurm or an administrator"},
+        {JOB_CANCELLED, false, "canceled by Slurm or an administrator"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)

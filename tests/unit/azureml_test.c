@@ -338,7 +338,7 @@ TEST(states)
         {"{'status':'NotStarted'}", RUN_QUEUED, "NotStarted", 0},
         {"{'status':'Queued'}", RUN_QUEUED, "free nodes", 0},
         {"{'status':'Running'}", RUN_RUNNING, "", 0},
-        {"{'status':'CancelRequested'}", RUN_RUNNING, "is being cancelled", 0},
+        {"{'status':'CancelRequested'}", RUN_RUNNING, "is being canceled", 0},
         {"{'status':'CANCELED'}", RUN_CANCELED, "", 0},
         {"{'status':'Sleeping'}", RUN_UNKNOWN, "'Sleeping'", 0},
         {"{'status':'Queued','tags':{'amlk8s status':'RUNNING'}}", RUN_RUNNING, "", 0},

@@ -327,8 +327,8 @@ TEST(mistakes_are_explained)
         {"-n=2|submit|true", "write '-n 2', not '-n=2'"},
         {"submit|-n=2|true", "write '-n 2', not '-n=2'"},
         {"ini", "unknown verb 'ini'; did you mean 'init'? 'a help' lists them"},
-        {"qr|foo", "'a qr' does not take 'foo': a qr; "},
-        {"resubmit", "'a resubmit' needs more: a resubmit RUN..."},
+        {"qr|foo", "'a qr' does not take 'foo': a qr; 'a qr --help' has examples"},
+        {"resubmit", "'a resubmit' needs more: a resubmit RUN...; 'a resubmit --help' has examples"},
         {"why|a|b", "'a why' does not take 'b'"},
         {"init|x", "'a init' does not take 'x'"},
         {"wait|--timeout|soon|id", "such as 90s, 15m, 24h or 7d, not 'soon'"},
@@ -551,7 +551,34 @@ TEST(tables_fit_the_terminal)
     assert_non_null(strstr(coloured, "  \033[31mFailed\033[0m   sh\n"));
 }
 
-/* Wide characters, marks, emoji, what a terminal shows as '?', bytes that are not UTF-8: cut anywhere. */
+TEST(numbers_are_shown_whole_or_not_at_all)
+{
+    static const struct cli_column columns[] = {
+        {"ID", 'l', .rank = 0}, {"rate", 'r', .rank = 1, .min = 6}, {"MIN", 'r', .rank = 2}};
+    static const char *const cells[] = {"run_1", "0.000123", "2.5", "run_2", "1e-05", "2.25"};
+    static const struct {
+        int room;
+        const char *text;
+    } rows[] = {
+        {21, "ID         rate   MIN\n"
+             "run_1  0.000123   2.5\n"
+             "run_2     1e-05  2.25\n"},
+        {20, "ID         rate\n"
+             "run_1  0.000123\n"
+             "run_2     1e-05\n"},
+        {14, "ID\nrun_1\nrun_2\n"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(act_strv) strv = {0};
+        ACT_AUTO(act_buf) out = {0};
+        for (size_t k = 0; k < COUNT(cells); k++)
+            act_strv_push(&strv, cells[k]);
+        cli_table_text(columns, COUNT(columns), &strv, rows[i].room, false, &out);
+        assert_string_equal(out.data, rows[i].text);
+    }
+}
+
 TEST(reasons_have_lines_of_their_own)
 {
     static const struct cli_column columns[] = {{"ID", 'l', .rank = 0},
@@ -600,6 +627,7 @@ TEST(reasons_have_lines_of_their_own)
     }
 }
 
+/* Wide characters, marks, emoji, what a terminal shows as '?', bytes that are not UTF-8: cut anywhere. */
 TEST(what_is_cut_is_counted_in_columns)
 {
     static const char *const commands[] = {

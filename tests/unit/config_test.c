@@ -624,6 +624,7 @@ TEST(bad_flags)
         {"num_gpu", "-p:1:1: must be a map"},
         {"[1]", "-p:1:1: must be a map"},
         {"a: [", "-p:"},
+        {"platfrom: local", "-p:1:1: unknown key 'platfrom'; did you mean 'platform'?"},
         {"num_gpu: x", "-p:1:1: 'num_gpu' must be a whole number from 0 to 1000000000, not 'x'"},
     };
     struct config c;
@@ -637,7 +638,7 @@ TEST(bad_flags)
     }
     const struct config_override override = {"num_gpu", "-3", "-n"};
     const struct config_request request = {.start_dir = project, .overrides = &override, .n_overrides = 1};
-    assert_int_equal(config_load(&request, &c, &err), -ACT_CONFIG);
+    assert_int_equal(config_load(&request, &c, &err), -ACT_USAGE);
     assert_string_equal(act_error_text(&err), "-n: 'num_gpu' must be a whole number from 0 to 1000000000, not '-3'");
 }
 
@@ -661,6 +662,12 @@ TEST(refuses_cluster_files)
         {"gpu_per_node: {}\n", "'gpu_per_node' must be a whole number from 0 to 1000000000, not a map"},
         {"process_count_per_node: 0\n", "'process_count_per_node' must be a whole number from 1"},
         {"num_gpu: 99999999999999999999\n", "'num_gpu' must be a whole number"},
+        {"retry: often\n",
+         "aml.yaml:1:1: 'retry' must be a whole number from 0 to 100 or a map, {times: 3, on: [ecc]}, "
+         "not 'often'"},
+        {"retry: 101\n", "'retry' must be a whole number from 0 to 100 or a map, {times: 3, on: [ecc]}, not '101'"},
+        {"retry: {times: 101}\n", "aml.yaml:1:9: 'times' must be a whole number from 0 to 100, not '101'"},
+        {"platfrom: local\n", "aml.yaml:1:1: unknown key 'platfrom'; did you mean 'platform'?"},
         {"elastic_num_gpu: 4\n", "'elastic_num_gpu' must be a list of whole numbers, not '4'"},
         {"elastic_num_gpu: [4, x]\n", "aml.yaml:1:22: 'elastic_num_gpu' must be a list of whole numbers"},
         {"zip_options: -x\n", "'zip_options' must be a list of texts, not '-x'"},
@@ -1038,7 +1045,8 @@ TEST(shows_every_key)
     assert_ok(load(project, NULL, &c), err);
     CODEC_AUTOJSON json_t *all = config_show(&c);
     for (const struct config_key *key = config_cluster_keys; key->path; key++) {
-        if (key->type == CONFIG_ANY || key->type == CONFIG_MAP || key->type == CONFIG_MAP_FILE || key->instead)
+        if (key->type == CONFIG_ANY || key->type == CONFIG_MAP || key->type == CONFIG_MAP_FILE ||
+            key->type == CONFIG_MAP_INT || key->instead)
             continue;
         const char *star = strstr(key->path, ".*.");
         ACT_AUTOFREE char *path = star ? act_sprintf("config_param.data_folder.%s", star + 3) : act_strdup(key->path);
@@ -1314,6 +1322,7 @@ static void compare_schema(const char *file, const struct config_key *keys)
         assert_string_equal(codec_json_str(property, "description", ""), keys->help);
         assert_int_equal(json_is_true(json_object_get(property, "writeOnly")), keys->secret);
         assert_int_equal(codec_json_int(property, "minimum", 0), keys->type == CONFIG_INT ? keys->min : 0);
+        assert_int_equal(codec_json_int(property, "maximum", 0), keys->max);
         compare_choices(keys, property);
         compare_default(keys, property);
     }

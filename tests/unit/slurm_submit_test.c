@@ -349,7 +349,7 @@ TEST(test_not_written)
     write_file("mode", "full", 0600);
     assert_true(submit(&spec, &err) < 0);
     assert_contains(act_error_text(&err), "job.json");
-    assert_contains(act_error_text(&err), "its job 1 was cancelled");
+    assert_contains(act_error_text(&err), "its job 1 was canceled");
     ACT_AUTOFREE char *told = read_file("scancel");
     assert_string_equal(told, "1\n");
     assert_int_equal(status_of(spec.id).state, RUN_FAILED);
@@ -449,7 +449,7 @@ TEST(test_accounting)
     write_file("asked", "", 0600);
     struct run_status status = status_of(spec.id);
     assert_int_equal(status.state, RUN_CANCELED);
-    assert_string_equal(status.reason, "cancelled by an administrator (uid 0)");
+    assert_string_equal(status.reason, "canceled by an administrator (uid 0)");
     assert_int_equal(status.ended_unix_s - status.started_unix_s, 60);
     ACT_AUTOFREE char *asked = read_file("asked");
     assert_string_equal(asked, "squeue\nsacct\n");

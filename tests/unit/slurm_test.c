@@ -355,9 +355,9 @@ TEST(test_ends)
         {"FAILED", "JobLaunchFailure", 0, 9, -1, RUN_FAILED, 137, "its agent was killed by signal 9 (Killed)"},
         {"FAILED", "NonZeroExitCode", 3, 0, -1, RUN_FAILED, 3, "ended with status 3"},
         {"FAILED", "RaisedSignal:12(User_defined_signal_2)", 0, SIGUSR2, -1, RUN_CANCELED, 143, "aborted"},
-        {"CANCELLED", "None", 0, 15, 1000, RUN_CANCELED, 143, "cancelled in Slurm by uid 1000"},
-        {"CANCELLED", "None", 0, 15, 0, RUN_CANCELED, 143, "cancelled by an administrator"},
-        {"CANCELLED", "None", 0, 0, -1, RUN_CANCELED, 143, "cancelled in Slurm"},
+        {"CANCELLED", "None", 0, 15, 1000, RUN_CANCELED, 143, "canceled in Slurm by uid 1000"},
+        {"CANCELLED", "None", 0, 15, 0, RUN_CANCELED, 143, "canceled by an administrator"},
+        {"CANCELLED", "None", 0, 0, -1, RUN_CANCELED, 143, "canceled in Slurm"},
         {"WHATEVER", "None", 0, 0, -1, RUN_UNKNOWN, 0, "'WHATEVER'"},
     };
 
@@ -448,7 +448,7 @@ static const struct merge_row {
     {"starting", RUN_QUEUED, 1, -1, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, ""},
     {"runs", RUN_RUNNING, 1, 5, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, "said"},
     {"suspended", RUN_RUNNING, 1, 500, "SUSPENDED", NULL, 0, 0, RUN_QUEUED, 1, false, "suspended"},
-    {"cancelled while it waited", RUN_QUEUED, 1, -1, "CANCELLED", NULL, 0, 0, RUN_CANCELED, 1, true, "cancelled"},
+    {"canceled while it waited", RUN_QUEUED, 1, -1, "CANCELLED", NULL, 0, 0, RUN_CANCELED, 1, true, "canceled"},
     {"not launched", RUN_QUEUED, 1, -1, "FAILED", NULL, 0, 0, RUN_FAILED, 1, true, ""},
     {"ended a moment ago, the record is on its way", RUN_RUNNING, 1, 5, "FAILED", NULL, 2, 0, RUN_RUNNING, 1, false,
      "awaited"},

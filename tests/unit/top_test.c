@@ -169,13 +169,39 @@ TEST(what_is_cut_is_whole)
     assert_non_null(strstr(narrow, "\nq quit  h help  l log  w why  a abort\n"));
     look.columns = 60;
     ACT_AUTOFREE char *wider = text_of(&f, &look, &seen);
-    assert_non_null(strstr(wider, ">cccccccc  Running       45s  ##### 100%      40%  loss 0.5\033"));
+    assert_non_null(strstr(wider, ">cccccccc  Running       45s  ##### 100%   40%  loss 0.5\033"));
     look.help = true;
     look.columns = 40;
     ACT_AUTOFREE char *help = text_of(&f, &look, &seen);
     assert_null(strstr(help, "..."));
     assert_non_null(strstr(help, "failed.\n"));
     release(&look);
+}
+
+TEST(no_number_is_cut)
+{
+    static const char *const whole[] = {"validation_loss 0.12345", "accuracy 0.98765"};
+    struct fixture f;
+
+    set_up(&f);
+    f.live.n_numbers = 2;
+    f.live.numbers[0] = (struct flow_live_number){.name = "validation_loss", .last = 0.12345};
+    f.live.numbers[1] = (struct flow_live_number){.name = "accuracy", .last = 0.98765};
+    f.live.line = (char[]){"training"};
+    for (int columns = 20; columns < 160; columns++) {
+        struct top_look look = {.rows = 12, .columns = columns, .plain = true};
+        ACT_AUTO(act_strv) seen = {0};
+        ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+        const char *at = strstr(text, ">cccccccc");
+        assert_non_null(at);
+        ACT_AUTOFREE char *row = act_strndup(at, strcspn(at, "\n"));
+        for (size_t i = 0; i < COUNT(whole); i++) {
+            ACT_AUTOFREE char *name = act_strndup(whole[i], 6);
+            assert_int_equal(strstr(row, whole[i]) != NULL, strstr(row, name) != NULL);
+        }
+        assert_int_equal(columns >= 65, strstr(row, whole[0]) != NULL);
+        release(&look);
+    }
 }
 
 /* Ages grow, numbers come and samples fail to: what is shown beside them stays where it is. */

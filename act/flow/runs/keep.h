@@ -13,10 +13,10 @@
 /* ---- how much */
 
 struct flow_kept {
-    const char *what; /* "runs", "packages", "agents", "copies of logs", "package cache", "ledger" */
+    const char *what; /* "runs", "packages", "agents", "copies of logs", "built-in store", "package cache", "ledger" */
     char *where;
     uint64_t bytes;
-    size_t n;
+    size_t n; /* how many of what; of the built-in store: projects */
 };
 struct flow_keeps {
     struct flow_kept *v;

@@ -64,10 +64,12 @@ static size_t count_in(const char *path)
 static void add_here(struct flow_keeps *out)
 {
     ACT_AUTOFREE char *state = act_state_dir();
+    ACT_AUTOFREE char *store = act_path_join(state, "store");
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *ledger = act_path_join(state, "ledger.db");
     uint64_t bytes = flow_disk_size(ledger);
 
+    add(out, "built-in store", act_strdup(store), flow_disk_size(store), count_in(store));
     add(out, "package cache", act_strdup(packages), flow_disk_size(packages), count_in(packages));
     add(out, "ledger", act_strdup(ledger), bytes, bytes > 0);
 }

@@ -72,8 +72,6 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
     struct platform *platform;
     int rc;
 
-    if (io->argv->n == 0)
-        return act_error_set(err, ACT_USAGE, "no command to run; try: a local python train.py");
     rc = image ? find_tool(image, &tool, err) : 0;
     if (rc < 0)
         return rc;

@@ -28,7 +28,7 @@ static bool is_infrastructure(const struct diagnose_rule *rule)
 /* Ends that somebody decided. */
 static bool is_decided(const char *id)
 {
-    return strcmp(id, "time_limit") == 0 || strcmp(id, "cancelled") == 0;
+    return strcmp(id, "time_limit") == 0 || strcmp(id, "canceled") == 0;
 }
 
 /* Adds the rules that a name stands for: an id, a code that several may have, or the group. */
@@ -91,6 +91,8 @@ static int read_own_rules(const char *path, char **out, struct act_error *err)
     return access(path, F_OK) < 0 ? 0 : act_file_read(path, RULES_MAX_BYTES, out, NULL, err);
 }
 
+_Static_assert((int)CONFIG_RETRY_MOST == (int)RUN_RETRY_MOST, "the configuration knows the limit");
+
 static int check_retry(const struct config *c, const struct platform_row *row, struct act_error *err)
 {
     enum act_code code = config_is_said(c, "retry.times") || config_is_said(c, "retry.on") ? ACT_USAGE : ACT_CONFIG;
@@ -99,9 +101,6 @@ static int check_retry(const struct config *c, const struct platform_row *row, s
         return act_error_set(err, code,
                              "retry.on says after what the run is tried again, and nothing says how often: "
                              "add --retry N, or retry.times");
-    if (c->retry.times > RUN_RETRY_MOST)
-        return act_error_set(err, code, "retry.times is %lld: it can be at most %d", (long long)c->retry.times,
-                             RUN_RETRY_MOST);
     if (c->retry.times > 0 && !row->tries_again)
         return act_error_set(err, code,
                              "on the platform '%s' the service starts the processes of a run, and its agent cannot "

@@ -500,8 +500,6 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
 
     if (io->job_file)
         rc = read_job_file(flow, io, &with, err);
-    else if (io->argv->n == 0)
-        rc = act_error_set(err, ACT_USAGE, "no command to submit; try: a submit python train.py");
     if (rc == 0)
         rc = flow_platform(flow, &platform, err);
     if (rc == 0)

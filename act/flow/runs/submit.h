@@ -14,7 +14,7 @@
 #include "run/run.h"
 
 struct flow_submit {
-    const struct act_strv *argv; /* empty with a job file */
+    const struct act_strv *argv; /* empty with a job file, and only then */
     const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
     bool own_size;               /* nodes and processes come from the configuration, not from the job file */
     bool dry_run;                /* only fill spec */

@@ -450,22 +450,41 @@ static int not_one(const char *piece, const struct act_strv *found, struct act_e
                : act_error_set(err, ACT_NOT_FOUND, "no sweep '%s'; 'a q' lists the runs, '@' is the last sweep", piece);
 }
 
+/* "first" of the run "first.12". */
+static bool is_called(const struct ledger_run *row, const char *piece)
+{
+    size_t len = strlen(piece);
+    const char *number = row->name && act_starts_with(row->name, piece) ? row->name + len : "";
+
+    return len > 0 && *number == '.' && number[1] && !number[1 + strspn(number + 1, "0123456789")];
+}
+
+static void add_once(struct act_strv *ids, const char *id)
+{
+    if (!act_strv_has(ids, id))
+        act_strv_push(ids, id);
+}
+
 int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act_error *err)
 {
     const struct flow_table table = {.cluster = flow->cluster, .own = true, .as_known = true};
     bool last = strcmp(piece, "@") == 0;
     ACT_AUTO(flow_runs) runs = {0};
-    ACT_AUTO(act_strv) found = {0};
+    ACT_AUTO(act_strv) called = {0};
+    ACT_AUTO(act_strv) begun = {0};
     int rc = flow_list_runs(flow, &table, &runs, err);
 
     *out = NULL;
     for (size_t i = 0; rc == 0 && i < runs.n; i++) {
         ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
-        if (id && (last ? found.n == 0 : *piece && act_starts_with(id, piece)) && !act_strv_has(&found, id))
-            act_strv_push(&found, id);
+        if (id && (last ? called.n == 0 : is_called(&runs.v[i].row, piece)))
+            add_once(&called, id);
+        if (id && *piece && act_starts_with(id, piece))
+            add_once(&begun, id);
     }
-    if (rc == 0 && found.n != 1)
-        return not_one(piece, &found, err);
-    *out = rc == 0 ? act_strdup(found.v[0]) : NULL;
+    const struct act_strv *found = called.n > 0 ? &called : &begun;
+    if (rc == 0 && found->n != 1)
+        return not_one(piece, found, err);
+    *out = rc == 0 ? act_strdup(found->v[0]) : NULL;
     return rc;
 }

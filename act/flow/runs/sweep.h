@@ -43,8 +43,8 @@ int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err) 
 
 /* The id of the sweep that a run belongs to; NULL: none. New string. */
 char *flow_sweep_of(const struct ledger_run *row);
-/* The sweep that piece means: "@" the last one, else the one whose id begins with it. New string. Several, or none:
- * -ACT_USAGE, -ACT_NOT_FOUND. */
+/* The sweep that piece means: "@" the last one, else the one that --name called so, else the one whose id begins with
+ * it. New string. Several, or none: -ACT_USAGE, -ACT_NOT_FOUND. */
 int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act_error *err) ACT_NODISCARD;
 
 #endif

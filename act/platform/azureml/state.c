@@ -33,7 +33,7 @@ static const struct {
     {"Unapproved", RUN_QUEUED, "waits for an approval"},
     {"Running", RUN_RUNNING, ""},
     {"Finalizing", RUN_RUNNING, "the command has ended, its outputs are being stored"},
-    {"CancelRequested", RUN_RUNNING, "is being cancelled"},
+    {"CancelRequested", RUN_RUNNING, "is being canceled"},
     {"NotResponding", RUN_RUNNING, "its nodes do not respond"},
     {"Completed", RUN_COMPLETED, ""},
     {"Failed", RUN_FAILED, ""},

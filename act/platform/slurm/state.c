@@ -206,14 +206,14 @@ static void explain_failure(const struct slurm_job *job, struct run_status *out)
                  "ended with status %d, and its agent has not said why: see system_logs/slurm.txt", job->exit_status);
 }
 
-static void explain_cancelling(const struct slurm_job *job, struct run_status *out)
+static void explain_canceling(const struct slurm_job *job, struct run_status *out)
 {
     if (job->uid == 0)
-        snprintf(out->reason, sizeof(out->reason), "cancelled by an administrator (uid 0)");
+        snprintf(out->reason, sizeof(out->reason), "canceled by an administrator (uid 0)");
     else if (job->uid > 0)
-        snprintf(out->reason, sizeof(out->reason), "cancelled in Slurm by uid %d", job->uid);
+        snprintf(out->reason, sizeof(out->reason), "canceled in Slurm by uid %d", job->uid);
     else
-        snprintf(out->reason, sizeof(out->reason), "cancelled in Slurm");
+        snprintf(out->reason, sizeof(out->reason), "canceled in Slurm");
 }
 
 void slurm_status_of(const struct slurm_job *job, struct run_status *out)
@@ -234,7 +234,7 @@ void slurm_status_of(const struct slurm_job *job, struct run_status *out)
     else if (s->state == RUN_FAILED)
         explain_failure(job, out);
     else
-        explain_cancelling(job, out);
+        explain_canceling(job, out);
     bool ended = run_state_is_final(out->state);
     if (*job->nodes && (ended || out->state == RUN_RUNNING)) /* a job that never started has none */
         out->started_unix_s = job->start_unix_s;
@@ -478,7 +478,7 @@ static void merge_forgotten(const struct slurm_known *k, struct run_status *out)
                  "lost: Slurm no longer knows job %lld, and its agent has never begun", (long long)k->job);
 }
 
-/* A task that is cancelled while it waits leaves its array without a trace. */
+/* A task that is canceled while it waits leaves its array without a trace. */
 static bool is_dropped(const struct slurm_known *k)
 {
     return k->task >= 0 && k->array_there && !slurm_has_begun(k->said);
@@ -490,7 +490,7 @@ static void say_dropped(const struct slurm_known *k, struct run_status *out)
     out->state = RUN_CANCELED;
     out->exit_status = 128 + SIGTERM;
     out->ended_unix_s = k->now_unix_s;
-    snprintf(out->reason, sizeof(out->reason), "cancelled in Slurm while it waited");
+    snprintf(out->reason, sizeof(out->reason), "canceled in Slurm while it waited");
 }
 
 bool slurm_merge(const struct slurm_known *k, struct run_status *out)

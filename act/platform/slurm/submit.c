@@ -521,7 +521,7 @@ static int keep_job(struct handover *h, int64_t job, struct act_error *err)
     if (remember_job(h, job, err) == 0)
         return 0;
     if (slurm_run(h->s, argv, &out, &ignored) == 0)
-        act_error_hint(err, "its job %s was cancelled", number);
+        act_error_hint(err, "its job %s was canceled", number);
     else
         act_error_hint(err, "its job is there: 'scancel %s' ends it", number);
     return give_up(h, err);
