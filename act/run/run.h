@@ -154,8 +154,8 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 /* Whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
  * copy'), where others are mounted. */
 bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder);
-/* Writes RUN_FILE_MOUNT_FETCHED into a mount's folder: what is in RUN_DIR_MOUNT_COPY, as it is there. Returns when every
- * later change will be seen. */
+/* Writes RUN_FILE_MOUNT_FETCHED into a mount's folder: what is in RUN_DIR_MOUNT_COPY, as it is there. Returns when
+ * every later change will be seen. */
 int run_mount_note_fetched(const char *dir, struct act_error *err) ACT_NODISCARD;
 /* Whether something in RUN_DIR_MOUNT_COPY is not as it was then. Where that cannot be told, it is. */
 bool run_mount_changed(const char *dir);
