@@ -1,6 +1,6 @@
 /* arm.c - one request: token, request, response; and once more when the token is refused.
  *
- *   arm_start -> token_start -> send -> answered -> done
+ *   arm_do -> token_start -> send -> answered -> end_try
  *                     ^                    | 401, the first time
  *                     +--------------------+
  */
@@ -23,6 +23,7 @@ struct arm_try {
     char *what;              /* "cannot ..." */
     char *body, *sent_token; /* the token is secret */
     bool renewed;
+    bool *finished;
 };
 
 /* ---- the client ---- */
@@ -105,11 +106,6 @@ char *arm_segment(const char *text)
     return act_buf_steal(&out);
 }
 
-uint64_t arm_requests(const struct arm *arm)
-{
-    return arm->requests;
-}
-
 int arm_trust(struct arm *arm, const char *base_url, const char *said_by, struct act_error *err)
 {
     int rc = check_base(arm->want.cloud, base_url, said_by, err);
@@ -129,7 +125,8 @@ int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *
     return token_identify(arm->tokens, &arm->want, out, err);
 }
 
-bool arm_is_trusted(const struct arm *arm, const char *url)
+/* Whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
+static bool is_trusted(const struct arm *arm, const char *url)
 {
     static const char default_port[] = ":443";
 
@@ -159,25 +156,20 @@ static char *whole_url(const struct arm *arm, const struct arm_call *call)
 
 static void forget_token(struct arm_try *t)
 {
-    if (t->sent_token)
-        explicit_bzero(t->sent_token, strlen(t->sent_token));
-    free(t->sent_token);
-    t->sent_token = NULL;
+    act_wipe(&t->sent_token);
 }
 
 static void end_try(struct arm_try *t, int rc)
 {
     struct arm_call *call = t->call;
 
-    t->arm->requests += (uint64_t)t->http.tries;
     http_call_release(&t->http);
     forget_token(t);
     free(t->body);
     free(t->what);
+    *t->finished = true;
     free(t);
-    call->under_way = NULL;
     call->rc = rc;
-    call->done(call);
 }
 
 static void ask_for_token(struct arm_try *t);
@@ -266,7 +258,6 @@ static void answered(struct http_call *http)
         call->error = http->error;
         end_try(t, http->rc);
     } else if (renew(t)) {
-        t->arm->requests += (uint64_t)http->tries;
         http_call_release(http);
         forget_token(t);
         ask_for_token(t);
@@ -339,32 +330,19 @@ static void refuse_call(void *arg)
                              t->call->what, shown, t->arm->endpoint));
 }
 
-void arm_start(struct arm *arm, struct arm_call *call)
+int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err)
 {
     struct arm_try *t = act_calloc(1, sizeof(*t));
     ACT_AUTOFREE char *url = whole_url(arm, call);
+    bool finished = false;
 
-    *t = (struct arm_try){.arm = arm, .call = call, .what = act_sprintf("cannot %s", call->what)};
-    call->under_way = t;
+    *t =
+        (struct arm_try){.arm = arm, .call = call, .what = act_sprintf("cannot %s", call->what), .finished = &finished};
     call->retry_after_ms = -1;
-    if (arm_is_trusted(arm, url))
+    if (is_trusted(arm, url))
         ask_for_token(t);
     else
         engine_timer(http_engine(arm->http), 0, refuse_call, t);
-}
-
-static void set_flag(struct arm_call *call)
-{
-    *(bool *)call->arg = true;
-}
-
-int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err)
-{
-    bool finished = false;
-
-    call->done = set_flag;
-    call->arg = &finished;
-    arm_start(arm, call);
     engine_run(http_engine(arm->http), &finished);
     if (call->rc < 0 && err)
         *err = call->error;
@@ -374,9 +352,7 @@ int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err)
 void arm_call_release(struct arm_call *call)
 {
     free(call->url);
-    if (call->user_token)
-        explicit_bzero(call->user_token, strlen(call->user_token));
-    free(call->user_token);
+    act_wipe(&call->user_token);
     json_decref(call->body);
     json_decref(call->response);
     free(call->operation);

@@ -56,14 +56,12 @@ const struct token_want *arm_want(const struct arm *arm);
 int arm_trust(struct arm *arm, const char *base_url, const char *said_by, struct act_error *err) ACT_NODISCARD;
 /* Whose token the requests carry. */
 int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
-/* How many requests were sent, retries included. */
-uint64_t arm_requests(const struct arm *arm);
 
 /* A part of a path, encoded as encodeURIComponent() does, which the official client uses for ids: names of resource
  * groups may have brackets. New string. */
 char *arm_segment(const char *text);
 
-/* A request. The caller keeps it until done was called; release it then. */
+/* A request, for arm_do(), and its response; release it then. */
 struct arm_call {
     const char *method;      /* "GET", ...; not copied */
     const char *what;        /* "get job 'x'": for errors, after "cannot "; not copied */
@@ -73,19 +71,15 @@ struct arm_call {
     char *user_token;        /* secret, for x-azureml-token; NULL: none; owned by the call */
     bool missing_is_fine;    /* a 404 is rc 0, with status 404, no response, and its code in error.service_code */
     size_t max_body;         /* of the response; 0: 16 MiB */
-    void (*done)(struct arm_call *call); /* on the loop, exactly once */
-    void *arg;
 
     int rc;
     struct act_error error;
     int status;
-    json_t *response;          /* NULL: the body was empty; owned by the call */
-    char *operation;           /* of a long-running operation: Azure-AsyncOperation or Operation-Location */
-    char *location;            /* likewise: Location */
-    int64_t retry_after_ms;    /* -1: not said */
-    struct arm_try *under_way; /* opaque; NULL: it is not */
+    json_t *response;       /* NULL: the body was empty; owned by the call */
+    char *operation;        /* of a long-running operation: Azure-AsyncOperation or Operation-Location */
+    char *location;         /* likewise: Location */
+    int64_t retry_after_ms; /* -1: not said */
 };
-void arm_start(struct arm *arm, struct arm_call *call);
 /* Runs the engine until the response is there. */
 int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
 void arm_call_release(struct arm_call *call);

@@ -14,11 +14,7 @@ struct arm {
     char *endpoint;
     char *tenant;            /* that of want: as given, or as named by the service */
     struct act_strv trusted; /* base URLs without a final slash; the endpoint is the first */
-    uint64_t requests;
 };
-
-/* Whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
-bool arm_is_trusted(const struct arm *arm, const char *url);
 
 /* error.c: sets call->error from an error response; returns its negative code. token: the one that the request carried,
  * for want. */

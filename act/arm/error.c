@@ -6,6 +6,7 @@
 
 #include "arm/arm_internal.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/units.h"
 #include "codec/json.h"
 
@@ -173,9 +174,9 @@ static char *raw_text(const struct http_call *http)
 
 void arm_hint_tenant(struct act_error *err, const char *tenant)
 {
-    const char *set = getenv("AZURE_TENANT_ID");
+    const char *set = act_env("AZURE_TENANT_ID");
 
-    if (set && *set)
+    if (set)
         act_error_hint(err, "it belongs to the tenant %s, AZURE_TENANT_ID is '%s'", tenant, set);
     else
         act_error_hint(err, "it belongs to the tenant %s; run 'az login --tenant %s'", tenant, tenant);

@@ -32,20 +32,12 @@ static char *cleaned(const char *text, bool is_sas)
     return act_strndup(text + start, len - start);
 }
 
-static void wipe_free(void *secret, size_t len)
-{
-    if (secret)
-        explicit_bzero(secret, len);
-    free(secret);
-}
-
 static int take_key(struct auth *auth, const char *key, struct act_error *err)
 {
-    char *text = cleaned(key, false);
+    ACT_AUTOWIPE char *text = cleaned(key, false);
 
     auth->kind = AUTH_KEY;
     auth->key = act_base64_decode(text, &auth->key_len);
-    wipe_free(text, strlen(text));
     if (!auth->key || auth->key_len == 0)
         return act_error_set(err, ACT_CONFIG, "the key of account '%s' is not valid base64", auth->account);
     if (!*auth->account)
@@ -100,8 +92,8 @@ void auth_free(struct auth *auth)
 {
     if (!auth)
         return;
-    wipe_free(auth->key, auth->key_len);
-    wipe_free(auth->sas, auth->sas ? strlen(auth->sas) : 0);
+    act_wipe_bytes(auth->key, auth->key_len);
+    act_wipe(&auth->sas);
     free(auth->account);
     free(auth->scope);
     free(auth->tenant);

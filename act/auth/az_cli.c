@@ -20,7 +20,7 @@ enum { TIMEOUT_S = 60, MAX_OUTPUT = 256 << 10, NOT_FOUND = 127 };
 
 static int timeout_s(void)
 {
-    const char *text = token_env("ACT_AZ_TIMEOUT");
+    const char *text = act_env("ACT_AZ_TIMEOUT");
     int64_t seconds = TIMEOUT_S;
 
     if (text && (!act_int_from_text(text, &seconds) || seconds < 1 || seconds > 3600))
@@ -30,7 +30,7 @@ static int timeout_s(void)
 
 static const char *tenant_of(const struct token_want *want)
 {
-    const char *tenant = token_env("AZURE_TENANT_ID");
+    const char *tenant = act_env("AZURE_TENANT_ID");
 
     return tenant ? tenant : want->tenant;
 }
@@ -173,7 +173,7 @@ static void ask_az(struct token_ask *ask)
  * list of subscriptions there. */
 static char *az_identity(const struct token_want *want)
 {
-    const char *set = token_env("AZURE_CONFIG_DIR"), *tenant = tenant_of(want);
+    const char *set = act_env("AZURE_CONFIG_DIR"), *tenant = tenant_of(want);
     ACT_AUTOFREE char *home = act_home_dir();
     ACT_AUTOFREE char *folder = set ? act_strdup(set) : act_path_join(home, ".azure");
     ACT_AUTOFREE char *profile = act_path_join(folder, "azureProfile.json");

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/dirs.h"
 #include "base/text.h"
 #include "http/http.h"
 
@@ -21,13 +22,6 @@ static const struct auth_cloud clouds[] = {
 };
 
 enum { CLOUDS = sizeof(clouds) / sizeof(clouds[0]) };
-
-static const char *setting(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value && *value ? value : NULL;
-}
 
 /* Whether a host is this domain, or lies in it. */
 static bool is_in(const char *host, const char *domain)
@@ -104,7 +98,7 @@ static const struct auth_cloud *by_authority(const char *text)
 
 int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct act_error *err)
 {
-    const char *name = setting("AZURE_CLOUD"), *authority = setting("AZURE_AUTHORITY_HOST");
+    const char *name = act_env("AZURE_CLOUD"), *authority = act_env("AZURE_AUTHORITY_HOST");
     const struct auth_cloud *named = name ? cloud_named(name) : NULL;
 
     if (name && !named)
@@ -133,7 +127,7 @@ int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act
 
 int auth_cloud_authority(const struct auth_cloud *cloud, char **out, struct act_error *err)
 {
-    const char *given = setting("AZURE_AUTHORITY_HOST");
+    const char *given = act_env("AZURE_AUTHORITY_HOST");
     ACT_AUTOFREE char *url = normal_authority(given ? given : cloud->authority);
     const struct auth_cloud *other = by_authority(url);
 

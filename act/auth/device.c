@@ -6,6 +6,7 @@
 
 #include "auth/token_internal.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/log.h"
 #include "codec/json.h"
 
@@ -41,7 +42,7 @@ static bool take_grant(const json_t *response, struct token_grant *grant)
 
     if (!text || !*text)
         return false;
-    token_wipe_free(grant->refresh_token);
+    act_wipe(&grant->refresh_token);
     grant->refresh_token = act_strdup(text);
     return true;
 }
@@ -80,7 +81,7 @@ static void renewed(struct http_call *call)
     struct token_ask *ask = call->arg;
     CODEC_AUTOJSON json_t *response = response_of(call);
 
-    token_wipe(&ask->body);
+    act_buf_wipe(&ask->body);
     if (call->rc == 0 && call->status == 200 && take_grant(response, &ask->grant)) {
         engine_work(http_engine(ask->http), keep_grant, grant_kept, ask);
         return;
@@ -174,7 +175,7 @@ static void polled(struct http_call *call)
     struct act_error *err = &login->ask.error;
     CODEC_AUTOJSON json_t *response = response_of(call);
 
-    token_wipe(&login->ask.body);
+    act_buf_wipe(&login->ask.body);
     if (call->rc < 0)
         *err = call->error;
     else if (call->status != 200)
@@ -232,7 +233,7 @@ static void got_code(struct http_call *call)
     const char *code = codec_json_str(response, "device_code", NULL);
     ACT_AUTOFREE char *message = message_of(response);
 
-    token_wipe(&login->ask.body);
+    act_buf_wipe(&login->ask.body);
     if (call->rc < 0) {
         login->ask.error = call->error;
         end_login(login);
@@ -270,12 +271,12 @@ static int run_login(struct login *login, struct act_error *err)
 int token_device_start(struct http *http, const struct token_want *want, const char *tenant,
                        void (*show)(void *arg, const char *message), void *arg, struct act_error *err)
 {
-    const char *client = token_env("ACT_LOGIN_CLIENT_ID");
+    const char *client = act_env("ACT_LOGIN_CLIENT_ID");
     struct login login = {.show = show, .show_arg = arg};
     char *authority = NULL;
     int rc;
 
-    tenant = tenant ? tenant : token_env("AZURE_TENANT_ID");
+    tenant = tenant ? tenant : act_env("AZURE_TENANT_ID");
     tenant = tenant ? tenant : "organizations";
     if (!token_tenant_is_valid(tenant))
         return act_error_set(err, ACT_USAGE, "'%s' is not a tenant: give its id or its domain name", tenant);
@@ -287,7 +288,7 @@ int token_device_start(struct http *http, const struct token_want *want, const c
     login.ask.grant.client = act_strdup(client ? client : CLIENT);
     rc = run_login(&login, err);
     token_ask_release(&login.ask);
-    token_wipe_free(login.device_code);
+    act_wipe(&login.device_code);
     free(authority);
     return rc < 0 ? act_error_prefix(err, "cannot log in") : 0;
 }

@@ -8,6 +8,7 @@
 
 #include "auth/token_internal.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "codec/json.h"
 
 #define IMDS      "http://169.254.169.254"
@@ -59,45 +60,45 @@ static void answered(struct http_call *call)
 
 static void ask_app_service(struct token_ask *ask)
 {
-    ACT_AUTOFREE char *base = act_sprintf("%s?api-version=2019-08-01", token_env("IDENTITY_ENDPOINT"));
+    ACT_AUTOFREE char *base = act_sprintf("%s?api-version=2019-08-01", act_env("IDENTITY_ENDPOINT"));
 
-    get(ask, base, "client_id", token_env("AZURE_CLIENT_ID"), answered);
-    http_header_set(&ask->call.headers, "X-IDENTITY-HEADER", token_env("IDENTITY_HEADER"));
+    get(ask, base, "client_id", act_env("AZURE_CLIENT_ID"), answered);
+    http_header_set(&ask->call.headers, "X-IDENTITY-HEADER", act_env("IDENTITY_HEADER"));
     http_start(ask->http, &ask->call);
 }
 
 static const char *azureml_client(void)
 {
-    const char *client = token_env("AZURE_CLIENT_ID");
+    const char *client = act_env("AZURE_CLIENT_ID");
 
-    return client ? client : token_env("DEFAULT_IDENTITY_CLIENT_ID");
+    return client ? client : act_env("DEFAULT_IDENTITY_CLIENT_ID");
 }
 
 static void ask_azureml(struct token_ask *ask)
 {
-    ACT_AUTOFREE char *base = act_sprintf("%s?api-version=2017-09-01", token_env("MSI_ENDPOINT"));
+    ACT_AUTOFREE char *base = act_sprintf("%s?api-version=2017-09-01", act_env("MSI_ENDPOINT"));
 
     get(ask, base, "clientid", azureml_client(), answered);
-    http_header_set(&ask->call.headers, "secret", token_env("MSI_SECRET"));
+    http_header_set(&ask->call.headers, "secret", act_env("MSI_SECRET"));
     http_header_set(&ask->call.headers, "Metadata", "true");
     http_start(ask->http, &ask->call);
 }
 
 static bool has_app_service(void)
 {
-    return token_env("IDENTITY_ENDPOINT") && token_env("IDENTITY_HEADER");
+    return act_env("IDENTITY_ENDPOINT") && act_env("IDENTITY_HEADER");
 }
 
 static bool has_azureml(void)
 {
-    return token_env("MSI_ENDPOINT") && token_env("MSI_SECRET");
+    return act_env("MSI_ENDPOINT") && act_env("MSI_SECRET");
 }
 
 /* ---- virtual machines: the metadata service ---- */
 
 static const char *imds_host(void)
 {
-    const char *host = token_env("AZURE_POD_IDENTITY_AUTHORITY_HOST");
+    const char *host = act_env("AZURE_POD_IDENTITY_AUTHORITY_HOST");
 
     return host ? host : IMDS;
 }
@@ -134,7 +135,7 @@ static void send_to_imds(void *arg)
     struct token_ask *ask = arg;
     ACT_AUTOFREE char *base = act_sprintf("%s" IMDS_PATH, imds_host());
 
-    get(ask, base, "client_id", token_env("AZURE_CLIENT_ID"), imds_answered);
+    get(ask, base, "client_id", act_env("AZURE_CLIENT_ID"), imds_answered);
     ask->call.no_retry = true;
     http_header_set(&ask->call.headers, "Metadata", "true");
     http_start(ask->http, &ask->call);
@@ -196,7 +197,7 @@ static char *machine(const char *client)
 static char *own_identity(const struct token_want *want)
 {
     (void)want;
-    return machine(token_env("AZURE_CLIENT_ID"));
+    return machine(act_env("AZURE_CLIENT_ID"));
 }
 
 static char *azureml_identity(const struct token_want *want)

@@ -6,6 +6,7 @@
 
 #include "auth/token_internal.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
 #include "codec/json.h"
 
@@ -17,16 +18,14 @@ enum { MAX_RESPONSE = 1 << 20, MAX_ASSERTION = 64 << 10 };
 
 void token_form_add(struct act_buf *form, const char *name, const char *value)
 {
-    char *encoded = http_encode(value, false);
-    struct act_buf wiped = {.data = encoded, .len = strlen(encoded)};
+    ACT_AUTOWIPE char *encoded = http_encode(value, false);
 
     act_buf_addf(form, "%s%s=%s", form->len ? "&" : "", name, encoded);
-    token_wipe(&wiped);
 }
 
 void token_post(struct token_ask *ask, const char *tenant, const char *path, void (*ended)(struct http_call *))
 {
-    token_wipe(&ask->call.body_text); /* of the response before */
+    act_buf_wipe(&ask->call.body_text); /* of the response before */
     http_call_release(&ask->call);
     ask->call = (struct http_call){.method = "POST",
                                    .url = act_sprintf("%s/%s/oauth2/v2.0/%s", ask->authority, tenant, path),
@@ -75,7 +74,7 @@ static void answered(struct http_call *call)
 {
     struct token_ask *ask = call->arg;
 
-    token_wipe(&ask->body);
+    act_buf_wipe(&ask->body);
     token_settle(ask);
 }
 
@@ -87,15 +86,15 @@ static bool begin_form(struct token_ask *ask)
     static const char *const names[] = {"AZURE_TENANT_ID", "AZURE_CLIENT_ID"};
 
     for (size_t i = 0; i < 2; i++)
-        if (!token_env(names[i])) {
+        if (!act_env(names[i])) {
             token_denied(ask, "%s is not set", names[i]);
             return false;
         }
-    if (!token_tenant_is_valid(token_env(names[0]))) {
-        token_denied(ask, "AZURE_TENANT_ID is '%s', which is not a tenant", token_env(names[0]));
+    if (!token_tenant_is_valid(act_env(names[0]))) {
+        token_denied(ask, "AZURE_TENANT_ID is '%s', which is not a tenant", act_env(names[0]));
         return false;
     }
-    token_form_add(&ask->body, "client_id", token_env(names[1]));
+    token_form_add(&ask->body, "client_id", act_env(names[1]));
     token_form_add(&ask->body, "scope", ask->want.scope);
     token_form_add(&ask->body, "grant_type", "client_credentials");
     return true;
@@ -108,8 +107,8 @@ static void ask_with_secret(void *arg)
 
     if (!begin_form(ask))
         return;
-    token_form_add(&ask->body, "client_secret", token_env("AZURE_CLIENT_SECRET"));
-    token_post(ask, token_env("AZURE_TENANT_ID"), "token", answered);
+    token_form_add(&ask->body, "client_secret", act_env("AZURE_CLIENT_SECRET"));
+    token_post(ask, act_env("AZURE_TENANT_ID"), "token", answered);
 }
 
 static void start_secret(struct token_ask *ask)
@@ -123,7 +122,7 @@ static void read_assertion(void *arg)
     struct token_ask *ask = arg;
     size_t len = 0;
 
-    ask->rc = act_file_read(token_env("AZURE_FEDERATED_TOKEN_FILE"), MAX_ASSERTION, &ask->text, &len, &ask->error);
+    ask->rc = act_file_read(act_env("AZURE_FEDERATED_TOKEN_FILE"), MAX_ASSERTION, &ask->text, &len, &ask->error);
 }
 
 static void ask_with_assertion(void *arg)
@@ -137,11 +136,11 @@ static void ask_with_assertion(void *arg)
     char *text = ask->text + strspn(ask->text, " \t\r\n");
     text[strcspn(text, " \t\r\n")] = '\0';
     if (!*text) {
-        token_denied(ask, "'%s' is empty", token_env("AZURE_FEDERATED_TOKEN_FILE"));
+        token_denied(ask, "'%s' is empty", act_env("AZURE_FEDERATED_TOKEN_FILE"));
     } else if (begin_form(ask)) {
         token_form_add(&ask->body, "client_assertion_type", ASSERTION_TYPE);
         token_form_add(&ask->body, "client_assertion", text);
-        token_post(ask, token_env("AZURE_TENANT_ID"), "token", answered);
+        token_post(ask, act_env("AZURE_TENANT_ID"), "token", answered);
     }
 }
 
@@ -154,17 +153,17 @@ static void start_federated(struct token_ask *ask)
 
 static bool has_secret(void)
 {
-    return token_env("AZURE_CLIENT_SECRET") != NULL;
+    return act_env("AZURE_CLIENT_SECRET") != NULL;
 }
 
 static bool has_assertion(void)
 {
-    return token_env("AZURE_FEDERATED_TOKEN_FILE") != NULL;
+    return act_env("AZURE_FEDERATED_TOKEN_FILE") != NULL;
 }
 
 static char *identity(const struct token_want *want)
 {
-    const char *tenant = token_env("AZURE_TENANT_ID"), *client = token_env("AZURE_CLIENT_ID");
+    const char *tenant = act_env("AZURE_TENANT_ID"), *client = act_env("AZURE_CLIENT_ID");
 
     (void)want;
     return act_sprintf("%s|%s", tenant ? tenant : "", client ? client : "");

@@ -6,6 +6,7 @@
 
 #include "auth/token_internal.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/hash.h"
 #include "base/units.h"
 #include "codec/json.h"
@@ -16,13 +17,6 @@ enum {
     MAX_CLAIMS = 4096,
 };
 
-const char *token_env(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value && *value ? value : NULL;
-}
-
 bool token_tenant_is_valid(const char *tenant)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.";
@@ -31,29 +25,15 @@ bool token_tenant_is_valid(const char *tenant)
     return n > 0 && n <= 253 && strspn(tenant, letters) == n && tenant[0] != '.' && tenant[0] != '-';
 }
 
-void token_wipe(struct act_buf *secret)
-{
-    if (secret->data)
-        explicit_bzero(secret->data, secret->len);
-    act_buf_release(secret);
-}
-
-void token_wipe_free(char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    free(secret);
-}
-
 void token_release(struct token *token)
 {
-    token_wipe_free(token->text);
+    act_wipe(&token->text);
     *token = (struct token){0};
 }
 
 void token_grant_release(struct token_grant *grant)
 {
-    token_wipe_free(grant->refresh_token);
+    act_wipe(&grant->refresh_token);
     free(grant->tenant);
     free(grant->client);
     *grant = (struct token_grant){0};
@@ -344,7 +324,7 @@ bool token_is_of_tenant(const char *text, const char *tenant)
 
 bool token_follows(const struct token_challenge *challenge, const struct token_want *want, const char *text)
 {
-    return challenge->tenant && !want->tenant && !token_env("AZURE_TENANT_ID") &&
+    return challenge->tenant && !want->tenant && !act_env("AZURE_TENANT_ID") &&
            !token_is_of_tenant(text, challenge->tenant);
 }
 

@@ -90,9 +90,7 @@ int auth_share_sas(const struct auth *auth, const char *share, const char *path,
 
 void auth_delegation_release(struct auth_delegation *d)
 {
-    if (d->key)
-        explicit_bzero(d->key, d->key_len);
-    free(d->key);
+    act_wipe_bytes(d->key, d->key_len);
     free(d->object_id);
     free(d->tenant);
     free(d->start);

@@ -16,6 +16,7 @@
 
 #include "auth/token_internal.h"
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/log.h"
 
 enum {
@@ -73,16 +74,16 @@ struct tokens {
 
 void token_ask_release(struct token_ask *ask)
 {
-    token_wipe(&ask->call.body_text); /* it had the token */
+    act_buf_wipe(&ask->call.body_text); /* it had the token */
     http_call_release(&ask->call);
-    token_wipe(&ask->body);
+    act_buf_wipe(&ask->body);
     token_release(&ask->token);
     token_grant_release(&ask->grant);
     http_free(ask->probe);
-    if (ask->program.out)
-        explicit_bzero(ask->program.out, ask->program.out_len);
+    act_wipe_bytes(ask->program.out, ask->program.out_len);
+    ask->program.out = NULL;
     proc_result_release(&ask->program);
-    token_wipe_free(ask->text);
+    act_wipe(&ask->text);
     *ask = (struct token_ask){0};
 }
 
@@ -139,7 +140,7 @@ static bool same_want(const struct token_want *a, const struct token_want *b)
 /* Whether AZURE_TOKEN_CREDENTIALS allows it. */
 static bool is_wanted(const struct token_source *source, const struct token_want *want)
 {
-    const char *limit = token_env("AZURE_TOKEN_CREDENTIALS");
+    const char *limit = act_env("AZURE_TOKEN_CREDENTIALS");
 
     if (want->use_cli)
         return source == &token_cli;
@@ -199,8 +200,7 @@ static int add_slot(struct tokens *tokens, const struct token_want *want, struct
 
 static void forget_refused(struct slot *slot)
 {
-    token_wipe_free(slot->refused);
-    slot->refused = NULL;
+    act_wipe(&slot->refused);
 }
 
 static void free_slot(struct slot *slot)
@@ -342,7 +342,7 @@ static void tell_absence(const struct slot *slot, struct act_error *err)
 
     if (!slot->absent.len) {
         act_error_set(err, ACT_DENIED, "AZURE_TOKEN_CREDENTIALS is '%s', which leaves no source to ask",
-                      token_env("AZURE_TOKEN_CREDENTIALS"));
+                      act_env("AZURE_TOKEN_CREDENTIALS"));
         return;
     }
     act_error_set(err, ACT_DENIED, "you are not logged in to Azure: %s%s", slot->want.use_cli ? "" : environment,

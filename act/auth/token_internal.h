@@ -69,7 +69,6 @@ extern const struct token_source token_secret, token_federated, token_app_servic
 
 /* ---- response.c */
 
-const char *token_env(const char *name); /* NULL when it is not set, or empty */
 /* A tenant's id or domain name: nothing in it may change a URL. */
 bool token_tenant_is_valid(const char *tenant);
 /* A number, also one that is written as a string; -1: it is neither. */
@@ -88,9 +87,6 @@ int64_t token_refresh_time(int64_t now_s, int64_t expires_s, bool half_life);
 void token_describe_response(const struct http_call *call, const char *what, struct act_error *err);
 /* The scope as a resource: without "/.default". New string. */
 char *token_resource(const char *scope);
-/* Release secrets; NULL and empty ones are fine. */
-void token_wipe(struct act_buf *secret);
-void token_wipe_free(char *secret);
 
 /* ---- principal.c */
 

@@ -9,11 +9,18 @@
 #include "base/text.h"
 #include "base/user.h"
 
+const char *act_env(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
 char *act_home_dir(void)
 {
-    const char *home = getenv("HOME");
+    const char *home = act_env("HOME");
 
-    if (home && *home)
+    if (home)
         return act_strdup(home);
     char *known = act_user_home(getuid());
     return known ? known : act_strdup("/");
@@ -22,9 +29,9 @@ char *act_home_dir(void)
 /* $ACT_HOME<below>, or $<variable>/act, or ~/<fallback>/act */
 static char *act_dir(const char *below, const char *variable, const char *fallback)
 {
-    const char *own = getenv("ACT_HOME"), *xdg = getenv(variable);
+    const char *own = act_env("ACT_HOME"), *xdg = act_env(variable);
 
-    if (own && *own)
+    if (own)
         return act_sprintf("%s%s", own, below);
     if (xdg && *xdg == '/')
         return act_sprintf("%s/act", xdg);

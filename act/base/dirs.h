@@ -1,8 +1,11 @@
-/* dirs.h - where things of this user live. */
+/* dirs.h - what the environment says, and where things of this user live. */
 #ifndef ACT_BASE_DIRS_H
 #define ACT_BASE_DIRS_H
 
 #include "base/error.h"
+
+/* The value of an environment variable; NULL: it is not set, or empty. */
+const char *act_env(const char *name);
 
 /* The user's home folder; ACT's own: $ACT_HOME, or "<data home>/act" by the XDG base directory rules, where "cache"
  * is below $XDG_CACHE_HOME, and the user's settings below $XDG_CONFIG_HOME, unless ACT_HOME is set. New strings. */

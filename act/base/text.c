@@ -41,6 +41,19 @@ char *act_strdup(const char *s)
     return s ? checked(strdup(s)) : NULL;
 }
 
+void act_wipe_bytes(void *secret, size_t len)
+{
+    if (secret)
+        explicit_bzero(secret, len);
+    free(secret);
+}
+
+void act_wipe(char **secret)
+{
+    act_wipe_bytes(*secret, *secret ? strlen(*secret) : 0);
+    *secret = NULL;
+}
+
 void act_str_replace(char **text, const char *by)
 {
     char *old = *text;
@@ -279,6 +292,12 @@ char *act_buf_steal(struct act_buf *b)
 void act_buf_release(struct act_buf *b)
 {
     free(b->data);
+    *b = (struct act_buf){0};
+}
+
+void act_buf_wipe(struct act_buf *b)
+{
+    act_wipe_bytes(b->data, b->cap);
     *b = (struct act_buf){0};
 }
 

@@ -24,6 +24,12 @@ static inline void act_free_at_exit(void *pointer_to_pointer)
  * every variable of the declaration, as ACT_AUTOFREE does, so each must have a value there. */
 #define ACT_AUTO(name) __attribute__((cleanup(name##_release))) struct name
 
+/* Overwrites a secret and frees it, so that no later use of the memory shows it. NULL is fine. act_wipe() leaves NULL
+ * in the place of a text, ACT_AUTOWIPE is ACT_AUTOFREE of one. */
+void act_wipe_bytes(void *secret, size_t len);
+void act_wipe(char **secret);
+#define ACT_AUTOWIPE __attribute__((cleanup(act_wipe)))
+
 /* As malloc, calloc, realloc, strdup, strndup, asprintf; they end the program when memory is exhausted.
  * The result is owned by the caller and released with free(). act_strdup(NULL) is NULL. */
 void *act_alloc(size_t size);
@@ -97,6 +103,7 @@ void act_buf_add_quoted(struct act_buf *b, const char *word);
 /* Hands the text (never NULL) to the caller and leaves the buffer empty. */
 char *act_buf_steal(struct act_buf *b);
 void act_buf_release(struct act_buf *b);
+void act_buf_wipe(struct act_buf *b); /* releases secrets */
 
 /* A vector of owned strings, v[n] is NULL, so that v serves as an argument vector. {0} is an empty one; v is
  * NULL then. */

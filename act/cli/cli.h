@@ -442,8 +442,7 @@ typedef int cli_place_fn(void *arg, const char *word, enum flow_place place, str
                          struct act_error *err);
 int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg,
                    struct act_error *err) ACT_NODISCARD;
-/* For the result line of --json: names of objects, failures, and the errors of whole paths. New references. */
-json_t *cli_names_json(const struct act_strv *names);
+/* For the result line of --json: failures, and the errors of whole paths. New references. */
 json_t *cli_failures_json(const struct transfer_report *report);
 json_t *cli_errors_json(const struct cli_outcome *outcome);
 /* Whether all words lie in mapped folders, also in those of from (may be NULL). Else the others are added to the
@@ -530,13 +529,15 @@ int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, struct ac
 /* Whether id (NULL is fine) is the resource id of a kind of thing, "subnets"; else -ACT_USAGE. */
 int cli_check_id(const char *option, const char *id, const char *kind, struct act_error *err) ACT_NODISCARD;
 
-/* The arg of cli_show_operation(), a callback of platform_follow that says each new status in a line. */
+/* What cli_follow() tells of a change: each new status in a line. */
 struct cli_told {
     const char *noun, *name;
     const char *goes_on; /* a literal: said if it is interrupted, which does not interrupt the change */
     char last[96];
 };
-void cli_show_operation(void *arg, const char *status, int percent);
+struct platform_follow; /* of platform/clusters.h */
+/* How to follow a change, by the options; told must outlive it. */
+struct platform_follow cli_follow(const struct cli *cli, struct cli_told *told);
 
 /* ---- cmd_cluster_own.c, cmd_cluster_add.c: the verbs of 'a cluster' for cluster files; name: the word after the verb,
  * or NULL */

@@ -5,9 +5,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "codec/json.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 #include "flow/trust.h"
+#include "platform/clusters.h"
 
 /* ---- printing ---- */
 
@@ -164,9 +166,14 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
 
 #define GOES_ON "the change goes on at the service; 'a cluster show' tells how it stands"
 
+static const struct platform_clusters_words *words_of(const struct cli *cli)
+{
+    return platform_clusters_words(cli->flow.config.platform);
+}
+
 static const char *noun_of(const struct cli *cli)
 {
-    return flow_cluster_words(&cli->flow)->noun;
+    return words_of(cli)->noun;
 }
 
 /* ---- the verbs ---- */
@@ -175,16 +182,18 @@ static const char *noun_of(const struct cli *cli)
 static int list_managed(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_clusters) clusters = {0};
-    int rc = flow_list_clusters(&cli->flow, cli->options.all, &clusters, err);
+    struct platform *platform;
+    int rc = flow_platform(&cli->flow, &platform, err);
 
+    if (rc == 0)
+        rc = (cli->options.all ? platform_list_all_clusters : platform_list_clusters)(platform, &clusters, err);
     if (rc == 0 && cli->options.json) {
         json_t *all = json_array();
         for (size_t i = 0; i < clusters.n; i++)
             json_array_append_new(all, cluster_json(&clusters.v[i]));
         rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "clusters", all), err);
     } else if (rc == 0 && clusters.n == 0) {
-        act_note("the %s has no %ss; 'a cluster create' makes one", flow_cluster_words(&cli->flow)->owner,
-                 noun_of(cli));
+        act_note("the %s has no %ss; 'a cluster create' makes one", words_of(cli)->owner, noun_of(cli));
     } else if (rc == 0) {
         print_clusters(&clusters, cli->options.all);
     }
@@ -197,7 +206,7 @@ static bool open_managed(struct cli *cli)
 {
     struct flow flow = {0};
     struct act_error ignored;
-    bool has = cli_open_to_look(cli, &flow, &ignored) == 0 && flow_has_clusters(&flow);
+    bool has = cli_open_to_look(cli, &flow, &ignored) == 0 && platform_has_clusters(&flow.config);
 
     if (has) {
         flow.services = &cli->services;
@@ -228,8 +237,11 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
 static int show_cluster(struct cli *cli, const char *name, struct act_error *err)
 {
     ACT_AUTO(platform_cluster) cluster = {0};
-    int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
+    struct platform *platform;
+    int rc = flow_platform(&cli->flow, &platform, err);
 
+    if (rc == 0)
+        rc = platform_get_cluster(platform, name, &cluster, err);
     if (rc == 0 && cli->options.json)
         rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", cluster_json(&cluster)), err);
     else if (rc == 0)
@@ -260,7 +272,7 @@ static int read_key(const char *path, char **out, struct act_error *err)
     if (strlen(*out) == len && !strchr(*out, '\n') &&
         (act_starts_with(*out, "ssh-") || act_starts_with(*out, "ecdsa-") || act_starts_with(*out, "sk-")))
         return 0;
-    explicit_bzero(*out, len);
+    act_wipe(out);
     return act_error_set(err, ACT_USAGE, "'%s' is not a public key; it is the file that ends with '.pub'", path);
 }
 
@@ -295,8 +307,11 @@ static char *scale_text(const struct platform_scale *s)
 static int would_change(struct cli *cli, const char *action, const char *name, const char *how, struct act_error *err)
 {
     ACT_AUTO(platform_cluster) cluster = {0};
-    int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
+    struct platform *platform;
+    int rc = flow_platform(&cli->flow, &platform, err);
 
+    if (rc == 0)
+        rc = platform_get_cluster(platform, name, &cluster, err);
     return rc < 0 ? rc : would(cli, action, name, how, err);
 }
 
@@ -331,7 +346,7 @@ static int64_t least_of(const struct platform_new_cluster *c)
 static void print_wanted(const struct cli *cli, const struct platform_new_cluster *c)
 {
     ACT_AUTOFREE char *identities = join(c->identities), *tags = tags_text(c->tags);
-    ACT_AUTOFREE char *location = act_sprintf("that of the %s", flow_cluster_words(&cli->flow)->owner);
+    ACT_AUTOFREE char *location = act_sprintf("that of the %s", words_of(cli)->owner);
 
     cli_print_fact("name", c->name);
     cli_print_fact("location", c->location ? c->location : location);
@@ -357,7 +372,7 @@ static json_t *wanted_json(const struct platform_new_cluster *c)
                      cli_count_json(least_of(c)), "max_nodes", cli_count_json(c->scale.max_nodes), "idle_s",
                      cli_count_json(c->scale.idle_s ? c->scale.idle_s : -1), "admin_user", c->admin_user, "ssh_key",
                      c->ssh_key, "subnet", c->subnet, "no_public_ip", c->no_public_ip, "identities",
-                     cli_names_json(c->identities ? c->identities : &none), "node_image", c->node_image, "tags",
+                     codec_json_strv_new(c->identities ? c->identities : &none), "node_image", c->node_image, "tags",
                      c->tags);
 }
 
@@ -388,16 +403,19 @@ static int ask_setup(struct cli *cli, const char *setup, struct act_error *err)
 static int make(struct cli *cli, struct platform_new_cluster *cluster, struct act_error *err)
 {
     struct cli_told told = {.noun = noun_of(cli), .name = cluster->name, .goes_on = GOES_ON};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = cli_show_operation, .arg = &told};
+    struct platform_follow follow = cli_follow(cli, &told);
     ACT_AUTOFREE char *setup = NULL;
-    int rc = flow_prepare_cluster(&cli->flow, cluster, &setup, err);
+    struct platform *platform;
+    int rc = flow_platform(&cli->flow, &platform, err);
 
+    if (rc == 0)
+        rc = platform_prepare_cluster(platform, cluster, &setup, err);
     if (rc == 0 && cli->options.dry_run)
         return would_create(cli, cluster, setup, err);
     if (rc == 0 && setup)
         rc = ask_setup(cli, setup, err);
     if (rc == 0)
-        rc = flow_create_cluster(&cli->flow, cluster, &follow, err);
+        rc = platform_create_cluster(platform, cluster, &follow, err);
     return rc < 0 ? rc : finish_cluster(cli, cluster->name, "the creation", err);
 }
 
@@ -482,9 +500,12 @@ static int scale(struct cli *cli, const char *name, const struct platform_scale 
         return would_change(cli, "resize", name, how, err);
     }
     struct cli_told told = {.noun = noun_of(cli), .name = name, .goes_on = GOES_ON};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = cli_show_operation, .arg = &told};
-    int rc = flow_scale_cluster(&cli->flow, name, wanted, &follow, err);
+    struct platform_follow follow = cli_follow(cli, &told);
+    struct platform *platform;
+    int rc = flow_platform(&cli->flow, &platform, err);
 
+    if (rc == 0)
+        rc = platform_scale_cluster(platform, name, wanted, &follow, err);
     return rc < 0 ? rc : finish_cluster(cli, name, "the new size", err);
 }
 
@@ -510,15 +531,18 @@ static int autoscale(struct cli *cli, const char *name, struct act_error *err)
 static int delete (struct cli *cli, const char *name, struct act_error *err)
 {
     struct cli_told told = {.noun = noun_of(cli), .name = name, .goes_on = GOES_ON};
-    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = cli_show_operation, .arg = &told};
+    struct platform_follow follow = cli_follow(cli, &told);
     if (cli->options.dry_run)
         return would_change(cli, "delete", name, " with all its nodes", err);
     ACT_AUTOFREE char *question =
         act_sprintf("Delete the %s '%s' with all its nodes? Runs on it are lost.", noun_of(cli), name);
+    struct platform *platform;
     int rc = cli_confirm(cli, question, err);
 
     if (rc == 0)
-        rc = flow_delete_cluster(&cli->flow, name, &follow, err);
+        rc = flow_platform(&cli->flow, &platform, err);
+    if (rc == 0)
+        rc = platform_delete_cluster(platform, name, &follow, err);
     if (rc == 0)
         act_note(cli->options.no_wait ? "the deletion of %s '%s' is accepted" : "%s '%s' is deleted", noun_of(cli),
                  name);
@@ -531,8 +555,11 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
 static int nodes(struct cli *cli, const char *name, struct act_error *err)
 {
     ACT_AUTO(platform_cluster_nodes) found = {0};
-    int rc = flow_cluster_nodes(&cli->flow, name, &found, err);
+    struct platform *platform;
+    int rc = flow_platform(&cli->flow, &platform, err);
 
+    if (rc == 0)
+        rc = platform_list_cluster_nodes(platform, name, &found, err);
     if (rc == 0 && cli->options.json) {
         json_t *all = json_array();
         for (size_t i = 0; i < found.n; i++) {
@@ -570,9 +597,12 @@ static int login(struct cli *cli, const char *name, struct act_error *err)
 {
     ACT_AUTO(platform_login) found = {0};
     bool writes = false;
-    int rc = flow_fetch_login(&cli->flow, &found, err);
+    struct platform *platform;
+    int rc = flow_platform(&cli->flow, &platform, err);
 
     (void)name;
+    if (rc == 0)
+        rc = platform_fetch_login(platform, &found, err);
     if (rc == 0 && !found.is_new)
         act_note("'%s' has the context '%s' already", found.file, found.context);
     else if (rc == 0 && cli->options.dry_run)
@@ -630,6 +660,19 @@ static int check_words(const struct cli *cli, const struct cli_verb *verb, struc
     return cli_check_verb(cli, verb, err);
 }
 
+/* The name, or if it is NULL that of the cluster file (compute_target, aks.pool). */
+static int name_of(const struct cli *cli, const char *name, const char **out, struct act_error *err)
+{
+    const struct config *config = &cli->flow.config;
+    const struct platform_clusters_words *words = words_of(cli);
+
+    *out = name ? name : words->usual(config);
+    if (*out && **out)
+        return 0;
+    return act_error_set(err, ACT_USAGE, "the cluster '%s' has no %s: name the %s that is meant", config->cluster,
+                         words->key, words->noun);
+}
+
 /* On the clusters of a service, which a cluster file names. */
 static int run_managed(struct cli *cli, const struct cli_verb *verb, const char *given, struct act_error *err)
 {
@@ -639,7 +682,7 @@ static int run_managed(struct cli *cli, const struct cli_verb *verb, const char 
     if (rc == 0 && verb->needs_name && !given)
         rc = act_error_set(err, ACT_USAGE, "which %s? 'a cluster %s NAME'", noun_of(cli), verb->name);
     if (rc == 0 && !verb->takes_no_name)
-        rc = flow_cluster_name(&cli->flow, given, &name, err);
+        rc = name_of(cli, given, &name, err);
     return rc < 0 ? rc : verb->run(cli, name, err);
 }
 

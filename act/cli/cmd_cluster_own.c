@@ -237,7 +237,8 @@ static char *place_of_copy(const char *file)
 
 static int edit(const struct flow_draft *draft, const char *editor, struct act_error *err)
 {
-    ACT_AUTOFREE char *copy = place_of_copy(draft->file), *text = NULL;
+    ACT_AUTOFREE char *copy = place_of_copy(draft->file);
+    ACT_AUTOWIPE char *text = NULL;
     const char *before = draft->text ? draft->text : "";
     bool existed = false;
     int rc = act_file_create(copy, before, strlen(before), 0600, &existed, err);
@@ -249,8 +250,6 @@ static int edit(const struct flow_draft *draft, const char *editor, struct act_e
     rc = edit_copy(draft, editor, copy, &text, err);
     if (rc == 0 && text)
         rc = flow_draft_save(draft, text, err);
-    if (text)
-        explicit_bzero(text, strlen(text));
     if (rc < 0)
         return act_error_hint(err, "what was typed is in '%s'", copy);
     if (unlink(copy) < 0)

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "codec/json.h"
 #include "flow/cluster/fileserver.h"
 
 #define GOES_ON "it goes on at the service; the same command goes on with it, 'a fileserver show' tells how it stands"
@@ -15,11 +16,6 @@ static int open_servers(struct cli *cli, struct flow_fileservers **out, struct a
 
     return rc < 0 ? rc
                   : flow_fileservers_open(&cli->flow, cli->options.subscription, cli->options.resource_group, out, err);
-}
-
-static struct platform_follow follow_of(const struct cli *cli, struct cli_told *told)
-{
-    return (struct platform_follow){.no_wait = cli->options.no_wait, .progress = cli_show_operation, .arg = told};
 }
 
 /* ---- printing ---- */
@@ -43,8 +39,8 @@ static json_t *server_json(const struct flow_fileserver *s)
         json_array_append_new(shares, share_json(s, &s->shares[i]));
     return json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:b, s:o, s:I, s:b, s:o}", "name", s->name, "resource_group",
                      s->group, "location", s->location, "redundancy", s->redundancy, "state", s->state, "made_by_act",
-                     s->is_ours, "networks", cli_names_json(&s->subnets), "private_endpoints", (json_int_t)s->endpoints,
-                     "open", s->is_open, "shares", shares);
+                     s->is_ours, "networks", codec_json_strv_new(&s->subnets), "private_endpoints",
+                     (json_int_t)s->endpoints, "open", s->is_open, "shares", shares);
 }
 
 /* "1.0 TiB", "-" where it is not known. */
@@ -268,7 +264,7 @@ static int make(struct cli *cli, struct flow_fileservers *servers, const struct 
 {
     ACT_AUTO(flow_fileserver_plan) plan = {0};
     struct cli_told told = {.noun = FLOW_FILESERVER_NOUN, .name = wanted->name, .goes_on = GOES_ON};
-    struct platform_follow follow = follow_of(cli, &told);
+    struct platform_follow follow = cli_follow(cli, &told);
     int rc = flow_plan_fileserver(servers, wanted, &plan, err);
 
     if (rc < 0)
@@ -325,7 +321,7 @@ static int delete_it(struct cli *cli, struct flow_fileservers *servers, const ch
 {
     ACT_AUTO(flow_fileserver) found = {0};
     struct cli_told told = {.noun = FLOW_FILESERVER_NOUN, .name = name, .goes_on = GOES_ON};
-    struct platform_follow follow = follow_of(cli, &told);
+    struct platform_follow follow = cli_follow(cli, &told);
     int rc = flow_get_fileserver(servers, name, &found, err);
 
     if (rc < 0)

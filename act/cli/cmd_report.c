@@ -11,14 +11,6 @@
 #include "flow/runs/report.h"
 #include "flow/runs/runs.h"
 
-static bool has_run(const struct flow_runs *runs, const char *id)
-{
-    for (size_t i = 0; i < runs->n; i++)
-        if (strcmp(runs->v[i].row.id, id) == 0)
-            return true;
-    return false;
-}
-
 static int find_all(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
 {
     int rc = 0;
@@ -26,10 +18,8 @@ static int find_all(struct cli *cli, size_t first, struct flow_runs *out, struct
     for (size_t i = first; i < cli->words.n && rc == 0; i++) {
         struct flow_run run;
         rc = flow_find_run(&cli->flow, cli->words.v[i], &run, err);
-        if (rc == 0 && has_run(out, run.row.id)) /* two pieces of one id */
-            flow_run_release(&run);
-        else if (rc == 0)
-            ACT_PUSH(out->v, out->n, run);
+        if (rc == 0)
+            flow_runs_take(out, &run);
     }
     return rc;
 }

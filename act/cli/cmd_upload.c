@@ -103,7 +103,7 @@ static void print_summary_json(const struct moving *moving)
         moving->cli->command->name, "dry_run", dry, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects),
         "bytes", (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
         "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
-        cli_names_json(&moving->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
+        codec_json_strv_new(&moving->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
         (json_int_t)(dry ? moving->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
         "folder_modes", (json_int_t)t->folder_modes, "seconds", cli_progress_seconds(&moving->progress), "failures",
         cli_failures_json(&moving->sum), "errors", cli_errors_json(&moving->outcome)));

@@ -5,23 +5,6 @@
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 
-static bool has_run(const struct flow_runs *runs, const char *id)
-{
-    for (size_t i = 0; i < runs->n; i++)
-        if (strcmp(runs->v[i].row.id, id) == 0)
-            return true;
-    return false;
-}
-
-static void take_run(struct flow_runs *runs, struct flow_run *run)
-{
-    if (has_run(runs, run->row.id)) { /* two pieces of one id */
-        flow_run_release(run);
-        return;
-    }
-    ACT_PUSH(runs->v, runs->n, *run);
-}
-
 static void find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
                      struct cli_outcome *outcome)
 {
@@ -32,7 +15,7 @@ static void find_all(struct cli *cli, const struct cli_each_run *each, struct fl
         if (rc < 0)
             cli_outcome_add(outcome, rc, &err);
         else
-            take_run(runs, &run);
+            flow_runs_take(runs, &run);
     }
 }
 

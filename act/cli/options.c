@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/dirs.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "filter/filter.h"
@@ -379,11 +380,11 @@ static int take_environment(struct cli *cli, struct act_error *err)
     int rc = 0;
 
     for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]) && rc == 0; i++) {
-        const char *value = getenv(twins[i].variable);
+        const char *value = act_env(twins[i].variable);
         const struct cli_option *o = cli_option_table;
         while (strcmp(o->long_name, twins[i].option) != 0)
             o++;
-        if (value && *value && cli_takes(cli->command, o))
+        if (value && cli_takes(cli->command, o))
             rc = store_value(o, twins[i].variable, value, &cli->options, err);
     }
     return rc;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/terminal.h"
@@ -17,9 +18,10 @@ enum { STDOUT_BUFFER = 256 << 10 };
 
 bool cli_colour(FILE *out)
 {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *term = getenv("TERM");
 
-    return isatty(out == stdout ? STDOUT_FILENO : STDERR_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+    return isatty(out == stdout ? STDOUT_FILENO : STDERR_FILENO) && !act_env("NO_COLOR") && term &&
+           strcmp(term, "dumb") != 0;
 }
 
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...)
@@ -53,8 +55,8 @@ bool cli_utf8(void)
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value)
+        const char *value = act_env(names[i]);
+        if (value)
             return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
     }
     return false;

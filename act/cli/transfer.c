@@ -69,15 +69,6 @@ void cli_warn_idle_patterns(const struct cli *cli, const struct cli_outcome *out
         act_warn("%s matched nothing", idle.v[i]);
 }
 
-json_t *cli_names_json(const struct act_strv *names)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < names->n; i++)
-        json_array_append_new(list, codec_json_bytes_new(names->v[i]));
-    return list;
-}
-
 json_t *cli_failures_json(const struct transfer_report *report)
 {
     json_t *list = json_array();
@@ -85,7 +76,7 @@ json_t *cli_failures_json(const struct transfer_report *report)
     for (size_t i = 0; i < report->n_failures; i++)
         json_array_append_new(list, json_pack("{s:o,s:I,s:o}", "text", codec_json_bytes_new(report->failures[i].text),
                                               "count", (json_int_t)report->failures[i].n, "also",
-                                              cli_names_json(&report->failures[i].also)));
+                                              codec_json_strv_new(&report->failures[i].also)));
     return list;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "platform/clusters.h"
 
 /* "--json and --dry-run": new string. */
 static char *list_taken(const struct cli_verb *verb)
@@ -55,7 +56,7 @@ int cli_check_id(const char *option, const char *id, const char *kind, struct ac
     return act_error_set(err, ACT_USAGE, "%s '%s' must be a resource id: /subscriptions/.../%s/NAME", option, id, kind);
 }
 
-void cli_show_operation(void *arg, const char *status, int percent)
+static void show_operation(void *arg, const char *status, int percent)
 {
     struct cli_told *told = arg;
     char line[sizeof(told->last)];
@@ -70,4 +71,9 @@ void cli_show_operation(void *arg, const char *status, int percent)
         cli_end_with(told->goes_on);
     memcpy(told->last, line, sizeof(line));
     act_note("%s '%s': %s", told->noun, told->name, line);
+}
+
+struct platform_follow cli_follow(const struct cli *cli, struct cli_told *told)
+{
+    return (struct platform_follow){.no_wait = cli->options.no_wait, .progress = show_operation, .arg = told};
 }

@@ -89,13 +89,6 @@ static struct yaml *value_new(enum yaml_kind kind, char *shared_name)
     return value;
 }
 
-static void wipe_and_free(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 void yaml_tree_free(struct yaml *value)
 {
@@ -104,7 +97,7 @@ void yaml_tree_free(struct yaml *value)
     for (size_t i = 0; i < value->n; i++)
         yaml_tree_free(value->items[i]);
     name_unref(value->file);
-    wipe_and_free(value->text);
+    act_wipe(&value->text);
     free(value->items);
     free(value->key);
     free(value);

@@ -57,9 +57,7 @@ static void node_release(struct node *node)
 {
     for (size_t i = 0; i < node->n; i++)
         node_release(&node->v[i]);
-    if (node->text)
-        explicit_bzero(node->text, strlen(node->text));
-    free(node->text);
+    act_wipe(&node->text);
     free(node->v);
 }
 
@@ -189,14 +187,11 @@ static bool is_bare(const struct yaml *value)
 static bool put_text(struct act_buf *out, const char *text)
 {
     json_t *string = json_string(text);
-    char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    ACT_AUTOWIPE char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
 
     if (quoted)
         act_buf_adds(out, quoted);
-    if (quoted)
-        explicit_bzero(quoted, strlen(quoted));
     json_decref(string);
-    free(quoted);
     return quoted != NULL;
 }
 
@@ -476,8 +471,7 @@ static int finish(struct edit *e, struct yaml *wanted, char **out, struct act_er
         *out = text;
         return 0;
     }
-    explicit_bzero(text, strlen(text));
-    free(text);
+    act_wipe(&text);
     return refuse(e, "in the form that it is written in", err);
 }
 

@@ -62,17 +62,17 @@ static void add_secrets_of_environment(struct yaml *tree)
         {"sas_token", "AZURE_STORAGE_SAS_TOKEN", "sas"},
     };
     const struct yaml *name = yaml_get(tree, "account_name"), *auth = yaml_get(tree, "auth");
-    const char *meant = getenv("AZURE_STORAGE_ACCOUNT");
+    const char *meant = act_env("AZURE_STORAGE_ACCOUNT");
     bool has_key = !yaml_is_null(yaml_get(tree, "account_key"));
     bool has_sas = !yaml_is_null(yaml_get(tree, "sas_token"));
 
-    if (yaml_is_null(name) || name->kind != YAML_SCALAR || (meant && *meant && strcmp(meant, name->text) != 0))
+    if (yaml_is_null(name) || name->kind != YAML_SCALAR || (meant && strcmp(meant, name->text) != 0))
         return;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *value = getenv(rows[i].variable);
+        const char *value = act_env(rows[i].variable);
         bool wanted = yaml_is_null(auth) ? !has_key && !has_sas
                                          : auth->kind == YAML_SCALAR && strcmp(auth->text, rows[i].auth) == 0;
-        if (!value || !*value || !wanted || !yaml_is_null(yaml_get(tree, rows[i].key)))
+        if (!value || !wanted || !yaml_is_null(yaml_get(tree, rows[i].key)))
             continue;
         ACT_AUTOFREE char *origin = act_sprintf("$%s", rows[i].variable);
         yaml_put(tree, rows[i].key, yaml_new_text(origin, value));
@@ -135,9 +135,7 @@ static bool is_base64(const char *text)
     uint8_t *bytes = act_base64_decode(text, &len);
     bool is = bytes && len > 0;
 
-    if (bytes)
-        explicit_bzero(bytes, len);
-    free(bytes);
+    act_wipe_bytes(bytes, len);
     return is;
 }
 

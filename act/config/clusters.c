@@ -71,17 +71,6 @@ static void add_folder(struct config_listing *list, const char *dir, bool is_use
         add(list, names.v[i], act_sprintf("%s/%s.yaml", dir, names.v[i]), is_users);
 }
 
-/* Replaces dir by its parent; false at the root. */
-static bool go_up(char **dir)
-{
-    char *parent = act_path_dirname(*dir);
-    bool moved = strcmp(parent, *dir) != 0;
-
-    free(*dir);
-    *dir = parent;
-    return moved;
-}
-
 static void mark_default(const char *start_dir, struct config_listing *list)
 {
     ACT_AUTO(config_place) place = {0};
@@ -102,7 +91,7 @@ void config_list_all(const char *start_dir, struct config_listing *out)
         do {
             ACT_AUTOFREE char *folder = act_path_join(dir, CLUSTER_DIR);
             add_folder(out, folder, false);
-        } while (go_up(&dir));
+        } while (config_go_up(&dir));
     add_folder(out, users, true);
     if (!has(out, "local"))
         add(out, "local", NULL, false);

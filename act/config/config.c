@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -323,9 +324,9 @@ static char *user_name(void)
     static const char *const variables[] = {"LOGNAME", "USER"};
     const char *name = NULL;
 
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]) && (!name || !*name); i++)
-        name = getenv(variables[i]);
-    char *text = name && *name ? act_strdup(name) : act_user_name(getuid());
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]) && !name; i++)
+        name = act_env(variables[i]);
+    char *text = name ? act_strdup(name) : act_user_name(getuid());
     for (char *c = text; *c; c++)
         if (!isascii((unsigned char)*c) || (!isalnum((unsigned char)*c) && *c != '-' && *c != '.'))
             *c = '_';
@@ -623,6 +624,14 @@ static bool has_inner_parent(const char *path)
     while (act_starts_with(path, "../") || act_starts_with(path, "./") || *path == '/')
         path += strspn(path, ".") + 1;
     return strcmp(path, "..") != 0 && has_parent_segment(path);
+}
+
+const struct config_folder *config_folder_named(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_folders; i++)
+        if (strcmp(config->folders[i].name, name) == 0)
+            return &config->folders[i];
+    return NULL;
 }
 
 int config_map_path(const struct config *config, const char *path, const struct config_folder **out_folder,

@@ -201,6 +201,8 @@ void config_release(struct config *config);
  * existing clusters, or what is wrong with AML_CONFIG_PATH. */
 int config_is_there(const struct config_request *request, struct act_error *err) ACT_NODISCARD;
 
+/* The folder of this name; NULL: there is none. */
+const struct config_folder *config_folder_named(const struct config *config, const char *name);
 /* Reads the account of a mapped folder (or of config->code). A file without secrets takes them from the
  * environment: AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN (only when AZURE_STORAGE_ACCOUNT is unset or names
  * this account, and not with "auth: login"). Relative paths are below the project root. */

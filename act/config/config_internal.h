@@ -77,6 +77,8 @@ void config_doubt(struct config_findings *f, const struct yaml *at, const char *
 void config_findings_release(struct config_findings *f);
 
 /* find.c */
+/* Replaces dir by its parent; false at the root. */
+bool config_go_up(char **dir);
 struct config_place {
     char *file;       /* absolute; NULL: built-in */
     const char *text; /* what it would hold; NULL: what it holds */

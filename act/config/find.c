@@ -19,8 +19,7 @@ static bool exists_below(const char *dir, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* Replaces dir by its parent; false at the root. */
-static bool go_up(char **dir)
+bool config_go_up(char **dir)
 {
     char *parent = act_path_dirname(*dir);
     bool moved = strcmp(parent, *dir) != 0;
@@ -38,7 +37,7 @@ static char *find_upwards(const char *start, const char *name)
     do
         if (exists_below(dir, name))
             return dir;
-    while (go_up(&dir));
+    while (config_go_up(&dir));
     free(dir);
     return NULL;
 }
@@ -63,7 +62,7 @@ static char *guess_root(const char *start)
     while (strcmp(dir, "/") != 0) {
         if (exists_below(dir, "aux_data") || is_repository(dir, start))
             return dir;
-        if ((home && strcmp(dir, home) == 0) || !go_up(&dir))
+        if ((home && strcmp(dir, home) == 0) || !config_go_up(&dir))
             break;
     }
     free(dir);
@@ -260,7 +259,7 @@ static int find_default(struct config_place *out, struct act_error *err)
 int config_find(const struct config_request *request, struct config_place *out, struct act_error *err)
 {
     const char *start = request->start_dir ? request->start_dir : ".";
-    const char *variable = getenv("AML_CONFIG_PATH"), *named = getenv("ACT_CLUSTER");
+    const char *variable = act_env("AML_CONFIG_PATH"), *named = act_env("ACT_CLUSTER");
 
     *out = (struct config_place){.current_dir = realpath(start, NULL)};
     if (!out->current_dir)
@@ -269,9 +268,9 @@ int config_find(const struct config_request *request, struct config_place *out, 
         return take_file(request, out, err);
     if (request->cluster)
         return find_by_name(request->cluster, "-c", out, err);
-    if (named && *named)
+    if (named)
         return find_by_name(named, "$ACT_CLUSTER", out, err);
-    if (variable && *variable)
+    if (variable)
         return find_by_variable(variable, out, err);
     return find_default(out, err);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dirs.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "config/config_internal.h"
@@ -174,8 +175,8 @@ static void add_keys_of_environment(struct yaml *tree)
         ACT_AUTOFREE char *origin = act_sprintf("$ACT_%s", key->path);
         for (char *c = origin; *c; c++)
             *c = (char)toupper((unsigned char)*c);
-        const char *value = getenv(origin + 1);
-        if (value && *value)
+        const char *value = act_env(origin + 1);
+        if (value)
             yaml_put(tree, key->path,
                      key->type == CONFIG_TEXT ? yaml_new_text(origin, value) : yaml_new_word(origin, value));
     }

@@ -352,13 +352,6 @@ void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f)
     }
 }
 
-static void wipe_and_free(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 void config_release_keys(const struct config_key *keys, const char *prefix, void *base)
 {
     for (; keys->path; keys++) {
@@ -368,7 +361,7 @@ void config_release_keys(const struct config_key *keys, const char *prefix, void
             continue;
         void *at = (char *)base + keys->offset;
         if (keys->type == CONFIG_TEXT || keys->type == CONFIG_CHOICE)
-            wipe_and_free(*(char **)at);
+            act_wipe(at);
         else if (keys->type == CONFIG_TEXTS || keys->type == CONFIG_INTS || keys->type == CONFIG_ENV)
             act_strv_release(at);
         else if (keys->type == CONFIG_OBJECT || keys->type == CONFIG_OBJECTS)

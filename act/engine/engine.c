@@ -540,10 +540,14 @@ static void add_ended(struct transfer *t, CURLcode result)
     e->ended_tail = &t->next;
 }
 
-static void start_transfer(struct engine *e, struct transfer *t, CURL *easy)
+static void start_transfer(struct transfer what)
 {
+    struct engine *e = what.engine;
+    struct transfer *t = act_alloc(sizeof(*t));
+    CURL *easy = what.easy;
     CURLcode failed = need_multi(e);
 
+    *t = what;
     e->transfers++;
     e->endless += t->endless;
     curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
@@ -561,29 +565,20 @@ static void start_transfer(struct engine *e, struct transfer *t, CURL *easy)
 
 void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
 {
-    struct transfer *t = act_alloc(sizeof(*t));
-
-    *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e};
-    start_transfer(e, t, easy);
+    start_transfer((struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e});
 }
 
 void engine_transfer_endless(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
 {
-    struct transfer *t = act_alloc(sizeof(*t));
-
-    *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e, .endless = true};
-    start_transfer(e, t, easy);
+    start_transfer((struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e, .endless = true});
 }
 
 void engine_connect(struct engine *e, CURL *easy, void (*connected)(void *arg),
                     void (*done)(void *arg, CURLcode result), void *arg)
 {
-    struct transfer *t = act_alloc(sizeof(*t));
-
-    *t =
-        (struct transfer){.easy = easy, .connected = connected, .done = done, .arg = arg, .engine = e, .endless = true};
     curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
-    start_transfer(e, t, easy);
+    start_transfer((struct transfer){
+        .easy = easy, .connected = connected, .done = done, .arg = arg, .engine = e, .endless = true});
 }
 
 static void remove_transfer(void *arg)

@@ -42,4 +42,8 @@ int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 void flow_open_bare(const char *cluster, struct flow *out);
 void flow_close(struct flow *flow);
 
+struct platform;
+/* The platform of flow's configuration. flow owns it and keeps it open. */
+int flow_platform(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
+
 #endif

@@ -15,7 +15,6 @@
 #include "store/store.h"
 
 struct http;
-struct platform;
 
 /* What the flow shares with the other flows of its command. */
 struct services *flow_services(struct flow *flow);
@@ -45,9 +44,7 @@ bool flow_uses_login(const struct config_account *account);
 /* Read and write small objects whole. Reading a missing one: -ACT_NOT_FOUND. */
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err) ACT_NODISCARD;
 int flow_put_text(struct store *store, const char *key, const char *text, struct act_error *err) ACT_NODISCARD;
-/* The platform of flow's configuration, that of this machine, and that of a run in the ledger. flow owns them and keeps
- * them open. */
-int flow_platform(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
+/* As flow_platform(): the platform of this machine, and that of a run in the ledger. */
 int flow_platform_here(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err) ACT_NODISCARD;

@@ -54,9 +54,9 @@ char *flow_package_cache(const char *sha256)
 
 char *flow_log_folder(const char *project)
 {
-    const char *named = getenv("AML_LOG_FOLDER"); /* as in the original */
+    const char *named = act_env("AML_LOG_FOLDER"); /* as in the original */
 
-    if (!named || !*named)
+    if (!named)
         named = "assets";
     ACT_AUTOFREE char *path = *named == '/' ? act_strdup(named) : act_path_join(project, named);
     return act_path_clean(path);

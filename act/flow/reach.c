@@ -75,7 +75,8 @@ static bool is_for_data(const char *place, const char *real_root)
            is_ordinary_place(place + (strcmp(real_root, "/") == 0 ? 0 : strlen(real_root)));
 }
 
-void flow_reach_link(const char *root, const char *name, struct act_strv *items)
+/* root/name, if it is a link out of root, or to a place in root that is not for data (hidden folders, aux_data). */
+static void add_link(const char *root, const char *name, struct act_strv *items)
 {
     ACT_AUTOFREE char *path = act_path_join(root, name);
     ACT_AUTOFREE char *target = target_of(path);
@@ -96,7 +97,7 @@ void flow_reach_logs(const char *project, struct act_strv *items)
         end += strspn(end, "/");
         end += strcspn(end, "/");
         ACT_AUTOFREE char *name = act_strndup(below + 1, (size_t)(end - below) - 1);
-        flow_reach_link(project, name, items);
+        add_link(project, name, items);
     }
 }
 
@@ -104,7 +105,7 @@ static void add_folder(const struct config *config, const char *name, struct act
 {
     ACT_AUTOFREE char *below = act_sprintf("/%s", name);
 
-    flow_reach_link(config->project_root, name, items);
+    add_link(config->project_root, name, items);
     if (!is_ordinary_place(below))
         add(items, act_sprintf("'%s' is a mapped folder, and programs run what is found there", name));
 }

@@ -20,8 +20,6 @@
 /* Everything that the configuration and the links in its folders lead to. Contacts no host; what cannot be read leads
  * nowhere. */
 void flow_reach(const struct config *config, struct act_strv *items);
-/* root/name, if it is a link out of root, or to a place in root that is not for data (hidden folders, aux_data). */
-void flow_reach_link(const char *root, const char *name, struct act_strv *items);
 /* The log folder of flow_log_folder(), if a link in its path leads out of the project. */
 void flow_reach_logs(const char *project, struct act_strv *items);
 /* A path in a mapped folder, if a link in it leads out of the folder and the project. */

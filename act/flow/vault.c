@@ -106,8 +106,7 @@ void flow_use_vaults(struct flow *flow, struct config *config)
 void flow_forget_secrets(struct flow *flow)
 {
     for (size_t i = 0; i < flow->n_secrets; i++) {
-        explicit_bzero(flow->secrets[i].value, strlen(flow->secrets[i].value));
-        free(flow->secrets[i].value);
+        act_wipe(&flow->secrets[i].value);
         free(flow->secrets[i].url);
     }
     free(flow->secrets);

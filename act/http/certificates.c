@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "http/http_internal.h"
 
 const char *http_ca_file(void)
@@ -17,8 +18,8 @@ const char *http_ca_file(void)
     };
 
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-        const char *file = getenv(variables[i]);
-        if (file && *file)
+        const char *file = act_env(variables[i]);
+        if (file)
             return file;
     }
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dirs.h"
 #include "http/http_internal.h"
 
 enum kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHER };
@@ -40,8 +41,8 @@ static char *proxy_of(const struct http_call *call)
     if (call->tls && call->tls->proxy)
         return http_redact_url(call->tls->proxy);
     for (size_t i = 0; i < n; i++) {
-        const char *value = getenv(is_secure ? secure[i] : open[i]);
-        if (value && *value)
+        const char *value = act_env(is_secure ? secure[i] : open[i]);
+        if (value)
             return http_redact_url(value);
     }
     return NULL;

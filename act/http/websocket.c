@@ -511,19 +511,11 @@ void http_websocket_cancel(struct http_websocket *ws)
     http_cancel(ws->call);
 }
 
-/* What was sent began with credentials. */
-static void wipe(struct act_buf *buf)
-{
-    if (buf->data)
-        explicit_bzero(buf->data, buf->cap);
-    act_buf_release(buf);
-}
-
 void http_websocket_release(struct http_websocket *ws)
 {
     act_buf_release(&ws->in);
     act_buf_release(&ws->part);
-    wipe(&ws->queued);
-    wipe(&ws->sending);
+    act_buf_wipe(&ws->queued); /* what was sent began with credentials */
+    act_buf_wipe(&ws->sending);
     *ws = (struct http_websocket){0};
 }

@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "kube/kubeconfig.h"
@@ -16,14 +17,6 @@
 enum { NAMES_SHOWN = 8 };
 
 const char *kube_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-void kube_wipe(char **text)
-{
-    if (*text)
-        explicit_bzero(*text, strlen(*text));
-    free(*text);
-    *text = NULL;
-}
 
 static void release_exec(struct kube_exec *exec)
 {
@@ -41,7 +34,7 @@ void kube_config_release(struct kube_config *c)
                            c->ca,      c->cert,       c->user,   c->token_file};
 
     for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
-        kube_wipe(secrets[i]);
+        act_wipe(secrets[i]);
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
         free(plain[i]);
     act_strv_release(&c->files);
@@ -233,9 +226,8 @@ static char *account_file(const char *name)
 static bool is_in_cluster(void)
 {
     ACT_AUTOFREE char *token = account_file("token");
-    const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
 
-    return host && *host && port && *port && access(token, F_OK) == 0;
+    return act_env("KUBERNETES_SERVICE_HOST") && act_env("KUBERNETES_SERVICE_PORT") && access(token, F_OK) == 0;
 }
 
 static int read_account(struct kube_config *c, struct act_error *err)

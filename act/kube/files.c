@@ -184,8 +184,7 @@ static int pem_of_data(const struct yaml *map, const char *key, const char *text
         return yaml_error(yaml_get(map, key), err, "'%s' is not base64", key);
     *out = act_strndup((char *)data, len);
     bool ok = is_pem(*out, len);
-    explicit_bzero(data, len);
-    free(data);
+    act_wipe_bytes(data, len);
     return ok ? 0 : yaml_error(yaml_get(map, key), err, "'%s' is not the base64 of a PEM text", key);
 }
 

@@ -1,6 +1,6 @@
 /* kube.c - one request: credentials, request, response; and once more when they are refused.
  *
- *   kube_start -> begin -> kube_need_login -> kube_have_login -> answered -> done
+ *   kube_do -> begin -> kube_need_login -> kube_have_login -> answered -> end_call
  *                                 ^                                  | 401, the first time
  *                                 +----------------------------------+
  */
@@ -167,7 +167,7 @@ char *kube_cluster_path(const char *group_version, const char *plural, const cha
 void kube_try_free(struct kube_try *t)
 {
     http_call_release(&t->http);
-    kube_wipe(&t->body);
+    act_wipe(&t->body);
     free(t->cannot);
     free(t);
 }
@@ -176,10 +176,9 @@ static void end_call(struct kube_try *t, int rc)
 {
     struct kube_call *call = t->call;
 
+    *t->finished = true;
     kube_try_free(t);
-    call->under_way = NULL;
     call->rc = rc;
-    call->done(call);
 }
 
 static void end_stream(struct kube_try *t, int rc)
@@ -386,12 +385,6 @@ struct kube_try *kube_try_new(struct kube *kube, const char *what)
     return t;
 }
 
-void kube_start(struct kube *kube, struct kube_call *call)
-{
-    call->under_way = kube_try_new(kube, call->what);
-    call->under_way->call = call;
-}
-
 void kube_stream_start(struct kube *kube, struct kube_stream *stream)
 {
     stream->under_way = kube_try_new(kube, stream->what);
@@ -412,18 +405,13 @@ void kube_stream_release(struct kube_stream *stream)
     *stream = (struct kube_stream){0};
 }
 
-static void set_flag(struct kube_call *call)
-{
-    *(bool *)call->arg = true;
-}
-
 int kube_do(struct kube *kube, struct kube_call *call, struct act_error *err)
 {
+    struct kube_try *t = kube_try_new(kube, call->what);
     bool finished = false;
 
-    call->done = set_flag;
-    call->arg = &finished;
-    kube_start(kube, call);
+    t->call = call;
+    t->finished = &finished;
     engine_run(http_engine(kube->http), &finished);
     if (call->rc < 0 && err)
         *err = call->error;
@@ -433,7 +421,7 @@ int kube_do(struct kube *kube, struct kube_call *call, struct act_error *err)
 void kube_call_release(struct kube_call *call)
 {
     free(call->path);
-    kube_wipe(&call->text);
+    act_wipe(&call->text);
     json_decref(call->body);
     json_decref(call->response);
     *call = (struct kube_call){0};

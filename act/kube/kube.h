@@ -67,7 +67,7 @@ struct kube_contexts {
 int kube_contexts_read(const char *kubeconfig, struct kube_contexts *out, struct act_error *err) ACT_NODISCARD;
 void kube_contexts_release(struct kube_contexts *contexts);
 
-/* A request. The caller keeps it until done was called; release it then. {0} but for what is set. */
+/* A request, for kube_do(), and its response; release it then. {0} but for what is set. */
 struct kube_call {
     const char *method;       /* "GET", ...; not copied */
     char *path;               /* "/apis/batch/v1/namespaces/x/jobs?...", of kube_path(); owned by the call */
@@ -78,18 +78,14 @@ struct kube_call {
     bool exists_is_fine;      /* a 409 is rc 0 without a response */
     const char *what;         /* "create job 'x'": for errors, after "cannot "; not copied */
     size_t max_body;          /* of the response; 0: 64 MiB */
-    void (*done)(struct kube_call *call); /* on the loop, exactly once */
-    void *arg;
 
     int rc;
     struct act_error error; /* of a 404 or 409 that is fine, too */
     int status;
-    json_t *response;           /* NULL: none; owned by the call */
-    char *text;                 /* a 2xx body that is not JSON (a log); else NULL; owned by the call */
-    bool ambiguous;             /* an earlier try may have taken effect though it failed */
-    struct kube_try *under_way; /* opaque; NULL: it is not */
+    json_t *response; /* NULL: none; owned by the call */
+    char *text;       /* a 2xx body that is not JSON (a log); else NULL; owned by the call */
+    bool ambiguous;   /* an earlier try may have taken effect though it failed */
 };
-void kube_start(struct kube *kube, struct kube_call *call);
 /* Runs the engine until the response is there. */
 int kube_do(struct kube *kube, struct kube_call *call, struct act_error *err) ACT_NODISCARD;
 void kube_call_release(struct kube_call *call);

@@ -43,9 +43,6 @@ extern const char *kube_account_dir; /* what a pod has of its account; changed b
 int kube_config_read(const struct kube_options *options, struct kube_config *out, struct act_error *err) ACT_NODISCARD;
 void kube_config_release(struct kube_config *config); /* wipes it */
 
-/* Frees *text and leaves no trace of it. */
-void kube_wipe(char **text);
-
 /* ---- login.c: the credentials of the next request ---- */
 
 enum kube_source { KUBE_CONFIG, KUBE_FILE, KUBE_PLUGIN };
@@ -86,6 +83,7 @@ struct kube_try {
     char *body;     /* secret, perhaps */
     unsigned login; /* its number when this was sent */
     bool renewed, cancelled;
+    bool *finished;        /* of a call */
     struct kube_try *next; /* in kube->waiting */
 };
 

@@ -10,8 +10,8 @@ enum { TOKEN_MAX = 1 << 20, TOKEN_FILE_MS = 60000 };
 
 void kube_login_release(struct kube_login *login)
 {
-    kube_wipe(&login->authorization);
-    kube_wipe(&login->key);
+    act_wipe(&login->authorization);
+    act_wipe(&login->key);
     free(login->cert);
     *login = (struct kube_login){0};
 }
@@ -20,13 +20,10 @@ void kube_login_release(struct kube_login *login)
 
 static char *basic(const struct kube_config *c)
 {
-    char *plain = act_sprintf("%s:%s", c->user ? c->user : "", c->password ? c->password : "");
-    char *coded = act_base64_encode(plain, strlen(plain));
-    char *out = act_sprintf("Basic %s", coded);
+    ACT_AUTOWIPE char *plain = act_sprintf("%s:%s", c->user ? c->user : "", c->password ? c->password : "");
+    ACT_AUTOWIPE char *coded = act_base64_encode(plain, strlen(plain));
 
-    kube_wipe(&plain);
-    kube_wipe(&coded);
-    return out;
+    return act_sprintf("Basic %s", coded);
 }
 
 static void use_config(struct kube *kube)
@@ -44,7 +41,7 @@ static void use_config(struct kube *kube)
 static int use_file(struct kube *kube, struct act_error *err)
 {
     const char *path = kube->config.token_file;
-    char *text = NULL;
+    ACT_AUTOWIPE char *text = NULL;
     size_t len = 0;
     int rc = act_file_read_regular(path, TOKEN_MAX, &text, &len, err);
 
@@ -53,11 +50,10 @@ static int use_file(struct kube *kube, struct act_error *err)
         return kube->login.ready ? 0 : act_error_prefix(err, "the token file");
     const char *start = text + strspn(text, " \t\r\n");
     size_t n = strcspn(start, " \t\r\n");
-    kube_wipe(&kube->login.authorization);
+    act_wipe(&kube->login.authorization);
     kube->login.authorization = act_sprintf("Bearer %.*s", (int)n, start);
     kube->login.ready = n > 0;
     kube->login.number++;
-    kube_wipe(&text);
     return n > 0 ? 0 : act_error_set(err, ACT_CONFIG, "the token file '%s' is empty", path);
 }
 

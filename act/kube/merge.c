@@ -28,7 +28,7 @@ char *kube_config_file(const char *named)
 
 void kube_addition_release(struct kube_addition *a)
 {
-    kube_wipe(&a->text);
+    act_wipe(&a->text);
     free(a->context);
     act_strv_release(&a->replaced);
     *a = (struct kube_addition){0};
@@ -72,10 +72,9 @@ static const struct yaml *entry_of(const struct yaml *list, const char *name)
 static void put_string(struct act_buf *out, const char *text)
 {
     json_t *string = codec_json_bytes_new(text);
-    char *quoted = json_dumps(string, JSON_ENCODE_ANY);
+    ACT_AUTOWIPE char *quoted = json_dumps(string, JSON_ENCODE_ANY);
 
     act_buf_adds(out, quoted);
-    kube_wipe(&quoted);
     json_decref(string);
 }
 
@@ -191,7 +190,7 @@ static void replace(char **text, size_t from, size_t to, const char *with)
     const char *gap = from > 0 && (*text)[from - 1] != '\n' ? "\n" : "";
     char *out = act_sprintf("%.*s%s%s%s", (int)from, *text, gap, with, *text + to);
 
-    kube_wipe(text);
+    act_wipe(text);
     *text = out;
 }
 
@@ -218,7 +217,7 @@ static int put_in_list(char **text, const char *name, const struct kube_kind *ki
     size_t start = start_of(*text, at->line), end = end_of_item(*text, start, dash);
     put_item(&block, entry, dash);
     replace(text, old ? start : end, end, block.data);
-    explicit_bzero(block.data, block.len);
+    act_buf_wipe(&block);
     return 0;
 }
 
@@ -232,7 +231,7 @@ static void put_list(char **text, const struct kube_kind *kind, const struct yam
     act_buf_addf(&block, "%s:\n", kind->list);
     put_item(&block, entry, 0);
     replace(text, from, to, block.data);
-    explicit_bzero(block.data, block.len);
+    act_buf_wipe(&block);
 }
 
 static int add_entry(char **text, const char *name, const struct kube_kind *kind, const struct yaml *entry,
@@ -248,9 +247,9 @@ static int add_entry(char **text, const char *name, const struct kube_kind *kind
     if (rc == 0)
         rc = kube_part_of(tree, kind->list, YAML_LIST, &list, err);
     const struct yaml *old = rc == 0 ? entry_of(list, its_name->text) : NULL;
-    if (old && !yaml_is_same(old, entry))
+    if (old && !is_same(old, entry))
         act_strv_pushf(&out->replaced, "%s '%s'", kind->part, its_name->text);
-    if (rc == 0 && !(old && yaml_is_same(old, entry))) {
+    if (rc == 0 && !(old && is_same(old, entry))) {
         out->is_new = true;
         if (list && list->n)
             rc = put_in_list(text, name, kind, list, entry, err);
@@ -292,7 +291,7 @@ static bool is_kept(const struct kube_kind *kind, const struct yaml *old, const 
 
     for (size_t i = 0; more && i < more->n; i++) {
         const struct yaml *found = entry_of(all, yaml_get(more->items[i], "name")->text);
-        if (!found || !yaml_is_same(found, more->items[i]))
+        if (!found || !is_same(found, more->items[i]))
             return false;
     }
     for (size_t i = 0; before && i < before->n; i++) {
@@ -300,7 +299,7 @@ static bool is_kept(const struct kube_kind *kind, const struct yaml *old, const 
         if (!name || entry_of(more, name->text))
             continue;
         const struct yaml *found = entry_of(all, name->text);
-        if (!found || !yaml_is_same(found, before->items[i]))
+        if (!found || !is_same(found, before->items[i]))
             return false;
     }
     return true;
@@ -328,7 +327,7 @@ static int check(const char *text, const char *name, const struct yaml *old, con
     for (size_t i = 0; rc == 0 && i < old->n; i++) {
         const char *key = old->items[i]->key;
         const struct yaml *kept = yaml_get(now, key);
-        if (!is_list_name(key) && !(kept && yaml_is_same(kept, old->items[i])))
+        if (!is_list_name(key) && !(kept && is_same(kept, old->items[i])))
             rc = refuse_form(name, key, err);
     }
     yaml_tree_free(now);

@@ -168,8 +168,8 @@ static void take_credentials(struct kube *kube, const char *token, const char *c
 {
     struct kube_login *login = &kube->login;
 
-    kube_wipe(&login->authorization);
-    kube_wipe(&login->key);
+    act_wipe(&login->authorization);
+    act_wipe(&login->key);
     act_str_replace(&login->cert, cert);
     login->key = act_strdup(key);
     login->authorization = token ? act_sprintf("Bearer %s", token) : NULL;
@@ -223,8 +223,8 @@ static int take_answer(struct question *q)
 
 static void wipe_output(struct proc_result *result)
 {
-    if (result->out)
-        explicit_bzero(result->out, result->out_len);
+    act_wipe_bytes(result->out, result->out_len);
+    result->out = NULL;
     proc_result_release(result);
 }
 

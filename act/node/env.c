@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
@@ -64,23 +65,16 @@ int env_find_place(const struct node *node, struct rank_place *out, struct act_e
     return 0;
 }
 
-static void set_int(const char *name, int value)
+void env_set_int(const char *name, int value)
 {
     ACT_AUTOFREE char *text = act_sprintf("%d", value);
 
     setenv(name, text, 1);
 }
 
-static bool is_set(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value && *value;
-}
-
 static void set_missing(const char *name, const char *value)
 {
-    if (!is_set(name))
+    if (!act_env(name))
         setenv(name, value, 1);
 }
 
@@ -145,8 +139,8 @@ static void set_rank(const struct rank_place *place)
     };
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        set_int(numbers[i].name, numbers[i].value);
-        set_int(numbers[i].of_open_mpi, numbers[i].value);
+        env_set_int(numbers[i].name, numbers[i].value);
+        env_set_int(numbers[i].of_open_mpi, numbers[i].value);
     }
 }
 
@@ -166,8 +160,8 @@ static void set_numbers(const struct node *node, const struct rank_place *place)
         forget_rank();
     else
         set_rank(place);
-    set_int("NODE_RANK", place->node_rank);
-    set_int("AZ_BATCHAI_NUM_GPUS", node->spec.gpus_per_node);
+    env_set_int("NODE_RANK", place->node_rank);
+    env_set_int("AZ_BATCHAI_NUM_GPUS", node->spec.gpus_per_node);
     setenv("ACT_RUN_ID", node->spec.id, 1);
 }
 
@@ -236,11 +230,11 @@ static char *find_master(const struct node *node)
 
     if (hosts && strcspn(hosts, ",;"))
         return act_strndup(hosts, strcspn(hosts, ",;"));
-    if (is_set("AZ_BATCHAI_JOB_MASTER_NODE_IP"))
+    if (act_env("AZ_BATCHAI_JOB_MASTER_NODE_IP"))
         return act_strdup(getenv("AZ_BATCHAI_JOB_MASTER_NODE_IP"));
     if (master && *master)
         return act_strndup(master, colon_of_master() ? (size_t)(colon_of_master() - master) : strlen(master));
-    if (is_set("MASTER_ADDR"))
+    if (act_env("MASTER_ADDR"))
         return act_strdup(getenv("MASTER_ADDR"));
     return node->spec.nodes == 1 ? act_strdup("127.0.0.1") : NULL;
 }
@@ -276,7 +270,7 @@ static char *find_hosts(const struct node *node, const char *master)
     static const char *const lists[] = {"AZ_BATCH_HOST_LIST", "AZ_BATCH_NODE_LIST"};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        if (!is_set(lists[i]))
+        if (!act_env(lists[i]))
             continue;
         char *list = act_strdup(getenv(lists[i]));
         for (char *at = list; (at = strchr(at, ';'));)
@@ -291,7 +285,7 @@ static int set_host_file(const struct node *node, const char *hosts, struct act_
     ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
     ACT_AUTO(act_buf) text = {0};
 
-    if (!hosts || is_set("AZ_BATCHAI_MPI_HOST_FILE"))
+    if (!hosts || act_env("AZ_BATCHAI_MPI_HOST_FILE"))
         return 0;
     for (const char *at = hosts; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");

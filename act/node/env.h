@@ -20,6 +20,9 @@ void env_set(const struct node *node, const struct rank_place *place);
  * derived from the run's id. Writes the host file if there is none. */
 int env_set_of_service(const struct node *node, const struct rank_place *place, struct act_error *err) ACT_NODISCARD;
 
+/* setenv() of a number. */
+void env_set_int(const char *name, int value);
+
 /* Inside a rank of another run: removes the variables that mark it as one, so that mpirun and srun start afresh. */
 void env_scrub(void);
 

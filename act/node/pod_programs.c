@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "codec/json.h"
+#include "node/env.h"
 #include "node/pod.h"
 #include "node/record.h"
 
@@ -29,13 +30,6 @@ struct start {
     int rank, world, local_rank; /* of the next process */
 };
 
-static void set_int(const char *name, int value)
-{
-    ACT_AUTOFREE char *text = act_sprintf("%d", value);
-
-    setenv(name, text, 1);
-}
-
 /* In the child. */
 static int become(void *arg)
 {
@@ -49,9 +43,9 @@ static int become(void *arg)
         setenv(name, text ? text : "", 1);
     }
     if (start->world > 0) {
-        set_int("OMPI_COMM_WORLD_RANK", start->rank);
-        set_int("OMPI_COMM_WORLD_SIZE", start->world);
-        set_int("OMPI_COMM_WORLD_LOCAL_RANK", start->local_rank);
+        env_set_int("OMPI_COMM_WORLD_RANK", start->rank);
+        env_set_int("OMPI_COMM_WORLD_SIZE", start->world);
+        env_set_int("OMPI_COMM_WORLD_LOCAL_RANK", start->local_rank);
     }
     execvp(start->argv[0], start->argv);
     fprintf(stderr, "act-node: cannot start '%s': %s\n", start->argv[0], strerror(errno));

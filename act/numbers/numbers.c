@@ -85,7 +85,7 @@ static void judge_part(struct numbers_meaning *m, const char *part, size_t len)
         }
 }
 
-void numbers_judge_name(const char *name, struct numbers_meaning *out)
+static void judge_name(const char *name, struct numbers_meaning *out)
 {
     for (const char *part = name; *part;) {
         size_t len = part_len(part);
@@ -107,7 +107,7 @@ struct numbers_word *numbers_word(struct numbers_words *words, const char *text)
     if (strcmp(word->text, text) != 0) {
         *word = (struct numbers_word){0};
         memcpy(word->text, text, strlen(text) + 1);
-        numbers_judge_name(text, &word->meaning);
+        judge_name(text, &word->meaning);
         numbers_judge_word(text, &word->meaning);
     }
     return word;

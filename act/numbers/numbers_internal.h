@@ -14,7 +14,6 @@ struct numbers_meaning {
     enum numbers_by by;
     bool is_qualifier, is_filler, is_odd; /* words.c */
 };
-void numbers_judge_name(const char *name, struct numbers_meaning *out);
 void numbers_judge_word(const char *word, struct numbers_meaning *out);
 
 /* The same words come in every line: what they mean is looked up once. {0} begins. */

@@ -197,21 +197,13 @@ static int write_through(const char *file, const char *text, struct act_error *e
     return act_file_write(real ? real : file, text, strlen(text), 0600, err);
 }
 
-void platform_wipe(char **text)
-{
-    if (*text)
-        explicit_bzero(*text, strlen(*text));
-    free(*text);
-    *text = NULL;
-}
-
 int platform_keep_login(const struct platform_login *login, struct act_error *err)
 {
     char *now = NULL;
     int rc = platform_read_login_file(login->file, &now, err);
     bool is_same = act_streq(now, login->old_text) || (!now && !login->old_text);
 
-    platform_wipe(&now);
+    act_wipe(&now);
     if (rc == 0 && !is_same)
         rc = act_error_set(err, ACT_TEMPORARY, "'%s' was changed meanwhile, and is left as it is; do it again",
                            login->file);
@@ -222,8 +214,8 @@ void platform_login_release(struct platform_login *login)
 {
     free(login->file);
     free(login->context);
-    platform_wipe(&login->old_text);
-    platform_wipe(&login->text);
+    act_wipe(&login->old_text);
+    act_wipe(&login->text);
     act_strv_release(&login->replaced);
     *login = (struct platform_login){0};
 }

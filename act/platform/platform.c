@@ -337,6 +337,19 @@ void platform_summary_release(struct platform_summary *summary)
     *summary = (struct platform_summary){0};
 }
 
+static int longest_first(const void *a, const void *b)
+{
+    const struct platform_job *x = a, *y = b;
+
+    return x->running_s < y->running_s ? 1 : x->running_s > y->running_s ? -1 : strcmp(x->id, y->id);
+}
+
+void platform_jobs_sort(struct platform_jobs *jobs)
+{
+    if (jobs->n)
+        qsort(jobs->v, jobs->n, sizeof(*jobs->v), longest_first);
+}
+
 void platform_jobs_release(struct platform_jobs *jobs)
 {
     for (size_t i = 0; i < jobs->n; i++) {

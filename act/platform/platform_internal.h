@@ -31,15 +31,14 @@ int platform_check_scale(const char *noun, const char *name, const struct platfo
                          struct act_error *err) ACT_NODISCARD;
 /* The error that an object to be made exists already. */
 int platform_is_there(const char *noun, const char *name, const char *state, struct act_error *err);
-/* Wipes and frees a secret. */
-void platform_wipe(char **text);
 /* *out NULL: there is no such file. */
 int platform_read_login_file(const char *file, char **out, struct act_error *err) ACT_NODISCARD;
 
+/* The longest-running first. */
+void platform_jobs_sort(struct platform_jobs *jobs);
+
 /* For platforms whose runs are folders of a site, as the operations of platform.h. */
-struct store *platform_site_open_logs(struct platform *p,
-                                      int (*site)(void *arg, struct site **out, struct act_error *err), const char *id,
-                                      bool ended); /* site: as in struct store_site_options, of p */
+struct store *platform_site_open_logs(struct platform *p, const char *id, bool ended);
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -8,13 +8,16 @@
 
 static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS};
 
+static int site_of(void *p, struct site **out, struct act_error *err)
+{
+    return ((struct platform *)p)->row->site(p, out, err);
+}
+
 /* The agent has written the logs by the time that it says how the run ended. */
-struct store *platform_site_open_logs(struct platform *p,
-                                      int (*site)(void *arg, struct site **out, struct act_error *err), const char *id,
-                                      bool ended)
+struct store *platform_site_open_logs(struct platform *p, const char *id, bool ended)
 {
     return store_site_open(services_http(p->services),
-                           &(struct store_site_options){.site = site,
+                           &(struct store_site_options){.site = site_of,
                                                         .arg = p,
                                                         .id = id,
                                                         .folders = log_folders,

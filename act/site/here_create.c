@@ -29,7 +29,8 @@ bool here_is_there(const char *path, int64_t size)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
 }
 
-char *here_other_name(const char *dir, const char *name)
+/* An unused name in dir ("": none) for a file that will be called name. New string. */
+static char *other_name(const char *dir, const char *name)
 {
     uint8_t bytes[6];
     char random[2 * sizeof(bytes) + 1];
@@ -46,7 +47,7 @@ int here_temp(const struct site *site, const char *path, char **out, struct act_
 
     if (rc < 0)
         return rc;
-    *out = here_other_name(fresh, act_path_basename(path));
+    *out = other_name(fresh, act_path_basename(path));
     return 0;
 }
 

@@ -59,8 +59,6 @@ int here_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
 /* Whether path is a file of that size. */
 bool here_is_there(const char *path, int64_t size);
-/* An unused name in dir ("": none) for a file that will be called name. New string. */
-char *here_other_name(const char *dir, const char *name);
 /* An unused name in new/, on the same file system, for a file that will be path. Makes its folders. New string. */
 int here_temp(const struct site *site, const char *path, char **out, struct act_error *err) ACT_NODISCARD;
 /* When rc is 0 renames temp (may be NULL) to path, making its folder; else removes it. Returns rc, or its own error. */

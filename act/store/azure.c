@@ -23,13 +23,6 @@
 
 /* ---- requests */
 
-void azure_wipe_free(char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    free(secret);
-}
-
 char *azure_url(const struct azure *azure, const char *blob)
 {
     if (!blob)
@@ -374,7 +367,7 @@ void azure_close(struct store *store)
     files_free(azure->files, http_engine(azure->store.http));
     azure_free_ids(azure);
     auth_free(azure->auth);
-    azure_wipe_free(azure->sas);
+    act_wipe(&azure->sas);
     azure_delegation_free(azure->delegation);
     free(azure->endpoint);
     free(azure->container);

@@ -87,8 +87,6 @@ void azure_finish_failed(struct azure_op *op);
 
 /* "cannot put 'container/key'", for error texts. */
 const char *azure_what(struct azure_op *op);
-/* Frees a string that is a secret; NULL is fine. */
-void azure_wipe_free(char *secret);
 /* The URL of a blob (NULL: of the container), without a query. New string. */
 char *azure_url(const struct azure *azure, const char *blob);
 /* For build: method and URL; query may be NULL. */

@@ -44,8 +44,8 @@ static void set_source_condition(struct azure_op *op, const char *match)
 /* What permits the service to read a source of this store: the URL alone, or beside it the token of the login. */
 static void set_own_source(struct azure_op *op, bool with_token)
 {
-    char *bearer = with_token ? auth_bearer(op->azure->auth) : NULL;
-    char *source = NULL;
+    ACT_AUTOWIPE char *bearer = with_token ? auth_bearer(op->azure->auth) : NULL;
+    ACT_AUTOWIPE char *source = NULL;
 
     if (bearer) {
         source = azure_url(op->azure, op->call->copy.source);
@@ -55,8 +55,6 @@ static void set_own_source(struct azure_op *op, bool with_token)
     }
     http_header_set(&op->http.headers, "x-ms-copy-source", source);
     set_source_condition(op, op->call->copy.source_match);
-    azure_wipe_free(source);
-    azure_wipe_free(bearer);
 }
 
 /* At once the service only reads what the request itself permits it to. */

@@ -235,7 +235,7 @@ int azure_mint_url(const struct azure *azure, const char *blob, const char *perm
     bool https = act_starts_with(azure->endpoint, "https://");
     int64_t start_s = now_s(azure) - EARLIER_S, end_s = now_s(azure) + life_s;
     enum auth_kind kind = auth_kind_of(azure->auth);
-    char *minted = NULL;
+    ACT_AUTOWIPE char *minted = NULL;
     int rc = 0;
 
     if (kind == AUTH_KEY && azure->files)
@@ -249,7 +249,6 @@ int azure_mint_url(const struct azure *azure, const char *blob, const char *perm
     const char *sas = minted ? minted : azure->sas;
     ACT_AUTOFREE char *plain = azure_url(azure, blob);
     *out = act_sprintf("%s%s%s", plain, sas ? "?" : "", sas ? sas : "");
-    azure_wipe_free(minted);
     return 0;
 }
 

@@ -299,14 +299,13 @@ void files_send(struct azure_op *op, void (*then)(struct azure_op *op))
 static void build_rename(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
-    char *source = files_source_url(op, op->file->temp);
+    ACT_AUTOWIPE char *source = files_source_url(op, op->file->temp);
 
     files_request(op, "PUT", op->call->key, "comp=rename");
     http_header_set(headers, "x-ms-file-rename-source", source);
     http_header_set(headers, "x-ms-source-allow-trailing-dot", "true");
     http_header_set(headers, "x-ms-file-rename-replace-if-exists", op->file->replaces ? "true" : "false");
     set_attributes(op); /* which a rename with metadata replaces */
-    azure_wipe_free(source);
 }
 
 static void finish_in_place(struct azure_op *op)
@@ -453,13 +452,12 @@ void files_put(struct azure_op *op)
 static void build_copy(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
-    char *source = files_source_url(op, op->call->copy.source);
+    ACT_AUTOWIPE char *source = files_source_url(op, op->call->copy.source);
 
     files_request(op, "PUT", op->file->temp, NULL);
     http_header_set(headers, "x-ms-copy-source", source);
     http_header_set(headers, "x-ms-source-allow-trailing-dot", "true");
     http_header_set(headers, "x-ms-file-last-write-time", "source");
-    azure_wipe_free(source);
 }
 
 static void build_look_at_copy(struct azure_op *op)

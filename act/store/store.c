@@ -98,10 +98,7 @@ static void release_found(struct store_call *call)
 
 static void release_url(struct store_call *call)
 {
-    if (call->url.text)
-        explicit_bzero(call->url.text, strlen(call->url.text));
-    free(call->url.text);
-    call->url.text = NULL;
+    act_wipe(&call->url.text);
     call->url.ends = call->url.only_sas = false;
 }
 

@@ -31,8 +31,7 @@ void store_urls_release(struct store_urls *urls)
 {
     for (size_t i = 0; i < urls->n; i++) {
         free(urls->v[i].key);
-        explicit_bzero(urls->v[i].url, strlen(urls->v[i].url));
-        free(urls->v[i].url);
+        act_wipe(&urls->v[i].url);
     }
     free(urls->v);
     *urls = (struct store_urls){0};

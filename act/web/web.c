@@ -67,7 +67,7 @@ struct web_body *web_body_new(struct act_buf *text)
     return body;
 }
 
-struct web_body *web_body_hold(struct web_body *body)
+static struct web_body *hold(struct web_body *body)
 {
     body->holders++;
     return body;
@@ -211,7 +211,7 @@ void web_answer(struct web_visit *v, const struct web_answer *answer)
     if (answer->refresh_s > 0)
         act_buf_addf(&v->head, "Refresh: %d\r\n", answer->refresh_s);
     act_buf_adds(&v->head, "\r\n");
-    v->body = v->is_head ? NULL : web_body_hold(answer->body);
+    v->body = v->is_head ? NULL : hold(answer->body);
     begin_to_write(v);
 }
 

@@ -45,7 +45,6 @@ void web_close(struct web *web);
 struct web_body;
 /* Takes what is in text. The caller holds it. */
 struct web_body *web_body_new(struct act_buf *text);
-struct web_body *web_body_hold(struct web_body *body);
 void web_body_drop(struct web_body *body); /* NULL is fine */
 
 struct web_answer {

@@ -121,7 +121,6 @@ TEST(what_a_request_has)
     assert_true(act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\": 2}") || act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\":2}"));
     assert_true(act_starts_with(asked(&f, 3), "POST /x HTTP/1.1\r\n"));
     assert_true(has_header(&f, 3, "Content-Length: 0"));
-    assert_int_equal(arm_requests(f.arm), 3);
     tear_down(&f);
 }
 
@@ -161,7 +160,6 @@ TEST(a_token_that_is_refused_is_renewed_once)
     assert_ok(get(&f, &answer), f.err);
     assert_true(has_header(&f, 1, "Authorization: Bearer first"));
     assert_true(has_header(&f, 3, "Authorization: Bearer second"));
-    assert_int_equal(arm_requests(f.arm), 2);
     tear_down(&f);
 
     json_t *none = NULL;
@@ -209,7 +207,6 @@ TEST(no_token_for_strangers)
     assert_int_equal(arm_trust(f.arm, "https://chinaeast.api.ml.azure.cn", "the test", &f.err), -ACT_CONFIG);
     assert_fails(arm_trust(f.arm, "https://history.example", "the test", &f.err), f.err, ACT_DENIED,
                  "the test is 'https://history.example'");
-    assert_int_equal(arm_requests(f.arm), 0);
     tear_down(&f);
 }
 

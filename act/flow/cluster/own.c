@@ -97,18 +97,10 @@ int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, s
     return rc;
 }
 
-static void wipe(char **text)
-{
-    if (*text)
-        explicit_bzero(*text, strlen(*text));
-    free(*text);
-    *text = NULL;
-}
-
 void flow_draft_release(struct flow_draft *draft)
 {
     free(draft->file);
-    wipe(&draft->text);
+    act_wipe(&draft->text);
 }
 
 static int problems_of(const struct flow_draft *draft, const char *text, struct config_report *out,
@@ -204,7 +196,7 @@ static int edited(const char *text, const char *name, const struct flow_key *key
         rc = yaml_edit_set(text, name, key->key, value, out, err);
     yaml_tree_free(value);
     if (rc == 0 && act_streq(*out, text))
-        wipe(out);
+        act_wipe(out);
     return rc;
 }
 
@@ -239,7 +231,7 @@ static int set_in_settings(const struct flow_key *key, char **out_file, bool *ou
         rc = flow_draft_save(&draft, text, err);
     *out_changed = rc == 0 && text;
     *out_file = act_strdup(file);
-    wipe(&text);
+    act_wipe(&text);
     return rc;
 }
 
@@ -290,7 +282,7 @@ static int set_in_cluster(const struct config_request *request, const struct flo
     if (rc == 0 && text && !key->dry_run)
         rc = flow_draft_save(&draft, text, err);
     *out_changed = rc == 0 && text;
-    wipe(&text);
+    act_wipe(&text);
     return rc;
 }
 

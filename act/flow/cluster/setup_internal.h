@@ -15,10 +15,6 @@ const char *setup_answer(const char *answer);
 
 /* Opens a flow on what is known of the cluster so far: close it. */
 int setup_open(const struct flow_setup *setup, struct flow *out, struct act_error *err) ACT_NODISCARD;
-/* What the platform tells of its nodes. Release out. */
-int setup_summary(const struct flow_setup *setup, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
-/* "8 nodes, 3 of them idle, 64 GPUs". New string. */
-char *setup_pool_text(const struct platform_pool *pool, bool has_gpus);
 /* Counts the GPUs, else the processors, of a node of this pool (NULL: of all). */
 int setup_count_gpus(struct flow_setup *setup, const char *pool, struct act_error *err) ACT_NODISCARD;
 

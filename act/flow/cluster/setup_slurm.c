@@ -5,7 +5,8 @@
 #include "flow/flow_internal.h"
 #include "proc/proc.h"
 
-char *setup_pool_text(const struct platform_pool *pool, bool has_gpus)
+/* "8 nodes, 3 of them idle, 64 GPUs". New string. */
+static char *pool_text(const struct platform_pool *pool, bool has_gpus)
 {
     ACT_AUTO(act_buf) out = {0};
 
@@ -20,7 +21,8 @@ char *setup_pool_text(const struct platform_pool *pool, bool has_gpus)
     return act_buf_steal(&out);
 }
 
-int setup_summary(const struct flow_setup *setup, struct platform_summary *out, struct act_error *err)
+/* What the platform tells of its nodes. Release out. */
+static int summarise(const struct flow_setup *setup, struct platform_summary *out, struct act_error *err)
 {
     struct flow flow;
     struct platform *platform;
@@ -61,7 +63,7 @@ static void count(struct flow_setup *setup, const struct platform_summary *summa
 int setup_count_gpus(struct flow_setup *setup, const char *pool, struct act_error *err)
 {
     ACT_AUTO(platform_summary) summary = {0};
-    int rc = setup_summary(setup, &summary, err);
+    int rc = summarise(setup, &summary, err);
 
     if (rc < 0)
         return rc;
@@ -72,7 +74,7 @@ int setup_count_gpus(struct flow_setup *setup, const char *pool, struct act_erro
     }
     ACT_AUTO(platform_summary) processors = {0};
     setup->no_gpus = true;
-    rc = setup_summary(setup, &processors, err);
+    rc = summarise(setup, &processors, err);
     if (rc == 0)
         count(setup, &processors, pool);
     return rc;
@@ -93,11 +95,11 @@ int setup_look_login(struct flow_setup *setup, struct flow_choices *out, struct 
 int setup_look_partitions(struct flow_setup *setup, struct flow_choices *out, struct act_error *err)
 {
     ACT_AUTO(platform_summary) summary = {0};
-    int rc = setup_summary(setup, &summary, err);
+    int rc = summarise(setup, &summary, err);
 
     for (size_t i = 0; rc == 0 && i < summary.n_pools; i++) {
         const struct platform_pool *pool = &summary.pools[i];
-        setup_offer(out, pool->name, NULL, setup_pool_text(pool, summary.has_gpus), pool->is_default);
+        setup_offer(out, pool->name, NULL, pool_text(pool, summary.has_gpus), pool->is_default);
     }
     return rc;
 }

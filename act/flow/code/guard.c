@@ -447,13 +447,6 @@ static bool is_job_file_name(const char *path)
 
 /* -- the judgement -- */
 
-static void release(struct act_buf *text)
-{
-    if (text->data)
-        explicit_bzero(text->data, text->len);
-    act_buf_release(text);
-}
-
 enum order { ORDER_NONE, ORDER_LITTLE, ORDER_BIG };
 
 /* The byte order of text in UTF-16, by its mark or by its first character. */
@@ -488,7 +481,7 @@ static void make_utf8(struct act_buf *text)
         act_buf_add(&out, (const char *)utf8, (size_t)u8_uctomb(utf8, character, sizeof(utf8)));
     }
     explicit_bzero(units, n * sizeof(*units));
-    release(text);
+    act_buf_wipe(text);
     *text = out;
 }
 
@@ -520,7 +513,7 @@ char *flow_guard_judge(const char *path, const void *data, size_t len)
     act_buf_add(&text, data, len);
     make_utf8(&text);
     ACT_AUTOFREE char *what = text.len > 0 ? judge_text(path, &text) : NULL;
-    release(&text);
+    act_buf_wipe(&text);
     return what ? act_sprintf(RULE "%s", what) : NULL;
 }
 
@@ -654,7 +647,7 @@ static char *secret_of_large(const char *root, const struct package_entry *e)
     for (size_t i = 0; fd >= 0 && !what && i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct act_buf text = {0};
         what = read_part(fd, parts[i], PART, &text) ? secret_of_part(e->path, &text) : NULL;
-        release(&text);
+        act_buf_wipe(&text);
     }
     if (fd >= 0)
         close(fd);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -368,8 +369,8 @@ static int forecast(struct work *w)
 /* The size of a package that nobody keeps. */
 static int measure(struct work *w, uint64_t *out_bytes, struct act_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    ACT_AUTOFREE char *folder = act_sprintf("%s/act-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    const char *tmp = act_env("TMPDIR");
+    ACT_AUTOFREE char *folder = act_sprintf("%s/act-XXXXXX", tmp ? tmp : "/tmp");
     struct package_summary summary = {0};
 
     if (!mkdtemp(folder))

@@ -89,13 +89,10 @@ __attribute__((noreturn)) static void become_tool(char *const *words, char *cons
 
 static int write_file(const struct mount_plan *plan, struct act_error *err)
 {
-    ACT_AUTOFREE char *text = mount_file(plan);
+    ACT_AUTOWIPE char *text = mount_file(plan);
     ACT_AUTOFREE char *path = act_path_join(plan->dir, "tool.yaml");
-    int rc = text ? act_file_write_quickly(path, text, strlen(text), 0600, err) : 0;
 
-    if (text)
-        explicit_bzero(text, strlen(text));
-    return rc;
+    return text ? act_file_write_quickly(path, text, strlen(text), 0600, err) : 0;
 }
 
 /* blobfuse2 sends a file while it is closed, and at its own end, in order or not, removes what could not be sent or is

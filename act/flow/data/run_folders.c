@@ -58,14 +58,12 @@ static int make_sas(const struct config_folder *f, const struct config_account *
 /* Takes the store over. */
 static int sign_in(struct store *store, const char *permitted, char **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *url = NULL;
+    ACT_AUTOWIPE char *url = NULL;
     int rc = store_url(store, NULL, permitted, FLOW_LOGIN_LIFE_S, &url, err);
 
     store_free(store);
     const char *query = url ? strchr(url, '?') : NULL;
     *out = query ? act_strdup(query + 1) : NULL;
-    if (url)
-        explicit_bzero(url, strlen(url));
     return rc;
 }
 
@@ -106,10 +104,9 @@ static int check_store(struct flow *flow, const struct config_folder *f, struct 
 
 void flow_blob_release(struct flow_blob *blob)
 {
-    char **const texts[] = {&blob->account, &blob->container, &blob->endpoint, &blob->path, &blob->sas};
+    char **const texts[] = {&blob->account, &blob->container, &blob->endpoint, &blob->path};
 
-    if (blob->sas)
-        explicit_bzero(blob->sas, strlen(blob->sas));
+    act_wipe(&blob->sas);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(*texts[i]);
     *blob = (struct flow_blob){0};
@@ -163,14 +160,6 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
     return 0;
 }
 
-static const struct config_folder *find_folder(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->n_folders; i++)
-        if (strcmp(config->folders[i].name, name) == 0)
-            return &config->folders[i];
-    return NULL;
-}
-
 /* Whether nodes get at it by ACT, which copies it or mounts it. */
 static bool is_reached(const struct run_spec *spec, const struct run_folder *f)
 {
@@ -199,7 +188,7 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, 
 
     *out = NULL;
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
-        const struct config_folder *f = find_folder(&flow->config, spec->folders[i].name);
+        const struct config_folder *f = config_folder_named(&flow->config, spec->folders[i].name);
         if (f && is_reached(spec, &spec->folders[i]))
             rc = describe_store(flow, f, spec->folders[i].mode, folders, &ends, err);
     }
@@ -293,7 +282,7 @@ static int find_in_project(const char *run_dir, const char *name, struct flow *f
     }
     if (rc < 0)
         return rc;
-    *out = find_folder(&flow->config, name);
+    *out = config_folder_named(&flow->config, name);
     return *out ? 0 : no_such_folder(name, err);
 }
 

@@ -390,13 +390,6 @@ int flow_job_file_read(const char *path, const struct config *config, struct flo
     return rc;
 }
 
-static void wipe(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 void flow_job_file_release(struct flow_job_file *job)
 {
     free(job->line);
@@ -404,7 +397,7 @@ void flow_job_file_release(struct flow_job_file *job)
     free(job->image);
     free(job->registry);
     free(job->username);
-    wipe(job->password);
+    act_wipe(&job->password);
     free(job->shm_size);
     for (size_t i = 0; i < job->n_volumes; i++)
         config_folder_release(&job->volumes[i]);

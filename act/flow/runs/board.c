@@ -22,7 +22,7 @@ enum { END_MS = 500 }; /* how long threads have to end */
 
 /* ---- threads */
 
-void board_cond_init(pthread_cond_t *cond)
+static void init_cond(pthread_cond_t *cond)
 {
     pthread_condattr_t monotonic;
 
@@ -109,7 +109,7 @@ static struct board_place *add_place(struct flow_board *board, const struct ledg
                                   .sample = copy_sample(row),
                                   .index = board->n_places,
                                   .shown = {.name = act_strdup(row->cluster), .asked = why != NULL}};
-    board_cond_init(&place->wake);
+    init_cond(&place->wake);
     if (why)
         place->shown.error = act_strdup(act_error_text(why));
     ACT_PUSH(board->places, board->n_places, place);
@@ -393,7 +393,7 @@ struct flow_board *flow_board_new(const struct flow_board_options *options)
     board->options = *options;
     board->options.table.as_known = !options->table_only;
     pthread_mutex_init(&board->lock, NULL);
-    board_cond_init(&board->wake);
+    init_cond(&board->wake);
     board->lister_ended = !start_thread(&board->lister, list_runs, board);
     return board;
 }

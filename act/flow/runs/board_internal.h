@@ -47,7 +47,6 @@ bool board_follows(const struct flow_board *board, const struct board_entry *ent
 void board_changed(struct flow_board *board);
 /* Waits, with the lock held, until due_ms or until cond is signalled. */
 void board_wait(struct flow_board *board, pthread_cond_t *cond, int64_t due_ms);
-void board_cond_init(pthread_cond_t *cond);
 
 /* ---- board_place.c */
 

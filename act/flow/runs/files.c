@@ -21,9 +21,7 @@ void flow_files_release(struct flow_files *files)
 {
     for (size_t i = 0; i < files->n; i++) {
         struct flow_file_of_run *f = &files->v[i];
-        if (f->url)
-            explicit_bzero(f->url, strlen(f->url));
-        free(f->url);
+        act_wipe(&f->url);
         free(f->path);
     }
     free(files->v);

@@ -33,6 +33,8 @@ struct flow_runs {
 };
 void flow_run_release(struct flow_run *run);
 void flow_runs_release(struct flow_runs *runs);
+/* Appends a run, which runs owns then; one that is there already, as of two pieces of one id, is released. */
+void flow_runs_take(struct flow_runs *runs, struct flow_run *run);
 /* Finds the one run that piece identifies, with a fresh status from its platform. A run missing from the ledger
  * (because the ledger was lost or never written, or is another machine's) is added from this machine or the cluster.
  * Ambiguous: -ACT_USAGE with the candidates. */

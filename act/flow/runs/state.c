@@ -27,6 +27,16 @@ void flow_runs_release(struct flow_runs *runs)
     *runs = (struct flow_runs){0};
 }
 
+void flow_runs_take(struct flow_runs *runs, struct flow_run *run)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        if (strcmp(runs->v[i].row.id, run->row.id) == 0) {
+            flow_run_release(run);
+            return;
+        }
+    ACT_PUSH(runs->v, runs->n, *run);
+}
+
 void flow_status_of_row(const struct ledger_run *row, struct run_status *out)
 {
     struct act_error ignored;

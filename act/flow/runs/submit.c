@@ -345,7 +345,7 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
                    bool *asked, struct act_error *err)
 {
     const struct platform_row *row = platform_row(platform);
-    ACT_AUTOFREE char *stores = NULL;
+    ACT_AUTOWIPE char *stores = NULL;
     ACT_AUTO(flow_job_files) files = {0};
     int rc = 0;
 
@@ -373,8 +373,6 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
         rc = platform_submit(platform, &submission, err);
         rc = note_submission(flow, spec, rc, *asked && flow_may_pass(rc), err);
     }
-    if (stores)
-        explicit_bzero(stores, strlen(stores));
     return rc;
 }
 

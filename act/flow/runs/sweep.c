@@ -243,7 +243,7 @@ static void note_queued(struct sweep *s, const struct ledger_runs *rows)
 static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
 {
     ACT_AUTO(ledger_runs) rows = {0};
-    ACT_AUTOFREE char *stores = NULL;
+    ACT_AUTOWIPE char *stores = NULL;
     struct ledger *ledger;
     int64_t begun_s = act_now_unix_s();
 
@@ -265,8 +265,6 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
         if (rc == 0 && act_now_unix_s() > begun_s)
             note_queued(s, &rows);
     }
-    if (stores)
-        explicit_bzero(stores, strlen(stores));
     return rc;
 }
 

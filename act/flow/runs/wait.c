@@ -61,14 +61,6 @@ int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out
     return find_patiently(flow, piece, &(struct limit){0}, out, err);
 }
 
-static bool has_run(const struct flow_runs *runs, const char *id)
-{
-    for (size_t i = 0; i < runs->n; i++)
-        if (strcmp(runs->v[i].row.id, id) == 0)
-            return true;
-    return false;
-}
-
 static int find_all(struct flow *flow, const struct act_strv *pieces, const struct limit *limit, struct flow_runs *out,
                     struct act_error *err)
 {
@@ -77,10 +69,8 @@ static int find_all(struct flow *flow, const struct act_strv *pieces, const stru
     for (size_t i = 0; rc == 0 && i < pieces->n; i++) {
         struct flow_run run;
         rc = find_patiently(flow, pieces->v[i], limit, &run, err);
-        if (rc == 0 && has_run(out, run.row.id)) /* two pieces of one id */
-            flow_run_release(&run);
-        else if (rc == 0)
-            ACT_PUSH(out->v, out->n, run);
+        if (rc == 0)
+            flow_runs_take(out, &run);
     }
     return rc;
 }

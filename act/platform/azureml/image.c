@@ -116,9 +116,8 @@ int azureml_connect_registry(struct azureml *a, struct act_error *err)
     if (!is_given(d->username))
         return 0;
     ACT_AUTOFREE char *target = azureml_registry_target(d);
-    ACT_AUTOFREE char *all = act_sprintf("%s\n%s\n%s", target, d->username, d->password);
+    ACT_AUTOWIPE char *all = act_sprintf("%s\n%s\n%s", target, d->username, d->password);
     azureml_mark(all, mark);
-    explicit_bzero(all, strlen(all));
     ACT_AUTOFREE char *what = act_sprintf("connect the workspace to the registry '%s'", target);
     ACT_AUTOFREE char *name = act_sprintf("act-%s", mark);
     ACT_AUTO(arm_call) get = azureml_get(a, what, azureml_url(a, "/connections/%s", name));

@@ -48,12 +48,11 @@ static void datastore_mark(const struct config_folder *row, const struct config_
 {
     const char *secrets[] = {
         [CREDENTIAL_NONE] = "", [CREDENTIAL_KEY] = account->account_key, [CREDENTIAL_SAS] = account->sas_token};
-    ACT_AUTOFREE char *all =
+    ACT_AUTOWIPE char *all =
         act_sprintf("%s\n%s\n%s%s\n%s", account->endpoint, account->account_name, config_is_share(row) ? "share:" : "",
                     account_place(row, account), secrets[credential_of(account)]);
 
     azureml_mark(all, out);
-    explicit_bzero(all, strlen(all));
 }
 
 /* As the original named it: a rotated key makes a new one. The mark also tells apart names that differ in '-' only. */
@@ -319,14 +318,6 @@ int azureml_check_stores(const struct azureml *a, struct act_error *err)
     return rc;
 }
 
-static const struct config_folder *row_of(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->n_folders; i++)
-        if (strcmp(config->folders[i].name, name) == 0)
-            return &config->folders[i];
-    return NULL;
-}
-
 /* In the form of run_folder.store. New string. */
 static char *store_of(const json_t *properties)
 {
@@ -359,7 +350,7 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
 static int find_folder(struct azureml *a, const struct run_folder *folder, struct azureml_place *out,
                        struct act_error *err)
 {
-    const struct config_folder *row = row_of(a->config, folder->name);
+    const struct config_folder *row = config_folder_named(a->config, folder->name);
     ACT_AUTOFREE char *path = act_sprintf("%s%s", folder->path, *folder->path ? "/" : "");
 
     if (row)

@@ -12,9 +12,7 @@ static char *first_of(const json_t *response)
     uint8_t *data = act_base64_decode(codec_json_str(first, "value", ""), &len);
     char *text = data && len ? act_strndup((char *)data, len) : NULL;
 
-    if (data)
-        explicit_bzero(data, len);
-    free(data);
+    act_wipe_bytes(data, len);
     return text;
 }
 
@@ -64,7 +62,7 @@ int aks_login(struct platform *p, struct platform_login *out, struct act_error *
         out->file = kube_config_file(k->config->k8s.kubeconfig);
         rc = add(added, out, err);
     }
-    platform_wipe(&added);
+    act_wipe(&added);
     if (rc < 0)
         platform_login_release(out);
     return rc;

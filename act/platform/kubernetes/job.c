@@ -518,10 +518,9 @@ json_t *kubernetes_service(const struct kubernetes_run *run, const char *uid)
 
 static void put(json_t *secret, const char *key, const void *bytes, size_t len)
 {
-    ACT_AUTOFREE char *text = act_base64_encode(bytes, len);
+    ACT_AUTOWIPE char *text = act_base64_encode(bytes, len);
 
     json_object_set_new(json_object_get(secret, "data"), key, json_string(text));
-    explicit_bzero(text, strlen(text));
 }
 
 static json_t *secret_new(const struct kubernetes_run *run, const char *name, const char *uid)
@@ -580,18 +579,15 @@ json_t *kubernetes_registry(const struct kubernetes_run *run, const char *uid)
     ACT_AUTOFREE char *image = kubernetes_image(run->config, run->spec);
     ACT_AUTOFREE char *host =
         config_docker_registry(&(struct config_docker){.image = image, .address = docker->address});
-    ACT_AUTOFREE char *pair = act_sprintf("%s:%s", docker->username, docker->password);
-    ACT_AUTOFREE char *auth = act_base64_encode(pair, strlen(pair));
+    ACT_AUTOWIPE char *pair = act_sprintf("%s:%s", docker->username, docker->password);
+    ACT_AUTOWIPE char *auth = act_base64_encode(pair, strlen(pair));
     CODEC_AUTOJSON json_t *login = json_pack("{s:{s:{s:s, s:s, s:s}}}", "auths", host, "username", docker->username,
                                              "password", docker->password, "auth", auth);
-    ACT_AUTOFREE char *text = codec_json_line(login);
+    ACT_AUTOWIPE char *text = codec_json_line(login);
     json_t *secret = secret_new(run, name, uid);
 
     json_object_set_new(secret, "type", json_string("kubernetes.io/dockerconfigjson"));
     put(secret, ".dockerconfigjson", text, strlen(text));
-    explicit_bzero(pair, strlen(pair));
-    explicit_bzero(auth, strlen(auth));
-    explicit_bzero(text, strlen(text));
     return secret;
 }
 

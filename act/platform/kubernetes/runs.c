@@ -336,9 +336,7 @@ static json_t *value_of(const json_t *secret, const char *key)
 
     if (bytes && codec_json_parse((char *)bytes, len, key, &json, &ignored) < 0)
         json = NULL;
-    if (bytes)
-        explicit_bzero(bytes, len);
-    free(bytes);
+    act_wipe_bytes(bytes, len);
     return json;
 }
 

@@ -316,20 +316,12 @@ struct submission {
     bool may_undo; /* the Job was made by this try, or nothing runs of it yet */
 };
 
-static void wipe(char *text, size_t len)
-{
-    if (text)
-        explicit_bzero(text, len);
-    free(text);
-}
-
 static void release(struct submission *s)
 {
     free(s->name);
     free(s->user);
     free(s->spec_text);
-    if (s->secrets_text)
-        wipe(s->secrets_text, strlen(s->secrets_text));
+    act_wipe(&s->secrets_text);
     free(s->package);
     explicit_bzero(s->token, sizeof(s->token));
     free(s->uid);
@@ -379,21 +371,13 @@ static int each_part(struct submission *s, submit_object *each, void *arg, struc
     return rc;
 }
 
-static const struct config_folder *folder_of(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->n_folders; i++)
-        if (strcmp(config->folders[i].name, name) == 0)
-            return &config->folders[i];
-    return NULL;
-}
-
 static int each_folder(struct submission *s, submit_object *each, void *arg, struct act_error *err)
 {
     const struct run_spec *spec = s->run.spec;
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
-        const struct config_folder *row = folder_of(s->run.config, spec->folders[i].name);
+        const struct config_folder *row = config_folder_named(s->run.config, spec->folders[i].name);
         ACT_AUTO(config_account) account = {0};
         if (!row || !kubernetes_is_blob(&spec->folders[i]) || !kubernetes_is_mounted(&spec->folders[i]))
             continue;

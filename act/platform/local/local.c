@@ -463,20 +463,6 @@ static int local_abort(struct platform *p, const char *id, bool *out_was_final, 
     return rc;
 }
 
-/* ---- logs ---- */
-
-static int site_of(void *p, struct site **out, struct act_error *err)
-{
-    (void)err;
-    *out = local_of(p)->site;
-    return 0;
-}
-
-static struct store *local_open_logs(struct platform *p, const char *id, bool ended)
-{
-    return platform_site_open_logs(p, site_of, id, ended);
-}
-
 /* ---- the rest ---- */
 
 static int local_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
@@ -562,7 +548,7 @@ const struct platform_row platform_local = {
     .submit = local_submit,
     .status = local_status,
     .abort = local_abort,
-    .open_logs = local_open_logs,
+    .open_logs = platform_site_open_logs,
     .site = local_site,
     .spec = local_spec,
     .list = local_list,

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "base/user.h"
+#include "platform/platform_internal.h"
 #include "proc/mounts.h"
 #include "proc/proc.h"
 
@@ -325,13 +326,6 @@ static char *command_text(const struct act_strv *argv)
     return act_buf_steal(&text);
 }
 
-static int longest_first(const void *a, const void *b)
-{
-    const struct platform_job *x = a, *y = b;
-
-    return x->running_s < y->running_s ? 1 : x->running_s > y->running_s ? -1 : strcmp(x->id, y->id);
-}
-
 int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
 {
     struct active_runs runs;
@@ -355,7 +349,7 @@ int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
             .gpus = run->spec.on_processors ? -1 : run->spec.gpus_per_node,
         };
     }
-    qsort(out->v, out->n, sizeof(*out->v), longest_first);
+    platform_jobs_sort(out);
     release_active(&runs);
     return 0;
 }

@@ -476,13 +476,6 @@ enum { J_ID, J_USER, J_LIST, J_USED, J_LIMIT, J_NODES, J_PER_NODE, J_PER_JOB, J_
 const char slurm_running_fields[] = FIELD("JobArrayID") FIELD("UserName") FIELD("NodeList") FIELD("TimeUsed")
     FIELD("TimeLimit") FIELD("NumNodes") FIELD("tres-per-node") FIELD("tres-per-job") FIELD("tres-alloc") LAST("Name");
 
-static int longest_first(const void *a, const void *b)
-{
-    const struct platform_job *x = a, *y = b;
-
-    return x->running_s < y->running_s ? 1 : x->running_s > y->running_s ? -1 : strcmp(x->id, y->id);
-}
-
 void slurm_jobs_of_all(char *text, struct platform_jobs *out)
 {
     char *f[J_COUNT];
@@ -500,8 +493,7 @@ void slurm_jobs_of_all(char *text, struct platform_jobs *out)
                      .gpus = job_gpus(f[J_NODES], f[J_PER_NODE], f[J_PER_JOB], f[J_ALLOCATED]),
                  });
     }
-    if (out->n)
-        qsort(out->v, out->n, sizeof(*out->v), longest_first);
+    platform_jobs_sort(out);
 }
 
 int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)

@@ -157,18 +157,6 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
     return rc;
 }
 
-/* ---- logs ---- */
-
-static int site_of(void *p, struct site **out, struct act_error *err)
-{
-    return slurm_site(slurm_of(p), out, err);
-}
-
-static struct store *slurm_open_logs(struct platform *p, const char *id, bool ended)
-{
-    return platform_site_open_logs(p, site_of, id, ended);
-}
-
 /* ---- the rest ---- */
 
 int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
@@ -402,7 +390,7 @@ const struct platform_row platform_slurm = {
     .submit_several = slurm_submit_several,
     .status = slurm_status,
     .abort = slurm_abort,
-    .open_logs = slurm_open_logs,
+    .open_logs = platform_site_open_logs,
     .site = slurm_site_of,
     .spec = slurm_spec,
     .list = slurm_list,
