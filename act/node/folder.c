@@ -51,9 +51,10 @@ static int call_act(const struct node *node, const char *const *words, struct ac
     if (child_exit_status(status) == 0)
         return 0;
     ACT_AUTOFREE char *log = node_path(node, name_of_log);
-    char last[200];
+    char last[320];
     node_last_line(log, last, sizeof(last));
-    return act_error_set(err, ACT_FAIL, "%s", last[0] ? last : "it said nothing");
+    const char *said = act_starts_with(last, "act: ") ? last + strlen("act: ") : last;
+    return act_error_set(err, ACT_FAIL, "%s", *said ? said : "it said nothing");
 }
 
 /* Moves one folder between the store and dir. */

@@ -377,6 +377,20 @@ def test_the_sas_ends_while_the_run_works(act, mounts):
     assert kept.read_text() == "late\n"
 
 
+def test_a_sas_that_only_reads(act, mounts):
+    open_for(act, mounts, permissions="rl")
+    act.account("whole", account_name=mounts.service.account, account_key=mounts.service.key,
+                container_name=mounts.container, endpoint=mounts.service.endpoint)
+    config = json.loads(act.cluster("aml", account="whole").read_text())
+    config["config_param"]["data_folder"]["azure_blob_config_file"] = "aux_data/configs/store.yaml"
+    act.cluster("aml").write_text(json.dumps(config))
+    why = "'data': the SAS of its store permits 'sp=rl', and 'mode: rw_mount' needs 'w' too"
+    act.fail("submit", "true", status=4, match=why)
+    act.fail("local", "--mount", "true", status=125, match=why)
+    (act.scratch / "at").mkdir()
+    act.fail("mount", "data", act.scratch / "at", status=4, match=why)
+
+
 def test_a_sas_that_has_ended(act, mounts):
     open_for(act, mounts, name="old", hours=-1)
     config = json.loads(act.cluster("aml").read_text())
@@ -413,6 +427,15 @@ def test_people_mount_a_path(act, mounts):
     assert "Ctrl-C" in end(tool)
     assert mounts.get("data/sub/b.txt") == b"new" and not points(act)
     assert not list((act.home / "cache/mounts").glob("*"))
+
+
+def test_people_are_told_what_the_end_waits_for(act, mounts):
+    at, tool = mount(act, "data")
+    with (at / "a.txt").open("w") as file:
+        print("text", file=file, flush=True)
+        tool.send_signal(signal.SIGINT)
+        assert any(b"waits for files that are still open" in line for line in tool.stderr)
+    assert tool.wait(60) == 0 and mounts.get("data/a.txt") == b"text\n"
 
 
 def test_people_mount_read_only(act, mounts):

@@ -95,6 +95,15 @@ static void say_ready(void *arg)
              plan->read_only ? ", read-only" : "", mounts_tool_name(plan->tool));
 }
 
+static void say_waits(void *arg)
+{
+    const struct mount_plan *plan = &((const struct here *)arg)->plan;
+
+    act_note("%s  waits for files that are still open, or on their way to the store; Ctrl-C twice more leaves them in "
+             "'%s'",
+             plan->name, plan->dir);
+}
+
 static int keep(struct here *h, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = NULL;
@@ -105,7 +114,7 @@ static int keep(struct here *h, struct act_error *err)
         return rc;
     ACT_AUTOFREE char *cache = act_path_join(dir, "cache");
     h->plan.dir = dir;
-    struct mount_keeper k = {.plan = h->plan, .ready = say_ready, .renew = renew, .arg = h};
+    struct mount_keeper k = {.plan = h->plan, .ready = say_ready, .waits = say_waits, .renew = renew, .arg = h};
     rc = act_mkdir_all(cache, 0700, err);
     if (rc == 0)
         rc = mount_keep(&k, err);
@@ -140,6 +149,8 @@ int flow_mount(struct flow *flow, const char *path, const char *at, bool read_on
     rc = flow_blob_of(flow, &h.place, mode_of(h.plan.read_only), &blob, err);
     if (rc == 0 && act_streq(flow->config.mount, RUN_MOUNT_COPY))
         rc = act_error_set(err, ACT_CONFIG, "the cluster has 'mount: copy', so nothing is mounted; 'a d' copies it");
+    if (rc == 0)
+        rc = flow_check_rights(&blob, mode_of(h.plan.read_only), path, err);
     if (rc == 0)
         rc = mounts_find_tool(flow->config.mount, &h.plan.tool, &program, err);
     if (rc == 0) {
