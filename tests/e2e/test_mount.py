@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -405,9 +406,10 @@ def test_a_sas_that_has_ended(act, mounts):
 def mount(act, path, *words):
     """`a mount` of a path, once it is there."""
     at = act.scratch / "at"
-    at.mkdir(exist_ok=True)
+    with contextlib.suppress(OSError):  # something stale is mounted there
+        at.mkdir(exist_ok=True)
     tool = act.start("mount", *words, path, at)
-    act.until(lambda: points(act) or tool.poll() is not None, "it to be mounted")
+    act.until(lambda: (points(act) and os.access(at, os.F_OK)) or tool.poll() is not None, "it to be mounted")
     assert tool.poll() is None, tool.communicate()
     return at, tool
 
@@ -426,7 +428,7 @@ def test_people_mount_a_path(act, mounts):
     (at / "b.txt").write_text("new")
     assert "Ctrl-C" in end(tool)
     assert mounts.get("data/sub/b.txt") == b"new" and not points(act)
-    assert not list((act.home / "cache/mounts").glob("*"))
+    assert not list((act.home / "cache/mounts").glob("*/"))
 
 
 def test_people_are_told_what_the_end_waits_for(act, mounts):
@@ -436,6 +438,29 @@ def test_people_are_told_what_the_end_waits_for(act, mounts):
         tool.send_signal(signal.SIGINT)
         assert any(b"waits for files that are still open" in line for line in tool.stderr)
     assert tool.wait(60) == 0 and mounts.get("data/a.txt") == b"text\n"
+
+
+def test_a_mount_of_people_is_killed(act, mounts):
+    """It is ended by the next one there, which says what is not in the store."""
+    at, tool = mount(act, "data")
+    with (at / "a.txt").open("w") as file:
+        print("text", file=file, flush=True)
+        kill_all(act)
+        tool.communicate()
+        assert points(act) == [str(at)], "stale"
+        with contextlib.suppress(OSError):
+            file.close()
+    at, tool = mount(act, "data")
+    assert list(at.iterdir()) == []
+    left = re.search("1 file written to an earlier mount is not in the store but in '(.*)'; ", end(tool)).group(1)
+    kept, = [p for p in pathlib.Path(left).rglob("a.txt") if "/vfs/" in str(p)]
+    assert kept.read_text() == "text\n"
+    shutil.rmtree(left)
+    at, tool = mount(act, "data")
+    kill_all(act)
+    tool.communicate()
+    at, tool = mount(act, "data")
+    assert "earlier" not in end(tool) and not list((act.home / "cache/mounts").glob("*/"))
 
 
 def test_people_mount_read_only(act, mounts):
