@@ -76,8 +76,8 @@ static int ask(struct flow *flow, const char *url, char **out, struct act_error 
     if (rc == 0)
         rc = read_value(response, url, out, err);
     else if (err->http_status == 403)
-        act_error_hint(err, "you need the role 'Key Vault Secrets User' on the vault, or its access policy 'get' for "
-                            "secrets, and an address that its firewall lets in");
+        act_error_hint(err, "it must be enabled, and you need the role 'Key Vault Secrets User' on the vault, or its "
+                            "access policy 'get' for secrets, and an address that its firewall lets in");
     arm_free(arm);
     return rc;
 }

@@ -25,6 +25,17 @@ static char *log_name(const struct node *node)
     return act_sprintf(FOLDER_LOG, node->name);
 }
 
+/* Of act. New string, which may be empty. */
+static char *last_words(const struct node *node)
+{
+    ACT_AUTOFREE char *name = log_name(node);
+    ACT_AUTOFREE char *log = node_path(node, name);
+    char last[320];
+
+    node_last_line(log, last, sizeof(last));
+    return act_strdup(act_starts_with(last, "act: ") ? last + strlen("act: ") : last);
+}
+
 /* Has act, which knows the stores, do something; words ends with NULL. */
 static int call_act(const struct node *node, const char *const *words, struct act_error *err)
 {
@@ -50,10 +61,8 @@ static int call_act(const struct node *node, const char *const *words, struct ac
 
     if (child_exit_status(status) == 0)
         return 0;
-    ACT_AUTOFREE char *log = node_path(node, name_of_log);
-    char last[200];
-    node_last_line(log, last, sizeof(last));
-    return act_error_set(err, ACT_FAIL, "%s", last[0] ? last : "it said nothing");
+    ACT_AUTOFREE char *said = last_words(node);
+    return act_error_set(err, ACT_FAIL, "%s", *said ? said : "it said nothing");
 }
 
 /* Moves one folder between the store and dir. */
@@ -228,6 +237,13 @@ int folder_send_all(void *arg)
         failed = 1;
     }
     return failed;
+}
+
+char *folder_why_unsent(const struct node *node)
+{
+    ACT_AUTOFREE char *said = last_words(node);
+
+    return act_sprintf(FOLDER_UNSENT "%s%s", *said ? ": " : "", said);
 }
 
 int folder_send_logs(const struct node *node, int attempt)

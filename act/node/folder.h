@@ -26,6 +26,9 @@ int folder_send_logs(const struct node *node, int attempt);
 /* The last attempt whose logs were sent, by pods that are no more; 0: of none, or it cannot be found out. */
 int folder_find_sent(const struct node *node);
 
+/* Why not all were sent: FOLDER_UNSENT, and what was said last. New string. */
+char *folder_why_unsent(const struct node *node);
+
 /* Why a run whose command succeeded has failed. */
 #define FOLDER_UNSENT "not all folders could be sent; see " RUN_DIR_SYSTEM "/folders_*.txt"
 #define FOLDER_LOG    RUN_DIR_SYSTEM "/folders_%s.txt" /* with the name of the node */

@@ -120,7 +120,7 @@ void rank_fail(struct rank *r, int exit_status, const char *reason)
 
 static int prepare(struct rank *r)
 {
-    char reason[320], text[400];
+    char reason[370], text[400];
     int exit_status = 0, status;
     pid_t pid = child_start(&(struct child){.run = prepare_node, .arg = &r->node, .out_fd = -1});
 

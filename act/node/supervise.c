@@ -278,8 +278,10 @@ static void run_supervisor(struct supervisor *s)
         node_say("some processes of the run could not be killed");
     wait_for_slurm(s);
     judge_sweep(s);
-    if (!send_folders(s))
-        judge_note_unsent(s, FOLDER_UNSENT);
+    if (!send_folders(s)) {
+        ACT_AUTOFREE char *why = folder_why_unsent(&s->node);
+        judge_note_unsent(s, why);
+    }
     judge_run(s);
     if (s->status.state != RUN_COMPLETED)
         container_remove_all(&s->node);

@@ -245,11 +245,11 @@ int platform_check_mounts_here(const struct run_spec *spec, struct act_error *er
         bool is_mounted = !f->link && !run_folder_is_copied(spec, f) &&
                           (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT);
         if (is_mounted && mounts_find_tool(spec->mount, &tool, NULL, &why) < 0)
-            return act_error_set(err, ACT_CONFIG,
-                                 "folder '%s' cannot be mounted on this machine: %s; install blobfuse2, or rclone and "
-                                 "fuse3; or set 'mode: download' (brought before the command starts) or 'mode: upload' "
-                                 "(sent when it ends)",
-                                 f->name, act_error_text(&why));
+            return act_error_set(
+                err, ACT_CONFIG,
+                "folder '%s' cannot be mounted on this machine: %s; or set 'mount: copy', or for the "
+                "folder 'mode: download' (brought before the command) or 'mode: upload' (sent after it)",
+                f->name, act_error_text(&why));
     }
     return 0;
 }

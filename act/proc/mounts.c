@@ -50,8 +50,10 @@ int mounts_find_tool(const char *wanted, enum mounts_tool *out, char **out_progr
         free(program);
         return check_fuse(err);
     }
-    return wanted ? act_error_set(err, ACT_NOT_FOUND, "'%s', which 'mount' names, is not in PATH", wanted)
-                  : act_error_set(err, ACT_NOT_FOUND, "neither 'blobfuse2' nor 'rclone' is in PATH");
+    return wanted
+               ? act_error_set(err, ACT_NOT_FOUND, "'%s', which 'mount' names, is not in PATH", wanted)
+               : act_error_set(err, ACT_NOT_FOUND,
+                               "neither 'blobfuse2' nor 'rclone' is in PATH: install blobfuse2, or rclone and fuse3");
 }
 
 /* ---- what is mounted ---- */

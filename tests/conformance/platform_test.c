@@ -1004,7 +1004,7 @@ TEST(test_local_refuses_mounts_without_a_tool)
     int rc = platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err);
     setenv("PATH", path, 1);
     assert_int_equal(rc, -ACT_CONFIG);
-    assert_contains(act_error_text(&err), "install blobfuse2, or rclone");
+    assert_contains(act_error_text(&err), "install blobfuse2, or rclone and fuse3; or set 'mount: copy'");
     assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN);
 }
 

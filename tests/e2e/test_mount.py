@@ -398,6 +398,20 @@ def test_the_sas_ends_while_the_run_works(act, mounts):
     assert kept.read_text() == "late\n"
 
 
+def test_a_sas_that_only_reads(act, mounts):
+    open_for(act, mounts, permissions="rl")
+    act.account("whole", account_name=mounts.service.account, account_key=mounts.service.key,
+                container_name=mounts.container, endpoint=mounts.service.endpoint)
+    config = json.loads(act.cluster("aml", account="whole").read_text())
+    config["config_param"]["data_folder"]["azure_blob_config_file"] = "aux_data/configs/store.yaml"
+    act.cluster("aml").write_text(json.dumps(config))
+    why = "'data': the SAS of its store permits 'sp=rl', and 'mode: rw_mount' needs 'w' too"
+    act.fail("submit", "true", status=4, match=why)
+    act.fail("local", "--mount", "true", status=125, match=why)
+    (act.scratch / "at").mkdir()
+    act.fail("mount", "data", act.scratch / "at", status=4, match=why)
+
+
 def test_a_sas_that_has_ended(act, mounts):
     open_for(act, mounts, name="old", hours=-1)
     config = json.loads(act.cluster("aml").read_text())
@@ -412,9 +426,10 @@ def test_a_sas_that_has_ended(act, mounts):
 def mount(act, path, *words):
     """`a mount` of a path, once it is there."""
     at = act.scratch / "at"
-    at.mkdir(exist_ok=True)
+    with contextlib.suppress(OSError):  # something stale is mounted there
+        at.mkdir(exist_ok=True)
     tool = act.start("mount", *words, path, at)
-    act.until(lambda: points(act) or tool.poll() is not None, "it to be mounted")
+    act.until(lambda: (points(act) and os.access(at, os.F_OK)) or tool.poll() is not None, "it to be mounted")
     assert tool.poll() is None, tool.communicate()
     return at, tool
 
@@ -433,7 +448,39 @@ def test_people_mount_a_path(act, mounts):
     (at / "b.txt").write_text("new")
     assert "Ctrl-C" in end(tool)
     assert mounts.get("data/sub/b.txt") == b"new" and not points(act)
-    assert not list((act.home / "cache/mounts").glob("*"))
+    assert not list((act.home / "cache/mounts").glob("*/"))
+
+
+def test_people_are_told_what_the_end_waits_for(act, mounts):
+    at, tool = mount(act, "data")
+    with (at / "a.txt").open("w") as file:
+        print("text", file=file, flush=True)
+        tool.send_signal(signal.SIGINT)
+        assert any(b"waits for files that are still open" in line for line in tool.stderr)
+    assert tool.wait(60) == 0 and mounts.get("data/a.txt") == b"text\n"
+
+
+def test_a_mount_of_people_is_killed(act, mounts):
+    """It is ended by the next one there, which says what is not in the store."""
+    at, tool = mount(act, "data")
+    with (at / "a.txt").open("w") as file:
+        print("text", file=file, flush=True)
+        kill_all(act)
+        tool.communicate()
+        assert points(act) == [str(at)], "stale"
+        with contextlib.suppress(OSError):
+            file.close()
+    at, tool = mount(act, "data")
+    assert list(at.iterdir()) == []
+    left = re.search("1 file written to an earlier mount is not in the store but in '(.*)'; ", end(tool)).group(1)
+    kept, = [p for p in pathlib.Path(left).rglob("a.txt") if "/vfs/" in str(p)]
+    assert kept.read_text() == "text\n"
+    shutil.rmtree(left)
+    at, tool = mount(act, "data")
+    kill_all(act)
+    tool.communicate()
+    at, tool = mount(act, "data")
+    assert "earlier" not in end(tool) and not list((act.home / "cache/mounts").glob("*/"))
 
 
 def test_people_mount_read_only(act, mounts):

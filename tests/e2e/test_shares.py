@@ -325,6 +325,18 @@ def test_a_share_that_is_full(act, there):
     assert there.keys() == {"data/kept": 4, "data/a": MIB, "data/big": 8 * MIB}
 
 
+def test_a_share_that_is_full_when_a_run_sends_its_output(act, there):
+    act.account("code", folder=str(act.store))
+    path = act.cluster("aml", keys={**there.service.folder_keys(there.container), "mode": "upload"})
+    config = json.loads(path.read_text())
+    config["config_param"]["code_path"] = {"azure_blob_config_file": "aux_data/configs/code.yaml", "path": "code.zip"}
+    path.write_text(json.dumps(config))
+    there.service.limit(there.container, MIB)
+    run = act.finish("sh", "-c", "head -c 2M /dev/zero >output/big", status=125)
+    assert "not all folders could be sent" in act.info(run)["reason"] and "the share is full" in act.info(run)["reason"]
+    assert (act.run_dir(run) / "folders/output/big").stat().st_size == 2 * MIB
+
+
 def test_a_share_that_is_not_there(act, there):
     there.service.remove(there.container)
     act.write("data/f", "x")

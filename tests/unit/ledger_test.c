@@ -205,7 +205,7 @@ TEST(list_table)
     for (size_t i = 0; i < runs.n; i++) /* newest first: r5 and r2 have not ended */
         assert_int_equal(runs.v[i].spec != NULL, i == 0 || i == 3);
     assert_string_equal(runs.v[0].command, "exp");
-    struct ledger_run gone = {.id = "none"};
+    struct ledger_run gone = {.id = (char[]){"none"}};
     struct ledger_run *const rest[] = {&runs.v[0], &gone, &runs.v[1], &runs.v[4]};
     assert_ok(ledger_fill_specs(ledger, rest, COUNT(rest), &err), err);
     assert_non_null(runs.v[1].spec);

@@ -1,4 +1,4 @@
-/* access.c - for how long a node gets at the store of a folder. */
+/* access.c - whether, and for how long, a node gets at the store of a folder. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,20 +57,41 @@ static bool read_time(const char *text, int64_t *out_s)
     return true;
 }
 
-int64_t flow_blob_ends_s(const struct flow_blob *blob)
+/* What the SAS says in a field such as "se=". New string; NULL: nothing. */
+static char *find_field(const struct flow_blob *blob, const char *name)
 {
-    const char *at = blob->sas;
-    int64_t ends_s = INT64_MAX;
-
-    while (at && *at) {
+    for (const char *at = blob->sas; at && *at;) {
         size_t n = strcspn(at, "&");
         ACT_AUTOFREE char *field = act_strndup(at, n);
         ACT_AUTOFREE char *plain = http_decode(field);
-        if (act_starts_with(plain, "se=") && read_time(plain + strlen("se="), &ends_s))
-            break;
+        if (act_starts_with(plain, name))
+            return act_strdup(plain + strlen(name));
         at += n + (at[n] == '&');
     }
-    return ends_s;
+    return NULL;
+}
+
+int64_t flow_blob_ends_s(const struct flow_blob *blob)
+{
+    ACT_AUTOFREE char *text = find_field(blob, "se=");
+    int64_t ends_s;
+
+    return text && read_time(text, &ends_s) ? ends_s : INT64_MAX;
+}
+
+/* One with a stored access policy says nothing of it. */
+int flow_check_rights(const struct flow_blob *blob, enum run_folder_mode mode, const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *given = find_field(blob, "sp=");
+    const char *needed = mode == RUN_FOLDER_RW_MOUNT ? "rlw" : mode == RUN_FOLDER_UPLOAD ? "w" : "rl";
+
+    while (given && *needed && strchr(given, *needed))
+        needed++;
+    if (!given || !*needed)
+        return 0;
+    return act_error_set(err, ACT_DENIED,
+                         "folder '%s': the SAS of its store permits 'sp=%s', and 'mode: %s' needs '%c' too", name,
+                         given, run_folder_mode_name(mode), *needed);
 }
 
 /* Whether the SAS with which nodes get at a folder can be replaced while they do: blobfuse2 takes another one. */

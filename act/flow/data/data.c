@@ -181,7 +181,7 @@ static bool is_empty_folder(struct store *store, const char *key)
 int flow_resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
                  struct act_error *err)
 {
-    ACT_AUTOFREE char *name = act_path_clean(key);
+    ACT_AUTOFREE char *name = *key ? act_path_clean(key) : act_strdup("");
     int rc = transfer_resolve(store, key, out, err);
 
     if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING && is_empty_folder(store, name)) {

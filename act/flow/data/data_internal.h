@@ -108,6 +108,10 @@ int flow_check_access(const struct config *config, const struct flow_blob *blob,
 /* Tells the user. */
 void flow_say_ends(const struct config *config, struct flow_ends *ends);
 
+/* Refuses (-ACT_DENIED) a SAS that says it is not for what the mode does; name is the folder's. */
+int flow_check_rights(const struct flow_blob *blob, enum run_folder_mode mode, const char *name,
+                      struct act_error *err) ACT_NODISCARD;
+
 /* Whether it can be listed: what mounts it would mount what is not there, and fail at each access. */
 int flow_blob_check(struct flow *flow, const struct flow_blob *blob, struct act_error *err) ACT_NODISCARD;
 /* The run's folder of this name; NULL: none. */

@@ -60,6 +60,7 @@ struct mount_keeper {
     struct mount_plan plan;
     bool (*wanted)(void *arg); /* asked about once a second; NULL: always */
     void (*ready)(void *arg);
+    void (*waits)(void *arg); /* at the end, if files are not sent yet: two more signals end that; NULL: nobody asks */
     /* What opens the store, anew: asked for when half of the time is over for which it does, if the tool takes another
      * one while it works (blobfuse2, which watches its configuration: common/config/config_parser.go, WatchConfig(),
      * and component/azstorage/config.go, ParseAndReadDynamicConfig()). rclone does not. In a process of its own, which

@@ -15,13 +15,15 @@
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 
-/* What is there would be hidden. */
+/* What is there would be hidden. A mount whose tool was killed is ended. */
 static int check_point(const char *at, struct act_error *err)
 {
     DIR *d;
     const struct dirent *e;
     bool is_empty = true;
 
+    if (mounts_is_one(at) && access(at, F_OK) < 0 && errno == ENOTCONN && mounts_end(at, true, err) < 0)
+        return -ACT_FAIL;
     if (mounts_is_one(at))
         return act_error_set(err, ACT_USAGE, "something is mounted at '%s' already", at);
     if (!(d = opendir(at)))
@@ -57,20 +59,65 @@ static int find_place(struct flow *flow, const char *path, bool *io_read_only, s
     return 0;
 }
 
-/* A folder for what is on its way. New string. */
-static int make_private(char **out, struct act_error *err)
+/* Removes what one that was killed has left, except what is not in the store. */
+static void clear_left(const char *dir)
+{
+    ACT_AUTOFREE char *lock = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
+    struct act_error err;
+    int fd = act_lock(lock, false, &err);
+    size_t n = fd < 0 ? 0 : run_mount_unsent(dir);
+
+    if (fd < 0) /* it is in use */
+        return;
+    if (n > 0)
+        act_warn(
+            "%zu file%s written to an earlier mount %s not in the store but in '%s'; remove that when you have them", n,
+            n == 1 ? "" : "s", n == 1 ? "is" : "are", dir);
+    else if (act_remove_tree(dir, &err) < 0)
+        act_warn("%s", act_error_text(&err));
+    close(fd);
+}
+
+static void clear_all_left(const char *all)
+{
+    DIR *d = opendir(all);
+    const struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        ACT_AUTOFREE char *dir = act_path_join(all, e->d_name);
+        if (e->d_type == DT_DIR && e->d_name[0] != '.')
+            clear_left(dir);
+    }
+    if (d)
+        closedir(d);
+}
+
+/* A folder for what is on its way, which is in use as long as its lock is held. New string. */
+static int make_locked(const char *all, char **out, int *out_lock, struct act_error *err)
+{
+    char *dir = act_path_join(all, "XXXXXX");
+
+    *out = dir;
+    if (!mkdtemp(dir))
+        return act_error_errno(err, errno, "cannot make a folder in '%s'", all);
+    ACT_AUTOFREE char *lock = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
+    *out_lock = act_lock(lock, true, err);
+    return *out_lock < 0 ? *out_lock : 0;
+}
+
+/* One at a time, so that nobody clears another one's new folder. */
+static int make_private(char **out, int *out_lock, struct act_error *err)
 {
     ACT_AUTOFREE char *cache = act_cache_dir();
     ACT_AUTOFREE char *all = act_path_join(cache, "mounts");
-    char *dir = act_path_join(all, "XXXXXX");
-    int rc = act_mkdir_all(all, 0700, err);
+    ACT_AUTOFREE char *lock = act_path_join(all, RUN_FILE_MOUNT_LOCK);
+    int rc = act_mkdir_all(all, 0700, err), fd = rc < 0 ? rc : act_lock(lock, true, err);
 
-    if (rc == 0 && !mkdtemp(dir))
-        rc = act_error_errno(err, errno, "cannot make a folder in '%s'", all);
-    if (rc < 0)
-        free(dir);
-    else
-        *out = dir;
+    if (fd < 0)
+        return fd;
+    clear_all_left(all);
+    rc = make_locked(all, out, out_lock, err);
+    close(fd);
     return rc;
 }
 
@@ -106,29 +153,39 @@ static void say_ready(void *arg)
              mounts_tool_name(plan->tool));
 }
 
+static void say_waits(void *arg)
+{
+    const struct mount_plan *plan = &((const struct here *)arg)->plan;
+
+    act_note("%s  waits for files that are still open, or on their way to the store; Ctrl-C twice more leaves them in "
+             "'%s'",
+             plan->name, plan->dir);
+}
+
 static int keep(struct here *h, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = NULL;
     struct act_error ignored;
-    int rc = make_private(&dir, err);
+    int lock, rc = make_private(&dir, &lock, err);
 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *cache = act_path_join(dir, "cache");
     h->plan.dir = dir;
-    struct mount_keeper k = {.plan = h->plan, .ready = say_ready, .renew = renew, .arg = h};
+    struct mount_keeper k = {.plan = h->plan, .ready = say_ready, .waits = say_waits, .renew = renew, .arg = h};
     rc = act_mkdir_all(cache, 0700, err);
     if (rc == 0)
         rc = mount_keep(&k, err);
     if (run_mount_unsent(dir) == 0 && act_remove_tree(dir, &ignored) < 0)
         act_warn("%s", act_error_text(&ignored));
+    close(lock);
     return rc;
 }
 
 static int mount_at(struct here *h, const char *at, struct act_error *err)
 {
-    ACT_AUTOFREE char *real = realpath(at, NULL);
     int rc = check_point(at, err);
+    ACT_AUTOFREE char *real = realpath(at, NULL);
 
     if (rc == 0)
         rc = flow_blob_check(h->flow, h->plan.blob, err);
@@ -156,6 +213,8 @@ int flow_mount(struct flow *flow, const char *path, const char *at, bool read_on
                            blob.container);
     if (rc == 0 && act_streq(flow->config.mount, RUN_MOUNT_COPY))
         rc = act_error_set(err, ACT_CONFIG, "the cluster has 'mount: copy', so nothing is mounted; 'a d' copies it");
+    if (rc == 0)
+        rc = flow_check_rights(&blob, mode_of(h.plan.read_only), path, err);
     if (rc == 0)
         rc = mounts_find_tool(flow->config.mount, &h.plan.tool, &program, err);
     if (rc == 0) {

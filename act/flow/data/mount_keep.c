@@ -208,8 +208,10 @@ static char *find_reason(const struct tool *t, off_t from)
         line = find_line(t, from, marks[i]);
     if (!line)
         return act_sprintf("'%s' did not say why", mounts_tool_name(t->plan->tool));
-    char *shown = mount_redact(t->plan, line);
+    char *shown = mount_redact(t->plan, line + strspn(line, "= "));
     free(line);
+    for (size_t n = strlen(shown); n > 0 && strchr("= ", shown[n - 1]); n--) /* as in "===== RESPONSE ERROR =====" */
+        shown[n - 1] = '\0';
     return shown;
 }
 
@@ -466,6 +468,8 @@ int mount_keep(struct mount_keeper *k, struct act_error *err)
         return rc;
     k->ready(k->arg);
     rc = keep(k, &t, err);
+    if (k->waits && run_mount_waiting(k->plan.dir) > 0)
+        k->waits(k->arg);
     int end = finish(&t, rc < 0 ? &other : err);
     (void)mounts_end_below(k->plan.at);
     close(t.signal_fd);

@@ -146,6 +146,8 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
     if (flow_blob_of(flow, f, mode, &blob, err) < 0)
         return act_error_prefix(err, "folder '%s'", f->name);
     int rc = flow_check_access(&flow->config, &blob, f->name, mode, ends, err);
+    if (rc == 0)
+        rc = flow_check_rights(&blob, mode, f->name, err);
     if (rc < 0)
         return rc;
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s*}", "path", blob.path, "account_name", blob.account,

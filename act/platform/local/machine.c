@@ -425,8 +425,7 @@ void local_examine_mounts(struct platform *p, const char *wanted, struct platfor
 
     (void)p;
     if (mounts_find_tool(wanted, &tool, &program, &err) < 0)
-        platform_findings_add(findings, false, what, "%s; install blobfuse2, or rclone and fuse3",
-                              act_error_text(&err));
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else
         platform_findings_add(findings, true, what, "by '%s'", program);
 }
