@@ -1,5 +1,5 @@
-"""Mounts that are killed at random: `a mount` of a container of the test double, a writer, and a kill of the tool, of
-its keeper, or of both, or none at all.
+"""Mounts that are killed at random: `a mount` of a container of the test double, where requests go wrong now and then,
+a writer, and a kill of the tool, of its keeper, or of both, or none at all.
 
 What was closed is in the store if the mount ended well; however it ended, it is there or in the cache that is kept."""
 import collections
@@ -43,11 +43,24 @@ class MountRound:
             shutil.copytree(self.act.home, self.keep_in / f"mount-{self.seed}", symlinks=True, dirs_exist_ok=True)
             return violation
         finally:
+            self.double.no_faults()
             subprocess.run(["fusermount3", "-uzq", self.at], check=False, stderr=subprocess.DEVNULL)
             self.act.clean_up()
             self.service.request("DELETE", self.container, {"restype": "container"}, expect=None)
             shutil.rmtree(self.scratch, ignore_errors=True)
         return None
+
+    def go_wrong(self):
+        """Some of the writer's requests, at some moment. Less often than what gives up what it sends."""
+        for _ in range(self.rng.randrange(3)):
+            kind, values = self.rng.choice([
+                ("answer", {"status": 503, "code": "ServerBusy", "retry_after": 0}),
+                ("answer", {"status": 500, "code": "InternalError"}),
+                ("reset", {"where": "request"}), ("reset", {"where": "upload"}), ("reset", {"where": "answer"}),
+                ("truncate", {"where": "answer"}), ("stall", {"where": "answer", "ms": 1500})])
+            self.double.fault(kind, method=self.rng.choice(["PUT", "HEAD", "GET"]), path=f"/{self.container}",
+                              times=self.rng.randint(1, 3), skip=self.rng.randrange(15), **values)
+            self.seen[f"mounts, faults: {kind}"] += 1
 
     def write(self):
         """Files, some of them again and again, until told to stop. What failed to be written promises nothing."""
@@ -69,6 +82,7 @@ class MountRound:
         keeper = self.act.start("mount", "data", self.at)
         self.act.until(lambda: os.path.ismount(self.at) or keeper.poll() is not None, "it to be mounted")
         writer = threading.Thread(target=self.write)
+        self.go_wrong()
         writer.start()
         victims = self.rng.choice(["none", "tool", "tool", "keeper", "both"])
         self.seen[f"mounts, killed: {victims}"] += 1
@@ -90,6 +104,7 @@ class MountRound:
         return {"none": [], "tool": tools, "keeper": [keeper.pid], "both": [keeper.pid, *tools]}[which]
 
     def compare(self, status, err):
+        self.double.no_faults()
         for name, data in self.closed.items():
             key = f"{self.container}/files/data/{name}"
             is_stored = self.service.exists(key) and self.service.get(key) == data

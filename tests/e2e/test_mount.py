@@ -429,7 +429,8 @@ def mount(act, path, *words):
     with contextlib.suppress(OSError):  # something stale is mounted there
         at.mkdir(exist_ok=True)
     tool = act.start("mount", *words, path, at)
-    act.until(lambda: (points(act) and os.access(at, os.F_OK)) or tool.poll() is not None, "it to be mounted")
+    act.until(lambda: (str(at) in points(act) and os.access(at, os.F_OK)) or tool.poll() is not None,
+              "it to be mounted")
     assert tool.poll() is None, tool.communicate()
     return at, tool
 
@@ -609,11 +610,14 @@ def test_what_blobfuse2_could_not_send_is_kept(act, blobfuse2):
 def test_blobfuse2_gets_a_new_sas(act, blobfuse2):
     sas = open_for(act, blobfuse2, hours=20 / 3600)
     run = begin(act, "echo a >output/a.txt", then="echo late >output/late.txt")
+    at, tool = mount(act, "data")
     open_for(act, blobfuse2, hours=1)
     act.until(lambda: not is_open(blobfuse2, sas), "the first SAS to end")
+    (at / "late.txt").write_text("late, too")
+    end(tool)
     go(act, run)
     assert act.state(run) == "Completed"
-    assert blobfuse2.get("output/late.txt") == b"late\n"
+    assert blobfuse2.get("output/late.txt") == b"late\n" and blobfuse2.get("data/late.txt") == b"late, too"
 
 
 def test_a_login_of_the_node_signs_where_the_project_is_not_seen(act, fuse, azure_double, login):
