@@ -157,6 +157,14 @@ struct cli_option {
 };
 
 extern const struct cli_option cli_option_table[]; /* ends with a row without names */
+
+/* What an option means to some verbs only. */
+struct cli_option_meaning {
+    const char *option, *verbs, *help; /* verbs: separated by blanks */
+};
+extern const struct cli_option_meaning cli_option_meanings[]; /* ends with a row without names */
+/* The help of an option of this verb; command NULL: of all. */
+const char *cli_option_help(const struct cli_command *command, const struct cli_option *option);
 /* Whether a list of words separated by spaces contains name. */
 bool cli_names(const char *list, const char *name);
 /* Whether the verb takes the option; command NULL: whether the option may be given before a verb. */

@@ -24,7 +24,7 @@ int cmd_local(struct cli *cli, struct act_error *err)
                             .sink = {.write = cli_write_stdout},
                             .interrupted = &cli_interrupted};
 
-    int rc = cli_check_command(cli, "a local python train.py", err);
+    int rc = cli_check_command(cli, "a local python3 train.py", err);
     if (rc < 0)
         return rc;
     cli_packing_start(&packing, cli, &code);

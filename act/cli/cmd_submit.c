@@ -25,7 +25,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     if (o->job_file && cli->words.n)
         return act_error_set(err, ACT_USAGE, "'%s' says what to run: there cannot be a command, '%s', as well",
                              o->job_file, cli->words.v[0]);
-    int rc = o->job_file ? 0 : cli_check_command(cli, "a submit python train.py", err);
+    int rc = o->job_file ? 0 : cli_check_command(cli, "a submit python3 train.py", err);
     if (rc == 0)
         rc = cli_labels(cli, &io.labels, err);
     if (rc < 0)

@@ -345,7 +345,7 @@ static int check_new(const struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "--max-parallel 0 would run nothing; without it all run at once");
     if (o->max_parallel > FLOW_POINTS_MAX)
         return act_error_set(err, ACT_USAGE, "--max-parallel is at most %d", FLOW_POINTS_MAX);
-    return cli_check_command(cli, "a sweep --grid lr=0.1,0.01 python train.py --lr {lr}", err);
+    return cli_check_command(cli, "a sweep --grid lr=0.1,0.01 python3 train.py --lr {lr}", err);
 }
 
 int cmd_sweep(struct cli *cli, struct act_error *err)

@@ -14,19 +14,20 @@ const struct cli_command cli_data_commands[] = {
     {.name = "upload",
      .aliases = "u",
      .synopsis = "PATH...",
-     .summary = "mapped local files and folders to the cluster's store",
+     .summary = "copy mapped local files and folders to the cluster's store",
      .examples = "a u data/voc20                   a file or a folder: found out\n"
                  "a -c eu u data/voc20             to the store of cluster eu\n"
                  "a -c eu -f we u data/voc20       from the store of we to that of eu\n"
                  "a u --dry-run --delete data      what would be copied and deleted, and why\n"
                  "a u --exclude '*.tmp' --exclude '/cache/' data\n",
      .details = "Files whose size and modification time match are skipped. After an interruption the same command\n"
-                "continues where it stopped. Files that are newer in the store, and different, are left and named\n"
+                "continues where it stopped. Files that differ and are newer in the store are left alone and named,\n"
                 "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first. Links\n"
-                "inside the folder are kept; one that leads out of it is named, and the exit status is 8. --follow\n"
-                "stores what it leads to, wherever that is, as files and folders; --skip-links leaves it out. Links\n"
-                "that lead back to a folder that they are in, or nowhere, are named and not followed. So is what\n"
-                "cannot be read, and names that are not UTF-8: the rest is stored, and --exclude leaves them out.\n"
+                "that stay inside the folder are stored as links; one that leads out of it is named, and the exit\n"
+                "status is 8. --follow stores what it leads to as files and folders; --skip-links leaves it out.\n"
+                "Links that lead nowhere, or back to a folder that they are in, are named and not followed. What\n"
+                "cannot be read, and names that are not UTF-8, are named too: the rest is stored, and --exclude\n"
+                "leaves them out.\n"
                 "--delete spares what the store has below such names.\n"
                 "With several paths, a failure of one does not stop the others; the exit status is then 8.\n"
                 "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
@@ -41,7 +42,7 @@ const struct cli_command cli_data_commands[] = {
     {.name = "download",
      .aliases = "d",
      .synopsis = "PATH|RUN:[PATH]...",
-     .summary = "from the cluster's store, or the logs of a run, to here",
+     .summary = "copy files from the cluster's store, or the logs of a run, to this machine",
      .examples = "a d output/model.npz\n"
                  "a d data/coco\n"
                  "a -c eu d output\n"
@@ -52,10 +53,10 @@ const struct cli_command cli_data_commands[] = {
      .details =
          "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
          "modification time match are skipped. After an interruption the same command continues where it\n"
-         "stopped. Files that are newer here, and different, are left and named unless --overwrite is given.\n"
+         "stopped. Files that differ and are newer here are left alone and named, unless --overwrite is given.\n"
          "Nothing is deleted without --delete, which counts and asks first. With several paths, a failure of\n"
          "one does not stop the others; the exit status is then 8.\n"
-         "Of the logs of a run, what is new goes to assets/<run id>/ of its project, as with 'a q'.\n" RUN_PATHS "\n"
+         "What is new in the logs of a run goes to assets/<run id>/ of its project, as with 'a q'.\n" RUN_PATHS "\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
          "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
@@ -116,7 +117,7 @@ const struct cli_command cli_data_commands[] = {
      .run = cmd_rm},
     {.name = "du",
      .synopsis = "[-d N] [PATH|RUN:[PATH]...]",
-     .summary = "how much a path of the cluster's store holds, or the logs of a run, or ACT itself keeps",
+     .summary = "the size of a path in the cluster's store, of a run's logs, or of all that ACT keeps",
      .examples = "a du                             what ACT keeps, here and where your runs are\n"
                  "a du data                        size, objects\n"
                  "a du -d 1 data                   for each folder in it too\n"
@@ -135,14 +136,14 @@ const struct cli_command cli_data_commands[] = {
      .run = cmd_du},
     {.name = "mount",
      .synopsis = "[--read-only] PATH DIR",
-     .summary = "show a path of the cluster's store as a folder, until Ctrl-C",
+     .summary = "mount a path of the cluster's store as a folder, until Ctrl-C",
      .examples = "a mount data /mnt/data              look at it, change it\n"
                  "a mount --read-only data/voc voc    only look at it\n",
-     .details =
-         "DIR is an empty folder. blobfuse2 or, where it is not installed, rclone mounts the container ('mount'\n"
-         "in the cluster file chooses), with a signature for it alone. Ctrl-C waits until all that was written\n"
-         "is in the store, and unmounts; a second one does not wait. What could not be sent stays in the\n"
-         "cache, and the message says where.",
+     .details = "DIR is an empty folder. The container is mounted by blobfuse2 or, where that is not installed, by\n"
+                "rclone ('mount' in the cluster file chooses), with a signature for that container alone. Ctrl-C\n"
+                "waits until everything written is in the store, then unmounts; a second Ctrl-C does not wait. What\n"
+                "could not be sent stays in the cache, and the message says where. A store that is a folder needs no\n"
+                "mount; the error says where that folder is.",
      .options = "cluster param read-only",
      .min_words = 2,
      .max_words = 2,
@@ -169,24 +170,24 @@ const struct cli_command cli_data_commands[] = {
      .run = cmd_cat},
     {.name = "verify",
      .synopsis = "[--deep] PATH...",
-     .summary = "compare a mapped local path with the cluster's store, completely",
+     .summary = "check that a mapped local path and the cluster's store have the same content",
      .examples = "a verify data/voc20\n"
                  "a verify --deep output               reads all bytes on both sides\n"
                  "a -c eu -f we verify data/voc20      the store of we with that of eu\n"
                  "a verify data | grep '^content '\n",
-     .details = "One line for each difference: a word, a blank, the path. missing: not in the store; extra: only in\n"
-                "the store; kind: a file here, a link or folder there; size; content: the bytes, by a checksum that\n"
-                "the store keeps, or read where it keeps none. --follow: as for 'a upload'. Exit status 0: no\n"
-                "difference; 8: there are some.\n"
-                "--json: a line each with version (1), difference, path, and from (the local side, or that of -f)\n"
-                "and to (the store): kind, size and mtime, or null.",
+     .details = "Prints a line for each difference: a word, a blank and the path. missing: not in the store; extra:\n"
+                "only in the store; kind: a file on one side, a link or folder on the other; size; content: the\n"
+                "bytes, by the store's checksum or, where it keeps none, by reading them. --follow works as in 'a\n"
+                "upload'. Exit status: 0 if there is no difference, 8 if there are any.\n"
+                "--json: a line each with version (1), difference, path, and from (the local side, or that of -f) and\n"
+                "to (the store): kind, size and mtime, or null.",
      .options = "cluster param from-cluster deep follow-links include exclude filter-from json transfers bwlimit "
                 "memory part-size",
      PATHS,
      .run = cmd_verify},
     {.name = "url",
      .synopsis = "[--expires TIME] [--share-sas] PATH...",
-     .summary = "a URL that reads a file of the store without further credentials",
+     .summary = "a URL from which a file of the store can be read without credentials",
      .examples = "a url output/model.npz\ncurl -O \"$(a url --expires 1h output/model.npz)\"\n",
      .details = "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file. It is\n"
                 "signed with an account_key or a login. Where the account file has only a sas_token, --share-sas puts\n"

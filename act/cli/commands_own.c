@@ -4,14 +4,14 @@
 const struct cli_command cli_own_commands[] = {
     {.name = "login",
      .synopsis = "[--device-code [--tenant TENANT]]",
-     .summary = "who you are to Azure; or log in with a code",
+     .summary = "show who you are to Azure, or log in with a code",
      .examples = "a login                          who you are, and by which credential\n"
                  "a login --device-code            log in with a browser on any machine\n"
                  "a login --device-code --tenant contoso.onmicrosoft.com\n",
      .details = "Accounts without a key or SAS use the login that the environment has: a service principal, a managed\n"
                 "identity, 'a login --device-code' or 'az login'. A login by --device-code is kept until 'a logout'.\n"
-                "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
-                "token does not say.",
+                "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null: the token\n"
+                "does not say.",
      .options = "cluster param device-code tenant dry-run json",
      .looks_only = true,
      .run = cmd_login},
@@ -25,7 +25,7 @@ const struct cli_command cli_own_commands[] = {
      .run = cmd_logout},
     {.name = "config",
      .synopsis = "show | check | get | set | unset [KEY [VALUE]]",
-     .summary = "every value with its origin; what is wrong; one value, to read and to change",
+     .summary = "show, check and change the configuration",
      .examples = "a config show\n"
                  "a config show --all       keys without a value too\n"
                  "a -c eu -p 'num_gpu: 8' config show --json\n"
@@ -36,15 +36,14 @@ const struct cli_command cli_own_commands[] = {
                  "a config set env.NCCL_DEBUG INFO\n"
                  "a config set elastic_num_gpu '[8, 16]'\n"
                  "a -c eu config unset slurm.time\n",
-     .details =
-         "show leaves out keys without a value. set and unset change the cluster file where the value stands\n"
-         "and keep all else in it, comments and order too; what would be worse for it, or cannot be done so, is\n"
-         "refused. VALUE is YAML, of a key that is text the text itself. 'trusted_hosts' and 'default_cluster'\n"
-         "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
-         "--json: version (1), cluster, file, project_root and values,\n"
-         "which are all keys, each with value and origin; of check version, cluster, file, ok and problems; of\n"
-         "get version, key, value, origin, or without KEY version and keys; of set and unset version, key, file,\n"
-         "changed, dry_run.",
+     .details = "show prints every value with its origin, and leaves out keys without a value. check says what is\n"
+                "wrong. set and unset change one value in the cluster file that it comes from, and keep everything\n"
+                "else there, comments and order included; a change that would make the file invalid is refused. VALUE\n"
+                "is YAML or, for a key whose value is text, the text itself. 'trusted_hosts' and 'default_cluster'\n"
+                "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
+                "--json: version (1), cluster, file, project_root and values, which are all keys, each with value and\n"
+                "origin; of check version, cluster, file, ok and problems; of get version, key, value, origin, or\n"
+                "without KEY version and keys; of set and unset version, key, file, changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
      .min_words = 1,
      .max_words = 3,
@@ -56,18 +55,18 @@ const struct cli_command cli_own_commands[] = {
      .run = cmd_config},
     {.name = "trust",
      .synopsis = "[--list | --remove [PATH]]",
-     .summary = "what the project reaches out of its folder; whether it may",
+     .summary = "show what a project reaches outside its folder, and allow it",
      .examples = "a trust                          shows it, and asks\n"
                  "a -c lab trust                   what the cluster lab leads to\n"
                  "a trust -y                       the same without a question, for scripts\n"
                  "a trust --list                   all that was trusted\n"
                  "a trust --remove                 this project is not trusted any more\n",
-     .details = "The files of a project may come from anybody. Before they first make ACT reach out of the\n"
-                "project, by a link ('data', 'assets'), a store or an account file elsewhere, 'slurm.login',\n"
-                "'slurm.root' or a host that is not Azure's, every verb shows what, and asks; without a\n"
-                "terminal it exits with 4. The answer is kept for the project's path and exactly what was\n"
-                "shown. ACT_TRUSTED_PROJECTS (paths separated by ':', or '*') trusts without a question. Your\n"
-                "credentials go to 'trusted_hosts' alone, whatever is trusted here.\n"
+     .details = "The files of a project may come from anybody. Before they make ACT reach outside the project for the\n"
+                "first time, by a link ('data', 'assets'), a store or an account file elsewhere, 'slurm.login',\n"
+                "'slurm.root' or a host that is not Azure's, every verb shows what it is and asks; without a terminal\n"
+                "it exits with 4. The answer is kept for this path of the project and exactly what was shown.\n"
+                "ACT_TRUSTED_PROJECTS (paths separated by ':', or '*') trusts without a question. Your credentials go\n"
+                "only to Azure and your 'trusted_hosts', whatever is trusted here.\n"
                 "--json: version (1), path, reaches, untrusted; with --list: version and projects with path and\n"
                 "trusted. A text that is not UTF-8 is {\"base64\": ...}.",
      .options = "cluster param list remove json yes dry-run",
@@ -77,11 +76,11 @@ const struct cli_command cli_own_commands[] = {
      .run = cmd_trust},
     {.name = "doctor",
      .synopsis = "",
-     .summary = "whether all that runs of the cluster need is there",
+     .summary = "check that everything that runs on the cluster need is there",
      .examples = "a doctor\na -c eu doctor\na doctor --json | jq -r '.checks[] | select(.ok | not) | .text'\n",
-     .details = "One line for each check: what was found, or what is wrong and what to do. Exit status 0: all is\n"
-                "well; 1: something is not. Changes nothing on the cluster. --json: version (1), ok, and checks, each\n"
-                "with what, ok, text.",
+     .details = "One line for each check: what was found, or what is wrong and what to do. Exit status: 0 if all is\n"
+                "well, 1 if something is not. Changes nothing on the cluster. --json: version (1), ok, and checks,\n"
+                "each with what, ok, text.",
      .options = "cluster param json",
      .bare = true,
      .run = cmd_doctor},
@@ -98,7 +97,7 @@ const struct cli_command cli_own_commands[] = {
      .synopsis = "[VERB | act.yaml]",
      .summary = "this overview, or the manual page of a verb, or of the configuration files",
      .examples = "a help\na help submit\na help act.yaml                 the keys of cluster and account files\n",
-     .details = "Where stdout is no terminal, or there is no man(1): what 'a VERB --help' says.",
+     .details = "Where stdout is not a terminal, or man(1) is missing, it prints what 'a VERB --help' does.",
      .max_words = 1,
      .complete = CLI_VERBS,
      .bare = true,

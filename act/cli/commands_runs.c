@@ -10,7 +10,7 @@ const struct cli_command cli_run_commands[] = {
     {.name = "query",
      .aliases = "q",
      .synopsis = "[RUN...]",
-     .summary = "with runs: their logs and state; without: the table of runs",
+     .summary = "the table of runs; with RUN: its logs and state",
      .examples = "a q                          the runs, newest first\n"
                  "a q 60ce2fc7                 any unique piece of the id\n"
                  "a q @                        the run submitted last; @2 is the one before\n"
@@ -20,19 +20,18 @@ const struct cli_command cli_run_commands[] = {
                  "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --watch                  the table, redrawn in place; 'a top' shows more\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
-     .details =
-         "Wherever a run is named: its id, the name that --name gave it, any unique piece of its id, or @ for\n"
-         "the one submitted last, @2 for the one before; with -c CLUSTER, of those on that cluster.\n"
-         "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
-         "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
-         "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
-         "azureml.settle_seconds) nothing was added to them.\n"
-         "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command, title\n"
-         "and tool (of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu (0:\n"
-         "without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt, attempts (at most;\n"
-         "null: it is not tried again), retry (why it was, or was not), package, package_key,\n"
-         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total,\n"
-         "with runs also logs and page of each.",
+     .details = "A run can be named by its id, any unique piece of it, the name that --name gave it, or @ for the run\n"
+                "submitted last and @2 for the one before (with -c CLUSTER: on that cluster).\n"
+                "With a run: fetches what is new in its logs into assets/<run id>/, and prints the last 100 lines of\n"
+                "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
+                "are not requested again once they are complete, that is when the run has ended and nothing has been\n"
+                "added for 5 minutes (azureml.settle_seconds of the cluster).\n"
+                "--json: version (1) and runs, each with id, state, name, tags, cluster, platform, project, command,\n"
+                "title and tool (of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML),\n"
+                "num_gpu (0: without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt,\n"
+                "attempts (at most; null: it is not tried again), retry (why it was, or was not), package,\n"
+                "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with\n"
+                "runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max watch interval json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -46,14 +45,14 @@ const struct cli_command cli_run_commands[] = {
      .run = cmd_query_running},
     {.name = "qq",
      .synopsis = "",
-     .summary = "the runs that wait in a queue, and for what",
+     .summary = "the queued runs, and what they wait for",
      .examples = "a qq\na qq --json\n",
      RUN_TABLE,
      .run = cmd_query_queued},
     {.name = "qf",
      .aliases = "f, failed",
      .synopsis = "",
-     .summary = "the runs that failed, and of what",
+     .summary = "the failed runs, and why they failed",
      .examples = "a qf\na qf --max 5\n",
      RUN_TABLE,
      .run = cmd_query_failed},
@@ -65,25 +64,26 @@ const struct cli_command cli_run_commands[] = {
                  "a top --tag sweep=7          only runs that are tagged so\n"
                  "a top --once | cat           one frame, for a file or a pipe\n"
                  "a top --json | jq '.runs[] | select(.state == \"Running\") | .live.busy'\n",
-     .details =
-         "Clusters with what is idle and how many wait, of all that have a run that has not ended, and of the one\n"
-         "that a submit would use. Runs with state, how long they run, wait or have been over, how busy their GPUs\n"
-         "are (cpu: their processors), how full the memory of those is, the last values of the numbers that rank 0\n"
-         "prints again and again, and its last line and how old that is. When it is silent for five minutes, also\n"
-         "which rank the others seem to wait for.\n"
-         "Keys: up and down choose a run, l shows its log, w why it failed or waits, a aborts it (asks), s sorts,\n"
-         "/ filters, f unfolds a sweep, r asks now, h helps, q quits.\n"
-         "The runs of a sweep are one line, unless --tag or --name chose them: how many are done, run and failed\n"
-         "(4d 6r 1f), the best value of a number whose name says what is better (loss, acc, as far as the runs are\n"
-         "followed), the means of what they use.\n"
-         "Each cluster is asked for all runs at once, and less often than --interval says if it takes long to\n"
-         "answer; only the logs of runs on the screen are read. A cluster that cannot be asked shows why. Nothing\n"
-         "is asked on the terminal: where a login needs a password, or a project is not trusted, that is the error.\n"
-         "If the output is no terminal, one frame is printed, as with --once.\n"
-         "--json: one look: version (1), clusters (name, error, has_gpus, nodes, nodes_idle, gpus, gpus_idle, queue,\n"
-         "and your own running and queued), total, runs as of 'a q', each with live (has_gpus, busy, memory from 0\n"
-         "to 1, last_line, log_changed, held_up_by, numbers: name, last; null: it does not run, or nothing is\n"
-         "known), and sweeps (id, runs, states: how many in each, best: name, value); null: not known.",
+     .details = "Shows the clusters that have active runs, and the one that a submit would use, with what is idle and\n"
+                "how many jobs are queued. Shows the runs with their state, how long they have been running, waiting\n"
+                "or over, how busy their GPUs are (cpu: their processors), how full the memory of those is, the last\n"
+                "values of the numbers that rank 0 keeps printing, and its last line with its age; after five minutes\n"
+                "of silence also the rank that the others seem to wait for.\n"
+                "Keys: up and down choose a run, l shows its log, w why it failed or waits, a aborts it (after\n"
+                "asking), s sorts, / filters, f unfolds a sweep, r refreshes now, h helps, q quits.\n"
+                "A sweep is one line, unless --tag or --name selects its runs: how many are done, running and failed\n"
+                "(4d 6r 1f), the best value so far of a number whose name says which way is better (loss, acc), and\n"
+                "the mean use of the machines.\n"
+                "Each cluster is asked about all runs at once, and less often than --interval if it is slow to\n"
+                "answer; only the logs of runs on the screen are read. For a cluster that cannot be asked the reason\n"
+                "is shown. Nothing is asked on the terminal: a login that needs a password, or a project that is not\n"
+                "trusted, is shown as an error. If the output is not a terminal, one frame is printed, as with\n"
+                "--once.\n"
+                "--json: one look: version (1), clusters (name, error, has_gpus, nodes, nodes_idle, gpus, gpus_idle,\n"
+                "queue, and your own running and queued), total, runs as of 'a q', each with live (has_gpus, busy,\n"
+                "memory from 0 to 1, last_line, log_changed, held_up_by, numbers: name, last; null: it does not run,\n"
+                "or nothing is known), and sweeps (id, runs, states: how many in each, best: name, value); null: not\n"
+                "known.",
      .options = "cluster name tag max interval once json",
      .of_runs = true,
      .run = cmd_top},
@@ -97,9 +97,9 @@ const struct cli_command cli_run_commands[] = {
                  "a logs --rank 3 --tail 20 60ce2fc7\n"
                  "a logs --attempt 1 60ce2fc7  what it said before it was preempted\n"
                  "a logs --name system_logs/mpirun.txt 60ce2fc7\n",
-     .details = "-f goes on through new attempts of the run, and while the cluster cannot be asked; Ctrl-C ends the\n"
-                "watch and not the run. Its last line (stderr) says how the run ended, and the exit status is the\n"
-                "run's, as that of 'a wait'. --all gives whole lines; one of more than 64 KiB comes in pieces.\n"
+     .details = "-f goes on through new attempts of the run, and while the cluster cannot be reached; Ctrl-C stops\n"
+                "following, not the run. The last line (on stderr) says how the run ended, and the exit status is the\n"
+                "run's, as with 'a wait'. --all prints whole lines; one of more than 64 KiB comes in pieces.\n"
                 "'a -c CLUSTER logs' also finds runs that this machine did not submit.",
      .options = "cluster follow rank all tail attempt name",
      A_RUN,
@@ -111,14 +111,14 @@ const struct cli_command cli_run_commands[] = {
                  "a files -d output 60ce2fc7      what it wrote into the folder output\n"
                  "a files -d output --urls --expires 1h @ | xargs -n 1 curl -O\n"
                  "a files --json @ | jq -r 'select(.size > 1e9) | .path'\n",
-     .details =
-         "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are where the run had them, even if\n"
-         "the project maps others now. With -d FOLDER: the files in that one that were written while the run ran,\n"
-         "or have its id in their path; --all lists the others too. -d logs is what is listed without it.\n"
-         "--urls: a line for each file, its URL as by 'a url', with --expires and --share-sas; of a log, whose\n"
-         "address is never shown, RUN:PATH.\n"
-         "--json: a line each with version (1), kind (file, or without -d also folder), path, size, mtime, url\n"
-         "(with --urls), and of folders mode, store and store_path; null: not known, or none.",
+     .details = "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are those that the run had, even\n"
+                "if the project maps others now. -d FOLDER lists the files in that folder that were written while the\n"
+                "run was running, or have its id in their path; --all lists the others too. -d logs lists the logs,\n"
+                "as without -d.\n"
+                "--urls: a line for each file, its URL as by 'a url', with --expires and --share-sas; of a log, whose\n"
+                "address is never shown, RUN:PATH.\n"
+                "--json: a line each with version (1), kind (file, or without -d also folder), path, size, mtime, url\n"
+                "(with --urls), and of folders mode, store and store_path; null: not known, or none.",
      .options = "cluster folder all urls expires share-sas bytes json",
      A_RUN,
      .run = cmd_files},
@@ -131,13 +131,14 @@ const struct cli_command cli_run_commands[] = {
                  "a wait --any @ @2             until one of them has\n"
                  "a wait --tag sweep=60ce2fc7   until all that are tagged so now have\n"
                  "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
-     .details =
-         "Exit status: 0 completed; the exit status of the rank that failed first; 143 canceled; 125 when ACT\n"
-         "itself failed, or the time was up. Of several runs it is that of the first one named that did not\n"
-         "complete; with --any, that of the first one named that has ended.\n"
-         "The command of --notify runs here, once for each run that has ended, and also has\n"
-         "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says so.\n"
-         "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended.",
+     .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 canceled; 125 when ACT\n"
+                "itself failed, or the time was up. Of several runs, it is the status of the first one named that did\n"
+                "not complete; with --any, of the first one named that has ended.\n"
+                "The command of --notify runs here once for each run that has ended. In its environment are also\n"
+                "ACT_RUN_EXIT_STATUS, ACT_RUN_NAME, ACT_RUN_CLUSTER and ACT_RUN_REASON. If it fails, a warning says\n"
+                "so.\n"
+                "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended\n"
+                "(with --any, one).",
      .options = "cluster any timeout notify name tag json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -149,35 +150,35 @@ const struct cli_command cli_run_commands[] = {
      .summary = "which rank failed first, what it said, what that means, what to do",
      .examples = "a why 60ce2fc7\n"
                  "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
-     .details = "Reads the agent's records and the ends of the logs; fetches nothing. Says why a run waits, or what\n"
-                "it is doing. Your own rules, in the form of the program's, can go into aux_data/diagnosis.yaml. Exit\n"
-                "status 0: the question was answered.\n"
-                "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
-                "hung: ranks that are where few others are first. At a service the time is the log's.\n"
-                "--json: version (1), run, state, reason, attempt, attempts, retry, heartbeat,\n"
-                "last_line (of rank 0), ranks (rank, line, silent_s, longer: than that), failure (attempt, rank,\n"
-                "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank,\n"
-                "log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
+     .details = "Reads the agent's records and the ends of the logs; fetches nothing. For a run that has not failed,\n"
+                "it says what the run waits for or is doing. Your own rules, in the same form as the built-in ones,\n"
+                "can go into aux_data/diagnosis.yaml. Exit status 0: the question was answered.\n"
+                "For a run that is running, or that hung, it shows what each rank said last and for how long it has\n"
+                "been silent; ranks that are where few others are come first. On a service, the time is that of the\n"
+                "log.\n"
+                "--json: version (1), run, state, reason, attempt, attempts, retry, heartbeat, last_line (of rank 0),\n"
+                "ranks (rank, line, silent_s, longer: than that), failure (attempt, rank, node, exit_status, signal,\n"
+                "reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no, yes,\n"
+                "other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
      A_RUN,
      .run = cmd_why},
     {.name = "grep",
      .synopsis = "[-i] RE [RUN...]",
-     .summary = "the lines of the logs of runs that match a regular expression",
+     .summary = "search the logs of runs for a regular expression",
      .examples = "a grep 'loss=nan' @             in all logs of the run submitted last\n"
                  "a grep -i 'out of memory'       of the newest 30 runs\n"
                  "a grep --tag sweep=7 'acc=0\\.9' of the runs tagged so\n"
                  "a grep --json Error | jq -r '[.run, .rank] | @tsv' | sort -u\n",
-     .details =
-         "RE is an extended regular expression of POSIX, as of 'grep -E'. Each line that matches is printed\n"
-         "behind RUN:LOG:LINE: of it (RUN:LOG is a path, for 'a cat'), [the rank], and its time: the one in it,\n"
-         "or in the last line before that has one, as it is written there; else < the time when the log was\n"
-         "last written to. On a terminal it is the last piece of the id, [the rank] in place of its log, and no day\n"
-         "for today. The logs are read where the run is; where that is not possible, the copies in\n"
-         "assets/<run id>/ are. Without RUN, all runs that 'a q' lists of your ledger, 30 unless --max says\n"
-         "otherwise. Exit status: 0 there is a line, 1 there is none.\n"
-         "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
-         "time, log_changed and text; null: not known.",
+     .details = "RE is an extended regular expression, as for 'grep -E'. Each matching line is printed after\n"
+                "RUN:LOG:LINE: (RUN:LOG is a path for 'a cat'), [the rank], and its time: that in the line itself or\n"
+                "in the nearest line above that has one; else < and the time when the log was last written. On a\n"
+                "terminal, the id is cut to its last piece, [the rank] stands for the log, and today's date is left\n"
+                "out. The logs are read where the run is or, where that is not possible, from the copies in\n"
+                "assets/<run id>/. Without RUN, it searches the runs of your ledger that 'a q' lists, the newest 30\n"
+                "unless --max says otherwise. Exit status: 0 if a line matches, 1 if none does.\n"
+                "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
+                "time, log_changed and text; null: not known.",
      .options = "cluster ignore-case name tag max json",
      .min_words = 1,
      .max_words = ANY,
@@ -186,15 +187,14 @@ const struct cli_command cli_run_commands[] = {
      .run = cmd_grep},
     {.name = "diff",
      .synopsis = "RUN RUN",
-     .summary = "in what two runs differ: command, code, configuration, environment, nodes",
+     .summary = "how two runs differ: command, code, configuration, environment, nodes",
      .examples = "a diff @2 @                     what is new in the run submitted last\n"
                  "a diff --json @2 @ | jq -r '.differences[].name'\n",
-     .details =
-         "- is of the first run, + of the second. Code is compared by file: size, CRC-32 and mode of those that\n"
-         "differ; a package that is not on this machine is fetched. Of secrets only the names are known. The\n"
-         "exit status is 0 whether they differ or not.\n"
-         "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
-         "whole), from and to (null: that run does not have it).",
+     .details = "Lines with - are of the first run, those with + of the second. Code is compared file by file: size,\n"
+                "CRC-32 and mode; a package that is not on this machine is fetched. Of secrets only the names are\n"
+                "compared. The exit status is 0 whether the runs differ or not.\n"
+                "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
+                "whole), from and to (null: that run does not have it).",
      .options = "cluster json",
      .min_words = 2,
      .max_words = 2,
@@ -203,31 +203,32 @@ const struct cli_command cli_run_commands[] = {
      .run = cmd_diff},
     {.name = "parse",
      .synopsis = "RUN|FOLDER",
-     .summary = "the codes of the errors in the logs of a run, or in a folder of logs",
+     .summary = "the error codes in the logs of a run, or in a folder of logs",
      .examples = "a parse 60ce2fc7\n"
                  "a -no-wl parse 60ce2fc7       only the logs that are here already\n"
                  "a parse old/logs              the logs in a folder\n",
      .details = "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
-                "A word that names a folder here stands for the logs in it: of a run, as in assets/, or any others.\n"
-                "On stderr: the lines with 'Error', 100 of each log at most.\n"
-                "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line).\n"
-                "Exit status 0, also without any.",
+                "A word that names a folder on this machine means the logs in it: those of a run, as in assets/, or\n"
+                "any others. The lines with 'Error', at most 100 of each log, go to stderr.\n"
+                "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line). The\n"
+                "exit status is 0 even if there are none.",
      .options = "cluster no-logs no-full-logs json",
      A_RUN,
      .run = cmd_parse},
     {.name = "report",
      .synopsis = "RUN... | --tag KEY=VALUE > run.html",
-     .summary = "all that is known about runs, as one page for a browser",
+     .summary = "everything known about runs, as one page for a browser",
      .examples = "a report 60ce2fc7 > run.html\n"
                  "a report -o run.html 60ce2fc7   the same; never half a page\n"
                  "a report 60ce2fc7 1f0a > both.html   the curves of both in one picture\n"
                  "a report --tag sweep=60ce2fc7 --metric loss --min > sweep.html   with the best ones first\n"
                  "a -no-wl report -o run.html 60ce2fc7   only from the logs that are here\n",
-     .details = "Command, package, configuration and what differs from the run that it repeats (of several runs: from\n"
-                "the first), why it ended as it did, curves of the numbers in a rank's log (by default the first rank\n"
-                "that prints any), what each node used, the ends of the logs, and all files with their sizes.\n"
-                "The page has no scripts, asks for nothing from elsewhere, and can be printed. Fetches the logs as\n"
-                "'a q RUN' does.",
+     .details = "The page has the command, package and configuration, what differs from the run that it repeats (with\n"
+                "several runs: from the first), why it ended as it did, curves of the numbers in a rank's log (by\n"
+                "default the first rank that prints any), what each node used, the ends of the logs, and all files\n"
+                "with their sizes.\n"
+                "It has no scripts, loads nothing from elsewhere, and can be printed. Fetches the logs as 'a q RUN'\n"
+                "does.",
      .options = "cluster no-logs no-full-logs rank name tag metric lowest highest output",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -235,19 +236,18 @@ const struct cli_command cli_run_commands[] = {
      .run = cmd_report},
     {.name = "plot",
      .synopsis = "KEY RUN... | KEY --tag NAME=VALUE",
-     .summary = "draw a number from the logs of runs: the loss by steps",
+     .summary = "plot a number from the logs of runs, such as the loss",
      .examples = "a plot loss 60ce2fc7\n"
                  "a plot loss 60ce2fc7 1f0a           two runs in one picture\n"
                  "a plot lr --svg 60ce2fc7 > lr.svg\n"
                  "a plot loss --csv 60ce2fc7 > loss.csv\n",
-     .details =
-         "KEY is what stands before the number: 'loss 2.31', 'loss: 2.31', 'loss=2.31', {\"loss\": 2.31}. A name\n"
-         "that is not there is answered with those that are. x is the step in the line or just before it\n"
-         "(step, iter, iteration, batch, update), else the epoch, else how many values came before. Of more\n"
-         "than 32768 values fewer are kept, so that the curve looks the same. Fetches the logs as 'a q' does.\n"
-         "Exit status: 8 if the logs of some of the runs do not have it, 3 if none does.\n"
-         "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
-         "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
+     .details = "KEY is what stands before the number: 'loss 2.31', 'loss: 2.31', 'loss=2.31', {\"loss\": 2.31}. If\n"
+                "there is no such number, the error lists those that there are. x is the step in the same line or\n"
+                "just before it (step, iter, iteration, batch, update), else the epoch, else the count of values.\n"
+                "More than 32768 values are thinned out in a way that keeps the shape of the curve. Fetches the logs\n"
+                "as 'a q' does. Exit status: 8 if the logs of some of the runs do not have it, 3 if none does.\n"
+                "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
+                "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
      .options = "cluster no-logs no-full-logs rank name tag svg csv json",
      .min_words = 1,
      .max_words = ANY,
@@ -256,18 +256,17 @@ const struct cli_command cli_run_commands[] = {
      .run = cmd_plot},
     {.name = "ui",
      .synopsis = "[--port N] [--open]",
-     .summary = "the runs and their reports in the browser, renewed as they go on",
+     .summary = "the runs and their reports in a browser, kept up to date",
      .examples = "a ui                        prints the address; Ctrl-C ends it\n"
                  "a ui --open                 and opens it\n"
                  "a ui --tag sweep=7          begins with those tagged so\n"
                  "a ui --port 8080            for ssh -L 8080:localhost:8080 LOGIN_NODE, from where the browser is\n",
-     .details =
-         "A table of all runs, from which one comes to the page of each, as 'a report' makes it, and to that of\n"
-         "several in one picture. Nothing can be changed there. What goes on is asked for again every 10\n"
-         "seconds, however many browsers look; the pages have no scripts.\n"
-         "It listens on 127.0.0.1 alone. The address has a key of its own each time: whoever has it sees all\n"
-         "that you see, so keep it to yourself. Runs of projects that are not trusted show what is known\n"
-         "here, and name 'a trust'. Exit status 0 after Ctrl-C.",
+     .details = "A table of all runs, with links to the page of each, as 'a report' makes it, and to several in one\n"
+                "picture. Nothing can be changed there. Active runs are refreshed every 10 seconds, however many\n"
+                "browsers are open; the pages have no scripts.\n"
+                "It listens on 127.0.0.1 only. The address contains a new key each time: whoever has it sees all that\n"
+                "you see, so keep it to yourself. Runs of projects that are not trusted show what is known here, and\n"
+                "name 'a trust'. Exit status 0 after Ctrl-C.",
      .options = "cluster name tag port open",
      .of_runs = true,
      .run = cmd_ui},
@@ -279,13 +278,12 @@ const struct cli_command cli_run_commands[] = {
                  "a abort --tag sweep=7          all that are tagged so and have not ended; asks\n"
                  "a -c eu abort --all -y         all on cluster eu, without a question\n"
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
-     .details =
-         "--all, --name and --tag are about the runs that you submitted from this machine, in any project; those\n"
-         "of others, on a service that you share, have to be named. They count them and ask.\n"
-         "--forget is for a cluster that does not answer: the run counts as Canceled here, and the cluster,\n"
-         "if it comes back, goes on with it. The run stays in the ledger. One that has ended is left as it\n"
-         "is, with a note and the exit status 0; one whose cluster answers is refused, with status 2.\n"
-         "--json: version (1) and runs, each with id, state and had_ended.",
+     .details = "--all, --name and --tag select runs that you submitted from this machine, in any project; other\n"
+                "people's runs on a shared service have to be named. They list the runs and ask first.\n"
+                "--forget is for a cluster that does not answer: here the run counts as Canceled, but if the cluster\n"
+                "comes back, it continues the run. The run stays in the ledger. A run that has ended is left as it\n"
+                "is, with a note and exit status 0; one whose cluster answers is refused, with status 2.\n"
+                "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster all name tag forget yes dry-run json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -294,10 +292,11 @@ const struct cli_command cli_run_commands[] = {
     {.name = "scale",
      .synopsis = "RUN N",
      .summary = "change the size of an elastic run to N GPUs",
-     .examples = "a -n 8:32 submit python train.py\na scale 60ce2fc7 16\na scale --dry-run 60ce2fc7 8\n",
+     .examples = "a -n 8:32 submit python3 train.py\na scale 60ce2fc7 16\na scale --dry-run 60ce2fc7 8\n",
      .details = "An elastic run (-n MIN:MAX, or elastic_num_gpu in the cluster file; on the platform k8s) works with\n"
-                "the nodes that are there, from MIN to MAX. N is how many it shall have, within that range. Each\n"
-                "change of size ends the processes by SIGTERM and starts them again: a new attempt.\n"
+                "the nodes that are there, as long as they have MIN to MAX GPUs. N is the number it should have,\n"
+                "within that range. Each change of size ends the processes with SIGTERM and starts them again, as a\n"
+                "new attempt.\n"
                 "--json: version (1), id, num_gpu, nodes and dry_run.",
      .options = "cluster dry-run json",
      .min_words = 2,
@@ -311,28 +310,27 @@ const struct cli_command cli_run_commands[] = {
      .examples = "a prune --older 30d --dry-run   what would go\n"
                  "a prune --older 30d             counts it, and asks\n"
                  "a -c eu prune --older 12h -y    only runs on cluster eu\n",
-     .details =
-         "Of the runs that you submitted from this project and that ended longer ago: their folders where they\n"
-         "ran (on Kubernetes and Azure Machine Learning their jobs), with the logs there; the copies of logs in\n"
-         "assets/, and those that their nodes sent to the store of the code; their rows in the table of runs.\n"
-         "Packages where they ran, in the cache and in the built-in store here, if no run that stays has them\n"
-         "and these runs had them, or they are that old; agents of other versions where every run has ended.\n"
-         "Nothing that is another user's, or has not ended, is touched, no other project's run, and no package\n"
-         "that the run of somebody else may need; what is left for such a reason is said. Packages stay in a\n"
-         "store of the code that others may use. What an interrupted one left, the next one finds.\n"
-         "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, copies and sent\n"
-         "(runs with logs here and in the store), bytes and left (active, others, service, unreachable).",
+     .details = "For the runs that you submitted from this project and that ended longer ago, it removes their\n"
+                "folders where they ran (on Kubernetes and Azure Machine Learning: their jobs) with the logs there,\n"
+                "the copies of logs in assets/ and those that their nodes sent to the store of the code, and their\n"
+                "rows in the table of runs. It also removes packages that no remaining run uses, where the runs were,\n"
+                "in the cache and in the built-in store, and agents of other versions where every run has ended. It\n"
+                "does not touch runs that are active or of another user or project, nor a package that somebody\n"
+                "else's run may need, and says what it leaves for such a reason. Packages stay in a store of the code\n"
+                "that others may use. If it is interrupted, the next one continues.\n"
+                "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, copies and\n"
+                "sent (runs with logs here and in the store), bytes and left (active, others, service, unreachable).",
      .options = "cluster param older dry-run yes json",
      .run = cmd_prune},
     {.name = "resubmit",
      .synopsis = "RUN...",
-     .summary = "abort when still active, then submit the same run again",
+     .summary = "submit the same run again; if it is still active, abort it first",
      .examples = "a resubmit 60ce2fc7\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
-     .details = "The new run has the command, the package and the size of the old one, and goes to the same\n"
-                "cluster unless -rt or -c names another. It has the old one's name and tags; --name gives it another\n"
-                "one, --tag further tags or other values. Prints the new ids. On a terminal it asks before it\n"
-                "aborts a run that is running, unless -y is given.\n"
+     .details = "The new run has the command, package, size, name and tags of the old one, and goes to the same\n"
+                "cluster unless -rt or -c names another. --name gives it another name, --tag adds or changes tags.\n"
+                "Prints the new ids. On a terminal it asks before it aborts a run that is running, unless -y is\n"
+                "given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
      .options = "cluster resubmit-to num-gpu param single compile-args name tag hang retry retry-on "

@@ -14,12 +14,12 @@ static void print_row(FILE *out, int column, const char *left, const char *right
     cli_wrap(out, right, strlen(right), column, column, cli_help_width());
 }
 
-static void print_option(FILE *out, const struct cli_option *o)
+static void print_option(FILE *out, const struct cli_command *command, const struct cli_option *o)
 {
     ACT_AUTOFREE char *left = act_sprintf("%s%s--%s%s%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "",
                                           o->long_name, o->argument ? " " : "", o->argument ? o->argument : "");
 
-    print_row(out, OPTION_COLUMN, left, o->help);
+    print_row(out, OPTION_COLUMN, left, cli_option_help(command, o));
 }
 
 /* The verb's options for that place, below a title. */
@@ -29,7 +29,7 @@ static void print_options(FILE *out, const struct cli_command *command, enum cli
         if (title)
             fprintf(out, "\n%s:\n", title);
         title = NULL;
-        print_option(out, o);
+        print_option(out, command, o);
     }
 }
 
@@ -57,9 +57,9 @@ static void print_usage(FILE *out, const char *words)
 }
 
 const char cli_overview_examples[] = "a init                           pack the code and upload it\n"
-                                     "a submit python train.py         run it on the cluster\n"
+                                     "a submit python3 train.py        run it on the cluster\n"
                                      "a q                              what my runs are doing\n"
-                                     "a -c eu -n 8 submit python train.py\n";
+                                     "a -c eu -n 8 submit python3 train.py\n";
 const char cli_exit_statuses[] =
     "0 done, 1 other error, 2 usage, 3 not found, 4 not allowed, 5 temporary, 6 no capacity,\n"
     "7 configuration, 8 part failed, 10 timeout; 'wait' and 'local': the command's own, 125 for ACT's "

@@ -29,7 +29,7 @@ int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, c
                 act_strv_push(&names, numbers_key(numbers[i], k)->name);
     }
     if (names.n == 0)
-        return act_error_set(err, ACT_NOT_FOUND, "no number has a name in the log of %s", where);
+        return act_error_set(err, ACT_NOT_FOUND, "the log of %s has no number with a name, such as 'loss 2.31'", where);
     const char *near = act_nearest(key, (const char *const *)names.v);
     for (size_t i = 0; i < names.n && i < SHOWN; i++)
         act_buf_addf(&text, "%s%s", i ? ", " : "", names.v[i]);

@@ -94,12 +94,12 @@ static void put_examples(FILE *out, const char *text)
     free(lines);
 }
 
-static void put_option(FILE *out, const struct cli_option *o)
+static void put_option(FILE *out, const struct cli_command *command, const struct cli_option *o)
 {
     ACT_AUTOFREE char *term =
         act_sprintf("%s%s--%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "", o->long_name);
 
-    put_entry(out, term, o->argument, o->help);
+    put_entry(out, term, o->argument, cli_option_help(command, o));
 }
 
 /* The verb's options for that place, below a heading (NULL: the previous one). */
@@ -109,7 +109,7 @@ static void put_options(FILE *out, const struct cli_command *command, enum cli_p
         if (heading)
             fprintf(out, ".SH %s\n", heading);
         heading = NULL;
-        put_option(out, o);
+        put_option(out, command, o);
     }
 }
 

@@ -24,7 +24,7 @@ def test_pages(act, scratch):
     shown = {name: text(pages[name]) for name in ("a.1", "a-submit.1", "act.yaml.5")}
     assert all(f"a {verb}" in shown["a.1"] or f"\n       {verb}" in shown["a.1"] for verb in verbs)
     assert all("share/doc/act-cluster/docs" in shown[name] for name in ("a.1", "act.yaml.5"))
-    for words in ("run a command on the cluster", "-f, --file FILE", "a submit python train.py --lr 0.1"):
+    for words in ("run a command on the cluster", "-f, --file FILE", "a submit python3 train.py --lr 0.1"):
         assert words in shown["a-submit.1"]
     for name in ("cluster", "account"):
         schema = json.loads((ROOT / f"config/{name}.schema.json").read_text())

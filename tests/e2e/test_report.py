@@ -313,7 +313,7 @@ def test_plot_of_what_is_not_there(act, trained):
     act.fail("plot", "loss", status=2)
     act.fail("plot", "--svg", "--csv", "loss", trained, status=2)
     empty = act.finish("true", before=("-n", "1"))
-    assert "no number has a name" in act.fail("plot", "loss", empty, status=3)
+    assert "has no number with a name" in act.fail("plot", "loss", empty, status=3)
 
 
 def test_numbers_of_another_rank(act, two_ranks):

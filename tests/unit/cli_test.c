@@ -381,6 +381,21 @@ TEST(tables_are_consistent)
     }
 }
 
+TEST(meanings_are_of_options_that_the_verbs_take)
+{
+    for (const struct cli_option_meaning *m = cli_option_meanings; m->option; m++)
+        for (const char *verb = m->verbs; *verb; verb += strcspn(verb, " ") + (verb[strcspn(verb, " ")] == ' ')) {
+            ACT_AUTOFREE char *name = act_strndup(verb, strcspn(verb, " "));
+            const struct cli_command *command = cli_find_command(name);
+            bool takes = false;
+            for (const struct cli_option *o = cli_option_table; o->long_name && command; o++)
+                takes = takes || (act_streq(o->long_name, m->option) && cli_takes(command, o) &&
+                                  cli_option_help(command, o) == m->help);
+            if (!takes)
+                fail_msg("'%s' does not take --%s", name, m->option);
+        }
+}
+
 TEST(only_yes_is_yes)
 {
     static const struct {
