@@ -34,12 +34,12 @@ static struct mount_plan make_plan(enum mounts_tool tool, bool read_only)
                                .at = "/private/at"};
 }
 
-TEST(test_rclone_is_told_the_secret_in_its_environment)
+TEST(test_rclone_is_told_the_secret_by_a_descriptor)
 {
     const struct mount_plan plan = make_plan(MOUNTS_RCLONE, false);
-    ACT_AUTO(act_strv) words = {0}, variables = {0};
+    ACT_AUTO(act_strv) words = {0};
 
-    mount_words(&plan, &words, &variables);
+    mount_words(&plan, &words);
     assert_string_equal(words.v[1], "mount");
     assert_string_equal(words.v[2], "act:cont/team/data");
     assert_string_equal(words.v[3], "/private/at");
@@ -48,17 +48,17 @@ TEST(test_rclone_is_told_the_secret_in_its_environment)
     assert_true(act_strv_has(&words, "--vfs-cache-mode=writes"));
     for (size_t i = 0; i < words.n; i++)
         assert_null(strstr(words.v[i], "sig="));
-    assert_true(act_strv_has(&variables, "RCLONE_CONFIG_ACT_TYPE=azureblob"));
-    assert_true(act_strv_has(&variables, "RCLONE_CONFIG_ACT_SAS_URL=https://acct.blob.core.windows.net/cont?" SAS));
-    assert_null(mount_file(&plan));
+    assert_true(act_strv_has(&words, "--config=/proc/self/fd/3"));
+    ACT_AUTOFREE char *config = mount_config(&plan);
+    assert_string_equal(config, "[act]\ntype = azureblob\nsas_url = https://acct.blob.core.windows.net/cont?" SAS "\n");
 }
 
 TEST(test_read_only)
 {
     for (int tool = 0; tool < MOUNTS_TOOLS; tool++) {
         const struct mount_plan plan = make_plan((enum mounts_tool)tool, true);
-        ACT_AUTO(act_strv) words = {0}, variables = {0};
-        mount_words(&plan, &words, &variables);
+        ACT_AUTO(act_strv) words = {0};
+        mount_words(&plan, &words);
         assert_true(act_strv_has(&words, "--read-only"));
         assert_false(act_strv_has(&words, "--vfs-cache-mode=writes"));
     }
@@ -67,12 +67,11 @@ TEST(test_read_only)
 TEST(test_blobfuse2_is_told_the_secret_in_a_file)
 {
     const struct mount_plan plan = make_plan(MOUNTS_BLOBFUSE2, false);
-    ACT_AUTO(act_strv) words = {0}, variables = {0};
-    ACT_AUTOFREE char *text = mount_file(&plan);
+    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTOFREE char *text = mount_config(&plan);
     CODEC_AUTOJSON json_t *file = NULL;
 
-    mount_words(&plan, &words, &variables);
-    assert_int_equal(variables.n, 0);
+    mount_words(&plan, &words);
     assert_true(act_strv_has(&words, "--config-file=/private/tool.yaml"));
     assert_true(act_strv_has(&words, "--foreground"));
     for (size_t i = 0; i < words.n; i++)
@@ -141,29 +140,33 @@ TEST(test_time_limits)
 TEST(test_what_may_end_too_early)
 {
     static const struct {
-        const char *time, *mount;
+        const char *platform, *time, *mount;
         int64_t left_s;
         enum run_folder_mode mode;
         bool by_login;
         const char *outcome; /* the folders that are named, or why it is refused */
-    } rows[] = {{"3-0", NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, ""},
-                {"8-0", NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
-                {"8-0", "blobfuse2", 7 * 86400, RUN_FOLDER_RO_MOUNT, true, "'data'"},
-                {"8-0", "rclone", 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "a login opens its store for 7 days"},
-                {"8-0", "copy", 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "a login opens its store for 7 days"},
-                {"8-0", "rclone", 7 * 86400, RUN_FOLDER_RW_MOUNT, false, "'data'"},
-                {"3-0", "rclone", 2 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
-                {"8-0", NULL, 7 * 86400, RUN_FOLDER_UPLOAD, true, "a login opens its store for 7 days"},
-                {"8-0", NULL, 7 * 86400, RUN_FOLDER_DOWNLOAD, true, "'data'"},
-                {NULL, NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
-                {NULL, NULL, 8 * 86400, RUN_FOLDER_RW_MOUNT, false, ""},
-                {NULL, NULL, 7 * 86400, RUN_FOLDER_DOWNLOAD, true, ""},
-                {NULL, NULL, -1, RUN_FOLDER_RW_MOUNT, false, "ended at"}};
+    } rows[] = {{"slurm", "3-0", NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, ""},
+                {"slurm", "8-0", NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
+                {"slurm", "8-0", "blobfuse2", 7 * 86400, RUN_FOLDER_RO_MOUNT, true, "'data'"},
+                {"slurm", "8-0", "rclone", 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "a login opens its store for 7 days"},
+                {"slurm", "8-0", "copy", 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "a login opens its store for 7 days"},
+                {"slurm", "8-0", "rclone", 7 * 86400, RUN_FOLDER_RW_MOUNT, false, "'data'"},
+                {"slurm", "3-0", "rclone", 2 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
+                {"slurm", "8-0", NULL, 7 * 86400, RUN_FOLDER_UPLOAD, true, "a login opens its store for 7 days"},
+                {"slurm", "8-0", NULL, 7 * 86400, RUN_FOLDER_DOWNLOAD, true, "'data'"},
+                {"slurm", NULL, NULL, 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
+                {"slurm", NULL, NULL, 8 * 86400, RUN_FOLDER_RW_MOUNT, false, ""},
+                {"slurm", NULL, NULL, 7 * 86400, RUN_FOLDER_DOWNLOAD, true, ""},
+                {"slurm", NULL, NULL, -1, RUN_FOLDER_RW_MOUNT, false, "ended at"},
+                {"local", NULL, "rclone", 7 * 86400, RUN_FOLDER_RW_MOUNT, true, "'data'"},
+                {"local", NULL, "copy", 7 * 86400, RUN_FOLDER_RW_MOUNT, true, ""},
+                {"local", NULL, NULL, 7 * 86400, RUN_FOLDER_UPLOAD, true, ""}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         ACT_AUTOFREE char *time = rows[i].time ? act_strdup(rows[i].time) : NULL;
         ACT_AUTOFREE char *mount = rows[i].mount ? act_strdup(rows[i].mount) : NULL;
-        struct config config = {.platform = (char[]){"slurm"}, .slurm.time = time, .mount = mount};
+        ACT_AUTOFREE char *platform = act_strdup(rows[i].platform);
+        struct config config = {.platform = platform, .slurm.time = time, .mount = mount};
         char at[ACT_TIME_TEXT];
         struct flow_ends ends = {0};
         act_time_to_iso(act_now_unix_s() + rows[i].left_s, at);

@@ -94,17 +94,21 @@ int flow_check_rights(const struct flow_blob *blob, enum run_folder_mode mode, c
                          given, run_folder_mode_name(mode), *needed);
 }
 
-/* Whether the SAS with which nodes get at a folder can be replaced while they do: blobfuse2 takes another one. */
+/* Whether the SAS with which nodes get at a folder can be replaced: blobfuse2 takes another one while it works, and
+ * what copies on this machine has a new one for each copy. */
 enum renewal { RENEWAL_NEVER, RENEWAL_PERHAPS, RENEWAL_SURE };
 
 static enum renewal renewal_of(const struct config *c, enum run_folder_mode mode)
 {
     bool is_mounted = mode == RUN_FOLDER_RW_MOUNT || mode == RUN_FOLDER_RO_MOUNT;
+    bool is_here = platform_find(c->platform)->is_here;
     enum mounts_tool tool;
 
-    if (!is_mounted || act_streq(c->mount, mounts_tool_name(MOUNTS_RCLONE)) || act_streq(c->mount, RUN_MOUNT_COPY))
+    if (!is_mounted || act_streq(c->mount, RUN_MOUNT_COPY))
+        return is_here ? RENEWAL_SURE : RENEWAL_NEVER;
+    if (act_streq(c->mount, mounts_tool_name(MOUNTS_RCLONE)))
         return RENEWAL_NEVER;
-    if (!platform_find(c->platform)->is_here)
+    if (!is_here)
         return RENEWAL_PERHAPS;
     return mounts_find_tool(c->mount, &tool, NULL, NULL) == 0 && tool == MOUNTS_BLOBFUSE2 ? RENEWAL_SURE
                                                                                           : RENEWAL_NEVER;
@@ -159,5 +163,5 @@ void flow_say_ends(const struct config *c, struct flow_ends *ends)
             "longer",
             ends->names.data, at);
     else
-        act_note("%s  open for the run until %s; if it works for longer, it fails", ends->names.data, at);
+        act_note("%s  open for the run until %s; if it works for longer, it may fail", ends->names.data, at);
 }

@@ -44,12 +44,15 @@ struct mount_plan {
     const char *cache; /* of the tool; mount_keep() makes and sets it */
 };
 
-#define MOUNT_LOG "tool.txt"
+#define MOUNT_LOG       "tool.txt"
+#define MOUNT_CONFIG    "tool.yaml"
+#define MOUNT_CONFIG_FD 3
 
-/* The words of the tool, without a secret, and the variables that it gets besides this process's, which are secret. */
-void mount_words(const struct mount_plan *plan, struct act_strv *out_words, struct act_strv *out_variables);
-/* The file that the words name; NULL: none. New string, secret. */
-char *mount_file(const struct mount_plan *plan);
+/* The words of the tool, without a secret. */
+void mount_words(const struct mount_plan *plan, struct act_strv *out_words);
+/* The configuration that the words name: for blobfuse2 the file MOUNT_CONFIG, which it reads again when it changes; for
+ * rclone the descriptor MOUNT_CONFIG_FD. New string, secret. */
+char *mount_config(const struct mount_plan *plan);
 /* What the tool said, without the signature, however it is written there, and whatever else looks like a secret. New
  * string. */
 char *mount_redact(const struct mount_plan *plan, const char *text);
@@ -63,8 +66,9 @@ struct mount_keeper {
     void (*waits)(void *arg); /* at the end, if files are not sent yet: two more signals end that; NULL: nobody asks */
     /* What opens the store, anew: asked for when half of the time is over for which it does, if the tool takes another
      * one while it works (blobfuse2, which watches its configuration: common/config/config_parser.go, WatchConfig(),
-     * and component/azstorage/config.go, ParseAndReadDynamicConfig()). rclone does not. In a process of its own, which
-     * may take a minute, and has none of the keeper's threads. NULL: there is no other. */
+     * and component/azstorage/config.go, ParseAndReadDynamicConfig()). rclone does not, and is started again at the end
+     * if there is something that it cannot send any more. In a process of its own, which may take a minute, and has
+     * none of the keeper's threads. NULL: there is no other. */
     int (*renew)(void *arg, struct flow_blob *out, struct act_error *err);
     void *arg;
 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -76,23 +77,43 @@ static void look(struct tool *t)
     reap(t);
 }
 
+static bool pass_on(int fd, int as)
+{
+    return fd == as ? fcntl(fd, F_SETFD, 0) >= 0 : dup2(fd, as) >= 0;
+}
+
 /* Only what may be done between fork() and exec(). */
-__attribute__((noreturn)) static void become_tool(char *const *words, char *const *env, int log_fd, int end_signal)
+__attribute__((noreturn)) static void become_tool(char *const *words, int log_fd, int config_fd, int end_signal)
 {
     prctl(PR_SET_PDEATHSIG, end_signal);
     setpgid(0, 0); /* Ctrl-C is ours */
     proc_reset_signals();
-    if (dup2(log_fd, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0)
-        execve(words[0], words, env);
+    if (dup2(log_fd, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0 &&
+        (config_fd < 0 || pass_on(config_fd, MOUNT_CONFIG_FD)))
+        execv(words[0], words);
     _exit(ACT_WRAPPER);
 }
 
-static int write_file(const struct mount_plan *plan, struct act_error *err)
+static int write_config(const struct mount_plan *plan, struct act_error *err)
 {
-    ACT_AUTOWIPE char *text = mount_file(plan);
-    ACT_AUTOFREE char *path = act_path_join(plan->dir, "tool.yaml");
+    ACT_AUTOWIPE char *text = mount_config(plan);
+    ACT_AUTOFREE char *path = act_path_join(plan->dir, MOUNT_CONFIG);
 
-    return text ? act_file_write_quickly(path, text, strlen(text), 0600, err) : 0;
+    return act_file_write_quickly(path, text, strlen(text), 0600, err);
+}
+
+/* In memory. */
+static int open_config(const struct mount_plan *plan, struct act_error *err)
+{
+    ACT_AUTOWIPE char *text = mount_config(plan);
+    int fd = memfd_create("config", MFD_CLOEXEC);
+    int rc = fd < 0 || act_write_all(fd, text, strlen(text)) < 0
+                 ? act_error_errno(err, errno, "cannot write its configuration")
+                 : fd;
+
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    return rc;
 }
 
 /* blobfuse2 sends a file while it is closed, and at its own end, in order or not, removes what could not be sent or is
@@ -139,29 +160,37 @@ static int make_cache(struct tool *t, struct act_error *err)
     return rc;
 }
 
-static int spawn(struct tool *t, struct act_error *err)
+static int spawn(struct tool *t, int config_fd, struct act_error *err)
 {
-    ACT_AUTO(act_strv) words = {0}, env = {0};
+    ACT_AUTO(act_strv) words = {0};
     int log_fd = open(t->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
     if (log_fd < 0)
         return act_error_errno(err, errno, "cannot write '%s'", t->log);
-    mount_words(t->plan, &words, &env);
-    size_t secrets = env.n;
-    for (char **e = environ; *e; e++)
-        act_strv_push(&env, *e);
+    mount_words(t->plan, &words);
     t->pid = fork();
     if (t->pid == 0)
-        become_tool(words.v, env.v, log_fd, forgets_at_end(t) ? SIGKILL : SIGTERM);
+        become_tool(words.v, log_fd, config_fd, forgets_at_end(t) ? SIGKILL : SIGTERM);
     int start_errno = errno;
     close(log_fd);
-    for (size_t i = 0; i < secrets; i++)
-        explicit_bzero(env.v[i], strlen(env.v[i]));
     if (t->pid < 0) {
         t->pid = 0;
         return act_error_errno(err, start_errno, "cannot start '%s'", t->plan->program);
     }
     return 0;
+}
+
+static int configure_and_spawn(struct tool *t, struct act_error *err)
+{
+    if (t->plan->tool == MOUNTS_BLOBFUSE2) {
+        int rc = write_config(t->plan, err);
+        return rc < 0 ? rc : spawn(t, -1, err);
+    }
+    int fd = open_config(t->plan, err);
+    int rc = fd < 0 ? fd : spawn(t, fd, err);
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 /* ---- what it said */
@@ -298,9 +327,7 @@ static int start(struct tool *t, struct act_error *err)
     int rc = make_cache(t, err);
 
     if (rc == 0)
-        rc = write_file(t->plan, err);
-    if (rc == 0)
-        rc = spawn(t, err);
+        rc = configure_and_spawn(t, err);
     if (rc == 0)
         rc = wait_until_mounted(t, from, err);
     if (rc < 0)
@@ -402,11 +429,40 @@ static int check_sent(const struct tool *t, off_t from, struct act_error *err)
                          t->plan->dir, why);
 }
 
-static int finish(struct tool *t, struct act_error *err)
+static bool get_another_sas(struct mount_keeper *k, struct tool *t)
+{
+    struct mount_renewal renewal = {0}; /* it is due */
+    int told = t->told;
+    bool is_new = mount_renew(k, &renewal);
+
+    while (renewal.pid && t->told <= told + 1) {
+        look(t);
+        is_new = mount_renew(k, &renewal);
+    }
+    mount_renewal_end(&renewal);
+    return is_new;
+}
+
+/* rclone takes another SAS only when it starts, and then sends what is in its cache. Nobody uses the mount any more. */
+static void open_again(struct mount_keeper *k, struct tool *t)
+{
+    struct act_error err;
+
+    if (k->plan.tool != MOUNTS_RCLONE || !k->renew || !has_ended(k->plan.blob) || run_mount_waiting(k->plan.dir) == 0 ||
+        !get_another_sas(k, t))
+        return;
+    unmount(t);
+    t->told = 0;
+    if (start(t, &err) < 0)
+        act_warn("'%s': %s", k->plan.name, act_error_text(&err));
+}
+
+static int finish(struct mount_keeper *k, struct tool *t, struct act_error *err)
 {
     off_t from = log_size(t);
 
     use_reserve(t);
+    open_again(k, t);
     wait_until_sent(t);
     unmount(t);
     return check_sent(t, from, err);
@@ -418,7 +474,7 @@ static void renew(struct mount_keeper *k, struct mount_renewal *renewal)
 {
     struct act_error err;
 
-    if (mount_renew(k, renewal) && write_file(&k->plan, &err) < 0)
+    if (mount_renew(k, renewal) && write_config(&k->plan, &err) < 0)
         act_warn("'%s': %s", k->plan.name, act_error_text(&err));
 }
 
@@ -470,7 +526,7 @@ int mount_keep(struct mount_keeper *k, struct act_error *err)
     rc = keep(k, &t, err);
     if (k->waits && run_mount_waiting(k->plan.dir) > 0)
         k->waits(k->arg);
-    int end = finish(&t, rc < 0 ? &other : err);
+    int end = finish(k, &t, rc < 0 ? &other : err);
     (void)mounts_end_below(k->plan.at);
     close(t.signal_fd);
     free(t.cache);

@@ -21,43 +21,48 @@ static int cache_s(const struct mount_plan *p)
 
 /* ---- rclone */
 
-#define REMOTE "act" /* a remote that only the environment configures */
+#define REMOTE "act"
 
-/* Files are sent as soon as they are closed. */
-static void rclone_words(const struct mount_plan *p, struct act_strv *words, struct act_strv *variables)
+/* Files are sent as soon as they are closed. The names of remotes that variables or words configure get a hash of that
+ * in the cache (fs/newfs.go, extraConfig), and with another SAS nothing would be found there; those of a file do not. */
+static void rclone_words(const struct mount_plan *p, struct act_strv *words)
 {
-    static const char *const fixed[] = {"--config",     "",     "--vfs-write-back", "1s", "--dir-perms", "0777",
-                                        "--file-perms", "0777", "--poll-interval",  "0",  "--log-level", "NOTICE"};
+    static const char *const fixed[] = {"--vfs-write-back", "1s", "--dir-perms", "0777",  "--file-perms", "0777",
+                                        "--poll-interval",  "0",  "--log-level", "NOTICE"};
 
     act_strv_push(words, "mount");
     act_strv_pushf(words, REMOTE ":%s%s%s", p->blob->container, *p->blob->path ? "/" : "", p->blob->path);
     act_strv_push(words, p->at);
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         act_strv_push(words, fixed[i]);
+    act_strv_pushf(words, "--config=/proc/self/fd/%d", MOUNT_CONFIG_FD);
     act_strv_pushf(words, "--cache-dir=%s", p->cache);
     act_strv_pushf(words, "--dir-cache-time=%ds", cache_s(p));
     act_strv_push(words, p->read_only ? "--read-only" : "--vfs-cache-mode=writes");
-    act_strv_push(variables, "RCLONE_CONFIG_ACT_TYPE=azureblob");
-    act_strv_pushf(variables, "RCLONE_CONFIG_ACT_SAS_URL=%s/%s%s%s", p->blob->endpoint, p->blob->container,
-                   p->blob->sas ? "?" : "", p->blob->sas ? p->blob->sas : "");
+}
+
+static char *rclone_config(const struct mount_plan *p)
+{
+    const struct flow_blob *b = p->blob;
+
+    return act_sprintf("[" REMOTE "]\ntype = azureblob\nsas_url = %s/%s%s%s\n", b->endpoint, b->container,
+                       b->sas ? "?" : "", b->sas ? b->sas : "");
 }
 
 /* ---- blobfuse2 */
-
-#define BLOBFUSE_FILE "tool.yaml"
 
 static void blobfuse_words(const struct mount_plan *p, struct act_strv *words)
 {
     act_strv_push(words, "mount");
     act_strv_push(words, p->at);
-    act_strv_pushf(words, "--config-file=%s/" BLOBFUSE_FILE, p->dir);
+    act_strv_pushf(words, "--config-file=%s/" MOUNT_CONFIG, p->dir);
     act_strv_push(words, "--foreground");
     if (p->read_only)
         act_strv_push(words, "--read-only");
 }
 
 /* JSON is YAML. */
-static char *blobfuse_file(const struct mount_plan *p)
+static char *blobfuse_config(const struct mount_plan *p)
 {
     const struct flow_blob *b = p->blob;
     ACT_AUTOFREE char *log = act_path_join(p->dir, MOUNT_LOG);
@@ -76,11 +81,11 @@ static char *blobfuse_file(const struct mount_plan *p)
 
 /* ---- both */
 
-void mount_words(const struct mount_plan *p, struct act_strv *words, struct act_strv *variables)
+void mount_words(const struct mount_plan *p, struct act_strv *words)
 {
     act_strv_push(words, p->program);
     if (p->tool == MOUNTS_RCLONE)
-        rclone_words(p, words, variables);
+        rclone_words(p, words);
     else
         blobfuse_words(p, words);
 }
@@ -129,7 +134,7 @@ char *mount_redact(const struct mount_plan *p, const char *text)
     return http_redact_text(shown);
 }
 
-char *mount_file(const struct mount_plan *p)
+char *mount_config(const struct mount_plan *p)
 {
-    return p->tool == MOUNTS_RCLONE ? NULL : blobfuse_file(p);
+    return p->tool == MOUNTS_RCLONE ? rclone_config(p) : blobfuse_config(p);
 }
