@@ -483,14 +483,6 @@ int store_range(const struct request *r, struct reply *reply, const struct place
     return reply->status = 201;
 }
 
-static struct content *take_range_body(struct request *r)
-{
-    struct data *body = r->body ? r->body : data_new(0, false);
-
-    r->body = NULL;
-    return content_of(body);
-}
-
 /* The range that is written: both ends are given. */
 static bool written_range(const struct request *r, uint64_t *from, uint64_t *n)
 {
@@ -527,7 +519,7 @@ static int put_range(struct request *r, struct reply *reply)
         return reply_error(reply, 409, "ReadOnlyAttribute");
     if (from_url)
         return put_range_from_url(r, reply, &p, from, n);
-    return store_range(r, reply, &p, from, clear ? content_zeroes(n) : take_range_body(r));
+    return store_range(r, reply, &p, from, clear ? content_zeroes(n) : take_body(r));
 }
 
 static int set_file_metadata(struct request *r, struct reply *reply)

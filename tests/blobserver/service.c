@@ -312,7 +312,7 @@ static int update_version(const struct request *r, struct reply *reply, struct v
     return reply->status = 200;
 }
 
-static struct content *take_body(struct request *r)
+struct content *take_body(struct request *r)
 {
     struct data *body = r->body ? r->body : data_new(0, false);
 

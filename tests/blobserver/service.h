@@ -26,6 +26,9 @@ int check_source(const struct request *r, struct reply *reply, const struct vers
 bool take_properties(const struct request *r, struct reply *reply, struct version *v);
 bool take_metadata(const struct request *r, struct reply *reply, struct text *meta);
 
+/* The body of the request, which has none afterwards. */
+struct content *take_body(struct request *r);
+
 /* Puts a version in place of what is there, conditions permitting, with its ETag in the reply; takes the reference. */
 int store_version(const struct request *r, struct reply *reply, struct version *v, int status);
 /* Puts a block among the uncommitted ones, taking over the content. */

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import tempfile
 
+import pytest
+
 PROGRAM = shutil.which("chromium")
 
 
@@ -76,9 +78,14 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def screenshot(self, path, whole=False):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
-        path.write_bytes(base64.b64decode(data))
-
     def pdf(self):
         return base64.b64decode(self.call("Page.printToPDF", printBackground=False)["data"])
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not PROGRAM:
+        pytest.skip("chromium is not installed: scripts/install-deps --test")
+    opened = Browser()
+    yield opened
+    opened.close()

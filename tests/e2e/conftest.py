@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE))
 import azurite as azurite_server  # noqa: E402
 from act_tool import Act  # noqa: E402
 from azureml_fixtures import azureml, azureml_on_double, azureml_server  # noqa: E402,F401
+from browser import browser  # noqa: E402,F401
 from double_fixtures import az, blobserver, double, double_server, file_server, login, shares  # noqa: E402,F401
 from fault_proxy import FaultProxy  # noqa: E402
 from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server  # noqa: E402,F401

@@ -12,7 +12,6 @@ import xml.etree.ElementTree
 import pytest
 
 import report_data
-from browser import PROGRAM as CHROMIUM, Browser
 from conftest import MODULES
 
 VOID = {"meta", "br", "hr", "link", "img", "input"}
@@ -73,15 +72,6 @@ def plant(act, run, files):
 def trained(act):
     """A run with two curves."""
     return act.finish(*print_lines(*report_data.training(100).splitlines()), before=("-n", "1"))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM:
-        pytest.skip("chromium is not installed: scripts/install-deps --test")
-    opened = Browser()
-    yield opened
-    opened.close()
 
 
 # ---- the page

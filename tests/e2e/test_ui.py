@@ -11,7 +11,6 @@ import urllib.parse
 import pytest
 
 import report_data
-from browser import PROGRAM as CHROMIUM, Browser
 from conftest import MODULES
 from test_report import Page, print_lines
 
@@ -76,15 +75,6 @@ def serving(act, *words, **options):
 def ui(act):
     with serving(act) as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM:
-        pytest.skip("chromium is not installed: scripts/install-deps --test")
-    opened = Browser()
-    yield opened
-    opened.close()
 
 
 def policy_of(page):

@@ -21,13 +21,11 @@ struct fixture {
     struct flow_board_view view;
 };
 
-static struct flow_board_run run_of(const char *id, enum run_state state, const char *cluster, const char *command)
+static struct flow_board_run run_of(char *id, enum run_state state, char *cluster, char *command)
 {
-    struct flow_board_run run = {.run = {.row = {.id = (char *)(uintptr_t)id,
-                                                 .cluster = (char *)(uintptr_t)cluster,
-                                                 .command = (char *)(uintptr_t)command,
-                                                 .created_unix_s = NOW - 60},
-                                         .status = {.state = state}}};
+    struct flow_board_run run = {
+        .run = {.row = {.id = id, .cluster = cluster, .command = command, .created_unix_s = NOW - 60},
+                .status = {.state = state}}};
 
     run.run.status.started_unix_s = state == RUN_QUEUED ? 0 : NOW - 45;
     run.run.status.ended_unix_s = run_state_is_final(state) ? NOW - 5 : 0;
@@ -39,6 +37,9 @@ static void set_up(struct fixture *f)
     static char line[] = "step 4 loss 0.5", reason[] = "exit status 3", tags[] = "{\"sweep\":\"7\"}",
                 error[] = "no route";
     static char lab[] = "lab", away[] = "away";
+    static char ids[RUNS][32] = {"exp_1795571940_aaaaaaaa", "exp_1795571940_bbbbbbbb", "exp_1795571940_cccccccc",
+                                 "exp_1795571940_dddddddd"};
+    static char commands[RUNS][16] = {"python a.py", "python b.py", "python c.py", "python d.py"};
 
     *f = (struct fixture){
         .points = {{1, 4}, {2, 3}, {3, 2}, {4, 0.5}},
@@ -48,10 +49,10 @@ static void set_up(struct fixture *f)
     };
     f->clusters[0].summary = (struct platform_summary){
         .total = {.nodes = 8, .nodes_idle = 3, .gpus = 64, .gpus_idle = 24, .jobs_queued = 2}, .has_gpus = true};
-    f->runs[0] = run_of("exp_1795571940_aaaaaaaa", RUN_FAILED, "lab", "python a.py");
-    f->runs[1] = run_of("exp_1795571940_bbbbbbbb", RUN_QUEUED, "away", "python b.py");
-    f->runs[2] = run_of("exp_1795571940_cccccccc", RUN_RUNNING, "lab", "python c.py");
-    f->runs[3] = run_of("exp_1795571940_dddddddd", RUN_COMPLETED, "lab", "python d.py");
+    f->runs[0] = run_of(ids[0], RUN_FAILED, lab, commands[0]);
+    f->runs[1] = run_of(ids[1], RUN_QUEUED, away, commands[1]);
+    f->runs[2] = run_of(ids[2], RUN_RUNNING, lab, commands[2]);
+    f->runs[3] = run_of(ids[3], RUN_COMPLETED, lab, commands[3]);
     snprintf(f->runs[0].run.status.reason, sizeof(f->runs[0].run.status.reason), "%s", reason);
     f->runs[2].run.row.tags = tags;
     f->runs[2].live = &f->live;
