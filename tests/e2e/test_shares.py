@@ -219,8 +219,7 @@ def test_nothing_half_written_is_ever_seen(act, there):
 # ---- the same upload by two processes at once
 
 
-@pytest.mark.parametrize("old", [None, b"the old one"])
-@pytest.mark.parametrize("head_start", [0, 5])
+@pytest.mark.parametrize("old, head_start", [(None, 0), (b"the old one", 5)])
 def test_two_upload_the_same_at_once(act, there, old, head_start):
     """Each on its own, or both into one temporary file: whole, and nothing is left."""
     data = content(60 * MIB)
@@ -454,6 +453,9 @@ def test_a_share_is_not_mounted(act, shares):
     use_folders(act, shares)
     act.fail("submit", "true", status=7, match="'mode: download' or 'mode: upload', or 'mount: copy'")
     act.fail("mount", "data", act.scratch, status=7, match="mount that by SMB, or copy it with 'a d'")
+    assert "'data' is in a share of Azure Files, which is not mounted" in act.run("doctor", status=1).out
+    use_folders(act, shares, mount="copy")
+    assert "which is not mounted" not in act.run("doctor", status=None).out
 
 
 def test_code_is_not_in_a_share(act, shares):

@@ -130,9 +130,20 @@ static void examine_mounts(struct flow *flow, struct platform *platform, struct 
     const struct config *c = &flow->config;
     bool any = false;
 
-    for (size_t i = 0; i < c->n_folders; i++)
-        any = any || is_mounted(flow, &c->folders[i]);
-    if (any && !act_streq(c->mount, RUN_MOUNT_COPY))
+    if (act_streq(c->mount, RUN_MOUNT_COPY) || platform_find(c->platform)->datastore)
+        return;
+    for (size_t i = 0; i < c->n_folders; i++) {
+        const struct config_folder *folder = &c->folders[i];
+        if (is_mounted(flow, folder) && config_is_share(folder))
+            platform_findings_add(findings, false, "folders",
+                                  "'%s' is in a share of Azure Files, which is not mounted: for runs it takes "
+                                  "'mode: download' or 'mode: upload'%s",
+                                  folder->name,
+                                  platform_find(c->platform)->agent_mounts ? ", or the cluster 'mount: copy'" : "");
+        else
+            any = any || is_mounted(flow, folder);
+    }
+    if (any)
         platform_examine_mounts(platform, c->mount, findings);
 }
 
