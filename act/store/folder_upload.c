@@ -530,12 +530,12 @@ static int write_piece(struct folder_job *job, struct act_error *err)
     const struct store_put_block *block = &job->call->block;
     bool holes = false;
 
-    int failed = folder_write_sparse(u->fd, block->data.bytes, block->data.len, (off_t)block->offset, false, &holes);
+    int failed = folder_write(u->fd, block, block->data.sums, &holes);
     if (holes)
         u->holes = true;
     if (failed)
         return act_error_errno(err, errno, "cannot write");
-    return block->more ? 0 : record_block(job, *block->data.crc64, err);
+    return block->more ? 0 : record_block(job, block->data.sums->crc64, err);
 }
 
 static int read_block(struct folder_job *job, struct act_error *err)

@@ -194,8 +194,8 @@ struct store_put_block {
     const uint8_t *id; /* STORE_BLOCK_ID bytes instead of upload_id and index; NULL: those (Azure) */
     uint64_t offset;
     struct store_data data;
-    /* Where store_takes_pieces(): data is the next piece of a block of this length. crc64, given with the last one, is
-     * the block's. 0: data is the whole block. */
+    /* Where store_takes_pieces(): data is a piece of a block of this length; sums are wanted. The last one comes when
+     * the others are written, with their sums, so that those become the block's. 0: data is the whole block. */
     uint64_t block_len;
     bool more; /* data is not the last piece */
 };

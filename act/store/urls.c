@@ -114,6 +114,15 @@ static bool are_settled(const struct url_listing *l)
     return s->urls.ended_unix_s > 0;
 }
 
+/* -1: it was not told. */
+static int64_t told_size(const struct url_head *h)
+{
+    const char *length = http_header_get(&h->http.response_headers, "Content-Length");
+    int64_t size;
+
+    return length && act_int_from_text(length, &size) && size >= 0 ? size : -1;
+}
+
 /* A size that was not told is not 0. An object that is not there (yet) is. */
 static int check_head(const struct urls_store *s, const struct url_head *h, const char *key, struct act_error *err)
 {
@@ -121,18 +130,21 @@ static int check_head(const struct urls_store *s, const struct url_head *h, cons
         *err = h->http.error;
         return h->http.rc;
     }
-    if (h->http.status == 200 || h->http.status == 404)
+    if ((h->http.status == 200 && told_size(h) >= 0) || h->http.status == 404)
         return 0;
+    if (h->http.status == 200)
+        return act_error_set(err, ACT_FAIL, "cannot look at log '%s' of '%s': the response does not tell its size", key,
+                             s->options.id);
     return act_error_set(err, h->http.status >= 500 ? ACT_TEMPORARY : ACT_FAIL,
                          "cannot look at log '%s' of '%s': HTTP %d", key, s->options.id, h->http.status);
 }
 
 static void fill_entry(const struct url_head *h, struct store_entry *entry)
 {
-    const char *length = h->http.status == 200 ? http_header_get(&h->http.response_headers, "Content-Length") : NULL;
-    int64_t size, idle_s = h->asked_s > h->changed_s ? h->asked_s - h->changed_s : 0;
+    int64_t size = h->http.status == 200 ? told_size(h) : 0;
+    int64_t idle_s = h->asked_s > h->changed_s ? h->asked_s - h->changed_s : 0;
 
-    entry->size = length && act_int_from_text(length, &size) && size > 0 ? (uint64_t)size : 0;
+    entry->size = size > 0 ? (uint64_t)size : 0;
     entry->last_modified_s = h->asked_s && h->changed_s ? act_now_unix_s() - idle_s : 0;
 }
 

@@ -215,7 +215,7 @@ struct pieces_setup {
     uint64_t offset;
     char *buffer; /* of len bytes, the length of the block */
     size_t len;
-    uint64_t *crc64; /* of the bytes that were taken */
+    uint64_t *crc64; /* 0; in the end that of the block */
     /* Called after pieces_end(), possibly inside it, when nothing is in flight any more. error: the store's; NULL if
      * all that came was written. */
     void (*done)(void *arg, const struct act_error *error);

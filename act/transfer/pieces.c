@@ -1,13 +1,14 @@
 /* pieces.c - a part that comes from a service is summed and written while the rest of it still comes.
  *
- * What comes is summed at once, on the loop: while it is in the processor's cache that costs less than on the worker
- * that writes it. It is collected in pieces, which are written in order, one at a time, on a worker. A piece goes into
- * the place in the part's buffer that became free last: as long as the disk keeps up, the same few places are used, and
- * they stay in the processor's cache. When it does not, there is room for the whole part. Of 256 KiB, 512 KiB and
- * 1 MiB, 512 KiB was fastest: large enough that few hand-overs are needed, small enough for the cache.
+ * What comes is collected in pieces, each of which is handed to the store as soon as it is whole: a writer that had to
+ * wait until the loop is done with receiving would stand still. Workers sum and write them; those of one file take
+ * turns (engine_lane_new()). A piece goes into the place in the part's buffer that became free last: as long as the disk
+ * keeps up, few places are used, and they stay in the processor's cache. When it does not, there is room for the whole
+ * part. Of 256 KiB, 512 KiB and 1 MiB, 512 KiB was as fast as any: large enough that few hand-overs are needed, small
+ * enough for the cache.
  *
  * What was written is not complete until its last piece was: only then does the store know the block. So the last piece
- * waits until the response as a whole is known to be what was asked for.
+ * waits until those before it are written, and the response as a whole is known to be what was asked for.
  */
 #include <string.h>
 
@@ -16,15 +17,23 @@
 
 enum { PIECE = 512 << 10 };
 
+struct piece {
+    struct pieces *of;
+    struct store_call call;
+    struct store_sums sums;
+    uint32_t place; /* in the buffer */
+};
+
 struct pieces {
     struct store *to;
-    struct store_call call; /* the piece under way */
-    bool under_way, ended, failed;
-    bool good; /* the response, once it has ended */
     struct pieces_setup setup;
-    size_t came, written; /* bytes */
-    uint32_t *place;      /* of each piece, in the buffer */
+    struct piece *v;
+    size_t came, given; /* bytes: that are here, that were handed to the store */
+    size_t under_way;   /* calls */
     uint32_t *free, n_free;
+    bool ended, good; /* the response; good is known once it has ended */
+    bool failed;      /* the store */
+    struct act_error error;
 };
 
 struct pieces *pieces_new(struct store *to, const struct pieces_setup *setup)
@@ -34,7 +43,7 @@ struct pieces *pieces_new(struct store *to, const struct pieces_setup *setup)
 
     p->to = to;
     p->setup = *setup;
-    p->place = act_calloc(n, sizeof(*p->place));
+    p->v = act_calloc(n, sizeof(*p->v));
     p->free = act_calloc(n, sizeof(*p->free));
     for (p->n_free = 0; p->n_free < n; p->n_free++)
         p->free[p->n_free] = n - 1 - p->n_free;
@@ -45,8 +54,7 @@ void pieces_free(struct pieces *p)
 {
     if (!p)
         return;
-    store_call_release(&p->call);
-    free(p->place);
+    free(p->v);
     free(p->free);
     free(p);
 }
@@ -60,69 +68,93 @@ static size_t piece_len(const struct pieces *p, size_t at)
 
 static char *piece_place(const struct pieces *p, size_t at)
 {
-    return p->setup.buffer + (size_t)p->place[at / PIECE] * PIECE + at % PIECE;
+    return p->setup.buffer + (size_t)p->v[at / PIECE].place * PIECE + at % PIECE;
 }
 
-static void write_next_piece(struct pieces *p);
+static void write_pieces(struct pieces *p);
+
+static void piece_written(struct store_call *call)
+{
+    struct piece *piece = call->arg;
+    struct pieces *p = piece->of;
+
+    p->under_way--;
+    if (call->rc < 0 && !p->failed)
+        p->error = call->error;
+    p->failed = p->failed || call->rc < 0;
+    p->free[p->n_free++] = piece->place;
+    store_call_release(call);
+    write_pieces(p);
+}
+
+/* The sum of the block until now, which the last piece goes on with. */
+static void add_up(const struct pieces *p)
+{
+    for (size_t at = 0; at < p->given; at += PIECE)
+        *p->setup.crc64 = act_crc64_combine(*p->setup.crc64, p->v[at / PIECE].sums.crc64, PIECE);
+}
+
+static void write_piece(struct pieces *p, size_t len)
+{
+    const struct pieces_setup *s = &p->setup;
+    struct piece *piece = &p->v[p->given / PIECE];
+    bool more = p->given + len < s->len;
+
+    if (!more)
+        add_up(p);
+    piece->of = p;
+    piece->sums = (struct store_sums){.crc64 = more ? 0 : *s->crc64};
+    piece->call = (struct store_call){.op = STORE_BLOCK,
+                                      .key = s->key,
+                                      .block = {.upload_id = s->upload_id,
+                                                .index = s->block,
+                                                .offset = s->offset + p->given,
+                                                .data.bytes = piece_place(p, p->given),
+                                                .data.len = len,
+                                                .block_len = s->len,
+                                                .more = more,
+                                                .data.sums = &piece->sums},
+                                      .done = piece_written,
+                                      .arg = piece};
+    p->given += len;
+    p->under_way++;
+    store_start(p->to, &piece->call);
+}
+
+/* Whether the next piece may be written: the last one only once all before it are. */
+static bool is_next_ready(const struct pieces *p, size_t len)
+{
+    bool is_last = p->given + len == p->setup.len;
+
+    return !p->failed && len > 0 && p->came - p->given >= len && (!is_last || (p->good && p->under_way == 0));
+}
 
 /* Nothing is under way, and nothing more will be. */
 static void finish_pieces(struct pieces *p)
 {
-    p->setup.done(p->setup.arg, p->failed ? &p->call.error : NULL);
+    if (!p->failed && p->given == p->setup.len)
+        *p->setup.crc64 = p->v[(p->given - 1) / PIECE].sums.crc64;
+    p->setup.done(p->setup.arg, p->failed ? &p->error : NULL);
 }
 
-static void piece_written(struct store_call *call)
+/* All that is here. */
+static void write_pieces(struct pieces *p)
 {
-    struct pieces *p = call->arg;
-
-    p->under_way = false;
-    p->failed = call->rc < 0;
-    p->free[p->n_free++] = p->place[p->written / PIECE];
-    p->written += call->block.data.len;
-    write_next_piece(p);
-}
-
-/* The next piece when it is here, or the end. */
-static void write_next_piece(struct pieces *p)
-{
-    size_t len = piece_len(p, p->written);
-    const struct pieces_setup *s = &p->setup;
-    bool is_last = p->written + len == s->len;
-
-    if (p->under_way)
-        return;
-    if (p->failed || len == 0 || p->came - p->written < len || (is_last && !p->good)) {
-        if (p->ended)
-            finish_pieces(p);
-        return;
-    }
-    store_call_release(&p->call);
-    p->call = (struct store_call){.op = STORE_BLOCK,
-                                  .key = s->key,
-                                  .block = {.upload_id = s->upload_id,
-                                            .index = s->block,
-                                            .offset = s->offset + p->written,
-                                            .data.bytes = piece_place(p, p->written),
-                                            .data.len = len,
-                                            .block_len = s->len,
-                                            .more = !is_last,
-                                            .data.crc64 = s->crc64},
-                                  .done = piece_written,
-                                  .arg = p};
-    p->under_way = true;
-    store_start(p->to, &p->call);
+    for (size_t len; is_next_ready(p, len = piece_len(p, p->given));)
+        write_piece(p, len);
+    if (p->ended && p->under_way == 0)
+        finish_pieces(p);
 }
 
 /* Bytes of one piece. */
 static void take_some(struct pieces *p, const char *data, size_t len)
 {
     if (p->came % PIECE == 0)
-        p->place[p->came / PIECE] = p->free[--p->n_free];
-    *p->setup.crc64 = act_crc64(*p->setup.crc64, data, len);
+        p->v[p->came / PIECE].place = p->free[--p->n_free];
     memcpy(piece_place(p, p->came), data, len);
     p->came += len;
     if (p->came % PIECE == 0 || p->came == p->setup.len)
-        write_next_piece(p);
+        write_pieces(p);
 }
 
 /* After a failed try of the request it comes from the start once more: it is the same object, by its ETag, and what was
@@ -142,5 +174,5 @@ void pieces_end(struct pieces *p, bool good)
 {
     p->ended = true;
     p->good = good;
-    write_next_piece(p);
+    write_pieces(p);
 }

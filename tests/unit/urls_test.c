@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "http/http.h"
 #include "store/store.h"
+#include "unit/script_server.h"
 
 enum { READERS = 5, QUESTION_MS = 60 };
 
@@ -11,6 +12,7 @@ struct world {
     struct engine *engine;
     struct http *http;
     struct store *store;
+    int port;                             /* of the server of the only object */
     int asked, at_once, most_at_once, rc; /* rc: what becomes of a question */
     size_t left;
     bool done;
@@ -34,14 +36,15 @@ static int ask(void *arg, const char *id, struct store_urls *out, struct act_err
     engine_timer(w->engine, QUESTION_MS, set_flag, &answered);
     engine_run(w->engine, &answered);
     w->at_once--;
+    ACT_AUTOFREE char *url = act_sprintf("http://127.0.0.1:%d/other", w->port);
     if (w->rc == 0)
-        store_urls_add(out, "other", "http://127.0.0.1:9/other");
+        store_urls_add(out, "other", url);
     return w->rc < 0 ? act_error_set(error, (enum act_code) - w->rc, "cannot ask for the logs") : 0;
 }
 
 static void set_up(struct world *w, int rc)
 {
-    *w = (struct world){.engine = engine_new(&(struct engine_options){0}), .rc = rc};
+    *w = (struct world){.engine = engine_new(&(struct engine_options){0}), .rc = rc, .port = 9};
     w->http = http_new(w->engine, &(struct http_options){.max_retries = -1});
     w->store = store_urls_open(w->http, &(struct store_urls_options){.id = "run_1", .ask = ask, .arg = w});
 }
@@ -130,6 +133,36 @@ TEST(lists_and_reads_share_a_question)
     }
     assert_int_equal(w.asked, 1);
     tear_down(&w);
+}
+
+/* A log of which nobody knows how long it is would be an empty one, and its copy would be complete. */
+TEST(a_size_that_is_not_told_is_not_zero)
+{
+    static const struct {
+        const char *answer, *text;
+    } rows[] = {
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+         "cannot look at log 'other' of 'run_1': the response does not tell its size"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ""},
+        {"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n", ""},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct step step = {rows[i].answer, CLOSE};
+        struct server server;
+        struct store_call call = {.op = STORE_LIST, .key = ""};
+        struct world w;
+
+        server_start(&server, &step, 1);
+        set_up(&w, 0);
+        w.port = server.port;
+        run_calls(&w, &call, 1);
+        assert_int_equal(call.rc, *rows[i].text ? -ACT_FAIL : 0);
+        assert_string_equal(act_error_text(&call.error), rows[i].text);
+        store_call_release(&call);
+        tear_down(&w);
+        server_stop(&server);
+    }
 }
 
 TEST_MAIN(NULL, NULL)
