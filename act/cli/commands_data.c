@@ -188,7 +188,7 @@ const struct cli_command cli_data_commands[] = {
     {.name = "url",
      .synopsis = "[--expires TIME] [--share-sas] PATH...",
      .summary = "a URL from which a file of the store can be read without credentials",
-     .examples = "a url output/model.npz\ncurl -O \"$(a url --expires 1h output/model.npz)\"\n",
+     .examples = "a url output/model.npz\ncurl -O \"$(a url --expires 1h output/model.npz)\"   of Blob Storage\n",
      .details = "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file. It is\n"
                 "signed with an account_key or a login. Where the account file has only a sas_token, --share-sas puts\n"
                 "that into the URL, with everything it permits, until it expires; --expires is refused then, as it is\n"

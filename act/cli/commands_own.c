@@ -87,9 +87,9 @@ const struct cli_command cli_own_commands[] = {
     {.name = "completion",
      .synopsis = "bash | zsh | fish",
      .summary = "a completion script for the shell",
-     .examples = "a completion bash > ~/.local/share/bash-completion/completions/a\n"
-                 "source <(a completion zsh)\n"
-                 "a completion fish > ~/.config/fish/completions/a.fish\n",
+     .examples = "a completion fish | source       for ~/.config/fish/config.fish\n"
+                 "source <(a completion bash)      for ~/.bashrc\n"
+                 "source <(a completion zsh)       for ~/.zshrc, after compinit\n",
      A_CHOICE,
      .bare = true,
      .run = cmd_completion},

@@ -109,7 +109,7 @@ const struct cli_command cli_run_commands[] = {
      .summary = "the files that a run has written, with their sizes",
      .examples = "a files 60ce2fc7                its logs and metrics; where its folders are\n"
                  "a files -d output 60ce2fc7      what it wrote into the folder output\n"
-                 "a files -d output --urls --expires 1h @ | xargs -n 1 curl -O\n"
+                 "a files -d output --urls --expires 1h @ | xargs -n 1 curl -O   from Blob Storage\n"
                  "a files --json @ | jq -r 'select(.size > 1e9) | .path'\n",
      .details = "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are those that the run had, even\n"
                 "if the project maps others now. -d FOLDER lists the files in that folder that were written while the\n"
@@ -166,9 +166,9 @@ const struct cli_command cli_run_commands[] = {
     {.name = "grep",
      .synopsis = "[-i] RE [RUN...]",
      .summary = "search the logs of runs for a regular expression",
-     .examples = "a grep 'loss=nan' @             in all logs of the run submitted last\n"
-                 "a grep -i 'out of memory'       of the newest 30 runs\n"
-                 "a grep --tag sweep=7 'acc=0\\.9' of the runs tagged so\n"
+     .examples = "a grep 'loss=nan' @               in all logs of the run submitted last\n"
+                 "a grep -i 'out of memory'         of the newest 30 runs\n"
+                 "a grep --tag sweep=7 'acc=0\\.9'  of the runs tagged so\n"
                  "a grep --json Error | jq -r '[.run, .rank] | @tsv' | sort -u\n",
      .details = "RE is an extended regular expression, as for 'grep -E'. Each matching line is printed after\n"
                 "RUN:LOG:LINE: (RUN:LOG is a path for 'a cat'), [the rank], and its time: that in the line itself or\n"

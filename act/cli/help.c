@@ -78,7 +78,7 @@ void cli_print_overview(FILE *out)
         ACT_AUTOFREE char *left = act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
         print_row(out, VERB_COLUMN, left, c->summary);
     }
-    print_options(out, NULL, CLI_BEFORE, "options, before the verbs that take them or behind");
+    print_options(out, NULL, CLI_BEFORE, "options of several verbs, before or after the verb");
     print_options(out, NULL, CLI_EVERYWHERE, "options of every verb");
     fputs("\nexit status: ", out);
     cli_wrap(out, cli_exit_statuses, strlen(cli_exit_statuses), (int)strlen("exit status: "), 0, cli_help_width());
@@ -102,7 +102,7 @@ void cli_print_help(const struct cli_command *c, FILE *out)
         print_prose(out, c->details);
     }
     print_options(out, c, CLI_BEHIND, "options");
-    print_options(out, c, CLI_BEFORE, "options, also before the verb");
+    print_options(out, c, CLI_BEFORE, "options that may also come before the verb");
     print_options(out, c, CLI_EVERYWHERE, "options of every verb");
 }
 

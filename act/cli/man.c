@@ -143,7 +143,7 @@ static void put_verb(FILE *out, const struct cli_command *c)
         put_prose(out, c->details);
     }
     put_options(out, c, CLI_BEHIND, "OPTIONS");
-    put_options(out, c, CLI_BEFORE, "OPTIONS THAT MAY ALSO STAND BEFORE THE VERB");
+    put_options(out, c, CLI_BEFORE, "OPTIONS THAT MAY ALSO COME BEFORE THE VERB");
     put_options(out, c, CLI_EVERYWHERE, "OPTIONS OF EVERY VERB");
     put_examples(out, c->examples);
     fputs(".SH SEE ALSO\n.BR a (1),\n.BR act.yaml (5)\n", out);
@@ -167,7 +167,7 @@ static void put_overview(FILE *out)
     for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c))
         if (!c->hidden)
             put_entry(out, c->name, c->aliases, c->summary);
-    put_options(out, NULL, CLI_BEFORE, "OPTIONS, BEFORE THE VERBS THAT TAKE THEM OR BEHIND");
+    put_options(out, NULL, CLI_BEFORE, "OPTIONS OF SEVERAL VERBS, BEFORE OR AFTER THE VERB");
     put_options(out, NULL, CLI_EVERYWHERE, "OPTIONS OF EVERY VERB");
     fputs(".SH EXIT STATUS\n", out);
     put_prose(out, cli_exit_statuses);

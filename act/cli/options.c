@@ -432,7 +432,8 @@ static bool is_behind_some_verb(const char *word)
 static int unknown_before(const char *name, struct act_error *err)
 {
     if (is_behind_some_verb(name))
-        return act_error_set(err, ACT_USAGE, "'%s' stands behind its verb; 'a help' lists what stands before", name);
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' comes after its verb; 'a help' lists the options that may come before it", name);
     ACT_AUTOFREE char *near = nearest_option(NULL, name);
     ACT_AUTOFREE char *then = apart(near);
     return act_error_set(err, ACT_USAGE, "unknown option '%s'%ssee 'a --help'", name, then);
@@ -462,8 +463,8 @@ static int refuse_option(const struct cli_command *command, const char *word, bo
     if (!command)
         return unknown_before(name, err);
     if (before && cli_find_option(command, word, &ignored))
-        return act_error_set(err, ACT_USAGE, "the '%s' of 'a %s' stands behind it: a %s %s ...", name, command->name,
-                             command->name, name);
+        return act_error_set(err, ACT_USAGE, "the '%s' of 'a %s' comes after the verb: a %s %s ...", name,
+                             command->name, command->name, name);
     ACT_AUTOFREE char *near = before ? NULL : nearest_option(command, name);
     ACT_AUTOFREE char *then = apart(near);
     ACT_AUTO(act_buf) taken = {0};

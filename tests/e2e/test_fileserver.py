@@ -314,8 +314,8 @@ def test_where_in_azure(act, azureml):
     """A cluster that is not in Azure needs to be told; -p tells it the double's address."""
     act.cluster("lab", folders=(), extra={"platform": "local"})
     where = ("-c", "lab", "-p", f"azureml: {{endpoint: {azureml.links['arm']}}}", "fileserver", "list")
-    fail(act, *where, status=2, match="where in Azure? --subscription ID says it")
-    fail(act, *where, "--subscription", azureml_double.SUBSCRIPTION, status=2, match="--resource-group NAME says it")
+    fail(act, *where, status=2, match="where in Azure? add --subscription ID")
+    fail(act, *where, "--subscription", azureml_double.SUBSCRIPTION, status=2, match="add --resource-group NAME")
     made_by_others(azureml)
     done = act.run(*where, "--subscription", azureml_double.SUBSCRIPTION, "--resource-group", "rg")
     assert "teamdata" in done.out

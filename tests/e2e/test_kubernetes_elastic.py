@@ -110,7 +110,7 @@ def test_a_run_that_moves_keeps_its_range_or_says_so(act, cluster):
     (("-c", "k8s", "-n", "1:"), "-n takes a number, or MIN:MAX"),
     (("-c", "k8s", "-n", "3:4"), "whole nodes: 3:4 must be multiples of the 2"),
     (("-c", "k8s", "-n", "2:5"), "5 GPUs with 2 on each node|whole nodes"),
-    (("-n", "1:2"), "needs a platform that can change the size of a run: k8s, and not 'local'")])
+    (("-n", "1:2"), "needs the platform k8s: cluster '.*' has the platform 'local'")])
 def test_sizes_that_cannot_be(act, cluster, words, match):
     cluster.cluster(gpu_per_node=2, k8s={"gpu_resource": "none"})
     act.fail(*words, "submit", "true", status=None, match=match)

@@ -31,7 +31,7 @@ def documented(act, verb, text):
     (["local", "--json", "touch", "F"], "'a local' takes no '--json'"),
     (["-n", "2", "init"], "'a init' takes no '-n'"), (["-ca", "x", "u", "data"], "'a upload' takes no '-ca'"),
     (["logout", "--json"], "'a logout' takes no '--json'; it takes --dry-run"),
-    (["-n", "5", "logs", "x"], "the '-n' of 'a logs' stands behind it"),
+    (["-n", "5", "logs", "x"], "the '-n' of 'a logs' comes after the verb"),
 ])
 def test_options_of_other_verbs_are_refused(act, words, taken):
     act.write("data/w", "w")

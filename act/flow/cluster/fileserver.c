@@ -39,8 +39,8 @@ static int check_place(const struct config *c, const struct place *place, struct
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (!is_set(rows[i].value))
             return act_error_set(err, ACT_USAGE,
-                                 "where in Azure? %s says it; the cluster '%s' has no workspace and no aks part, of "
-                                 "which it would be taken",
+                                 "where in Azure? add %s: the cluster '%s' has no workspace and no aks part to take it "
+                                 "from",
                                  rows[i].option, c->cluster);
     return 0;
 }

@@ -10,9 +10,9 @@
 static int refuse_here(const struct config *c, const struct platform_row *row, struct act_error *err)
 {
     return act_error_set(err, ACT_USAGE,
-                         "an elastic run (elastic_num_gpu, -n MIN:MAX) needs a platform that can change the size of a "
-                         "run: k8s, and not '%s' as '%s' has it; use -n N",
-                         row->name, c->cluster);
+                         "an elastic run (-n MIN:MAX, elastic_num_gpu) needs the platform k8s: cluster '%s' has the "
+                         "platform '%s', which cannot change the size of a run; use -n N",
+                         c->cluster, row->name);
 }
 
 int flow_take_range(const struct config *c, struct platform *platform, struct flow_range *out, struct act_error *err)
