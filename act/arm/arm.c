@@ -233,7 +233,8 @@ static int judge_response(struct arm_try *t)
     struct arm_call *call = t->call;
     const struct act_buf *body = &t->http.body_text;
     CODEC_AUTOJSON json_t *json = NULL;
-    int rc = says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "response", &json, &call->error);
+    struct act_error quoting; /* would show a piece of a key */
+    int rc = says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "response", &json, &quoting);
 
     if (call->status == 404 && call->missing_is_fine) {
         free(arm_error_text(json, call->error.service_code, sizeof(call->error.service_code)));
@@ -242,7 +243,7 @@ static int judge_response(struct arm_try *t)
     if (call->status < 200 || call->status > 299)
         return arm_describe(call, &t->http, json, &t->token.want, t->sent_token);
     if (rc < 0) {
-        act_error_prefix(&call->error, "cannot %s: the response is not JSON", call->what);
+        act_error_set(&call->error, ACT_FAIL, "cannot %s: the response is not JSON", call->what);
         return act_error_hint(&call->error, "is '%s' the right address?", t->arm->endpoint);
     }
     call->response = json_incref(json);

@@ -305,7 +305,8 @@ void token_read_challenge(const char *header, struct token_challenge *out)
     *out = (struct token_challenge){0};
     if (!header || strncasecmp(header, "Bearer", 6) != 0)
         return;
-    ACT_AUTOFREE char *uri = parameter(header, "authorization_uri");
+    char *named = parameter(header, "authorization_uri");
+    ACT_AUTOFREE char *uri = named ? named : parameter(header, "authorization"); /* as key vaults call it */
     out->claims = parameter(header, "claims");
     if (out->claims && !is_base64(out->claims)) {
         free(out->claims);

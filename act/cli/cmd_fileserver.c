@@ -204,20 +204,23 @@ static int show(struct cli *cli, const char *name, struct act_error *err)
 
 /* ---- create ---- */
 
-static void push_request(json_t *requests, const char *url, json_t *body)
+static void push_request(json_t *requests, const char *method, const char *url, json_t *body)
 {
     if (body)
-        json_array_append_new(requests, json_pack("{s:s, s:s, s:O}", "method", "PUT", "url", url, "body", body));
+        json_array_append_new(requests, json_pack("{s:s, s:s, s:O}", "method", method, "url", url, "body", body));
 }
 
 static int print_plan(const struct flow_fileserver_plan *plan, struct act_error *err)
 {
     json_t *requests = json_array();
 
-    push_request(requests, plan->account_url, plan->account);
-    push_request(requests, plan->share_url, plan->share);
-    if (json_array_size(requests))
+    push_request(requests, "PUT", plan->account_url, plan->account);
+    push_request(requests, "PATCH", plan->account_url, plan->tags);
+    push_request(requests, "PUT", plan->share_url, plan->share);
+    if (plan->account || plan->share)
         act_note("would create the file server '%s' in %s", plan->name, plan->location);
+    else if (plan->tags)
+        act_note("the file server '%s' is there already; would set its tags", plan->name);
     else
         act_note("the file server '%s' is there already", plan->name);
     return cli_print_json(json_pack("{s:i, s:b, s:s, s:s, s:o}", "version", 1, "dry_run", 1, "action", "create", "name",

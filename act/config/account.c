@@ -347,7 +347,7 @@ static int fetch(const struct config *config, const struct yaml *at, const char 
 {
     if (!config_is_in_vault(*secret))
         return 0;
-    int rc = config_fetch_secret(config, secret, err);
+    int rc = config_fetch_credential(config, secret, err);
     if (rc < 0)
         return act_error_prefix(err, "%s:%d:%d: '%s'", at->file, at->line, at->column, name);
     if (!config_is_in_vault(*secret))

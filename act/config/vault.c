@@ -5,7 +5,7 @@
 
 #include "config/config_internal.h"
 
-enum { MAX_NAME = 127 };
+enum { MAX_NAME = 127, MAX_HOST = 260 /* with a port */ };
 
 /* "https://HOST", or "http://HOST" for what is on this machine, which whoever asks the vault checks. */
 static const char *after_host(const char *url)
@@ -16,7 +16,7 @@ static const char *after_host(const char *url)
         return NULL;
     host += strlen("://");
     size_t n = strcspn(host, "/?#@\\ \t\r\n");
-    return n > 0 && host[n] == '/' ? host + n : NULL;
+    return n > 0 && n <= MAX_HOST && host[n] == '/' ? host + n : NULL;
 }
 
 /* The length of a name of a secret or a version. */
@@ -47,7 +47,7 @@ int config_check_vault(const char *secret, struct act_error *err)
     return is_vault_url(secret + strlen(CONFIG_KEYVAULT))
                ? 0
                : act_error_set(err, ACT_CONFIG,
-                               "'%s' is no secret of a key vault: it must be "
+                               "'%.200s' is no secret of a key vault: it must be "
                                "'" CONFIG_KEYVAULT "https://NAME.vault.azure.net/secrets/SECRET', and may end with "
                                "'/VERSION'",
                                secret);
@@ -76,4 +76,15 @@ int config_fetch_secret(const struct config *config, char **secret, struct act_e
     free(*secret);
     *secret = fetched;
     return 0;
+}
+
+int config_fetch_credential(const struct config *config, char **secret, struct act_error *err)
+{
+    bool is_there = config_is_in_vault(*secret);
+    int rc = config_fetch_secret(config, secret, err);
+    size_t n = rc == 0 && is_there ? strlen(*secret) : 0;
+
+    while (n > 0 && strchr("\r\n", (*secret)[n - 1]))
+        (*secret)[--n] = '\0';
+    return rc;
 }

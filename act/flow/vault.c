@@ -10,6 +10,8 @@
 #include "arm/arm.h"
 #include "auth/cloud.h"
 #include "auth/services.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
@@ -54,12 +56,27 @@ static int open_vault(struct flow *flow, const char *url, struct arm **out, stru
     return arm_new(&options, out, err);
 }
 
+/* The service gives it outside of its time, too. */
+static void warn_of_time(const json_t *response, const char *url)
+{
+    const json_t *attributes = json_object_get(response, "attributes");
+    int64_t ends = codec_json_int(attributes, "exp", INT64_MAX), begins = codec_json_int(attributes, "nbf", 0);
+    bool is_over = act_now_unix_s() >= ends;
+    char when[ACT_TIME_TEXT];
+
+    if (!is_over && act_now_unix_s() >= begins)
+        return;
+    act_time_to_local(is_over ? ends : begins, when);
+    act_warn("the secret '%s' %s %s", url, is_over ? "has expired, on" : "is to be used only from", when);
+}
+
 static int read_value(const json_t *response, const char *url, char **out, struct act_error *err)
 {
     const char *value = codec_json_str(response, "value", NULL);
 
     if (!value || !*value)
         return act_error_set(err, ACT_FAIL, "the key vault's secret '%s' has no value", url);
+    warn_of_time(response, url);
     *out = act_strdup(value);
     return 0;
 }
@@ -118,7 +135,7 @@ int flow_fetch_secrets(struct flow *flow, struct run_spec *spec, struct act_erro
 {
     struct config *config = &flow->config;
     const struct platform_row *row = platform_find(config->platform);
-    int rc = row->logs_in_to_registry ? config_fetch_secret(config, &config->docker.password, err) : 0;
+    int rc = row->logs_in_to_registry ? config_fetch_credential(config, &config->docker.password, err) : 0;
 
     if (rc < 0)
         return act_error_prefix(err, "the password of the registry");

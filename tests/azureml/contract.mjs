@@ -119,7 +119,7 @@ const REQUIRED = { Datastore: ["credentials"] };
 
 /** What is wrong with a body, as a list of texts; name is that of a mapper ("JobBase"), service that of the call. */
 export function checkBody(name, body, version, service = SERVICE) {
-    if (!isObject(body?.properties)) {
+    if (!isObject(name === "StorageAccountUpdateParameters" ? body : body?.properties)) {
         return ["the body is not JSON object with properties"];
     }
     if (service !== SERVICE) {

@@ -43,6 +43,8 @@ export const FILESERVER_CALLS = [
     ["GET", ACCOUNT, "file account get", (c, [, g, n]) => c.storageAccounts.getProperties(g, n)],
     ["PUT", ACCOUNT, "file account put", (c, [, g, n]) => c.storageAccounts.beginCreate(g, n, NEW),
         "StorageAccountCreateParameters", ACCOUNT_NAME],
+    ["PATCH", ACCOUNT, "file account update", (c, [, g, n]) => c.storageAccounts.update(g, n, {}),
+        "StorageAccountUpdateParameters", ACCOUNT_NAME],
     ["DELETE", ACCOUNT, "file account delete", (c, [, g, n]) => c.storageAccounts.delete(g, n)],
     ["GET", SHARES, "file share list", (c, [, g, n]) => c.fileShares.list(g, n).next(), undefined, undefined, NEXT],
     ["GET", `${SHARES}/([^/]+)`, "file share get",

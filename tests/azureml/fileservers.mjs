@@ -128,6 +128,11 @@ export const FILESERVER_HANDLERS = {
         return ok(accountJson(this.world, call.values[2], find(this, call.values)));
     },
     "file account put": putAccount,
+    "file account update"(names, query, body, call) {
+        const account = find(this, call.values);
+        Object.assign(account, { tags: body.tags ?? account.tags }); // all of them
+        return ok(accountJson(this.world, call.values[2], account));
+    },
     "file account delete"(names, query, body, call) {
         return ok(undefined, this.world.fileAccounts.delete(call.values[2]) ? 200 : 204);
     },

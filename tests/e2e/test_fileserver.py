@@ -103,6 +103,24 @@ def test_the_same_command_goes_on(act, azureml):
     assert "is there already" in create(act, "--dry-run").err
 
 
+def test_tags_of_one_that_is_there(act, azureml):
+    create(act, "-y", "--tag", "team=vision", "--tag", "cost=1")
+    azureml.tell("forget")
+    dry = create(act, "--dry-run", "--tag", "cost=2")
+    assert json.loads(dry.out)["requests"][0]["method"] == "PATCH" and "would set its tags" in dry.err
+    create(act, "--tag", "cost=2")
+    assert sent(azureml) == [("teamdata", {"tags": {"act:fileserver": "data", "team": "vision", "cost": "2"}})]
+    azureml.tell("forget")
+    create(act, "--tag", "team=vision")
+    assert sent(azureml) == []
+
+
+def test_what_is_not_asked_for_may_be_as_it_is(act, azureml):
+    create(act, "-y", "--size", "1T", "--location", "westeurope", "--redundancy", "zrs")
+    azureml.tell("forget")
+    assert ADDRESS in create(act).out and sent(azureml) == []
+
+
 def test_no_wait_and_going_on(act, azureml):
     azureml.tell("settings", operationPolls=1)
     done = create(act, "-y", "--no-wait")
@@ -130,6 +148,7 @@ def test_waits_for_one_that_is_being_made(act, azureml):
     (("--size", "101T"), "cannot hold 101.0 TiB"),
     (("--size", "153601M"), "in whole GiB"),
     (("--redundancy", "grs"), "--redundancy is lrs (in one place) or zrs (in several zones), not 'grs'"),
+    (("--tag", "act:fileserver=x"), "'act:fileserver' is no key"),
     (("--max", "3"), "--max"),
     (("--all",), "takes no --all")])
 def test_create_what_there_cannot_be(act, azureml, words, match):

@@ -2,13 +2,15 @@
 import base64
 import json
 import pathlib
+import re
 import subprocess
+import time
 
 import pytest
 
 from authority import Authority
 from login_double import OTHER_TENANT
-from vault_double import VERSION, VaultDouble
+from vault_double import AUDIENCE, VERSION, VaultDouble
 
 CLIENT = pathlib.Path(__file__).resolve().parent.parent / "keyvault/read.mjs"
 
@@ -195,3 +197,124 @@ def test_the_password_of_a_registry(act, kubernetes, vault, words):
     assert login["password"] == "pssst-of-the-registry"
     act.run("wait", "@")
     assert "pssst" not in act.run("q", "--json", "@").out
+
+
+# ---- hostile references and vaults
+
+A_DAY = 86400
+
+
+@pytest.mark.parametrize("said", [
+    "https://a.vault.azure.net:443@evil.example.com/secrets/x",
+    "https://a.vault.azure.net\\@evil.example.com/secrets/x",
+    "https://a.vault.azure.net%2f.evil.example.com/secrets/x", "https://a.vault.azure.net/secrets/..%2fkeys",
+    "https://a.vault.azure.net/secrets/x/%2e%2e", "https://a.vault.azure.net/secrets/../keys/x",
+    "https://a.vault.azure.net/secrets/x#y", "https://a.vault.azure.net//secrets/x", "https:///secrets/x",
+    "HTTPS://a.vault.azure.net/secrets/x", "https://a.vault.azure.net/secrets/" + "x" * 128,
+    "https://a.vault.azure.net.evil.example.com/secrets/x", "https://evilvault.azure.net/secrets/x",
+    "https://169.254.169.254/secrets/x", "https://[::ffff:169.254.169.254]/secrets/x",
+    "https://management.azure.com/secrets/x", "https://LONG.vault.azure.net/secrets/x"])
+def test_a_hostile_reference_gets_no_token(act, store, vault, login, said):
+    account(act, store, account_key=f"keyvault:{said.replace('LONG', 'a' * 100_000)}")
+    assert len(act.fail("ls", "data", status=None)) < 1000
+    assert not vault.log and not vault.refused and not login.asked("token")
+
+
+def test_a_redirect_is_not_followed(act, store, vault, authority):
+    """The token stays with the vault."""
+    other = VaultDouble(authority)
+    other.secrets["storage"] = store.key
+    try:
+        for status in (301, 302, 307, 308):
+            vault.errors.append((status, {}, {"Location": f"{other.url}/secrets/storage?api-version=7.4"}))
+            act.fail("ls", "data", status=None, match=f"{vault.url}/secrets/storage.*HTTP {status}")
+        assert not other.log and not other.refused
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("answer, match", [
+    (b"<html>sign in</html>", "the response is not JSON"),
+    (b'{"value": "pssst-of-the', "the response is not JSON"),
+    (b'["pssst-of-the-vault"]', "has no value"),
+    (b'{"value": 12345678901}', "has no value"),
+    (b'{"value": ""}', "has no value"),
+    (b'{"value": "pssst\\u0000of-the-vault"}', "not JSON|no text"),
+    (b'{"value": "pssst\xff\xfeof-the-vault"}', "not JSON"),
+    (b'{"value": "pssst-' + b"x" * (17 << 20) + b'"}', "it has more than"),
+    (b"", "the response is empty")], ids=lambda value: value[:20])
+def test_answers_that_are_no_secret(act, store, vault, answer, match):
+    vault.errors.append((200, answer))
+    result = act.run("ls", "data", status=None, env={"ACT_TRACE": "all"})
+    last = result.err.splitlines()[-1]
+    assert result.status > 0 and re.search(match, last) and f"{vault.url}/secrets/storage" in last, last
+    assert "pssst" not in result.err
+
+
+def test_a_vault_that_is_busy(act, store, vault):
+    """It may refuse each vault 4,000 times in ten seconds."""
+    act.write("data/a.txt", "hello")
+    vault.errors += [(429, {"error": {"code": "Throttled", "message": "Too many requests"}}, {"Retry-After": "1"}),
+                     (503, {"error": {"code": "ServiceUnavailable", "message": "Later"}})]
+    act.run("u", "data")
+    assert vault.errors == [] and len(vault.log) == 1
+
+
+def test_a_challenge_chooses_neither_host_nor_audience(act, store, vault, login):
+    """Whoever answers as the vault gets no token for something else, and no other authority is asked."""
+    vault.errors += [(401, {"error": {"code": "Unauthorized", "message": "AKV10000"}}, {
+        "WWW-Authenticate": 'Bearer authorization="https://evil.example.com/common", '
+                            'resource="https://management.azure.com", scope="https://management.azure.com/.default"'})]
+    act.write("data/a.txt", "hello")
+    act.run("u", "data")
+    assert {row.form["scope"] for row in login.asked("token")} == {f"{AUDIENCE}/.default"}
+    assert len(vault.log) == 1
+
+
+def test_a_secret_that_has_expired(act, store, vault):
+    """The service gives it all the same; what is done with it fails for a reason that is not seen otherwise."""
+    act.write("data/a.txt", "hello")
+    vault.attributes["storage"] = {"exp": int(time.time()) - A_DAY}
+    assert f"the secret '{vault.url}/secrets/storage' has expired, on 20" in act.run("u", "data").err
+    vault.attributes["storage"] = {"nbf": int(time.time()) + A_DAY}
+    assert f"the secret '{vault.url}/secrets/storage' is to be used only from 20" in act.run("u", "data").err
+    vault.attributes["storage"] = {"nbf": int(time.time()) - A_DAY, "exp": int(time.time()) + A_DAY}
+    assert "secret" not in act.run("u", "data").err
+
+
+def test_newlines_at_the_end_of_credentials(act, store, vault, kubernetes):
+    """As 'az keyvault secret set --file' and 'echo' leave them. A variable is what the secret is."""
+    act.write("data/a.txt", "hello")
+    vault.secrets["storage"] = store.key + "\n"
+    act.run("u", "data")
+    vault.secrets["sas"] = "?" + store.container_sas(store.container) + "\r\n"
+    account(act, store, sas_token=vault.said("sas"))
+    act.run("u", "data")
+    vault.secrets["registry"] = "pssst-of-the-registry\n"
+    kubernetes.cluster(docker={"address": "registry.example.com", "username": "me",
+                               "password": vault.said("registry")})
+    act.run("-c", "k8s", "submit", "true")
+    secret, = [s["data"][key] for s in kubernetes.objects("Secret") for key in s["data"] if key == ".dockerconfigjson"]
+    login = json.loads(base64.b64decode(secret))["auths"]["registry.example.com"]
+    assert login["password"] == "pssst-of-the-registry"
+    act.run("wait", "@")
+    vault.secrets["storage"] = "\n"
+    account(act, store, account_key=vault.said("storage"))
+    act.fail("ls", "data", status=7, match="'account_key' is not base64")
+
+
+def test_no_secret_in_what_is_said(act, store, vault):
+    """Not in a trace, not by ps, not on the disk of the node but where the run needs it."""
+    vault.secrets["token"] = "hf_a-secret-of-others"
+    look = "ps axww -o args | grep act-node > output/ps.txt; echo done"
+    act.write("aux_data/configs/job.json", json.dumps({"properties": {
+        "nodeCount": 1, "customToolkitSettings": {"commandLine": look},
+        "secrets": [{"name": "TOKEN", "valueSecretReference": {"secretUrl": f"{vault.url}/secrets/token"}}]}}))
+    result = act.run("submit", "-f", "aux_data/configs/job.json", env={"ACT_TRACE": "all"})
+    run = result.out.split()[-1]
+    act.run("wait", run)
+    act.run("d", "output")
+    said = result.out + result.err + (act.project / "output/ps.txt").read_text() + act.run("q", run).out
+    for secret in ("hf_a-secret", store.key):
+        assert secret not in said
+    assert "secrets/token" in said

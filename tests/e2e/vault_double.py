@@ -23,6 +23,7 @@ class VaultDouble(threaded_server.ThreadedServer):
 
     def __init__(self, authority):
         self.secrets, self.disabled, self.forbidden, self.errors = {}, set(), set(), []
+        self.attributes = {}  # of secrets, besides those that all have
         self.log, self.refused = [], []
         self.tenant = TENANT
         double = self
@@ -89,11 +90,12 @@ class VaultDouble(threaded_server.ThreadedServer):
             self.answer(request, 200, {
                 "value": self.secrets[name], "id": f"{self.url}/secrets/{name}/{version}",
                 "attributes": {"enabled": True, "created": 1493938410, "updated": 1493938410,
-                               "recoveryLevel": "Recoverable+Purgeable", "recoverableDays": 90}})
+                               "recoveryLevel": "Recoverable+Purgeable", "recoverableDays": 90,
+                               **self.attributes.get(name, {})}})
 
     @staticmethod
     def answer(request, status, body, headers=()):
-        data = json.dumps(body).encode()
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
         request.send_response(status)
         for key, value in {"Content-Type": "application/json; charset=utf-8", "Content-Length": str(len(data)),
                            "x-ms-keyvault-service-version": "1.9.2164.1", **dict(headers)}.items():

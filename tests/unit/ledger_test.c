@@ -202,15 +202,15 @@ TEST(list_table)
     }
     assert_ok(ledger_list(ledger, &(struct ledger_query){.without_spec = true}, &runs, &err), err);
     assert_int_equal(runs.n, 5);
-    for (size_t i = 0; i < runs.n; i++) /* newest first: r5 and r2 have not ended */
-        assert_int_equal(runs.v[i].spec != NULL, i == 0 || i == 3);
+    for (size_t i = 0; i < runs.n; i++) /* newest first: r5, r2 and r1 have not ended */
+        assert_int_equal(runs.v[i].spec != NULL, i == 0 || i >= 3);
     assert_string_equal(runs.v[0].command, "exp");
-    struct ledger_run gone = {.id = (char[]){"none"}};
-    struct ledger_run *const rest[] = {&runs.v[0], &gone, &runs.v[1], &runs.v[4]};
+    ACT_AUTOFREE char *none = act_strdup("none");
+    struct ledger_run gone = {.id = none};
+    struct ledger_run *const rest[] = {&runs.v[0], &gone, &runs.v[1]};
     assert_ok(ledger_fill_specs(ledger, rest, COUNT(rest), &err), err);
     assert_non_null(runs.v[1].spec);
     assert_null(runs.v[2].spec);
-    assert_non_null(runs.v[4].spec);
     assert_null(gone.spec);
     ledger_runs_release(&runs);
     ledger_close(ledger);

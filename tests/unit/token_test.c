@@ -251,6 +251,8 @@ TEST(challenges)
         {"Bearer authorization_uri=\"https://h/Organizations\"", NULL, NULL},
         {"Bearer authorization_uri=\"https://login.microsoftonline.com/72f988bf\", error=\"invalid_token\"", "72f988bf",
          NULL},
+        {"Bearer authorization=\"https://login.windows.net/72f988bf\", resource=\"https://vault.azure.net\"",
+         "72f988bf", NULL}, /* of a key vault */
         {"Bearer xclaims=eyJ", NULL, NULL},
         {"Basic realm=\"x\"", NULL, NULL},
         {NULL, NULL, NULL},

@@ -84,6 +84,18 @@ json_t *fileserver_share_json(int64_t gib)
                      "shareQuota", (json_int_t)gib);
 }
 
+json_t *fileserver_tags_json(const struct flow_new_fileserver *wanted, const json_t *account)
+{
+    json_t *there = json_object_get(account, "tags");
+    json_t *all = json_is_object(there) ? json_copy(there) : json_object();
+
+    json_object_update(all, wanted->tags);
+    if (!json_equal(all, there))
+        return json_pack("{s:o}", "tags", all);
+    json_decref(all);
+    return NULL;
+}
+
 /* ---- what there is ---- */
 
 bool fileserver_is_ours(const json_t *account)

@@ -32,6 +32,8 @@ const char *fileserver_sku(const char *redundancy);
 /* Bodies. New references. */
 json_t *fileserver_account_json(const struct flow_new_fileserver *wanted, const char *location);
 json_t *fileserver_share_json(int64_t gib);
+/* All tags that an account shall have, as an update replaces those that it has; NULL: it has those that are wanted. */
+json_t *fileserver_tags_json(const struct flow_new_fileserver *wanted, const json_t *account);
 /* What an account is, without its shares. */
 struct flow_fileserver fileserver_read(const struct flow_fileservers *servers, const json_t *account);
 struct flow_share fileserver_read_share(const json_t *share);

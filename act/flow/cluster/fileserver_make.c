@@ -112,6 +112,7 @@ void flow_fileserver_plan_release(struct flow_fileserver_plan *plan)
     free(plan->share_url);
     json_decref(plan->account);
     json_decref(plan->share);
+    json_decref(plan->tags);
     *plan = (struct flow_fileserver_plan){0};
 }
 
@@ -144,7 +145,6 @@ static int compare_account(const struct flow_fileservers *servers, const struct 
                            const json_t *account, struct act_error *err)
 {
     ACT_AUTO(flow_fileserver) there = fileserver_read(servers, account);
-    const char *redundancy = wanted->redundancy ? wanted->redundancy : "lrs";
 
     if (!there.is_ours)
         return act_error_set(err, ACT_FAIL, "'%s' is a storage account that ACT did not make; choose another name",
@@ -152,7 +152,7 @@ static int compare_account(const struct flow_fileservers *servers, const struct 
     if (wanted->location && !is_same_region(wanted->location, there.location ? there.location : ""))
         return act_error_set(err, ACT_FAIL, "the file server '%s' is there already, in '%s'", wanted->name,
                              there.location ? there.location : "another region");
-    if (strcasecmp(there.redundancy, redundancy) != 0)
+    if (wanted->redundancy && strcasecmp(there.redundancy, wanted->redundancy) != 0)
         return act_error_set(err, ACT_FAIL, "the file server '%s' is there already, with the redundancy %s",
                              wanted->name, there.redundancy);
     if (!has_subnet(&there, wanted->subnet))
@@ -213,8 +213,10 @@ static int make_plan(struct flow_fileservers *servers, const struct flow_new_fil
     if (rc < 0)
         return rc;
     const json_t *properties = json_object_get(account, "properties");
-    if (account)
+    if (account) {
         out->location = act_strdup(codec_json_str(account, "location", "its region"));
+        out->tags = wanted->tags ? fileserver_tags_json(wanted, account) : NULL;
+    }
     out->waits = strcmp(codec_json_str(properties, "provisioningState", "Succeeded"), "Succeeded") != 0;
     out->host = fileserver_host(servers, wanted->name, account);
     return plan_share(servers, wanted, out, err);
@@ -255,6 +257,18 @@ static int put_account(struct flow_fileservers *servers, const struct flow_files
     return fileserver_explain(rc, plan->account ? subnet_of(plan->account) : NULL, err);
 }
 
+static int patch_tags(struct flow_fileservers *servers, const struct flow_fileserver_plan *plan, struct act_error *err)
+{
+    ACT_AUTOFREE char *what = act_sprintf("tag the file server '%s'", plan->name);
+    struct arm_call call = {.method = "PATCH",
+                            .what = what,
+                            .url = act_strdup(plan->account_url),
+                            .api_version = STORAGE_VERSION,
+                            .body = json_incref(plan->tags)};
+
+    return fileserver_explain(platform_change(servers->arm, &call, &(struct platform_follow){0}, err), NULL, err);
+}
+
 static int put_share(struct flow_fileservers *servers, const struct flow_fileserver_plan *plan, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("make the share of the file server '%s'", plan->name);
@@ -273,5 +287,7 @@ int flow_make_fileserver(struct flow_fileservers *servers, const struct flow_fil
     int rc = plan->account || plan->waits ? put_account(servers, plan, follow, err) : 0;
     bool has_account = !follow->no_wait || !(plan->account || plan->waits);
 
+    if (rc == 0 && plan->tags && has_account)
+        rc = patch_tags(servers, plan, err);
     return rc == 0 && plan->share && has_account ? put_share(servers, plan, err) : rc;
 }
