@@ -123,13 +123,12 @@ static void take_temp(struct files_upload *upload, const struct store_page *page
     upload->size = first ? first->size : 0;
 }
 
-/* Without permission to list nothing is found, and the upload begins anew. */
 static void answer_find(struct azure_op *op)
 {
     struct store_page page = {0};
     int rc = files_take_names(op, op->file->upload, &page);
 
-    if (rc == 0 || rc == -ACT_DENIED || files_is_missing(op)) {
+    if (rc == 0 || files_is_missing(op)) {
         take_temp(upload_of(op), &page);
         rc = 0;
     }
