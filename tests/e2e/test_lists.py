@@ -156,6 +156,10 @@ def test_rm_with_a_filter(act, voc):
     act.run("rm", "-y", "--include", "*.txt", "data/voc")
     assert set(voc.keys()) == {"data/voc/deep/er/c", "data/voc/deep-not/d", "data/voc/z", "data/voc2012/other"}
     assert "matched nothing" in act.run("rm", "-y", "--include", "*.none", "data/voc").err
+    for verb in ("u", "rm", "verify"):
+        for path in ("nopath", "data/nopath"):
+            act.fail(verb, "--include", "X", path, status=(3, 8), match="nopath")
+            assert "matched nothing" not in act.run(verb, "--include", "X", path, status=(3, 8)).err
     assert len(voc.keys()) == 4
 
 
