@@ -24,7 +24,8 @@ static int cache_s(const struct mount_plan *p)
 #define REMOTE "act"
 
 /* Files are sent as soon as they are closed. The names of remotes that variables or words configure get a hash of that
- * in the cache (fs/newfs.go, extraConfig), and with another SAS nothing would be found there; those of a file do not. */
+ * in the cache (fs/newfs.go, extraConfig), and with another SAS nothing would be found there; those of a file get none.
+ */
 static void rclone_words(const struct mount_plan *p, struct act_strv *words)
 {
     static const char *const fixed[] = {"--vfs-write-back", "1s", "--dir-perms", "0777",  "--file-perms", "0777",
