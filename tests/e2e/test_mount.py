@@ -179,6 +179,21 @@ def test_the_tool_is_killed(act, mounts):
     assert mounts.get("output/a.txt") == b"a\n"
 
 
+def test_the_tool_is_killed_while_it_writes_its_notes(act, mounts):
+    run = begin(act, "echo a >output/a.txt")
+    act.until(lambda: "output/a.txt" in mounts.keys(), "what is closed to be sent")
+    keeper, = [pid for pid in keepers(act) if b"output" in act.processes()[pid]]
+    note, = [p for p in (act.scratch / "tmp").rglob("a.txt") if "/vfsMeta/" in str(p)]
+    os.kill(keeper, signal.SIGSTOP)
+    kill(process(act, b"rclone mount", b"files/output"))
+    note.write_bytes(note.read_bytes()[:20])
+    mounts.service.request("DELETE", f"{mounts.container}/files/output/a.txt")
+    os.kill(keeper, signal.SIGCONT)
+    act.until(lambda: process(act, b"rclone mount", b"files/output") and len(points(act)) == 2, "a new one")
+    go(act, run)
+    assert mounts.get("output/a.txt") == b"a\n"
+
+
 def test_the_keeper_is_killed(act, mounts):
     run = begin(act, "echo a >output/a.txt")
     kill(keepers(act))

@@ -5,6 +5,7 @@
  *   mount_here.c   a mapped path, for people
  *   mount_keep.c   the keeper: one process for each mount, which starts the tool, sees what was written into the store,
  *                  and unmounts
+ *   mount_mend.c   what a kill left of rclone's cache
  *   mount_renew.c  another SAS before the first one ends
  *
  * Everything of a mount is in a private folder on the node's own disk:
@@ -73,6 +74,10 @@ struct mount_keeper {
     void *arg;
 };
 int mount_keep(struct mount_keeper *k, struct act_error *err) ACT_NODISCARD;
+
+/* Before rclone starts with a cache that an earlier one left: makes notes of files whose notes are damaged, as of files
+ * that are not sent. -ACT_FAIL: one is not whole, and rclone would remove it. */
+int mount_mend(const char *cache, struct act_error *err) ACT_NODISCARD;
 
 /* ---- mount_renew.c */
 

@@ -155,6 +155,8 @@ static int make_cache(struct tool *t, struct act_error *err)
     } else if (empty) {
         rc = act_remove_tree(t->cache, err);
         rc = rc < 0 ? rc : act_mkdir_all(t->cache, 0700, err);
+    } else {
+        rc = mount_mend(t->cache, err);
     }
     t->plan->cache = t->cache;
     return rc;
