@@ -875,4 +875,85 @@ TEST(what_is_listed_ahead_is_packed)
     ahead_release(&ahead);
 }
 
+/* ---- pieces */
+
+enum { PIECE_LEN = 512 << 10, PIECES_LEN = 3 * PIECE_LEN + 10 };
+
+/* A store that has been asked to write pieces. */
+struct writer {
+    struct store store;
+    struct store_call *calls[8];
+    size_t n;
+    int ended; /* how often it was said that all is over */
+    bool failed;
+};
+
+static void keep_call(struct store *store, struct store_call *call)
+{
+    struct writer *w = (struct writer *)store;
+
+    assert_true(w->n < COUNT(w->calls));
+    w->calls[w->n++] = call;
+}
+
+static void end_call(struct writer *w, size_t i, int rc)
+{
+    struct store_call *call = w->calls[i];
+
+    if (rc == 0)
+        store_sums_add(call->block.data.sums, call->block.data.bytes, call->block.data.len);
+    else
+        act_error_set(&call->error, ACT_FAIL, "disk full");
+    store_finish(call, rc);
+}
+
+static void note_end(void *arg, const struct act_error *error)
+{
+    struct writer *w = arg;
+
+    w->ended++;
+    w->failed = error != NULL;
+}
+
+static const struct store_ops writer_ops = {
+    .start = {[STORE_BLOCK] = keep_call}, .key_problem = no_problem, .max_put = PIECE_LEN};
+
+/* What came is with the writer as soon as a piece is whole: nobody has to run the loop for that. */
+TEST(pieces_do_not_wait_for_one_another)
+{
+    ACT_AUTOFREE char *buffer = act_alloc(PIECES_LEN), *data = act_alloc(PIECES_LEN);
+
+    for (size_t i = 0; i < PIECES_LEN; i++)
+        data[i] = (char)(i * 7 + i / 1000);
+    for (int fails = 0; fails < 2; fails++) {
+        struct writer w = {.store = {.ops = &writer_ops, .http = http, .name = (char[]){"w"}}};
+        uint64_t crc64 = 0;
+        struct pieces *p = pieces_new(
+            &w.store,
+            &(struct pieces_setup){
+                .key = "x", .buffer = buffer, .len = PIECES_LEN, .crc64 = &crc64, .done = note_end, .arg = &w});
+        pieces_take(p, 0, data, PIECE_LEN - 1);
+        assert_int_equal(w.n, 0);
+        pieces_take(p, PIECE_LEN - 1, data + PIECE_LEN - 1, PIECES_LEN - PIECE_LEN + 1);
+        assert_int_equal(w.n, 3); /* the last one waits */
+        end_call(&w, 2, 0);
+        pieces_end(p, true);
+        end_call(&w, 0, fails ? -ACT_FAIL : 0);
+        assert_int_equal(w.n, 3);
+        assert_int_equal(w.ended, 0);
+        end_call(&w, 1, 0);
+        if (!fails) {
+            assert_int_equal(w.n, 4);
+            assert_false(w.calls[3]->block.more);
+            assert_memory_equal(w.calls[3]->block.data.bytes, data + PIECES_LEN - 10, 10);
+            end_call(&w, 3, 0);
+            assert_true(crc64 == act_crc64(0, data, PIECES_LEN));
+        }
+        assert_int_equal(w.n, fails ? 3 : 4); /* what is not whole never becomes a block */
+        assert_int_equal(w.ended, 1);
+        assert_int_equal(w.failed, fails);
+        pieces_free(p);
+    }
+}
+
 TEST_MAIN(open_engine, close_engine)
