@@ -6,7 +6,8 @@
  *   fileserver_make.c  what is left to do for a new one, and doing it
  *
  * Source: learn.microsoft.com/rest/api/storagerp (2024-01-01): storage-accounts/create, check-name-availability,
- * get-properties, list, update, delete; file-shares/create, get ($expand=stats), list; skus/list; srp_error_codes_common.
+ * get-properties, list, update, delete; file-shares/create, get ($expand=stats), list; skus/list;
+ * srp_error_codes_common.
  * learn.microsoft.com/azure/storage/files: create-classic-file-share (kind FileStorage, Premium_LRS and Premium_ZRS),
  * storage-files-scale-targets (100 GiB to 100 TiB, in steps of 1 GiB), files-nfs-protocol (no authentication but the
  * network), storage-files-how-to-mount-nfs-shares (secure transfer is off, the options of mount).
