@@ -109,7 +109,7 @@ const struct cli_command cli_run_commands[] = {
      .summary = "the files that a run has written, with their sizes",
      .examples = "a files 60ce2fc7                its logs and metrics; where its folders are\n"
                  "a files -d output 60ce2fc7      what it wrote into the folder output\n"
-                 "a files -d output --urls --expires 1h @ | xargs -n 1 curl -O   from Blob Storage\n"
+                 "a files -d output --urls @ | xargs -n 1 curl -O\n"
                  "a files --json @ | jq -r 'select(.size > 1e9) | .path'\n",
      .details = "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are those that the run had, even\n"
                 "if the project maps others now. -d FOLDER lists the files in that folder that were written while the\n"

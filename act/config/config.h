@@ -227,8 +227,7 @@ struct config_vault {
 void config_use_vault(struct config *config, struct config_vault vault);
 /* Replaces *secret, which may be NULL, by what it stands for. config_account() has done so. */
 int config_fetch_secret(const struct config *config, char **secret, struct act_error *err) ACT_NODISCARD;
-/* The same for a key, a SAS or a password, of which newlines at the end, as editors and 'echo' leave them, are no
- * part. */
+/* The same for a key, a SAS or a password: newlines at the end, as editors and 'echo' leave them, are no part of it. */
 int config_fetch_credential(const struct config *config, char **secret, struct act_error *err) ACT_NODISCARD;
 void config_account_release(struct config_account *account); /* wipes secrets */
 

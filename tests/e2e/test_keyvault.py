@@ -306,9 +306,9 @@ def test_newlines_at_the_end_of_credentials(act, store, vault, kubernetes):
 def test_no_secret_in_what_is_said(act, store, vault):
     """Not in a trace, not by ps, not on the disk of the node but where the run needs it."""
     vault.secrets["token"] = "hf_a-secret-of-others"
-    look = "ps axww -o args | grep act-node > output/ps.txt; echo done"
+    command = "ps axww -o args | grep act-node > output/ps.txt; echo done"
     act.write("aux_data/configs/job.json", json.dumps({"properties": {
-        "nodeCount": 1, "customToolkitSettings": {"commandLine": look},
+        "nodeCount": 1, "customToolkitSettings": {"commandLine": command},
         "secrets": [{"name": "TOKEN", "valueSecretReference": {"secretUrl": f"{vault.url}/secrets/token"}}]}}))
     result = act.run("submit", "-f", "aux_data/configs/job.json", env={"ACT_TRACE": "all"})
     run = result.out.split()[-1]

@@ -64,6 +64,7 @@ def test_files_that_cannot_be_listed(act):
     for folder in ((), ("-d", "logs/")):
         act.fail("files", "--urls", "--expires", "1h", *folder, run, status=2, match="--expires has no effect on logs")
     act.fail("files", "--all", "-d", "logs", run, status=2, match="--all has no effect on logs; -d FOLDER names")
+    act.run("files", "-d", "output", "--urls", run)  # as the help has it: also where the store is a folder
     act.fail("files", "nosuch", status=3, match="no run 'nosuch'")
     act.fail("files", status=2)
 
@@ -98,6 +99,16 @@ def test_cat_follows_a_log_that_is_not_there_yet(act):
     assert out == b"one\ntwo\n" and following.returncode == 3 and b"a why" in err
     ended = act.run("cat", "-f", f"{run}:{LOG}", status=3)
     assert ended.out == "one\ntwo\n"
+
+
+def test_cat_waits_for_what_never_comes(act):
+    run = act.submit("sh", "-c", "while [ ! -e go ]; do sleep 0.1; done", before=("-n", "1"))
+    following = act.start("cat", "-f", f"{run}:user_logs/model.txt")
+    act.until_state(run, "Running")
+    (next(act.home.rglob(f"{run}/**/code")) / "go").write_text("")
+    out, err = following.communicate(timeout=60)
+    assert following.returncode == 3 and out == b""
+    assert f"run '{run}' is Completed and has no log 'user_logs/model.txt'".encode() in err
 
 
 def test_cat_cannot_follow(act):

@@ -445,7 +445,10 @@ static int not_one(const char *piece, const struct act_strv *found, struct act_e
                              found->n > SHOWN ? ", ..." : "");
     return strcmp(piece, "@") == 0
                ? act_error_set(err, ACT_NOT_FOUND, "there are no sweeps yet; 'a sweep --help' says how to start one")
-               : act_error_set(err, ACT_NOT_FOUND, "no sweep '%s'; 'a q' lists the runs, '@' is the last sweep", piece);
+               : act_error_set(err, ACT_NOT_FOUND,
+                               "no sweep '%s' was submitted from here; '@' is the last one that was, and 'a q --tag "
+                               "sweep=ID' lists the runs of another machine's, where the service lists them",
+                               piece);
 }
 
 /* "first" of the run "first.12". */
