@@ -166,7 +166,7 @@ static int keep(struct here *h, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = NULL;
     struct act_error ignored;
-    int lock, rc = make_private(&dir, &lock, err);
+    int lock = -1, rc = make_private(&dir, &lock, err);
 
     if (rc < 0)
         return rc;
