@@ -30,8 +30,6 @@ static char *framed(const char *const *pieces)
     return act_buf_steal(&out);
 }
 
-#define FRAMED(...) framed((const char *const[]){__VA_ARGS__, NULL})
-
 TEST(test_lines)
 {
     static const struct {

@@ -398,19 +398,23 @@ static int send_logs(struct place *p, const char *dir, struct act_error *err)
     return rc < 0 ? rc : send_status(p, dir, err);
 }
 
+static const struct {
+    const char *name;
+    int (*move)(struct flow *, struct store *, const char *, const char *, const char *, struct act_error *);
+} moves[FLOW_MOVES] = {
+    [FLOW_MOVE_DOWNLOAD] = {"download", flow_fetch_run_folder},
+    [FLOW_MOVE_UPLOAD] = {"upload", flow_send_run_folder},
+    [FLOW_MOVE_CHANGES] = {"changes", flow_send_run_changes},
+};
+
 const char *flow_move_name(enum flow_move move)
 {
-    static const char *const names[FLOW_MOVES] = {"download", "upload", "changes"};
-
-    return names[move];
+    return moves[move].name;
 }
 
 int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, enum flow_move move,
                          struct act_error *err)
 {
-    static int (*const ways[FLOW_MOVES])(struct flow *, struct store *, const char *, const char *, const char *,
-                                         struct act_error *) = {flow_fetch_run_folder, flow_send_run_folder,
-                                                                flow_send_run_changes};
     ACT_AUTOFREE char *given = act_path_join(run_dir, RUN_FILE_STORES);
     struct place p = {0};
     int rc = access(given, F_OK) == 0 ? open_given(given, folder, &p, err) : open_of_project(run_dir, folder, &p, err);
@@ -422,7 +426,7 @@ int flow_move_run_folder(const char *run_dir, const char *folder, const char *di
     else if (rc == 0 && act_streq(folder, RUN_STORE_PACKAGE))
         rc = flow_fetch_run_file(&p.flow, p.store, p.path, dir, RUN_FILE_PACKAGE, err);
     else if (rc == 0)
-        rc = ways[move](&p.flow, p.store, p.path, folder, dir, err);
+        rc = moves[move].move(&p.flow, p.store, p.path, folder, dir, err);
     store_free(p.store);
     free(p.path);
     flow_close(&p.flow);
