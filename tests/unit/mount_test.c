@@ -221,6 +221,38 @@ TEST(test_what_was_written_to_a_copy)
     run_fetched_release(&fetched);
 }
 
+TEST(test_damaged_notes_are_mended)
+{
+    ACT_AUTOFREE char *cache = act_path_join(dir, "mend/cache");
+    ACT_AUTOFREE char *mount = act_path_join(dir, "mend");
+    ACT_AUTOFREE char *notes = act_path_join(cache, "vfsMeta/act/cont");
+    ACT_AUTOFREE char *sparse = act_path_join(cache, "vfs/act/cont/sparse");
+    static const char *const names[] = {"torn", "empty", "none"};
+
+    assert_ok(mount_mend(cache, &err), err);
+    put("mend/cache/vfs/act/cont/sent", "sent");
+    put("mend/cache/vfsMeta/act/cont/sent", "{\"Size\": 4, \"Dirty\": false}");
+    put("mend/cache/vfs/act/cont/torn", "torn");
+    put("mend/cache/vfsMeta/act/cont/torn", "{\"Size\": 4, \"Di");
+    put("mend/cache/vfs/act/cont/empty", "");
+    put("mend/cache/vfsMeta/act/cont/empty", "");
+    put("mend/cache/vfs/act/cont/none", "none");
+    assert_ok(mount_mend(cache, &err), err);
+    assert_int_equal(run_mount_waiting(mount), 3);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ACT_AUTOFREE char *note = act_path_join(notes, names[i]);
+        CODEC_AUTOJSON json_t *json = NULL;
+        assert_ok(codec_json_read(note, 1 << 16, &json, &err), err);
+        assert_true(json_is_true(json_object_get(json, "Dirty")));
+        assert_int_equal(json_array_size(json_object_get(json, "Rs")), i == 1 ? 0 : 1);
+        assert_int_equal(codec_json_int(json, "Size", -1), i == 1 ? 0 : 4);
+    }
+    put("mend/cache/vfs/act/cont/sparse", "");
+    assert_int_equal(truncate(sparse, 1 << 20), 0);
+    assert_int_equal(mount_mend(cache, &err), -ACT_FAIL);
+    assert_non_null(strstr(act_error_text(&err), "part of that file is missing"));
+}
+
 TEST(test_what_a_killed_blobfuse2_left)
 {
     ACT_AUTOFREE char *mount = act_path_join(dir, "left");
