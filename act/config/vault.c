@@ -80,9 +80,9 @@ int config_fetch_secret(const struct config *config, char **secret, struct act_e
 
 int config_fetch_credential(const struct config *config, char **secret, struct act_error *err)
 {
-    bool is_there = config_is_in_vault(*secret);
+    bool is_there = *secret && config_is_in_vault(*secret);
     int rc = config_fetch_secret(config, secret, err);
-    size_t n = rc == 0 && is_there ? strlen(*secret) : 0;
+    size_t n = rc == 0 && is_there && *secret ? strlen(*secret) : 0;
 
     while (n > 0 && strchr("\r\n", (*secret)[n - 1]))
         (*secret)[--n] = '\0';

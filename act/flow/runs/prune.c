@@ -507,7 +507,7 @@ static int find_packages_again(struct flow *flow, struct flow_prune *p, struct a
 static bool has(const struct flow_prune *p, const char *id)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->v[i].run.row.id, id) == 0)
+        if (act_streq(p->v[i].run.row.id, id))
             return true;
     return false;
 }
