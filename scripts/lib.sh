@@ -56,6 +56,7 @@ build_preset() {
         export ACT_STATIC_LIBS
     fi
     if command -v ccache >/dev/null; then
+        export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 # what another clone has compiled is there already
         options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
     fi
     cmake --preset "$preset" "${options[@]}" >"build/configure-$preset.log" 2>&1 || {

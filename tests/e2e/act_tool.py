@@ -9,7 +9,8 @@ import signal
 import struct
 import subprocess
 import termios
-import time
+
+import waiting
 
 RUN_ID = re.compile(r"[A-Za-z0-9_-]+_\d+_[0-9a-f]{8}")
 SANITIZER = re.compile(rb"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
@@ -190,13 +191,7 @@ class Act:
 
     def until(self, condition, what, timeout=60):
         """Waits until condition() gives something true, and returns it."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            value = condition()
-            if value:
-                return value
-            time.sleep(0.05)
-        raise AssertionError(f"did not happen within {timeout} s: {what}")
+        return waiting.until(condition, what, timeout)
 
     def until_state(self, run, *states):
         return self.until(lambda: self.state(run) in states and self.state(run), f"{run} is {states}")
@@ -239,10 +234,8 @@ class Act:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        for _ in range(200):
-            if not left.keys() & self.processes().keys():
-                break
-            time.sleep(0.05)
+        if left:
+            waiting.until(lambda: not left.keys() & self.processes().keys(), "all processes are gone", 10)
         return left
 
 

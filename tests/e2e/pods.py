@@ -9,8 +9,9 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import zipfile
+
+import waiting
 
 HERE = pathlib.Path(__file__).resolve().parent
 LINE = re.compile(rb"\[(\d+)(\+?)\] (.*)")
@@ -214,10 +215,7 @@ class Job:
         return self.pods[rank // self.procs].logs(attempt).get(rank, b"").decode()
 
     def until(self, test, what, timeout=90):
-        deadline = time.monotonic() + timeout
-        while not test():
-            assert time.monotonic() < deadline, "\n".join([what, *(pod.story() for pod in self.pods)])
-            time.sleep(0.05)
+        waiting.until(test, lambda: "\n".join([what, *(pod.story() for pod in self.pods)]), timeout)
 
     def until_log(self, rank, text, attempt=None):
         self.until(lambda: text in self.log(rank, attempt), f"rank {rank} says {text!r}")

@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
+
+import waiting
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent / "slurm"
 PROGRAMS = ("munged", "munge", "slurmctld", "slurmd", "sinfo", "mpirun", "slurmdbd", "mariadbd", "mariadb")
@@ -149,13 +150,7 @@ class SlurmBed:
         finally:
             subprocess.run([*within, "umount", path], check=True)
 
-    @staticmethod
-    def until(condition, what, timeout=60):
-        end = time.monotonic() + timeout
-        while not (value := condition()):
-            assert time.monotonic() < end, f"did not happen within {timeout} s: {what}"
-            time.sleep(0.05)
-        return value
+    until = staticmethod(waiting.until)
 
 
 @contextlib.contextmanager

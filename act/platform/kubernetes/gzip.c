@@ -1,28 +1,20 @@
-/* gzip.c - the agent, compressed for a Secret.
- *
- * Source: zlib.net/manual.html (deflateInit2: windowBits 31 is gzip).
- */
-#define ZLIB_CONST
-#include <zlib.h>
+/* gzip.c - programs, compressed for Secrets. */
+#include <libdeflate.h>
+#include <stdlib.h>
 
 #include "platform/kubernetes/kubernetes_internal.h"
 
-enum { GZIP_BITS = 31, MEMORY_LEVEL = 9 };
+enum { LEVEL = 7 }; /* smaller than zlib's best, in an eighth of the time */
 
 void *kubernetes_gzip(const void *data, size_t len, size_t *out_len)
 {
-    z_stream z = {0};
+    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(LEVEL);
 
-    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+    if (!compressor)
         abort(); /* no memory */
-    size_t room = deflateBound(&z, len);
+    size_t room = libdeflate_gzip_compress_bound(compressor, len);
     void *out = act_alloc(room);
-    z.next_in = data;
-    z.avail_in = (unsigned)len;
-    z.next_out = out;
-    z.avail_out = (unsigned)room;
-    deflate(&z, Z_FINISH); /* into deflateBound() bytes it always ends */
-    *out_len = z.total_out;
-    deflateEnd(&z);
+    *out_len = libdeflate_gzip_compress(compressor, data, len, out, room); /* into the bound it always fits */
+    libdeflate_free_compressor(compressor);
     return out;
 }

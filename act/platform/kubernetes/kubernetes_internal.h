@@ -4,7 +4,7 @@
  *   kubernetes.c  what the platform can do; opening
  *   job.c         pure: from a run to the objects that it consists of
  *   volumes.c     pure: the folders of a run, and what else is mounted
- *   gzip.c        the agent, compressed for a Secret
+ *   gzip.c        programs, compressed for Secrets
  *   client.c      the program act, for pods that move files
  *   submit.c      check, preview, prepare, submit, abort, scale
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them

@@ -1,0 +1,14 @@
+"""Waiting for something to happen."""
+import time
+
+
+def until(condition, what, timeout=60):
+    """Waits until condition() gives something true, and returns it; what is text, or gives one. The longer it takes, the
+    less often it looks: looking may start programs, which are in the way of what is waited for."""
+    end, pause = time.monotonic() + timeout, 0.02
+    while not (value := condition()):
+        if time.monotonic() >= end:
+            raise AssertionError(f"did not happen within {timeout} s: {what() if callable(what) else what}")
+        time.sleep(pause)
+        pause = min(1.25 * pause, 0.3)
+    return value
