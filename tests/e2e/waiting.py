@@ -3,8 +3,8 @@ import time
 
 
 def until(condition, what, timeout=60):
-    """Waits until condition() gives something true, and returns it; what is text, or gives one. The longer it takes, the
-    less often it looks: looking may start programs, which are in the way of what is waited for."""
+    """Waits until condition() gives something true, and returns it; what is text, or gives one. The longer it takes,
+    the less often it looks: looking may start programs, which are in the way of what is waited for."""
     end, pause = time.monotonic() + timeout, 0.02
     while not (value := condition()):
         if time.monotonic() >= end:
