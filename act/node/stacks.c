@@ -209,7 +209,7 @@ int stacks_take(void *arg)
     const struct stacks_task *task = arg;
     struct processes list;
     ACT_AUTO(act_buf) text = {0};
-    char when[ACT_TIME_TEXT], where[128] = "";
+    char when[ACT_TIME_TEXT], where[192] = "";
 
     act_time_to_iso(act_now_unix_s(), when);
     processes_list(&list);
