@@ -5,7 +5,7 @@ import time
 def until(condition, what, timeout=60):
     """Waits until condition() gives something true, and returns it; what is text, or gives one. The longer it takes,
     the less often it looks: looking may start programs, which are in the way of what is waited for."""
-    end, pause = time.monotonic() + timeout, 0.02
+    end, pause = time.monotonic() + timeout, 0.05
     while not (value := condition()):
         if time.monotonic() >= end:
             raise AssertionError(f"did not happen within {timeout} s: {what() if callable(what) else what}")

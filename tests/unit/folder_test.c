@@ -500,7 +500,7 @@ static void upload_until_done(void)
 {
     for (int round = 0; round < 40; round++) {
         struct store_upload_id own = {{3, (uint8_t)round}};
-        char key[16];
+        char key[32];
         snprintf(key, sizeof(key), "both/%d", round);
         int rc = begin_upload(key, &own);
         if (rc == -(int)ACT_TEMPORARY) /* the other one has it */
@@ -519,7 +519,7 @@ static void upload_until_done(void)
 
 TEST(two_processes_upload_the_same)
 {
-    char key[16];
+    char key[32];
     int status = 0;
 
     close_store();
