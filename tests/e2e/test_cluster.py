@@ -105,9 +105,9 @@ def test_ssh_where_it_cannot_be(act):
     run = running(act, "sleep", "300")
     act.fail("ssh", run, "n7", status=3, match=f"no node 'n7'.*{HOST}")
     act.fail("ssh", run, "1", status=3, match="no node '1'")
-    act.fail("ssh", run, "0", "hostname", status=2, match="behind '--'")
+    act.fail("ssh", run, "0", "hostname", status=2, match="after '--'")
     act.fail("ssh", status=2)
-    act.fail("ssh", "--", "hostname", status=2, match="needs a run")
+    act.fail("ssh", "--", "hostname", status=2, match=r"needs more: a ssh RUN")
     act.run("abort", run)
     act.fail("ssh", run, status=1, match="is Canceled")
 

@@ -188,7 +188,7 @@ def leave(stored):
         blob = f"{stored.container}/files/data/voc/big"
         stored.service.request("PUT", blob, {"comp": "block", "blockid": "QUFBQQ=="}, body=b"x" * 4096)
     elif stored.kind == "share":
-        stored.put(f"data/voc/.act-part-{'1' * 32}", b"x" * 4096)
+        stored.put(f"data/voc/.act-part-{'1' * 48}", b"x" * 4096)
     else:
         (stored.root / "data/voc" / f".act-part-{'0' * 16}-{'1' * 32}").write_bytes(b"x" * 4096)
     return 4096

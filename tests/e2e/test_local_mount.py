@@ -2,7 +2,7 @@
 import signal
 
 import pytest
-from test_mount import keepers, kill, kill_all, mounts, points, use  # noqa: F401
+from test_mount import fuse, keepers, kill, kill_all, mounts, points, use  # noqa: F401
 
 
 def wait_for_go(act):

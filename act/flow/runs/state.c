@@ -216,5 +216,7 @@ int flow_load_spec(struct flow_run *run, struct act_error *err)
     CODEC_AUTOJSON json_t *json = NULL;
     int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
 
+    run_spec_release(&run->spec); /* what a platform's list said of it */
+    run->spec = (struct run_spec){0};
     return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
 }
