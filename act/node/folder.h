@@ -29,7 +29,7 @@ int folder_find_sent(const struct node *node);
 /* Why not all were sent: FOLDER_UNSENT, and what was said last. New string. */
 char *folder_why_unsent(const struct node *node);
 
-/* Why a run whose command succeeded has failed. */
+/* What is said of a run that could not send all, and why it has failed if its command succeeded. */
 #define FOLDER_UNSENT "not all folders could be sent; see " RUN_DIR_SYSTEM "/folders_*.txt"
 #define FOLDER_LOG    RUN_DIR_SYSTEM "/folders_%s.txt" /* with the name of the node */
 

@@ -221,7 +221,7 @@ void files_make_parents(struct azure_op *op, const char *key, void (*then)(struc
 
 /* ---- the capitals of those that are there */
 
-static void check_next(struct azure_op *op);
+static void check_behind(struct azure_op *op, size_t len);
 
 static void checked(struct azure_op *op)
 {
@@ -238,9 +238,19 @@ static void cannot_check(struct azure_op *op, int rc)
         azure_finish(op, rc);
 }
 
+/* One that is being asked for is left to whoever asks. */
+static void note_there(struct files *files, const char *key, size_t len)
+{
+    struct files_folder *folder = find_folder(files, key, len);
+
+    if (!folder)
+        add_folder(files, key, len)->state = FOLDER_THERE;
+    else if (folder->state == FOLDER_REFUSED)
+        folder->state = FOLDER_THERE;
+}
+
 static void seen(struct azure_op *op)
 {
-    struct files *files = op->azure->files;
     const char *key = op->file->asked;
 
     if (op->file->found == FILES_OTHER_CASE) {
@@ -248,17 +258,16 @@ static void seen(struct azure_op *op)
     } else if (op->file->found != FILES_FOLDER) {
         checked(op);
     } else {
-        if (!find_folder(files, key, strlen(key)))
-            add_folder(files, key, strlen(key))->state = FOLDER_THERE;
-        check_next(op);
+        note_there(op->azure->files, key, strlen(key));
+        check_behind(op, strlen(key));
     }
 }
 
-/* From the share down, the first one whose name is not known. */
-static void check_next(struct azure_op *op)
+/* The first one whose name is not known, behind those that the first len bytes name. */
+static void check_behind(struct azure_op *op, size_t len)
 {
     const char *key = op->file->folder;
-    size_t whole = strlen(key), len = 0;
+    size_t whole = strlen(key);
 
     for (;;) {
         len += strcspn(key + len, "/") + 1;
@@ -281,7 +290,7 @@ void files_check_folders(struct azure_op *op, const char *key, void (*then)(stru
     files_state(op)->folder = key;
     op->file->parents_there = then;
     op->file->give_up = cannot_check;
-    check_next(op);
+    check_behind(op, 0);
 }
 
 /* ---- PUT of a folder */

@@ -1961,6 +1961,24 @@ TEST(test_share_kinds)
     assert_int_equal(none.n, 0);
 }
 
+/* A folder that could not be made, as a file was in its place, and that somebody else has made since. */
+TEST(test_share_folder_of_others)
+{
+    struct store_call call;
+
+    put_text("made/dir", "x");
+    assert_fails(put("made/dir/x", "x", 1), t.err, ACT_FAIL, "is a file, not a folder");
+    assert_ok(delete_key("made/dir"), t.err);
+    struct store *here = t.store;
+    assert_ok(open_store(), t.err);
+    put_text("made/dir/x", "y");
+    store_free(t.store);
+    t.store = here;
+    assert_ok(head("made/dir/x", &call), t.err);
+    store_call_release(&call);
+    put_text("made/dir/x", "z");
+}
+
 TEST(test_share_names)
 {
     static const char *const bad[] = {"a?",        "a:b", "<x>",      "\"q\"", "p|q",         "s*",           "a\\b",

@@ -345,6 +345,10 @@ def test_runs_of_another_machine_are_found(act, kubernetes):
     assert act.run(*K8S, "logs", run).out == "hello\n"
     again = act.run(*K8S, "resubmit", run).out.strip()
     act.run("wait", again)
+    act.env["ACT_HOME"] = str(act.scratch / "third-home")
+    job = next(j for j in kubernetes.objects("Job") if j["metadata"]["labels"]["act/run"] == run)
+    act.run(*K8S, "rm", "-y", f"{job['metadata']['name']}:")
+    assert [r["id"] for r in act.run(*K8S, "q", "--json").json["runs"]] == [again]
 
 
 def test_kubectl_shows_what_act_made(act, kubernetes):

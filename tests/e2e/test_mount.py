@@ -413,18 +413,32 @@ def test_the_sas_ends_while_the_run_works(act, mounts):
     assert kept.read_text() == "late\n"
 
 
-def test_a_sas_that_only_reads(act, mounts):
-    open_for(act, mounts, permissions="rl")
+def give_sas(act, mounts, permissions, folder, **row):
+    """One folder has no more than this, all others the key."""
+    open_for(act, mounts, permissions=permissions)
     act.account("whole", account_name=mounts.service.account, account_key=mounts.service.key,
                 container_name=mounts.container, endpoint=mounts.service.endpoint)
     config = json.loads(act.cluster("aml", account="whole").read_text())
-    config["config_param"]["data_folder"]["azure_blob_config_file"] = "aux_data/configs/store.yaml"
+    config["config_param"][folder] |= {"azure_blob_config_file": "aux_data/configs/store.yaml", **row}
     act.cluster("aml").write_text(json.dumps(config))
+
+
+def test_a_sas_that_only_reads(act, mounts):
+    give_sas(act, mounts, "rl", "data_folder")
     why = "'data': the SAS of its store permits 'sp=rl', and 'mode: rw_mount' needs 'w' too"
     act.fail("submit", "true", status=4, match=why)
     act.fail("local", "--mount", "true", status=125, match=why)
     (act.scratch / "at").mkdir()
     act.fail("mount", "data", act.scratch / "at", status=4, match=why)
+
+
+def test_a_sas_with_which_an_upload_cannot_look_what_is_there(act, mounts):
+    give_sas(act, mounts, "rw", "output_folder", mode="upload")
+    act.fail("submit", "true", status=4, match="'output': the SAS of its store permits 'sp=rw', and 'mode: upload' "
+             "needs 'l' too")
+    give_sas(act, mounts, "rwl", "output_folder", mode="upload")
+    act.finish("sh", "-c", "echo a >output/a.txt")
+    assert mounts.get("output/a.txt") == b"a\n"
 
 
 def test_what_was_written_after_the_sas_ended_is_sent_with_another_one(act, mounts):

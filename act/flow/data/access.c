@@ -83,7 +83,8 @@ int64_t flow_blob_ends_s(const struct flow_blob *blob)
 int flow_check_rights(const struct flow_blob *blob, enum run_folder_mode mode, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *given = find_field(blob, "sp=");
-    const char *needed = mode == RUN_FOLDER_RW_MOUNT ? "rlw" : mode == RUN_FOLDER_UPLOAD ? "w" : "rl";
+    bool writes = mode == RUN_FOLDER_RW_MOUNT || mode == RUN_FOLDER_UPLOAD;
+    const char *needed = writes ? "rlw" : "rl"; /* an upload looks what is there */
 
     while (given && *needed && strchr(given, *needed))
         needed++;

@@ -93,8 +93,8 @@ static bool take(struct mount_keeper *k, int status, char *text)
     }
     if (!*text || flow_blob_ends_s(&given) <= flow_blob_ends_s(k->plan.blob))
         return false;
-    explicit_bzero(k->plan.blob->sas, strlen(k->plan.blob->sas));
-    act_str_replace(&k->plan.blob->sas, text);
+    act_wipe(&k->plan.blob->sas);
+    k->plan.blob->sas = act_strdup(text);
     return true;
 }
 
@@ -113,8 +113,7 @@ bool mount_renew(struct mount_keeper *k, struct mount_renewal *r)
         return false;
     char *text = receive(r);
     bool is_new = take(k, status, text);
-    explicit_bzero(text, strlen(text));
-    free(text);
+    act_wipe(&text);
     r->due_s = mount_renewal_s(k);
     return is_new;
 }

@@ -323,9 +323,7 @@ static int sign_on_node(struct flow *flow, enum run_folder_mode mode, struct flo
     struct store *store = NULL;
     int rc = store_azure_open(flow_http(flow), &o, &store, err);
 
-    explicit_bzero(blob->sas, strlen(blob->sas));
-    free(blob->sas);
-    blob->sas = NULL;
+    act_wipe(&blob->sas);
     return rc < 0 ? rc : sign_in(store, permissions(mode, blob->is_share), &blob->sas, err);
 }
 

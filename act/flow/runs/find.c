@@ -305,8 +305,7 @@ static int nothing_found(const struct question *q, struct act_error *err)
 
 /* ---- one run */
 
-/* The one run that piece means, as out->row alone; asked: it may be taken into the ledger from elsewhere. */
-static int find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out, struct act_error *err)
+int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out, struct act_error *err)
 {
     ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
     struct question q = {.piece = wanted_piece};
@@ -334,7 +333,7 @@ static int find_row(struct flow *flow, const char *piece, bool asked, struct flo
 int flow_knows_run(struct flow *flow, const char *piece, bool asked, struct act_error *err)
 {
     struct flow_run run = {0};
-    int rc = find_row(flow, piece, asked, &run, err);
+    int rc = flow_find_row(flow, piece, asked, &run, err);
 
     flow_run_release(&run);
     return rc;
@@ -342,19 +341,19 @@ int flow_knows_run(struct flow *flow, const char *piece, bool asked, struct act_
 
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
-    int rc = find_row(flow, piece, true, out, err);
+    int rc = flow_find_row(flow, piece, true, out, err);
 
     return rc < 0 ? rc : complete_row(flow, out, err);
 }
 
 int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
-    return find_row(flow, piece, false, out, err);
+    return flow_find_row(flow, piece, false, out, err);
 }
 
 int flow_find_known(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
-    int rc = find_row(flow, piece, false, out, err);
+    int rc = flow_find_row(flow, piece, false, out, err);
 
     if (rc == 0)
         rc = flow_load_spec(out, err);

@@ -560,13 +560,11 @@ int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p,
     ACT_AUTO(flow_run) known = {0}, run = {0};
     struct flow_pruned measured;
     bool others = false;
-    int rc = flow_knows_run(flow, piece, true, err);
+    int rc = flow_find_row(flow, piece, true, &known, err);
 
-    if (rc == 0)
-        rc = flow_find_unasked(flow, piece, &known, err);
     if (rc < 0 || has(p, known.row.id))
         return rc;
-    if (flow_find_run(flow, piece, &run, err) < 0) {
+    if (flow_find_run(flow, known.row.id, &run, err) < 0) {
         load_if_sound(&known);
         return take_unreached(p, &known, err);
     }

@@ -13,7 +13,11 @@ struct platform;
 
 /* ---- find.c */
 
-/* Whether piece means one run: 0, or why it does not. asked: it may be taken into the ledger from elsewhere. */
+/* The one run that piece means, as out->row and what that says of its status. asked: it may be taken into the ledger
+ * from elsewhere. */
+int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out,
+                  struct act_error *err) ACT_NODISCARD;
+/* Whether piece means one run: 0, or why it does not. */
 int flow_knows_run(struct flow *flow, const char *piece, bool asked, struct act_error *err) ACT_NODISCARD;
 
 /* ---- state.c */
