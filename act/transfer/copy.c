@@ -91,11 +91,12 @@ static bool is_link_away(const struct store_entry *to)
 
 static bool must_keep(const struct walk *walk, const struct sync_item *item)
 {
-    if (!walk->options->keep_newer || !item->to.key)
+    const struct transfer_options *o = walk->options;
+
+    if (!o->keep_newer || !item->to.key)
         return false;
-    bool (*is_newer)(const struct store_entry *, const struct store_entry *) =
-        walk->options->by_write ? sync_is_written_later : sync_is_newer;
-    return is_newer(&item->from, &item->to) || (item->reason == SYNC_KIND && is_link_away(&item->to));
+    bool is_newer = o->is_newer ? o->is_newer(o->arg, &item->from, &item->to) : sync_is_newer(&item->from, &item->to);
+    return is_newer || (item->reason == SYNC_KIND && is_link_away(&item->to));
 }
 
 /* Takes the item over. */

@@ -120,9 +120,8 @@ struct transfer_options {
      * left (may be NULL) is called for each, in a dry run too. Without keep_newer, the destination becomes what the
      * source is. */
     bool keep_newer;
-    /* Newer is what was written later, by the clocks of both stores, whatever time it was given: 'cp -p' and tar give
-     * old ones. */
-    bool by_write;
+    /* Which destination is newer; NULL: by the times of the originals (sync_is_newer()). */
+    bool (*is_newer)(void *arg, const struct store_entry *source, const struct store_entry *destination);
     /* Whether an object of the source takes part; NULL: all do. For copies without delete_extra. */
     bool (*wants)(void *arg, const struct store_entry *source);
     enum transfer_links links; /* what lies below the name of such a link is never deleted */

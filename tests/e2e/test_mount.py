@@ -342,6 +342,19 @@ def test_what_only_got_another_mode_is_not_sent(act, copies):
     assert copies.get("output/e.txt") == b"as it was" and copies.get("output/d.txt") == b"mine\n"
 
 
+def test_a_copy_on_a_node_whose_clock_is_behind(act, azure_double):
+    """What nobody else has written since is sent, although the store says that it is from later."""
+    act.cluster("aml", extra={"mount": "copy"})
+    azure_double.service.clock(600)
+    azure_double.put("output/log.txt", b"old")
+    azure_double.put("output/other.txt", b"old")
+    run = begin(act, "echo more | tee -a output/log.txt >>output/other.txt", "-n", 1)
+    azure_double.put("output/other.txt", b"of others")
+    go(act, run)
+    assert azure_double.get("output/log.txt") == b"oldmore\n"
+    assert azure_double.get("output/other.txt") == b"of others"
+
+
 def test_what_a_read_only_copy_gets_is_not_sent(act, copies):
     copies.put("data/a.txt", b"original")
     path = act.cluster("aml", extra={"mount": "copy"})

@@ -19,6 +19,7 @@
 #include "flow/trust.h"
 #include "http/http.h"
 #include "store/store.h"
+#include "sync/sync.h"
 #include "transfer/transfer.h"
 
 /* A mapped path: its folder, the local path and the key. */
@@ -661,11 +662,22 @@ static bool was_written(void *arg, const struct store_entry *e)
     return !run_fetched_has(&((const struct changes *)arg)->fetched, e->key, e->size, e->mtime_ns);
 }
 
+/* What is in the store as it was fetched, nobody else has written, whatever the clocks of the node and the store say. Of
+ * anything else the later one stays, by when it was written: 'cp -p' and tar give old times. */
+static bool is_newer_there(void *arg, const struct store_entry *copy, const struct store_entry *there)
+{
+    return sync_is_written_later(copy, there) &&
+           !run_fetched_has(&((const struct changes *)arg)->fetched, copy->key, there->size, sync_mtime_ns(there));
+}
+
 int flow_send_run_changes(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                           struct act_error *err)
 {
-    struct changes c = {
-        .io.options = {.keep_newer = true, .by_write = true, .wants = was_written, .left = say_left, .arg = &c}};
+    struct changes c = {.io.options = {.keep_newer = true,
+                                       .is_newer = is_newer_there,
+                                       .wants = was_written,
+                                       .left = say_left,
+                                       .arg = &c}};
     ACT_AUTOFREE char *mount = act_path_dirname(dir);
     int rc = run_fetched_read(mount, &c.fetched, err);
 
