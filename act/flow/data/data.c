@@ -673,11 +673,9 @@ static bool is_newer_there(void *arg, const struct store_entry *copy, const stru
 int flow_send_run_changes(struct flow *flow, struct store *store, const char *path, const char *name, const char *dir,
                           struct act_error *err)
 {
-    struct changes c = {.io.options = {.keep_newer = true,
-                                       .is_newer = is_newer_there,
-                                       .wants = was_written,
-                                       .left = say_left,
-                                       .arg = &c}};
+    struct changes c = {
+        .io.options = {
+            .keep_newer = true, .is_newer = is_newer_there, .wants = was_written, .left = say_left, .arg = &c}};
     ACT_AUTOFREE char *mount = act_path_dirname(dir);
     int rc = run_fetched_read(mount, &c.fetched, err);
 
