@@ -27,9 +27,9 @@ static int check_point(const char *at, struct act_error *err)
     if (mounts_is_one(at))
         return act_error_set(err, ACT_USAGE, "something is mounted at '%s' already", at);
     if (!(d = opendir(at)))
-        return errno == ENOENT
-                   ? act_error_set(err, ACT_NOT_FOUND, "cannot mount at '%s': there is no such folder; make it first", at)
-                   : act_error_errno(err, errno, "cannot mount at '%s'", at);
+        return errno == ENOENT ? act_error_set(err, ACT_NOT_FOUND,
+                                               "cannot mount at '%s': there is no such folder; make it first", at)
+                               : act_error_errno(err, errno, "cannot mount at '%s'", at);
     while ((e = readdir(d)))
         is_empty = is_empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
     closedir(d);
