@@ -185,6 +185,7 @@ int act_error_hint(struct act_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     ACT_AUTOFREE char *text = format_text(fmt, ap);
     va_end(ap);
-    join_text(err, act_error_text(err), "; ", text);
+    const char *before = act_error_text(err);
+    join_text(err, before, act_ends_with(before, "?") ? " " : "; ", text);
     return -(int)err->code;
 }

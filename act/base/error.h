@@ -76,7 +76,8 @@ int act_error_errno(struct act_error *err, int errnum, const char *fmt, ...) ACT
 /* Puts "<formatted>: " before the text that is there. Returns -err->code. */
 int act_error_prefix(struct act_error *err, const char *fmt, ...) ACT_PRINTF(2, 3);
 
-/* Appends the formatted hint to the text: "<text>; <hint>". Returns -err->code. */
+/* Appends the formatted hint to the text: "<text>; <hint>", or after a question "<text>? <hint>".
+ * Returns -err->code. */
 int act_error_hint(struct act_error *err, const char *fmt, ...) ACT_PRINTF(2, 3);
 
 #endif

@@ -92,13 +92,14 @@ static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
     return rc;
 }
 
-/* "Failed: rank 1 exited with status 1; a why e7640001" */
+/* "Failed: rank 1 exited with status 1; 'a why e7640001' explains it" */
 static void print_end(const struct flow_run *run)
 {
     const struct run_status *s = &run->status;
 
-    act_note("%s%s%s%s%s", run_state_name(s->state), *s->reason ? ": " : "", s->reason,
-             s->state == RUN_FAILED ? "; a why " : "", s->state == RUN_FAILED ? run->row.id : "");
+    act_note("%s%s%s%s%s%s", run_state_name(s->state), *s->reason ? ": " : "", s->reason,
+             s->state == RUN_FAILED ? "; 'a why " : "", s->state == RUN_FAILED ? run->row.id : "",
+             s->state == RUN_FAILED ? "' explains it" : "");
 }
 
 int cli_tell_end(const struct flow_run *run)

@@ -96,7 +96,8 @@ const struct cli_command cli_data_commands[] = {
                  "a rm -y output/old\n"
                  "a rm --include '*.tmp' output\n"
                  "a rm --leftovers data            what interrupted transfers left, in the store and here\n"
-                 "a rm 60ce2fc7:                   a run that has ended, with its logs\n",
+                 "a rm 60ce2fc7:                   a run that has ended, with its logs\n"
+                 "a rm --force 60ce2fc7:           one whose cluster is gone: what is left of it here\n",
      .details =
          "Counts first and asks; without a terminal -y is needed. Objects that changed after they were listed\n"
          "stay and are named; the exit status is then 8. The local folder is not touched. --dry-run prints a\n"

@@ -43,8 +43,8 @@ const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_ver
             return &table[i];
     }
     const char *near = act_nearest(given, names);
-    act_error_set(err, ACT_USAGE, "'a %s' cannot '%s'%s%s%s; see 'a %s --help'", command, given,
-                  near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "", command);
+    act_error_set(err, ACT_USAGE, "'a %s' cannot '%s'; %s%s%s'a %s --help' has examples", command, given,
+                  near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", command);
     return NULL;
 }
 

@@ -207,6 +207,8 @@ static void check_share(const struct config_folder *folder, const struct yaml *r
                        "'%s' has the storage_type 'file', so 'file_share' must be the name of a share: %d to %d "
                        "lower-case letters, digits and '-'",
                        row->key, SHORTEST, LONGEST);
+    else if (!config_is_share(folder) && !folder->claim && folder->file_share)
+        config_doubt(f, at, "'file_share' has no effect on '%s' without 'storage_type: file'", row->key);
 }
 
 static char *top_level_text(const struct config *c, const char *key)

@@ -46,8 +46,8 @@ static int find_cluster(const struct platform *p, const struct platform_clusters
         return 0;
     ACT_AUTOFREE char *others = those_with_clusters();
     return act_error_set(err, ACT_CONFIG,
-                         "platform '%s' has no managed clusters: only a cluster file of platform %s has", p->row->name,
-                         others);
+                         "platform '%s' has no managed clusters: choose a cluster file of platform %s with -c",
+                         p->row->name, others);
 }
 
 /* ---- what the platforms share ---- */

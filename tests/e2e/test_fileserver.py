@@ -352,8 +352,8 @@ def test_of_a_cluster_of_kubernetes(act, azureml):
 
 
 @pytest.mark.parametrize("words, match", [
-    (("make",), "'a fileserver' cannot 'make'"),
-    (("creat", "x"), "did you mean 'create'?"),
+    (("make",), "'a fileserver' cannot 'make'; 'a fileserver --help' has examples"),
+    (("creat", "x"), "cannot 'creat'; did you mean 'create'? 'a fileserver --help' has"),
     (("list", "x"), "takes no name, not 'x'"),
     (("show",), "which file server? 'a fileserver show NAME'"),
     (("show", "x", "--size", "1T"), "'a fileserver show' takes no --size"),

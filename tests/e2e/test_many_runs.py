@@ -393,6 +393,7 @@ def test_wrong_greps(act):
     assert act.run("grep", "x", status=1).out == ""
     act.fail("grep", status=2, match="needs more")
     act.fail("grep", "x", "none", status=3, match="no run 'none'")
+    act.fail("grep", "x", "none:", status=3, match="no run 'none:'; leave out the colon")
     act.fail("grep", "--max", 3, "x", "none", status=2, match="'none' cannot be named as well")
 
 

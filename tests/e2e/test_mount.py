@@ -541,7 +541,8 @@ def test_people_mount_read_only(act, mounts):
     at, tool = mount(act, "data", "--read-only")
     with pytest.raises(OSError):
         (at / "a.txt").write_text("changed")
-    end(tool)
+    said = end(tool)
+    assert "read-only, by rclone; Ctrl-C unmounts it\n" in said and "when its SAS ends" in said
     assert mounts.get("data/a.txt") == b"original"
 
 
@@ -550,7 +551,7 @@ def test_what_cannot_be_a_mount_point(act, mounts):
     act.fail("mount", "data", at, status=2, match="something is mounted at")
     end(tool)
     act.fail("mount", "data", act.project, status=2, match="not empty")
-    act.fail("mount", "data", act.scratch / "none", status=3, match="No such file")
+    act.fail("mount", "data", act.scratch / "none", status=3, match="no such folder; make it first")
     act.fail("mount", "nodata", at, status=3, match="nodata")
 
 

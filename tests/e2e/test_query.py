@@ -239,7 +239,7 @@ def test_logs_follow_until_the_run_ends(act):
     out, err = follower.communicate(timeout=60)
     assert out == b"second\n", err
     assert follower.returncode == 3
-    assert err.decode().splitlines()[-1] == f"Failed: rank 0 exited with status 3; a why {run}"
+    assert err.decode().splitlines()[-1] == f"Failed: rank 0 exited with status 3; 'a why {run}' explains it"
     assert act.state(run) == "Failed"
 
 

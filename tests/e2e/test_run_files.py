@@ -248,6 +248,14 @@ def test_rm_of_a_run_whose_cluster_is_gone(act, azureml):
     act.run("abort", other)
 
 
+def test_rm_of_a_run_of_this_machine_needs_no_cluster_file(act):
+    file = act.cluster("lab", folders=("data",), extra={"platform": "local"})
+    run = act.finish("true", before=("-c", "lab", "-n", "1"))
+    folder = act.run_dir(run)
+    file.unlink()
+    assert "removed 1 run" in act.run("rm", "-y", f"{run}:").err and not folder.exists()
+
+
 def test_rm_of_a_run_of_slurm(lab):
     act = lab.act
     runs = [lab.submit("true") for _ in range(2)]

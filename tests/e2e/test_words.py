@@ -172,4 +172,4 @@ def test_a_refusal_is_not_called_missing(act, azure_double):
 @pytest.mark.parametrize("typed", ["lab.yaml", "aux_data/aml/lab.yaml", "./aux_data/aml/lab.yaml", "lav"])
 def test_the_cluster_that_was_meant(act, typed):
     act.cluster("lab")
-    act.fail("-c", typed, "ls", "data", status=3, match="did you mean 'lab'\\?; there are: 'aml', 'lab', 'local'$")
+    act.fail("-c", typed, "ls", "data", status=3, match="did you mean 'lab'\\? there are: 'aml', 'lab', 'local'$")

@@ -29,6 +29,9 @@ TEST(error_keeps_cause_and_context)
     assert_int_equal(act_error_prefix(&err, "cannot get '%s'", "a"), -ACT_DENIED);
     assert_int_equal(act_error_hint(&err, "log in"), -ACT_DENIED);
     assert_string_equal(act_error_text(&err), "cannot get 'a': HTTP 403? X; log in");
+    act_error_set(&err, ACT_DENIED, "did you mean 'a'?");
+    act_error_hint(&err, "there is 'b'");
+    assert_string_equal(act_error_text(&err), "did you mean 'a'? there is 'b'");
     assert_int_equal(act_error_errno(&err, ENOENT, "cannot read '%s'", "b"), -ACT_NOT_FOUND);
     assert_string_equal(act_error_text(&err), "cannot read 'b': No such file or directory");
     assert_int_equal(act_error_set(NULL, ACT_FAIL, "x"), -ACT_FAIL);

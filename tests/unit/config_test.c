@@ -795,7 +795,8 @@ TEST(unknown_keys_warn)
     ACT_AUTO(config) c = {0};
 
     put_cluster("platform: slurm\nnum_gpus: 3\ndocker:\n  imagee: x\nfrobnicate: 1\n"
-                "config_param: {data_foldr: x, d_folder: {azure_blob_config_file: a, path: b, pth: c}}\n");
+                "config_param: {data_foldr: x, d_folder: {azure_blob_config_file: a, path: b, pth: c}, "
+                "s_folder: {azure_blob_config_file: a, path: b, file_share: abc}}\n");
     capture_begin();
     int rc = load(project, NULL, &c);
     ACT_AUTOFREE char *said = capture_end();
@@ -805,6 +806,7 @@ TEST(unknown_keys_warn)
     assert_contains(said, "aux_data/aml/aml.yaml:5:1: unknown key 'frobnicate'\n");
     assert_contains(said, ":6:16: unknown key 'data_foldr' in 'config_param'");
     assert_contains(said, "unknown key 'pth'; did you mean 'path'?");
+    assert_contains(said, "'file_share' has no effect on 's_folder' without 'storage_type: file'");
 }
 
 /* -- accounts -- */

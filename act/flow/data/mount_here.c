@@ -27,7 +27,9 @@ static int check_point(const char *at, struct act_error *err)
     if (mounts_is_one(at))
         return act_error_set(err, ACT_USAGE, "something is mounted at '%s' already", at);
     if (!(d = opendir(at)))
-        return act_error_errno(err, errno, "cannot mount at '%s'", at);
+        return errno == ENOENT ? act_error_set(err, ACT_NOT_FOUND,
+                                               "cannot mount at '%s': there is no such folder; make it first", at)
+                               : act_error_errno(err, errno, "cannot mount at '%s'", at);
     while ((e = readdir(d)))
         is_empty = is_empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
     closedir(d);
@@ -144,13 +146,12 @@ static void say_ready(void *arg)
     int64_t ends_s = flow_blob_ends_s(plan->blob);
     char at[ACT_TIME_TEXT];
 
-    act_note("%s  at '%s'%s, by %s; Ctrl-C sends what was written, and unmounts it", plan->name, plan->at,
-             plan->read_only ? ", read-only" : "", mounts_tool_name(plan->tool));
+    act_note("%s  at '%s'%s, by %s; Ctrl-C %sunmounts it", plan->name, plan->at, plan->read_only ? ", read-only" : "",
+             mounts_tool_name(plan->tool), plan->read_only ? "" : "sends what was written, and ");
     if (plan->tool == MOUNTS_BLOBFUSE2 || ends_s == INT64_MAX)
         return;
     act_time_to_iso(ends_s, at);
-    act_note("%s  open until %s: '%s' takes no other SAS while it mounts it", plan->name, at,
-             mounts_tool_name(plan->tool));
+    act_note("%s  open until %s, when its SAS ends; mount it again to go on", plan->name, at);
 }
 
 static void say_waits(void *arg)

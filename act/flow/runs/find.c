@@ -300,6 +300,9 @@ static int nothing_found(const struct question *q, struct act_error *err)
     if (q->last)
         return act_error_set(err, ACT_NOT_FOUND, "no run '%s': there %s only %zu%s; 'a q' lists the runs", q->piece,
                              q->n_known == 1 ? "is" : "are", q->n_known, where);
+    if (act_ends_with(q->piece, ":"))
+        return act_error_set(err, ACT_NOT_FOUND, "no run '%s'; leave out the colon: it is for paths, as in 'a ls %s'",
+                             q->piece, q->piece);
     return act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", q->piece);
 }
 
