@@ -662,8 +662,8 @@ static bool was_written(void *arg, const struct store_entry *e)
     return !run_fetched_has(&((const struct changes *)arg)->fetched, e->key, e->size, e->mtime_ns);
 }
 
-/* What is in the store as it was fetched, nobody else has written, whatever the clocks of the node and the store say. Of
- * anything else the later one stays, by when it was written: 'cp -p' and tar give old times. */
+/* What is in the store as it was fetched, nobody else has written, whatever the clocks of the node and the store say.
+ * Of anything else the later one stays, by when it was written: 'cp -p' and tar give old times. */
 static bool is_newer_there(void *arg, const struct store_entry *copy, const struct store_entry *there)
 {
     return sync_is_written_later(copy, there) &&
