@@ -52,6 +52,10 @@ class Started:
         return Figures(wall, usage.ru_utime + usage.ru_stime, int(self.peak.read_text().split()[-1]) * 1024)
 
 
+def measure(words, env, cwd, scratch, out=None):
+    return Started(words, env, cwd, scratch, out).wait()
+
+
 def add(figures):
     """Several commands, one after the other, as one."""
     return Figures(sum(f.wall for f in figures), sum(f.cpu for f in figures), max(f.rss for f in figures))
