@@ -257,28 +257,28 @@ static int put_account(struct flow_fileservers *servers, const struct flow_files
     return fileserver_explain(rc, plan->account ? subnet_of(plan->account) : NULL, err);
 }
 
+/* What is done when the response is there. Takes the body over. */
+static int change(struct flow_fileservers *servers, const char *method, const char *what, const char *url, json_t *body,
+                  struct act_error *err)
+{
+    struct arm_call call = {
+        .method = method, .what = what, .url = act_strdup(url), .api_version = STORAGE_VERSION, .body = body};
+
+    return fileserver_explain(platform_change(servers->arm, &call, &(struct platform_follow){0}, err), NULL, err);
+}
+
 static int patch_tags(struct flow_fileservers *servers, const struct flow_fileserver_plan *plan, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("tag the file server '%s'", plan->name);
-    struct arm_call call = {.method = "PATCH",
-                            .what = what,
-                            .url = act_strdup(plan->account_url),
-                            .api_version = STORAGE_VERSION,
-                            .body = json_incref(plan->tags)};
 
-    return fileserver_explain(platform_change(servers->arm, &call, &(struct platform_follow){0}, err), NULL, err);
+    return change(servers, "PATCH", what, plan->account_url, json_incref(plan->tags), err);
 }
 
 static int put_share(struct flow_fileservers *servers, const struct flow_fileserver_plan *plan, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("make the share of the file server '%s'", plan->name);
-    struct arm_call call = {.method = "PUT",
-                            .what = what,
-                            .url = act_strdup(plan->share_url),
-                            .api_version = STORAGE_VERSION,
-                            .body = json_incref(plan->share)};
 
-    return fileserver_explain(platform_change(servers->arm, &call, &(struct platform_follow){0}, err), NULL, err);
+    return change(servers, "PUT", what, plan->share_url, json_incref(plan->share), err);
 }
 
 int flow_make_fileserver(struct flow_fileservers *servers, const struct flow_fileserver_plan *plan,
