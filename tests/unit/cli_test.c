@@ -514,6 +514,18 @@ static const struct cli_column runs_like[] = {
     {"GPUS", 'r', .rank = 4}, {"COMMAND", 'l', .rank = 1, .min = 8},
 };
 
+static void assert_table(const struct cli_column *columns, size_t n_columns, const char *const *cells, size_t n_cells,
+                         int room, const char *text)
+{
+    ACT_AUTO(act_strv) strv = {0};
+    ACT_AUTO(act_buf) out = {0};
+
+    for (size_t i = 0; i < n_cells; i++)
+        act_strv_push(&strv, cells[i]);
+    cli_table_text(columns, n_columns, &strv, room, false, &out);
+    assert_string_equal(out.data, text);
+}
+
 static char *table_text(const struct act_strv *cells, int room, bool coloured)
 {
     struct act_buf out = {0};
@@ -584,14 +596,8 @@ TEST(numbers_are_shown_whole_or_not_at_all)
         {14, "ID\nrun_1\nrun_2\n"},
     };
 
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        ACT_AUTO(act_strv) strv = {0};
-        ACT_AUTO(act_buf) out = {0};
-        for (size_t k = 0; k < COUNT(cells); k++)
-            act_strv_push(&strv, cells[k]);
-        cli_table_text(columns, COUNT(columns), &strv, rows[i].room, false, &out);
-        assert_string_equal(out.data, rows[i].text);
-    }
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_table(columns, COUNT(columns), cells, COUNT(cells), rows[i].room, rows[i].text);
 }
 
 TEST(reasons_have_lines_of_their_own)
@@ -632,14 +638,8 @@ TEST(reasons_have_lines_of_their_own)
             "run_2\n"},
     };
 
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        ACT_AUTO(act_strv) strv = {0};
-        ACT_AUTO(act_buf) out = {0};
-        for (size_t k = 0; k < COUNT(cells); k++)
-            act_strv_push(&strv, cells[k]);
-        cli_table_text(columns, COUNT(columns), &strv, rows[i].room, false, &out);
-        assert_string_equal(out.data, rows[i].text);
-    }
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_table(columns, COUNT(columns), cells, COUNT(cells), rows[i].room, rows[i].text);
 }
 
 /* Wide characters, marks, emoji, what a terminal shows as '?', bytes that are not UTF-8: cut anywhere. */
