@@ -62,8 +62,8 @@ static char *find_field(const struct flow_blob *blob, const char *name)
 {
     for (const char *at = blob->sas; at && *at;) {
         size_t n = strcspn(at, "&");
-        ACT_AUTOFREE char *field = act_strndup(at, n);
-        ACT_AUTOFREE char *plain = http_decode(field);
+        ACT_AUTOWIPE char *field = act_strndup(at, n); /* one is the signature */
+        ACT_AUTOWIPE char *plain = http_decode(field);
         if (act_starts_with(plain, name))
             return act_strdup(plain + strlen(name));
         at += n + (at[n] == '&');

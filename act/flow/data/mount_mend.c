@@ -1,6 +1,5 @@
 /* mount_mend.c - rclone writes its notes of a file in place, and when it starts it removes what it has no whole note
  * of, note and file, sent or not (vfs/vfscache/cache.go, reload()). A kill can fall into that. */
-#include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
 #include <string.h>

@@ -70,9 +70,8 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
     const char *image = io->no_container ? NULL : flow->config.docker.image, *tool = NULL;
     struct flow_describing with = {.here = true, .own_folders = !io->stored_folders};
     struct platform *platform;
-    int rc;
+    int rc = image ? find_tool(image, &tool, err) : 0;
 
-    rc = image ? find_tool(image, &tool, err) : 0;
     if (rc < 0)
         return rc;
     rc = flow_platform_here(flow, &platform, err);
