@@ -146,6 +146,20 @@ def test_each_run_has_its_own_cluster(act, azureml):
         assert runs[far] == "elsewhere" and runs[other] == (default if words == ("q",) else "vc"), words
 
 
+def test_summary_counts_own_runs_alone(act, azureml, scratch):
+    """A workspace is everybody's, and so are its computes."""
+    theirs(azureml, "theirs", status="Running")
+    theirs(azureml, "far", status="Queued", computeId="/subscriptions/s/x/computes/elsewhere")
+    azureml.tell("seed", count=3, status="Running", prefix="busy")
+    assert act.run("s", "--json").json["own_runs"] == {"running": 0, "queued": 0}
+    mine = submit(act, "sh", "-c", f"until test -e {scratch}/end; do sleep 0.1; done")
+    act.until_state(mine, "Running")
+    act.run("q", "--rebuild")
+    assert "your runs: 1 running, 0 queued" in act.run("s").out
+    (scratch / "end").touch()
+    act.run("wait", mine)
+
+
 # ---- a run history that answers otherwise
 
 SHAPES = [
