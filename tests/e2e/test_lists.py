@@ -78,6 +78,30 @@ def test_what_does_not_exist(act, voc):
     act.fail("rm", "-y", "data/nothing", status=3, match="data/nothing")
 
 
+def test_a_mapped_folder_with_nothing_in_it(act, stored):
+    """It is there as soon as it is mapped; a part of it that is not there is an error."""
+    for path in ("data", "data/"):
+        result = act.run("ls", path)
+        assert result.out == "" and "'data' is empty: there is nothing below '" in result.err, path
+        assert act.run("ls", "--json", path).out == ""
+    assert objects(act, "du", "data") == [{"version": 1, "path": "data", "objects": 0, "bytes": 0}]
+    assert "0 objects" in act.run("rm", "-y", "data").err
+    act.fail("ls", "data/x", status=3)
+    act.fail("d", "data", status=3)
+    act.write("data/here", "x")
+    hint = "it is in the project's own folder 'data', which runs use"
+    assert (hint in act.run("ls", "data").err) == (stored.kind == "folder")
+    act.run("u", "data")
+    act.run("rm", "-y", "data/here")
+    assert act.run("ls", "data").out == ""
+
+
+def test_a_mapped_folder_of_a_container_that_is_missing(act, azure):
+    act.account("store", account_name=azure.service.account, account_key=azure.service.key,
+                container_name="nocontainer", endpoint=azure.service.endpoint)
+    act.fail("ls", "data", status=3, match="container")
+
+
 def test_what_begins_so_is_suggested(act, voc):
     for words in (["ls"], ["du"], ["rm", "-y"], ["d"]):
         act.fail(*words, "data/vo", status=3,

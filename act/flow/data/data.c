@@ -485,6 +485,19 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
 
 /* ---- single paths */
 
+/* A mapped folder is there as soon as it is mapped: as long as its store has nothing below it, it is empty. Says so,
+ * because a wrong 'path' in the cluster file looks the same. */
+static void take_as_empty(struct flow *flow, struct store *store, const struct mapping *m, struct transfer_path *out)
+{
+    struct act_error text = {0};
+
+    *out = (struct transfer_path){.store = store, .path = bare(m->key), .is_folder = true};
+    act_error_set(&text, ACT_NOT_FOUND, "'%s' is empty: there is nothing below '%s' in %s", m->folder->name, out->path,
+                  store_name(store));
+    flow_explain_absence(flow, m->folder, m->local, &text);
+    act_note("%s", act_error_text(&text));
+}
+
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err)
 {
     struct mapping m = {0};
@@ -495,6 +508,10 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
         rc = flow_store(flow, m.folder, &out->store, err);
     if (rc == 0)
         rc = resolve_mapped(flow, out->store, &m, path, &out->path, err);
+    if (rc == -ACT_NOT_FOUND && !*m.rest && err->fact != ACT_FACT_CONTAINER_MISSING) {
+        take_as_empty(flow, out->store, &m, &out->path);
+        rc = 0;
+    }
     if (rc == 0)
         flow_mention_limits(flow, out->store, NULL);
     mapping_release(&m);

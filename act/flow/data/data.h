@@ -56,6 +56,7 @@ struct flow_path {
     void *source; /* of logs, which store is a part of; else NULL */
     void (*close_source)(void *source);
 };
+/* A whole mapped folder of which the store has nothing is an empty folder, which is said. */
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 
 /* Likewise without checking that anything exists there, for leftovers of interrupted transfers: in the store, or here
