@@ -281,6 +281,12 @@ void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *o
 /* The table of runs as text, likewise. */
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
+/* What tables say of a run: how long it has run (-1: not begun), whether it has ended with a status, its GPUs (of an
+ * elastic run what it has now), and its tags as "a=1, b=2" (new string; NULL: it has none). */
+int64_t cli_elapsed_s(const struct run_status *status);
+bool cli_has_exit_status(const struct run_status *status);
+int64_t cli_gpus(const struct flow_run *run);
+char *cli_tags_text(const struct ledger_run *row);
 /* An untrusted name, for a line of text: control characters become '?'. New string. */
 char *cli_name(const char *name);
 /* Whether an answer is y or yes, and nothing else. */
@@ -368,11 +374,17 @@ void cli_outcome_add(struct cli_outcome *outcome, int rc, const struct act_error
  * did; else -ACT_PARTIAL. */
 int cli_outcome_end(struct cli_outcome *outcome, struct act_error *err) ACT_NODISCARD;
 
+/* ---- compare.c */
+
+/* Prints what all of these runs have in common, then a table of what differs between them. */
+void cli_compare_runs(struct cli *cli, const struct flow_runs *runs);
+
 /* ---- each_run.c: several runs */
 
 struct cli_each_run {
     /* Handles one run; if list is not NULL, appends the run to it as JSON. */
     int (*act)(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err);
+    void (*after)(struct cli *cli, const struct flow_runs *runs); /* once, when all are handled; may be NULL */
     int (*find)(struct flow *flow, const char *piece, struct flow_run *out,
                 struct act_error *err); /* NULL: flow_find_run */
     size_t first;                       /* so many words come before the runs */

@@ -176,6 +176,17 @@ static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct
     return rc < 0 ? rc : printed;
 }
 
+/* Of several runs the logs are only fetched: what differs between them would be lost among the ends of their logs. */
+static int fetch_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
+{
+    ACT_AUTO(flow_logs) logs = {0};
+    int rc = cli_fetch_logs(cli, run, &logs, err);
+
+    (void)list;
+    warn_unkept(cli, &logs);
+    return rc;
+}
+
 int cmd_query(struct cli *cli, struct act_error *err)
 {
     if (cli->words.n == 0 && cli->options.refresh)
@@ -197,6 +208,8 @@ int cmd_query(struct cli *cli, struct act_error *err)
         return rc;
     if (cli->words.n == 0)
         return print_table(cli, NULL, err);
+    if (cli->words.n > 1 && !cli->options.json && !cli->options.no_details)
+        return cli_each_run(cli, &(struct cli_each_run){.act = fetch_run, .after = cli_compare_runs}, err);
     return cli_each_run(cli, &(struct cli_each_run){.act = query_run, .list = cli->options.json}, err);
 }
 

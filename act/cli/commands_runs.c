@@ -14,6 +14,7 @@ const struct cli_command cli_run_commands[] = {
      .examples = "a q                          the runs, newest first\n"
                  "a q 60ce2fc7                 any unique piece of the id\n"
                  "a q @                        the run submitted last; @2 is the one before\n"
+                 "a q @ @2                     fetches the logs of both, and shows in what they differ\n"
                  "a -no-wl q 60ce2fc7          without fetching logs\n"
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a q --tag sweep=7            those tagged so\n"

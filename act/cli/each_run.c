@@ -81,6 +81,8 @@ static int act_on(struct cli *cli, const struct cli_each_run *each, struct flow_
         int rc = each->act(cli, &runs->v[i], list, &why);
         cli_outcome_add(outcome, rc, &why);
     }
+    if (each->after)
+        each->after(cli, runs);
     return cli_print_list("runs", list, cli_outcome_end(outcome, err), err);
 }
 

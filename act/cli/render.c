@@ -97,7 +97,7 @@ int cli_print_json(json_t *value, struct act_error *err)
     return rc == 0 ? 0 : act_error_errno(err, errno, "cannot write the output");
 }
 
-static int64_t elapsed_s(const struct run_status *s)
+int64_t cli_elapsed_s(const struct run_status *s)
 {
     if (!s->started_unix_s)
         return -1;
@@ -126,7 +126,7 @@ static void set_line(json_t *object, const char *key, const char *text)
     set_text(object, key, line);
 }
 
-static bool has_exit_status(const struct run_status *s)
+bool cli_has_exit_status(const struct run_status *s)
 {
     return run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0;
 }
@@ -153,7 +153,7 @@ json_t *cli_run_json(const struct flow_run *run)
     set_time(j, "created", run->row.created_unix_s);
     set_time(j, "started", s->started_unix_s);
     set_time(j, "ended", s->ended_unix_s);
-    json_object_set_new(j, "exit_status", has_exit_status(s) ? json_integer(s->exit_status) : json_null());
+    json_object_set_new(j, "exit_status", cli_has_exit_status(s) ? json_integer(s->exit_status) : json_null());
     json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
     set_line(j, "reason", s->reason);
     json_object_set_new(j, "attempts", s->attempts ? json_integer(s->attempts) : json_null());
@@ -203,8 +203,8 @@ static void push_times(struct act_strv *cells, const struct flow_run *run, bool 
 
     act_time_to_local(run->row.created_unix_s, created);
     act_strv_push(cells, created);
-    if (elapsed_s(&run->status) >= 0)
-        act_duration_to_text(elapsed_s(&run->status), elapsed);
+    if (cli_elapsed_s(&run->status) >= 0)
+        act_duration_to_text(cli_elapsed_s(&run->status), elapsed);
     if (with_elapsed)
         act_strv_push(cells, elapsed);
 }
@@ -232,7 +232,7 @@ static void push_tool(struct act_strv *cells, const struct flow_run *run)
 {
     ACT_AUTOFREE char *tool = flow_tool(&run->spec);
 
-    cli_push_count(cells, has_exit_status(&run->status) ? run->status.exit_status : -1);
+    cli_push_count(cells, cli_has_exit_status(&run->status) ? run->status.exit_status : -1);
     act_strv_push(cells, tool ? tool : "-");
 }
 
@@ -243,8 +243,7 @@ const char *cli_short_id(const char *id)
     return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
 }
 
-/* Of an elastic run what it has now. */
-static int64_t size_of(const struct flow_run *run)
+int64_t cli_gpus(const struct flow_run *run)
 {
     return run->status.num_gpu > 0 ? run->status.num_gpu : run->row.num_gpu;
 }
@@ -256,6 +255,15 @@ static void add_tags(json_t *tags, struct act_buf *out)
 
     json_object_foreach(tags, key, value)
         act_buf_addf(out, "%s%s=%s", out->len ? ", " : "", key, json_string_value(value));
+}
+
+char *cli_tags_text(const struct ledger_run *row)
+{
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
+    struct act_buf text = {0};
+
+    add_tags(tags, &text);
+    return text.len ? act_buf_steal(&text) : NULL;
 }
 
 void cli_note_no_runs(const struct flow_table *table)
@@ -314,7 +322,7 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
             push_tool(&cells, run);
         act_strv_push(&cells, run->row.cluster);
         if (run->row.num_gpu > 0)
-            act_strv_pushf(&cells, "%lld", (long long)size_of(run));
+            act_strv_pushf(&cells, "%lld", (long long)cli_gpus(run));
         else
             act_strv_push(&cells, "-");
         push_times(&cells, run, !with_reason);
@@ -406,7 +414,7 @@ static void print_size(const struct flow_run *run)
 {
     int64_t all = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);
     int64_t processes = run->status.num_gpu > 0 ? run->status.num_gpu : all;
-    ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)(run->row.num_gpu > 0 ? size_of(run) : processes));
+    ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)(run->row.num_gpu > 0 ? cli_gpus(run) : processes));
 
     if (run->row.num_gpu > 0 || processes > 0)
         print_field(run->row.num_gpu > 0 ? "gpus" : "processes", number);
@@ -440,12 +448,12 @@ void cli_print_run(const struct flow_run *run, const char *page)
     print_time("created", run->row.created_unix_s);
     print_time("start", s->started_unix_s);
     print_time("end", s->ended_unix_s);
-    if (elapsed_s(s) >= 0) {
-        act_duration_to_text(elapsed_s(s), elapsed);
+    if (cli_elapsed_s(s) >= 0) {
+        act_duration_to_text(cli_elapsed_s(s), elapsed);
         print_field("elapsed", elapsed);
     }
     print_size(run);
-    if (has_exit_status(s)) {
+    if (cli_has_exit_status(s)) {
         snprintf(number, sizeof(number), "%d", s->exit_status);
         print_field("exit", number);
     }

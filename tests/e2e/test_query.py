@@ -1071,3 +1071,30 @@ def test_batch_parameters_are_decoded(act):
     assert row["param"] == text.rstrip()
     plain = act.finish("true", before=("-n", "1"))
     assert act.run("q", "--json", plain).json["runs"][0]["param"] is None
+
+
+# ---- several runs
+
+
+def test_several_runs_are_compared(act):
+    """What they have in common is said once; the logs of all are here then."""
+    good = act.finish("--tag", "lr=0.1", "--", "echo", "fine", before=("-n", 1))
+    bad = act.finish("--tag", "lr=0.2", "--", "sh", "-c", "echo \"ModuleNotFoundError: No module named 'x'\"; exit 3",
+                     before=("-n", 1), status=3)
+    text = act.run("q", good, bad).out
+    common, table = text.split("\n\n")
+    assert "cluster   aml\n" in common and "nodes     1\n" in common and "status" not in common
+    head, first, second = table.splitlines()
+    columns = head.split()
+    assert columns[:2] == ["ID", "STATUS"] and {"CAUSE", "EXIT", "TAGS", "COMMAND"} <= set(columns)
+    assert "CLUSTER" not in columns
+    assert first.startswith(good) and "Completed" in first and "lr=0.1" in first
+    assert second.startswith(bad) and "Failed" in second and "module_missing" in second and " 3 " in second
+    for run in good, bad:
+        assert (act.project / f"assets/{run}/user_logs/std_log_process_0.txt").exists()
+
+
+def test_of_several_runs_one_is_unknown(act):
+    run = act.finish("echo", "fine", before=("-n", 1))
+    result = act.run("q", run, "nosuchrun", status=8)
+    assert f"id        {run}\n" in result.out and "no run 'nosuchrun'" in result.err
