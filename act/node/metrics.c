@@ -16,6 +16,7 @@
 #include "node/child.h"
 #include "node/counters.h"
 #include "node/gpu.h"
+#include "node/inventory.h"
 
 enum { EVERY_MS = 10 * 1000, LINE_MAX_BYTES = 4096, DIGITS = 13 /* the time in milliseconds */ };
 
@@ -314,14 +315,29 @@ void metrics_start(const struct node *node, _Atomic(enum gpu_use) *use)
 
 /* ---- the reporter ---- */
 
+/* What the node is, once: by now it is prepared. */
+static void report_inventory(struct metrics *m, int fd)
+{
+    ACT_AUTO(act_strv) lines = {0};
+    ACT_AUTO(act_buf) text = {0};
+
+    inventory_of(m->node, &lines);
+    for (size_t i = 0; i < lines.n; i++)
+        act_buf_addf(&text, RUN_LOG_METRICS "%s\n", lines.v[i]);
+    (void)!act_write_all(fd, text.data, text.len);
+}
+
 static void report_sample(struct metrics *m, int fd, int64_t every_ms)
 {
     enum { FIRST_MS = 60 * 1000 };
     int64_t next_ms = act_now_monotonic_ms() + (every_ms < FIRST_MS ? every_ms : FIRST_MS);
+    bool first = true;
 
     json_decref(take_sample(m)); /* shares are measured from here */
-    while (!m->gpu.told_to_end && wait_for_next(m, next_ms)) {
+    for (; !m->gpu.told_to_end && wait_for_next(m, next_ms); first = false) {
         ACT_AUTOFREE char *text = metrics_text(m);
+        if (first)
+            report_inventory(m, fd);
         if (act_write_all(fd, text, strlen(text)) < 0)
             return;
         next_ms += every_ms;

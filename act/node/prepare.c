@@ -14,6 +14,7 @@
 #include "node/child.h"
 #include "node/container.h"
 #include "node/folder.h"
+#include "node/inventory.h"
 #include "node/place.h"
 #include "node/unzip.h"
 #include "proc/proc.h"
@@ -230,6 +231,16 @@ static void run_steps(const struct node *node, struct outcome *o)
     node_say("preparation failed: %s", act_error_text(&err));
 }
 
+/* After the steps, which may have installed packages; also of a node where they failed. */
+static void tell_inventory(const struct node *node)
+{
+    ACT_AUTO(act_strv) lines = {0};
+
+    inventory_of(node, &lines);
+    for (size_t i = 0; i < lines.n; i++)
+        node_say("%s", lines.v[i]);
+}
+
 static int report_failure(const struct act_error *err)
 {
     node_say("preparation failed: %s", act_error_text(err));
@@ -251,5 +262,6 @@ int prepare_node(void *arg)
         return o.exit_status;
     place_sweep(node);
     run_steps(node, &o);
+    tell_inventory(node);
     return write_result(node, &o, &err) < 0 ? report_failure(&err) : o.exit_status;
 }

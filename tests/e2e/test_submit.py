@@ -541,3 +541,23 @@ def test_folders_of_a_blob_store_need_what_mounts_them(act, azure):
     message = act.fail("submit", "true", status=7, match="cannot be mounted")
     assert "mode: download" in message and "mode: upload" in message
     assert azure.service.list(azure.container, "") == {}, "nothing is uploaded for a run that cannot start"
+
+
+def test_the_log_of_a_node_says_what_it_is(act, scratch):
+    """With the packages that the command's own Python has after requirements.txt."""
+    site = scratch / "venv/lib/python3.11/site-packages"
+    (site / "toy-1.2.3.dist-info").mkdir(parents=True)
+    (scratch / "venv/bin").mkdir()
+    (scratch / "venv/pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
+    python = scratch / "venv/bin/python3"
+    python.symlink_to(pathlib.Path("/usr/bin/python3").resolve())
+    version = pathlib.Path("/usr/bin/python3").resolve().name
+    site.parent.rename(site.parent.parent / version)
+    run = act.finish(python, "-c", "print('it ran')", before=("-n", 1))
+    log, = (act.home / "runs" / run / "system_logs").glob("node_*.txt")
+    text = log.read_text()
+    for said in ("rank 0: system: ", f"kernel {os.uname().release}", "rank 0: disk: / ", "rank 0: packages: toy==1.2.3\n",
+                 f"rank 0: Python: {python}, 1 package\n"):
+        assert said in text, said
+    assert text.index("rank 0: system: ") < text.index("command started"), "before whatever the command does"
+    assert act.run("logs", run).out == "it ran\n"

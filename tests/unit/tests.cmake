@@ -44,6 +44,7 @@ add_dependencies(slurm_submit_test act act-node)
 act_test(proc_test unit/proc_test.c proc)
 act_test(unzip_test unit/unzip_test.c proc INSIDE node)
 act_test(metrics_test unit/metrics_test.c codec proc INSIDE node)
+act_test(inventory_test unit/inventory_test.c INSIDE node)
 act_test(node_test unit/node_test.c INSIDE node)
 act_test(hang_test unit/hang_test.c codec INSIDE node)
 target_link_options(node_test PRIVATE -Wl,--wrap=flock) # a file system without locks

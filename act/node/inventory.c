@@ -1,0 +1,296 @@
+#include "node/inventory.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "node/container.h"
+#include "proc/proc.h"
+
+/* ---- files of the system */
+
+/* New string; empty: it cannot be read, or is no text. */
+static char *read_text(const char *path)
+{
+    enum { MAX_BYTES = 64 * 1024 };
+    char *text = NULL;
+
+    return act_file_read(path, MAX_BYTES, &text, NULL, NULL) < 0 ? act_strdup("") : text;
+}
+
+/* What follows a key at the beginning of a line, without quotes. New string; empty: no line begins so. */
+static char *value_in(const char *text, const char *key)
+{
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (act_starts_with(line, key)) {
+            const char *value = line + strlen(key) + strspn(line + strlen(key), " \t\"'");
+            return act_strndup(value, strcspn(value, "\n\"'"));
+        }
+    return act_strdup("");
+}
+
+/* Calls each() with the names in a folder, in their order, but "." and ".."; a folder that is not there has none. */
+static void each_name(const char *dir, void (*each)(const char *dir, const char *name, struct act_buf *out),
+                      struct act_buf *out)
+{
+    ACT_AUTO(act_strv) names = {0};
+    DIR *d = opendir(dir);
+
+    if (!d)
+        return;
+    for (struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            act_strv_push(&names, e->d_name);
+    closedir(d);
+    act_strv_sort(&names);
+    for (size_t i = 0; i < names.n; i++)
+        each(dir, names.v[i], out);
+}
+
+/* The value of a sysfs attribute: the first line of a file. New string. */
+static char *attribute(const char *dir, const char *name)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, name);
+    ACT_AUTOFREE char *text = read_text(path);
+
+    return value_in(text, "");
+}
+
+static void separate(struct act_buf *out)
+{
+    if (out->len)
+        act_buf_adds(out, ", ");
+}
+
+/* ---- what there is */
+
+static void add_system(const struct inventory *what, struct act_buf *out)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/etc/os-release", what->root);
+    ACT_AUTOFREE char *memory_path = act_sprintf("%s/proc/meminfo", what->root);
+    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *name = value_in(text, "PRETTY_NAME=");
+    ACT_AUTOFREE char *memory_text = read_text(memory_path);
+    ACT_AUTOFREE char *memory = value_in(memory_text, "MemTotal:");
+    struct utsname machine;
+    char size[ACT_UNIT_TEXT];
+
+    act_buf_adds(out, *name ? name : "Linux");
+    if (uname(&machine) == 0)
+        act_buf_addf(out, ", kernel %s, %s", machine.release, machine.machine);
+    act_buf_addf(out, ", %ld processors", sysconf(_SC_NPROCESSORS_ONLN));
+    if (strtoull(memory, NULL, 10) > 0) {
+        act_size_to_text(strtoull(memory, NULL, 10) * 1024, size);
+        act_buf_addf(out, ", %s memory", size);
+    }
+}
+
+/* Each file system once, by the first of the places that is on it. */
+static void add_disks(const struct inventory *what, struct act_buf *out)
+{
+    enum { DISKS_MAX = 16 };
+    dev_t seen[DISKS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; what->places[i] && n < DISKS_MAX; i++) {
+        char rest[ACT_UNIT_TEXT], total[ACT_UNIT_TEXT];
+        struct statvfs fs;
+        struct stat st;
+        bool known = stat(what->places[i], &st) < 0 || statvfs(what->places[i], &fs) < 0;
+        for (size_t k = 0; k < n; k++)
+            known = known || seen[k] == st.st_dev;
+        if (known)
+            continue;
+        seen[n++] = st.st_dev;
+        separate(out);
+        act_size_to_text((uint64_t)fs.f_bavail * fs.f_frsize, rest);
+        act_size_to_text((uint64_t)fs.f_blocks * fs.f_frsize, total);
+        act_buf_addf(out, "%s %s of %s free", what->places[i], rest, total);
+    }
+}
+
+static const struct in6_addr *ipv6_of(const struct ifaddrs *a)
+{
+    return &((const struct sockaddr_in6 *)(const void *)a->ifa_addr)->sin6_addr;
+}
+
+/* Addresses by which another node may reach this one. */
+static bool is_told(const struct ifaddrs *a)
+{
+    if (!a->ifa_addr || !(a->ifa_flags & IFF_UP) || (a->ifa_flags & IFF_LOOPBACK))
+        return false;
+    return a->ifa_addr->sa_family == AF_INET ||
+           (a->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(ipv6_of(a)));
+}
+
+/* "eth0 10.0.0.4 (40000 Mbit/s)" */
+static void add_address(const struct inventory *what, const struct ifaddrs *a, struct act_buf *out)
+{
+    const void *address = a->ifa_addr->sa_family == AF_INET
+                              ? (const void *)&((const struct sockaddr_in *)(const void *)a->ifa_addr)->sin_addr
+                              : (const void *)ipv6_of(a);
+    ACT_AUTOFREE char *dir = act_sprintf("%s/sys/class/net/%s", what->root, a->ifa_name);
+    ACT_AUTOFREE char *speed = attribute(dir, "speed");
+    char text[INET6_ADDRSTRLEN] = "";
+
+    inet_ntop(a->ifa_addr->sa_family, address, text, sizeof(text));
+    separate(out);
+    act_buf_addf(out, "%s %s", a->ifa_name, text);
+    if (atol(speed) > 0)
+        act_buf_addf(out, " (%s Mbit/s)", speed);
+}
+
+static void add_network(const struct inventory *what, struct act_buf *out)
+{
+    struct ifaddrs *all = NULL;
+
+    if (getifaddrs(&all) < 0)
+        return;
+    for (const struct ifaddrs *a = all; a; a = a->ifa_next)
+        if (is_told(a))
+            add_address(what, a, out);
+    freeifaddrs(all);
+}
+
+/* "mlx5_0 port 1: 4: ACTIVE, 200 Gb/sec (4X HDR), InfiniBand" */
+static void add_port(const char *dir, const char *port, struct act_buf *out)
+{
+    ACT_AUTOFREE char *at = act_path_join(dir, port);
+    ACT_AUTOFREE char *state = attribute(at, "state");
+    ACT_AUTOFREE char *rate = attribute(at, "rate");
+    ACT_AUTOFREE char *layer = attribute(at, "link_layer");
+    ACT_AUTOFREE char *above = act_path_dirname(dir);
+
+    separate(out);
+    act_buf_addf(out, "%s port %s: %s, %s, %s", act_path_basename(above), port, state, rate, layer);
+}
+
+static void add_adapter(const char *dir, const char *name, struct act_buf *out)
+{
+    ACT_AUTOFREE char *ports = act_sprintf("%s/%s/ports", dir, name);
+
+    each_name(ports, add_port, out);
+}
+
+static void add_infiniband(const struct inventory *what, struct act_buf *out)
+{
+    ACT_AUTOFREE char *dir = act_sprintf("%s/sys/class/infiniband", what->root);
+
+    each_name(dir, add_adapter, out);
+}
+
+static void add_gpu(const char *dir, const char *name, struct act_buf *out)
+{
+    ACT_AUTOFREE char *at = act_path_join(dir, name);
+    ACT_AUTOFREE char *path = act_path_join(at, "information");
+    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *model = value_in(text, "Model:");
+
+    separate(out);
+    act_buf_addf(out, "%s (%s)", *model ? model : "a GPU", name);
+}
+
+static void add_gpus(const struct inventory *what, struct act_buf *out)
+{
+    ACT_AUTOFREE char *dir = act_sprintf("%s/proc/driver/nvidia/gpus", what->root);
+    ACT_AUTOFREE char *proc = act_sprintf("%s/proc/driver/nvidia", what->root);
+    ACT_AUTOFREE char *driver = attribute(proc, "version");
+
+    each_name(dir, add_gpu, out);
+    if (*driver) {
+        separate(out);
+        act_buf_adds(out, driver);
+    }
+}
+
+/* As those of pyenv are, which look only when they run for what they start. */
+static bool is_script(const char *path)
+{
+    char mark[2] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is = fd >= 0 && act_pread_all(fd, mark, sizeof(mark), 0) == 2 && mark[0] == '#' && mark[1] == '!';
+
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+static void add_python(const struct inventory *what, struct act_buf *out)
+{
+    ACT_AUTO(act_strv) packages = {0};
+
+    if (!what->python)
+        return;
+    if (is_script(what->python)) {
+        act_buf_addf(out, "%s, a script: what it starts, and its packages, are not known", what->python);
+        return;
+    }
+    inventory_packages(what->python, what->home, &packages);
+    act_buf_addf(out, "%s, %zu package%s", what->python, packages.n, packages.n == 1 ? "" : "s");
+}
+
+/* In lines that a terminal shows as lines. */
+static void add_package_lines(const struct inventory *what, struct act_strv *out)
+{
+    enum { LINE_BYTES = 100 };
+    ACT_AUTO(act_strv) packages = {0};
+    ACT_AUTO(act_buf) line = {0};
+
+    if (what->python)
+        inventory_packages(what->python, what->home, &packages);
+    for (size_t i = 0; i < packages.n; i++) {
+        if (line.len && line.len + strlen(packages.v[i]) > LINE_BYTES) {
+            act_strv_pushf(out, "packages:%s", line.data);
+            line.len = 0;
+        }
+        act_buf_addf(&line, " %s", packages.v[i]);
+    }
+    if (line.len)
+        act_strv_pushf(out, "packages:%s", line.data);
+}
+
+void inventory_take(const struct inventory *what, struct act_strv *out)
+{
+    static const struct {
+        const char *name;
+        void (*add)(const struct inventory *what, struct act_buf *out);
+    } parts[] = {{"system", add_system},         {"disk", add_disks}, {"network", add_network},
+                 {"InfiniBand", add_infiniband}, {"GPUs", add_gpus},  {"Python", add_python}};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        ACT_AUTO(act_buf) text = {0};
+        parts[i].add(what, &text);
+        if (text.len)
+            act_strv_pushf(out, "%s: %s", parts[i].name, text.data);
+    }
+    add_package_lines(what, out);
+}
+
+/* The Python that the command names, else the one that it would find. New string; NULL: there is none. */
+static char *find_python(const struct node *node)
+{
+    const char *first = node->spec.argv.n > 0 ? node->spec.argv.v[0] : "";
+
+    if (!act_starts_with(act_path_basename(first), "python"))
+        return proc_find_in_path("python3");
+    return strchr(first, '/') ? act_path_join(*first == '/' ? "" : node->code, first) : proc_find_in_path(first);
+}
+
+void inventory_of(const struct node *node, struct act_strv *out)
+{
+    const char *const places[] = {"/", node->code, node->dir, "/tmp", "/dev/shm", NULL};
+    ACT_AUTOFREE char *python = container_is_used(node) ? NULL : find_python(node);
+
+    inventory_take(&(struct inventory){.root = "", .places = places, .python = python, .home = getenv("HOME")}, out);
+}

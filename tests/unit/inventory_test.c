@@ -1,0 +1,158 @@
+/* inventory_test.c - what a node is, read from a made-up root. */
+#define TEST_SETUP    make_dir
+#define TEST_TEARDOWN remove_dir
+#include "unit/temp_dir.h"
+#include "unit/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "node/inventory.h"
+
+static void put(const char *root, const char *path, const char *text)
+{
+    ACT_AUTOFREE char *full = act_path_join(root, path);
+
+    assert_ok(act_file_write(full, text, strlen(text), 0644, &err), err);
+}
+
+static void make(const char *root, const char *path)
+{
+    ACT_AUTOFREE char *full = act_path_join(root, path);
+
+    assert_ok(act_mkdir_all(full, 0755, &err), err);
+}
+
+/* New string: the line that begins so; "": there is none. */
+static char *line_of(const struct act_strv *lines, const char *name)
+{
+    for (size_t i = 0; i < lines->n; i++)
+        if (act_starts_with(lines->v[i], name))
+            return act_strdup(lines->v[i]);
+    return act_strdup("");
+}
+
+TEST(test_files_of_the_system)
+{
+    const char *root = dir;
+    const char *const places[] = {root, root, "/nowhere/at/all", NULL};
+    ACT_AUTO(act_strv) lines = {0};
+
+    put(root, "etc/os-release", "ID=x\nPRETTY_NAME=\"Toy Linux 7 (seven)\"\n");
+    put(root, "proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1 kB\n");
+    put(root, "sys/class/infiniband/mlx5_1/ports/1/state", "1: DOWN\n");
+    put(root, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+    put(root, "sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
+    put(root, "sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
+    put(root, "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1\nGCC\n");
+    put(root, "proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA A100\nIRQ: 7\n");
+    inventory_take(&(struct inventory){.root = root, .places = places}, &lines);
+
+    ACT_AUTOFREE char *system = line_of(&lines, "system: ");
+    ACT_AUTOFREE char *disk = line_of(&lines, "disk: ");
+    ACT_AUTOFREE char *ports = line_of(&lines, "InfiniBand: ");
+    ACT_AUTOFREE char *gpus = line_of(&lines, "GPUs: ");
+    ACT_AUTOFREE char *python = line_of(&lines, "Python");
+    assert_true(act_starts_with(system, "system: Toy Linux 7 (seven), kernel "));
+    assert_non_null(strstr(system, ", 16.0 GiB memory"));
+    assert_non_null(strstr(disk, " free"));
+    assert_null(strstr(strstr(disk, " free") + 1, " free")); /* one file system, once */
+    assert_string_equal(ports, "InfiniBand: mlx5_0 port 1: 4: ACTIVE, 200 Gb/sec (4X HDR), InfiniBand, "
+                               "mlx5_1 port 1: 1: DOWN, , ");
+    assert_string_equal(gpus,
+                        "GPUs: NVIDIA A100 (0000:01:00.0), NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1");
+    assert_string_equal(python, "");
+}
+
+/* pyenv puts scripts where Python would be. */
+TEST(test_python_that_is_a_script)
+{
+    const char *root = dir;
+    const char *const places[] = {NULL};
+    ACT_AUTO(act_strv) lines = {0};
+    ACT_AUTOFREE char *python = act_path_join(root, "shims/python3");
+
+    put(root, "shims/python3", "#!/bin/sh\n");
+    inventory_take(&(struct inventory){.root = root, .places = places, .python = python}, &lines);
+    ACT_AUTOFREE char *line = line_of(&lines, "Python: ");
+    assert_non_null(strstr(line, "a script: what it starts, and its packages, are not known"));
+}
+
+/* A root with nothing in it is told as far as the kernel itself knows it. */
+TEST(test_nothing_there)
+{
+    const char *root = dir;
+    const char *const places[] = {NULL};
+    ACT_AUTO(act_strv) lines = {0};
+
+    inventory_take(&(struct inventory){.root = root, .places = places}, &lines);
+    assert_true(lines.n >= 1);
+    assert_true(act_starts_with(lines.v[0], "system: Linux, kernel "));
+    for (size_t i = 0; i < lines.n; i++)
+        assert_false(act_starts_with(lines.v[i], "disk") || act_starts_with(lines.v[i], "GPUs"));
+}
+
+/* <root>/<prefix>/bin/python3, a link to <root>/<target>. New string. */
+static char *make_python(const char *root, const char *prefix, const char *target)
+{
+    ACT_AUTOFREE char *bin = act_sprintf("%s/%s/bin", root, prefix);
+    ACT_AUTOFREE char *to = act_path_join(root, target);
+    char *python = act_path_join(bin, "python3");
+
+    assert_ok(act_mkdir_all(bin, 0755, &err), err);
+    assert_int_equal(symlink(to, python), 0);
+    return python;
+}
+
+TEST(test_packages)
+{
+    const char *root = dir;
+    ACT_AUTO(act_strv) found = {0};
+
+    put(root, "base/bin/python3.11", "");
+    ACT_AUTOFREE char *python = make_python(root, "opt", "base/bin/python3.11");
+    make(root, "opt/lib/python3.11/site-packages/numpy-1.24.2.dist-info");
+    make(root, "opt/lib/python3.11/site-packages/zipp-1.0.0.dist-info");
+    make(root, "opt/lib/python3.11/site-packages/numpy");
+    make(root, "opt/lib/python3.11/site-packages/no-version.dist-info");
+    make(root, "opt/lib/python3.9/site-packages/old-1.0.dist-info");
+    make(root, "opt/lib64/python3.11/site-packages/zipp-1.0.0.dist-info");
+    put(root, "opt/lib/python3/dist-packages/PyYAML-6.0-py3.11.egg-info", "");
+    make(root, "home/.local/lib/python3.11/site-packages/mine-0.1+cu121.dist-info");
+    ACT_AUTOFREE char *home = act_path_join(root, "home");
+    inventory_packages(python, home, &found);
+    const char *const wanted[] = {"PyYAML==6.0", "mine==0.1+cu121", "numpy==1.24.2", "zipp==1.0.0"};
+    assert_int_equal(found.n, 4);
+    for (size_t i = 0; i < found.n; i++)
+        assert_string_equal(found.v[i], wanted[i]);
+}
+
+TEST(test_packages_of_a_virtual_environment)
+{
+    const char *root = dir;
+    ACT_AUTO(act_strv) alone = {0}, seeing = {0};
+
+    put(root, "base/bin/python3.11", "");
+    make(root, "base/lib/python3.11/site-packages/torch-2.1.0.dist-info");
+    ACT_AUTOFREE char *python = make_python(root, "venv", "base/bin/python3.11");
+    make(root, "venv/lib/python3.11/site-packages/pip-23.0.dist-info");
+    make(root, "home/.local/lib/python3.11/site-packages/mine-0.1.dist-info");
+    ACT_AUTOFREE char *home = act_path_join(root, "home");
+    ACT_AUTOFREE char *config = act_sprintf("home = %s/base/bin\ninclude-system-site-packages = false\n", root);
+    put(root, "venv/pyvenv.cfg", config);
+    inventory_packages(python, home, &alone);
+    assert_int_equal(alone.n, 1);
+    assert_string_equal(alone.v[0], "pip==23.0");
+
+    ACT_AUTOFREE char *open = act_sprintf("home=%s/base/bin\r\ninclude-system-site-packages = true \r\n", root);
+    put(root, "venv/pyvenv.cfg", open);
+    inventory_packages(python, home, &seeing);
+    assert_int_equal(seeing.n, 3);
+    assert_string_equal(seeing.v[2], "torch==2.1.0");
+}
+
+TEST_MAIN(NULL, NULL)
