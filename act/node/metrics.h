@@ -20,8 +20,8 @@
  *   act: metrics: node n1, cpu 35 %, memory 12.1/251.0 GiB, disk 100.0/1024.0 GiB, gpu 0 97 % 29.3/40.0 GiB, gpu 1 -
  *   0.0/40.0 GiB, at 2026-01-01T00:00:00Z
  *
- * (in one line), and before the first of them what the node is (inventory.h), each line with the same beginning. Sizes are used/total, the disk is that of the code root, "-" is what is not known. Members may be
- * added before the time.
+ * (in one line), and before the first of them what the node is (inventory.h), each line with the same beginning. Sizes
+ * are used/total, the disk is that of the code root, "-" is what is not known. Members may be added before the time.
  *
  * Sources: proc(5); kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband (data counters count 4 bytes);
  * nvidia-smi --help-query-gpu.
