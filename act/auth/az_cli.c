@@ -55,7 +55,8 @@ static void run_az(void *arg)
         act_strv_push(&argv, "--tenant");
         act_strv_push(&argv, tenant);
     }
-    struct proc_call call = {.argv = argv.v, .cwd = "/", .timeout_s = timeout_s(), .max_bytes = MAX_OUTPUT};
+    struct proc_call call = {
+        .argv = argv.v, .sees = OF_AZ, .cwd = "/", .timeout_s = timeout_s(), .max_bytes = MAX_OUTPUT};
     ask->rc = proc_call(&call, &ask->program, &ask->error);
 }
 

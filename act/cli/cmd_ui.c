@@ -117,7 +117,7 @@ static char *open_browser(const char *address)
     if (rc == 0)
         rc = act_file_write(path, page.data, page.len, 0600, &err);
     if (rc == 0)
-        rc = proc_daemon((char *[]){opener, path, NULL}, "/dev/null", -1, &pid, &err);
+        rc = proc_daemon((char *[]){opener, path, NULL}, OF_USER, "/dev/null", -1, &pid, &err);
     if (rc == 0)
         return path;
     act_warn("no browser was opened: %s", act_error_text(&err));

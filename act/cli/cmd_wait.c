@@ -52,18 +52,8 @@ static void clear(struct shown *shown)
 /* ---- --notify */
 
 /* Whether one of the variables is set already. */
-static bool is_set_in(const struct act_strv *env, size_t n, const char *variable)
-{
-    size_t name = strcspn(variable, "=") + 1;
-
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(env->v[i], variable, name) == 0)
-            return true;
-    return false;
-}
-
-/* What the run is, and the rest of this process's environment. */
-static void make_environment(const struct flow_run *run, struct act_strv *env)
+/* What the run is. */
+static void make_variables(const struct flow_run *run, struct act_strv *env)
 {
     act_strv_pushf(env, "ACT_RUN_ID=%s", run->row.id);
     act_strv_pushf(env, "ACT_RUN_STATE=%s", run_state_name(run->status.state));
@@ -71,22 +61,19 @@ static void make_environment(const struct flow_run *run, struct act_strv *env)
     act_strv_pushf(env, "ACT_RUN_NAME=%s", run->row.name ? run->row.name : "");
     act_strv_pushf(env, "ACT_RUN_CLUSTER=%s", run->row.cluster);
     act_strv_pushf(env, "ACT_RUN_REASON=%s", run->status.reason);
-    for (size_t i = 0, own = env->n; environ[i]; i++)
-        if (!is_set_in(env, own, environ[i]))
-            act_strv_push(env, environ[i]);
 }
 
 /* With --json nothing else may be on stdout. */
 static int start_notify(const struct cli *cli, const struct flow_run *run, pid_t *out_pid, struct act_error *err)
 {
     char *const argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, cli->options.notify, NULL};
-    ACT_AUTO(act_strv) env = {0};
+    ACT_AUTO(act_strv) set = {0};
 
-    make_environment(run, &env);
+    make_variables(run, &set);
     fflush(stdout);
     return proc_start(
         &(struct proc_start){
-            .argv = argv, .env = env.v, .in_fd = -1, .out_fd = cli->options.json ? STDERR_FILENO : -1, .err_fd = -1},
+            .argv = argv, .set = set.v, .in_fd = -1, .out_fd = cli->options.json ? STDERR_FILENO : -1, .err_fd = -1},
         out_pid, err);
 }
 

@@ -61,17 +61,6 @@ static char *exec_info(const struct kube_config *c, bool talks)
     return codec_json_line(info);
 }
 
-/* Whether one of the variables has the name of this one. */
-static bool is_set(const struct act_strv *variables, const char *variable)
-{
-    size_t n = strcspn(variable, "=");
-
-    for (size_t i = 0; i < variables->n; i++)
-        if (strncmp(variables->v[i], variable, n) == 0 && variables->v[i][n] == '=')
-            return true;
-    return false;
-}
-
 static void set_env(struct question *q)
 {
     const struct kube_config *c = &q->kube->config;
@@ -79,9 +68,6 @@ static void set_env(struct question *q)
 
     act_strv_pushf(&q->env, "KUBERNETES_EXEC_INFO=%s", info);
     act_strv_copy(&q->env, c->exec.env.v, c->exec.env.n);
-    for (char **v = environ; *v; v++)
-        if (!is_set(&q->env, *v))
-            act_strv_push(&q->env, *v);
 }
 
 static int set_argv(struct question *q)
@@ -108,7 +94,8 @@ static void run_it(void *arg)
 {
     struct question *q = arg;
     struct proc_call call = {.argv = q->argv.v,
-                             .env = q->env.v,
+                             .sees = OF_PLUGIN,
+                             .set = q->env.v,
                              .cwd = "/",
                              .timeout_s = q->talks ? TALKING_S : QUIET_S,
                              .max_bytes = MAX_OUTPUT,

@@ -123,6 +123,8 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
         _exit(child->run(child->arg));
     }
     give_back_limits();
+    for (char *const *variable = child->set; variable && *variable; variable++)
+        putenv(*variable);
     execvp(child->argv[0], child->exec_argv);
     return errno;
 }

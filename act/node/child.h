@@ -31,10 +31,11 @@ struct child {
     };
     int (*run)(void *); /* a function of this one, whose result is the exit status */
     void *arg;
-    const char *cwd; /* NULL: unchanged */
-    int out_fd;      /* stdout and stderr; -1: as ours */
-    int cgroup;      /* a descriptor of the cgroup (version 2) that it begins in; 0: ours */
-    bool guarded;    /* it watches this process itself, and cleans up before exiting */
+    char *const *set; /* variables for it alone; NULL: none */
+    const char *cwd;  /* NULL: unchanged */
+    int out_fd;       /* stdout and stderr; -1: as ours */
+    int cgroup;       /* a descriptor of the cgroup (version 2) that it begins in; 0: ours */
+    bool guarded;     /* it watches this process itself, and cleans up before exiting */
 };
 
 /* The child has /dev/null as input, a process group of its own, the signal handling that programs expect, and dies

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "node/launcher.h"
+#include "proc/environment.h"
 
 static bool get_int(const char *name, int *out)
 {
@@ -107,24 +108,6 @@ static char *host_list(const struct node *node)
     return act_buf_steal(&list);
 }
 
-/* What a launcher tells its ranks. */
-static void forget_open_mpi(void)
-{
-    static const char *const prefixes[] = {"OMPI_COMM_WORLD_", "PMIX_",        "OMPI_UNIVERSE_", "PRTE_LAUNCHED",
-                                           "OMPI_MCA_orte_",   "OMPI_MCA_ess", "OMPI_APP_CTX_",  "OMPI_FIRST_RANKS",
-                                           "OMPI_NUM_APP_CTX"};
-
-    for (size_t p = 0; p < sizeof(prefixes) / sizeof(prefixes[0]); p++)
-        for (size_t i = 0; environ[i];) {
-            if (!act_starts_with(environ[i], prefixes[p])) {
-                i++;
-                continue;
-            }
-            ACT_AUTOFREE char *name = act_strndup(environ[i], strcspn(environ[i], "="));
-            unsetenv(name); /* the next one moves here */
-        }
-}
-
 /* Lets programs that know only Open MPI find their place, however they were started. */
 static void set_rank(const struct rank_place *place)
 {
@@ -149,7 +132,7 @@ static void forget_rank(void)
 {
     static const char *const names[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 
-    forget_open_mpi();
+    environment_reduce(OF_STARTER, NULL);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
 }
@@ -197,6 +180,20 @@ static void set_python(const struct node *node)
     set_torch_home(node);
 }
 
+/* What logs in for the submitter, from whose shell a run on this machine has it. */
+static struct act_strv credentials;
+
+static void hide_credentials(const struct node *node)
+{
+    if (act_streq(node->spec.platform, "local"))
+        environment_reduce(OF_COMMAND, &credentials);
+}
+
+char *const *env_credentials(void)
+{
+    return credentials.v;
+}
+
 void env_set(const struct node *node, const struct rank_place *place)
 {
     const char *master = getenv("MASTER_ADDR");
@@ -209,6 +206,7 @@ void env_set(const struct node *node, const struct rank_place *place)
     set_path(node, "AZ_BATCHAI_JOB_TEMP", RUN_DIR_TEMP);
     set_path(node, "AZ_BATCHAI_STDOUTERR_DIR", RUN_DIR_USER);
     launcher_forget_settings(node);
+    hide_credentials(node); /* before those that the run itself has */
     set_users(node);
     set_python(node);
 }
@@ -325,11 +323,4 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
     set_users(node);
     set_python(node);
     return rc;
-}
-
-void env_scrub(void)
-{
-    unsetenv("ACT_RUN_ID");                                    /* of the run that has submitted this one */
-    if (getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK")) /* else it was set by the site or the user */
-        forget_open_mpi();
 }

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "node/child.h"
+#include "node/env.h"
 #include "node/mount.h"
 #include "proc/proc.h"
 
@@ -50,7 +51,7 @@ static int call_act(const struct node *node, const char *const *words, struct ac
     act_strv_push(&argv, act);
     for (; *words; words++)
         act_strv_push(&argv, *words);
-    pid_t pid = child_start(&(struct child){.exec_argv = argv.v, .out_fd = fd});
+    pid_t pid = child_start(&(struct child){.exec_argv = argv.v, .set = env_credentials(), .out_fd = fd});
     int start_errno = errno;
     if (fd >= 0)
         close(fd);

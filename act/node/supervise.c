@@ -412,7 +412,6 @@ int node_supervise(int argc, char **argv)
         fprintf(stderr, "act-node: %s\n", act_error_text(&err));
         return ACT_WRAPPER;
     }
-    env_scrub();
     if (attempt_find(&s))
         supervise(&s);
     else

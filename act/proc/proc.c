@@ -59,13 +59,14 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
+    ACT_AUTO(act_strv) env = {0};
 
+    environment_make(start->sees, start->set, &env);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_init(&files);
     set_attributes(&attributes, start->own_group);
     set_files(&files, start);
-    int errnum =
-        posix_spawnp(out_pid, start->argv[0], &files, &attributes, start->argv, start->env ? start->env : environ);
+    int errnum = posix_spawnp(out_pid, start->argv[0], &files, &attributes, start->argv, env.v);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     return errnum ? spawn_error(err, errnum, start->argv[0]) : 0;
@@ -239,7 +240,8 @@ int proc_call(const struct proc_call *call, struct proc_result *result, struct a
 {
     const bool captured[] = {true, !call->talks};
     struct proc_start start = {.argv = call->argv,
-                               .env = call->env,
+                               .sees = call->sees,
+                               .set = call->set,
                                .cwd = call->cwd,
                                .in_fd = call->talks ? STDIN_FILENO : -1,
                                .own_group = !call->on_terminal};
@@ -269,6 +271,12 @@ void proc_result_release(struct proc_result *result)
 }
 
 /* ---- daemon ---- */
+
+struct daemon {
+    char *const *argv, *const *env;
+    const char *log_path;
+    int keep_fd;
+};
 
 struct daemon_report {
     pid_t pid;
@@ -326,17 +334,17 @@ static int redirect_to(const char *log_path)
 }
 
 /* The second child: never returns. */
-__attribute__((noreturn)) static void become_daemon(char *const *argv, const char *log_path, int keep_fd, int report_fd)
+__attribute__((noreturn)) static void become_daemon(const struct daemon *d, int report_fd)
 {
-    int errnum = redirect_to(log_path);
+    int errnum = redirect_to(d->log_path);
 
-    if (!errnum && keep_fd >= 0 && fcntl(keep_fd, F_SETFD, 0) < 0)
+    if (!errnum && d->keep_fd >= 0 && fcntl(d->keep_fd, F_SETFD, 0) < 0)
         errnum = errno;
     if (!errnum) {
-        close_all_but(keep_fd, report_fd);
+        close_all_but(d->keep_fd, report_fd);
         proc_reset_signals();
         send_report(report_fd, 0);
-        execvp(argv[0], argv);
+        execvpe(d->argv[0], d->argv, d->env);
         errnum = errno;
     }
     send_report(report_fd, errnum);
@@ -344,12 +352,12 @@ __attribute__((noreturn)) static void become_daemon(char *const *argv, const cha
 }
 
 /* The first child leaves at once, so that init adopts the second. */
-__attribute__((noreturn)) static void fork_daemon(char *const *argv, const char *log_path, int keep_fd, int report_fd)
+__attribute__((noreturn)) static void fork_daemon(const struct daemon *d, int report_fd)
 {
     setsid();
     pid_t pid = fork();
     if (pid == 0)
-        become_daemon(argv, log_path, keep_fd, report_fd);
+        become_daemon(d, report_fd);
     if (pid < 0)
         send_report(report_fd, errno);
     _exit(0);
@@ -374,15 +382,19 @@ static int read_reports(int fd, pid_t *out_pid)
     return errnum;
 }
 
-int proc_daemon(char *const *argv, const char *log_path, int keep_fd, pid_t *out_pid, struct act_error *err)
+int proc_daemon(char *const *argv, enum environment_of sees, const char *log_path, int keep_fd, pid_t *out_pid,
+                struct act_error *err)
 {
+    ACT_AUTO(act_strv) env = {0};
     int ends[2], status;
 
+    environment_make(sees, NULL, &env);
+    const struct daemon d = {.argv = argv, .env = env.v, .log_path = log_path, .keep_fd = keep_fd};
     if (pipe2(ends, O_CLOEXEC) < 0)
         return act_error_errno(err, errno, "cannot start '%s'", argv[0]);
     pid_t pid = fork();
     if (pid == 0)
-        fork_daemon(argv, log_path, keep_fd, ends[1]);
+        fork_daemon(&d, ends[1]);
     int errnum = pid < 0 ? errno : 0;
     close(ends[1]);
     if (pid > 0) {

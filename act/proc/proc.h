@@ -1,4 +1,5 @@
-/* proc.h - child processes. Arguments are vectors, never shell lines. */
+/* proc.h - child processes. Arguments are vectors, never shell lines. Of this process's environment they get what
+ * programs of their kind may see. */
 #ifndef ACT_PROC_PROC_H
 #define ACT_PROC_PROC_H
 
@@ -7,9 +8,10 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "proc/environment.h"
 
-/* Runs argv (argv[0] looked up in PATH, argv ends with NULL) with /dev/null as input and stderr passed on,
- * waits for at most timeout_s (0: no limit; on timeout the child's process group is killed and -ACT_TIMEOUT
+/* Runs argv (argv[0] looked up in PATH, argv ends with NULL) with /dev/null as input, all of the environment and stderr
+ * passed on, waits for at most timeout_s (0: no limit; on timeout the child's process group is killed and -ACT_TIMEOUT
  * returned). *out: stdout as text, at most max_bytes (more is an error), a new string; may be NULL to let
  * stdout through. Returns 0 with *out_status as from waitpid(), -ACT_NOT_FOUND when the program does not
  * exist. */
@@ -19,7 +21,8 @@ int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int
 /* The same with the caller in control of the input and both output streams. */
 struct proc_call {
     char *const *argv; /* argv[0] is looked up in PATH; ends with NULL */
-    char *const *env;  /* NULL: this process's */
+    enum environment_of sees;
+    char *const *set;  /* variables for it alone; see environment_make() */
     const char *cwd;   /* NULL: this process's */
     const void *input; /* of input_len bytes; NULL: /dev/null */
     size_t input_len;
@@ -39,7 +42,9 @@ void proc_result_release(struct proc_result *result);
 
 /* Starts a child that the caller talks to and waits for. */
 struct proc_start {
-    char *const *argv, *const *env;
+    char *const *argv;
+    enum environment_of sees;
+    char *const *set; /* variables for it alone; see environment_make() */
     const char *cwd;
     int in_fd;          /* -1: /dev/null */
     int out_fd, err_fd; /* -1: this process's */
@@ -50,7 +55,7 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 /* Starts argv as a daemon: a session of its own, the parent is init, cwd is "/", stdin /dev/null, stdout and
  * stderr appended to log_path. keep_fd (or -1) stays open in it under the same number. Returns 0 with its pid
  * once exec succeeded; otherwise the errno of exec is reported. */
-int proc_daemon(char *const *argv, const char *log_path, int keep_fd, pid_t *out_pid,
+int proc_daemon(char *const *argv, enum environment_of sees, const char *log_path, int keep_fd, pid_t *out_pid,
                 struct act_error *err) ACT_NODISCARD;
 
 /* For a child before exec: every signal does what it does by default, none is blocked. Async-signal-safe. */

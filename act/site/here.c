@@ -40,25 +40,6 @@ int here_list(struct site *site, struct act_strv *out_ids, struct act_error *err
 
 /* ---- programs ---- */
 
-/* Variables that change the output format of Slurm's tools. */
-static bool changes_output(const char *variable)
-{
-    static const char *const prefixes[] = {"TZ=", "SLURM_TIME_FORMAT=", "SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_"};
-
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-        if (act_starts_with(variable, prefixes[i]))
-            return true;
-    return false;
-}
-
-static void make_environment(struct act_strv *out)
-{
-    for (char **variable = environ; *variable; variable++)
-        if (!changes_output(*variable))
-            act_strv_push(out, *variable);
-    act_strv_push(out, "TZ=UTC");
-}
-
 /* The root, which mere questions do not create. */
 static const char *working_dir(const struct site *site)
 {
@@ -67,15 +48,17 @@ static const char *working_dir(const struct site *site)
 
 int here_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
-    struct act_strv env = {0}, argv = {0};
+    static char utc[] = "TZ=UTC";
+    const bool submits = act_streq(command->argv[0], "sbatch"); /* it hands its environment on to the job */
+    struct act_strv argv = {0};
     struct proc_result got;
 
     *result = (struct site_result){0};
     for (const char *const *word = command->argv; *word; word++)
         act_strv_push(&argv, *word);
-    make_environment(&env);
     int rc = proc_call(&(struct proc_call){.argv = argv.v,
-                                           .env = env.v,
+                                           .sees = submits ? OF_JOB : OF_SLURM,
+                                           .set = submits ? NULL : (char *[]){utc, NULL},
                                            .cwd = command->cwd ? command->cwd : working_dir(site),
                                            .input = command->input,
                                            .input_len = command->input_len,
@@ -83,7 +66,6 @@ int here_run(struct site *site, const struct site_command *command, struct site_
                                            .max_bytes = command->max_bytes},
                        &got, err);
     act_strv_release(&argv);
-    act_strv_release(&env);
     *result = (struct site_result){
         .status = WIFSIGNALED(got.status) ? 128 + WTERMSIG(got.status) : WEXITSTATUS(got.status),
         .out = got.out,

@@ -51,8 +51,8 @@ int site_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCA
 /* The same path, and whether it is there; it is not brought. */
 int site_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 
-/* Runs a program (looked up in PATH) on the site, with TZ=UTC and without what would change how Slurm's tools print
- * (SLURM_TIME_FORMAT, SQUEUE_*, SACCT_*, SINFO_*, SCONTROL_*). */
+/* Runs a program (looked up in PATH) on the site, with TZ=UTC and what Slurm's tools may see of the environment there;
+ * sbatch with the time zone of its caller and what a job may see (proc/environment.h). */
 struct site_command {
     const char *const *argv; /* ends with NULL */
     const char *input;       /* of input_len bytes; NULL: none */

@@ -129,7 +129,8 @@ static int start_ssh(struct ssh *ssh, struct act_strv *argv, struct channel *cha
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return act_error_errno(err, errno, "cannot start '%s'", argv->v[0]);
     ssh->err_fd = memfd_create("ssh", MFD_CLOEXEC);
-    const struct proc_start how = {.argv = argv->v, .in_fd = ends[1], .out_fd = ends[1], .err_fd = ssh->err_fd};
+    const struct proc_start how = {
+        .argv = argv->v, .sees = OF_SSH, .in_fd = ends[1], .out_fd = ends[1], .err_fd = ssh->err_fd};
     int rc = proc_start(&how, &ssh->pid, err);
     close(ends[1]);
     if (rc < 0) {
@@ -234,6 +235,7 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
     ACT_AUTOFREE char *size = act_sprintf("%zu", len);
     ssh_command_words(ssh, copy_script, size, &argv);
     rc = proc_call(&(struct proc_call){.argv = argv.v,
+                                       .sees = OF_SSH,
                                        .input = program,
                                        .input_len = len,
                                        .timeout_s = COPY_S,
@@ -277,6 +279,7 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
 
     ssh_command_words(ssh, shell_script, NULL, &argv);
     int rc = proc_call(&(struct proc_call){.argv = argv.v,
+                                           .sees = OF_SSH,
                                            .input = input,
                                            .input_len = strlen(input),
                                            .timeout_s = limits->timeout_s,
@@ -315,9 +318,10 @@ int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
 int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
     enum { NOT_FOUND_STATUS = 127 };
+    ACT_AUTOFREE char *reduce = environment_script(OF_SLURM);
     ACT_AUTO(act_buf) script = {0};
 
-    act_buf_adds(&script, "cd /; TZ=UTC; export TZ; unset SINFO_FORMAT SINFO_PARTITION; exec");
+    act_buf_addf(&script, "cd /; TZ=UTC; export TZ\n%sexec", reduce);
     for (const char *const *word = command->argv; *word; word++) {
         act_buf_addc(&script, ' ');
         act_buf_add_quoted(&script, *word);

@@ -143,27 +143,35 @@ TEST(test_place)
     assert_int_equal(place.rank, 0);
 }
 
-/* What a rank has from its mpirun would confuse the next mpirun; what a site sets is what it needs. */
-TEST(test_scrub)
+/* What logs in for the submitter is kept for ACT itself; what the run has of its own stays, and so does all that did
+ * not come from the submitter's shell. */
+TEST(test_credentials)
 {
-    static const char *const names[] = {"OMPI_MCA_orte_tmpdir_base", "PMIX_MCA_gds", "OMPI_COMM_WORLD_SIZE"};
+    struct run_env own = {.name = (char[]){"AZURE_CLIENT_SECRET"}, .value = (char[]){"of the run"}};
+    struct node node = {.dir = (char[]){"/run"},
+                        .code = (char[]){"/run/code"},
+                        .spec = {.id = (char[]){"r"},
+                                 .platform = (char[]){"slurm"},
+                                 .nodes = 1,
+                                 .procs_per_node = 1,
+                                 .env = &own,
+                                 .n_env = 1}};
+    struct rank_place place = {.world_size = 1, .local_size = 1};
 
-    for (int inside = 0; inside < 2; inside++) {
-        unsetenv("OMPI_COMM_WORLD_RANK");
-        unsetenv("PMIX_RANK");
-        for (size_t i = 0; i < COUNT(names); i++)
-            setenv(names[i], "x", 1);
-        setenv("OMPI_MCA_btl", "tcp,self", 1);
-        setenv("SLURM_JOB_ID", "12", 1);
-        if (inside)
-            setenv("PMIX_RANK", "0", 1);
-        env_scrub();
-        for (size_t i = 0; i < COUNT(names); i++)
-            assert_int_equal(getenv(names[i]) == NULL, inside);
-        assert_string_equal(getenv("OMPI_MCA_btl"), "tcp,self");
-        assert_string_equal(getenv("SLURM_JOB_ID"), "12");
-        assert_null(getenv("PMIX_RANK"));
-    }
+    setenv("AZURE_CLIENT_SECRET", "of the submitter", 1);
+    setenv("AZURE_STORAGE_KEY", "k", 1);
+    env_set(&node, &place);
+    assert_string_equal(getenv("AZURE_STORAGE_KEY"), "k");
+    assert_null(env_credentials());
+    setenv("AZURE_CLIENT_SECRET", "of the submitter", 1);
+    node.spec.platform = (char[]){"local"};
+    env_set(&node, &place);
+    assert_null(getenv("AZURE_STORAGE_KEY"));
+    assert_string_equal(getenv("AZURE_CLIENT_SECRET"), "of the run");
+    bool secret_first = act_starts_with(env_credentials()[0], "AZURE_CLIENT");
+    assert_string_equal(env_credentials()[secret_first ? 0 : 1], "AZURE_CLIENT_SECRET=of the submitter");
+    assert_string_equal(env_credentials()[secret_first ? 1 : 0], "AZURE_STORAGE_KEY=k");
+    assert_null(env_credentials()[2]);
 }
 
 TEST(test_launcher_name)

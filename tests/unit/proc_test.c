@@ -79,16 +79,21 @@ TEST(test_run)
     assert_int_equal(kill(atoi(text), SIGKILL), 0);
 }
 
-/* Input, both streams, another environment and another folder. */
+/* Input, both streams, another folder, and of the environment what programs of its kind see. */
 TEST(test_call)
 {
-    ACT_AUTO(act_strv) argv = shell_words("cat; cat </dev/stdin; pwd >&2; echo $A$HOME >&2; exit 3"), env = {0};
+    static const char script[] = "cat; cat </dev/stdin; pwd >&2; echo $A$HOME$B$SLURM_JOB_ID >&2; exit 3";
+    ACT_AUTO(act_strv) argv = shell_words(script), env = {0};
     struct proc_result result;
 
     act_strv_push(&env, "A=b");
-    act_strv_push(&env, "PATH=/usr/bin:/bin");
+    act_strv_push(&env, "HOME=/h");
+    setenv("HOME", "/home", 1);
+    setenv("B", "c", 1);
+    setenv("SLURM_JOB_ID", "7", 1);
     const struct proc_call call = {.argv = argv.v,
-                                   .env = env.v,
+                                   .sees = OF_RUN,
+                                   .set = env.v,
                                    .cwd = "/usr",
                                    .input = "x\0y",
                                    .input_len = 3,
@@ -98,7 +103,7 @@ TEST(test_call)
     assert_int_equal(WEXITSTATUS(result.status), 3);
     assert_int_equal(result.out_len, 6); /* what is opened anew begins anew */
     assert_memory_equal(result.out, "x\0yx\0y", 6);
-    assert_string_equal(result.err, "/usr\nb\n");
+    assert_string_equal(result.err, "/usr\nb/hc\n");
     proc_result_release(&result);
 }
 
@@ -207,19 +212,21 @@ TEST(test_daemon)
     ACT_AUTO(act_strv) argv = {0};
     pid_t pid = 0;
 
+    setenv("SLURM_JOB_ID", "7", 1); /* which a run does not see */
     int fd = act_lock(lock, false, &err);
     assert_true(fd >= 0);
     int other = open("/dev/null", O_RDONLY); /* not close-on-exec: must not reach the daemon */
     act_strv_push(&argv, "sh");
     act_strv_push(&argv, "-c");
-    act_strv_pushf(&argv,
-                   "pwd; readlink /proc/self/fd/0; echo to stderr >&2; ls /proc/$$/fd | tr '\\n' ' '; echo; "
-                   "echo pid $$ sid $(cut -d' ' -f6 /proc/$$/stat); test -e /proc/$$/fd/%d && echo kept; "
-                   "test -e /proc/$$/fd/%d && echo leaked; echo end; read x < %s/fifo",
-                   fd, other, dir);
+    act_strv_pushf(
+        &argv,
+        "pwd; readlink /proc/self/fd/0; echo to stderr$SLURM_JOB_ID >&2; ls /proc/$$/fd | tr '\\n' ' '; echo; "
+        "echo pid $$ sid $(cut -d' ' -f6 /proc/$$/stat); test -e /proc/$$/fd/%d && echo kept; "
+        "test -e /proc/$$/fd/%d && echo leaked; echo end; read x < %s/fifo",
+        fd, other, dir);
     ACT_AUTOFREE char *fifo = act_path_join(dir, "fifo");
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    assert_ok(proc_daemon(argv.v, log, fd, &pid, &err), err);
+    assert_ok(proc_daemon(argv.v, OF_RUN, log, fd, &pid, &err), err);
     close(fd);
     close(other);
 
@@ -245,9 +252,10 @@ TEST(test_daemon_fails)
     char missing[] = "/no/such/program", sh[] = "true";
     pid_t pid;
 
-    assert_fails(proc_daemon((char *[]){missing, NULL}, log, -1, &pid, &err), err, ACT_NOT_FOUND, "'/no/such/program'");
-    assert_int_equal(proc_daemon((char *[]){dir, NULL}, log, -1, &pid, &err), -ACT_DENIED);
-    assert_true(proc_daemon((char *[]){sh, NULL}, bad_log, -1, &pid, &err) < 0);
+    assert_fails(proc_daemon((char *[]){missing, NULL}, OF_RUN, log, -1, &pid, &err), err, ACT_NOT_FOUND,
+                 "'/no/such/program'");
+    assert_int_equal(proc_daemon((char *[]){dir, NULL}, OF_RUN, log, -1, &pid, &err), -ACT_DENIED);
+    assert_true(proc_daemon((char *[]){sh, NULL}, OF_RUN, bad_log, -1, &pid, &err) < 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombies */
 }
 

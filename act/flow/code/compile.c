@@ -46,21 +46,15 @@ static int check(const struct config *config, const char **out_tool, struct act_
     return 0;
 }
 
-/* Runs it with what it prints on stderr. The environment has the configuration's variables first, as the first
- * counts. */
+/* Runs it, with the configuration's variables and what it prints on stderr. */
 static int run_container(const struct config *config, const struct act_strv *words, int *out_exit_status,
                          struct act_error *err)
 {
-    ACT_AUTO(act_strv) env = {0};
+    const struct proc_start start = {
+        .argv = words->v, .sees = OF_DOCKER, .set = config->env.v, .in_fd = -1, .out_fd = STDERR_FILENO, .err_fd = -1};
     pid_t pid;
-    int status;
+    int status, rc = proc_start(&start, &pid, err);
 
-    act_strv_copy(&env, config->env.v, config->env.n);
-    for (char **e = environ; *e; e++)
-        act_strv_push(&env, *e);
-    int rc = proc_start(
-        &(struct proc_start){.argv = words->v, .env = env.v, .in_fd = -1, .out_fd = STDERR_FILENO, .err_fd = -1}, &pid,
-        err);
     if (rc < 0)
         return rc;
     while (waitpid(pid, &status, 0) < 0)

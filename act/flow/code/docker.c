@@ -23,7 +23,9 @@ static bool answers(const char *tool, char *program, struct act_error *err)
     enum { ANSWER_S = 30, ANSWER_MAX = 64 << 10 };
     char *const argv[] = {program, (char[]){"version"}, NULL};
     ACT_AUTO(proc_result) result = {0};
-    int rc = proc_call(&(struct proc_call){.argv = argv, .timeout_s = ANSWER_S, .max_bytes = ANSWER_MAX}, &result, err);
+    int rc =
+        proc_call(&(struct proc_call){.argv = argv, .sees = OF_DOCKER, .timeout_s = ANSWER_S, .max_bytes = ANSWER_MAX},
+                  &result, err);
 
     if (rc == 0 && result.status != 0)
         rc = act_error_set(err, ACT_FAIL, "%s does not answer: %s", tool, last_line(result.err));

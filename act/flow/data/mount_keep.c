@@ -83,14 +83,15 @@ static bool pass_on(int fd, int as)
 }
 
 /* Only what may be done between fork() and exec(). */
-__attribute__((noreturn)) static void become_tool(char *const *words, int log_fd, int config_fd, int end_signal)
+__attribute__((noreturn)) static void become_tool(char *const *words, char *const *env, int log_fd, int config_fd,
+                                                  int end_signal)
 {
     prctl(PR_SET_PDEATHSIG, end_signal);
     setpgid(0, 0); /* Ctrl-C is ours */
     proc_reset_signals();
     if (dup2(log_fd, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0 &&
         (config_fd < 0 || pass_on(config_fd, MOUNT_CONFIG_FD)))
-        execv(words[0], words);
+        execve(words[0], words, env);
     _exit(ACT_WRAPPER);
 }
 
@@ -164,15 +165,16 @@ static int make_cache(struct tool *t, struct act_error *err)
 
 static int spawn(struct tool *t, int config_fd, struct act_error *err)
 {
-    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTO(act_strv) words = {0}, env = {0};
     int log_fd = open(t->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
     if (log_fd < 0)
         return act_error_errno(err, errno, "cannot write '%s'", t->log);
     mount_words(t->plan, &words);
+    environment_make(OF_MOUNT, NULL, &env);
     t->pid = fork();
     if (t->pid == 0)
-        become_tool(words.v, log_fd, config_fd, forgets_at_end(t) ? SIGKILL : SIGTERM);
+        become_tool(words.v, env.v, log_fd, config_fd, forgets_at_end(t) ? SIGKILL : SIGTERM);
     int start_errno = errno;
     close(log_fd);
     if (t->pid < 0) {

@@ -142,7 +142,7 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
     if (l->machine.has_gpus)
         act_strv_push(&argv, "--gpus");
     act_strv_push(&argv, dir);
-    return proc_daemon(argv.v, log, lock_fd, &pid, err);
+    return proc_daemon(argv.v, OF_RUN, log, lock_fd, &pid, err);
 }
 
 /* The folder already exists: this run was submitted before. It remains to start it, if the submitting client died

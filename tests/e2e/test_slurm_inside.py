@@ -1,0 +1,142 @@
+"""Typed inside a job of the user's own, or with variables that are meant for other programs: what they say of that job
+is not said of the runs."""
+import subprocess
+
+import pytest
+
+TIMEOUT = "Watchdog caught collective operation timeout"  # of NCCL, which is tried again
+FAILS_ONCE = f"[ $ACT_ATTEMPT = 2 ] || {{ echo '{TIMEOUT}'; exit 3; }}"
+STARTS = {  # how people come into a job
+    "sbatch": ["sbatch", "--wait", "--output={out}", "{script}"],
+    "salloc": ["salloc", "--quiet", "bash", "{script}"],
+    "srun": ["script", "-qec", "srun --pty {options} {script}", "/dev/null"],
+}
+
+
+SMALL = {"sbatch": ["--nodes=2", "--ntasks=2"], "salloc": ["--nodes=2", "--ntasks=2"], "srun": ["--ntasks=1"]}
+
+
+class Outer:
+    """A job of the user's own, in which a script runs."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.env = {**lab.act.env, "TERM": "dumb", "ACT_LOCAL_SLOTS": "4"}
+
+    def run(self, start, script, *options):
+        """What the script prints, with blanks between the lines' ends for a terminal."""
+        path = self.lab.act.write("outer.sh", f"#!/bin/bash\n{script}\n")
+        path.chmod(0o755)
+        out = self.lab.act.scratch / "outer.txt"
+        words = [word.format(out=out, script=path, options=" ".join(options)) for word in STARTS[start]]
+        if start != "srun":
+            words[1:1] = options
+        done = subprocess.run(words, env=self.env, cwd=self.lab.act.project, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        text = out.read_text() if start == "sbatch" else done.stdout
+        assert done.returncode == 0, (done, text)
+        return text
+
+    def submits(self, start, words, *options):
+        """The run that `a` submitted in there."""
+        self.run(start, f"a -c lab {words} > {self.lab.act.scratch}/run", *options)
+        return (self.lab.act.scratch / "run").read_text().strip()
+
+
+@pytest.fixture
+def outer(lab):
+    return Outer(lab)
+
+
+def test_the_task_of_an_array_is_not_queued_again(lab, outer):
+    """SLURM_ARRAY_JOB_ID and SLURM_ARRAY_TASK_ID, of the job in which it is typed."""
+    lab.act.env["ACT_RETRY_PAUSE"] = outer.env["ACT_RETRY_PAUSE"] = "0"
+    words = f'-n 1 submit --retry 1 bash -c "{FAILS_ONCE}"'.replace("$", "\\$")
+    run = lab.act.scratch / "run"
+    outer.run("sbatch", f"a -c lab {words} > {run} && a wait $(cat {run})", "--array=7")
+    info = lab.wait(run.read_text().strip(), "Completed", status=0)
+    assert info["attempt"] == 2, "it was tried again itself"
+    job, = [j for j in lab.bed.jobs() if lab.bed.show(j)["JobName"] == "outer.sh"]
+    assert lab.bed.show(job)["Restarts"] == "0" and lab.bed.show(job)["JobState"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("start", ["sbatch", "salloc"])
+def test_from_a_job_with_memory_for_each_node(lab, outer, start):
+    """SLURM_MEM_PER_NODE, which srun does not take beside the SLURM_MEM_PER_CPU of the job."""
+    run = outer.submits(start, "-n 4 submit true", "--mem=200")
+    lab.wait(run, "Completed", status=0)
+
+
+def test_from_a_job_that_was_queued_again(lab, outer):
+    """SLURM_RESTART_COUNT: the run's own attempt is its first."""
+    outer.env["SLURM_RESTART_COUNT"] = "3"
+    run = outer.submits("salloc", "-n 1 submit true")
+    assert lab.wait(run, "Completed", status=0)["attempt"] == 1
+
+
+def test_what_sbatch_may_be_told(lab):
+    """By variables of the submitter: whom it counts for and where it runs, but nothing that ACT itself says."""
+    gate = lab.act.scratch / "gate"
+    lab.act.env |= {"SBATCH_PARTITION": "low", "SBATCH_TIMELIMIT": "7", "SBATCH_GRES": "gpu:1", "SBATCH_WAIT": "1",
+                    "SBATCH_ARRAY_INX": "0-1", "SBATCH_OUTPUT": "/dev/null", "SBATCH_ERROR": "/dev/null"}
+    run = lab.shell(f"until [ -e {gate} ]; do sleep 0.05; done; echo $CUDA_VISIBLE_DEVICES", n=2)
+    job = lab.bed.show(lab.bed.job(run))
+    assert (job["Partition"], job["TimeLimit"]) == ("low", "00:07:00")
+    assert "ArrayJobId" not in job and job["StdErr"].endswith("/slurm.txt")
+    gate.touch()
+    lab.wait(run, "Completed", status=0)
+    assert lab.act.lines(run) == ["0,1"]
+
+
+def test_a_run_is_canceled_whatever_scancel_is_told(lab):
+    """By variables that would have it ask, or leave out what runs."""
+    run = lab.shell("sleep 300")
+    lab.until_text(run, "")
+    lab.act.env |= {"SCANCEL_INTERACTIVE": "1", "SCANCEL_STATE": "PENDING", "SCANCEL_NAME": "another"}
+    lab.act.until_state(run, "Running")
+    lab.act.run("abort", run)
+    lab.wait(run, "Canceled", status=None)
+
+
+def test_the_time_zone_is_the_submitter_s(lab):
+    """Slurm's tools are asked for UTC; what is told to sbatch, and the run itself, is not."""
+    lab.act.env["TZ"] = "TST-9"
+    run = lab.submit("date", "+%Z", before=("-p", "slurm: {sbatch_options: [--begin=00:00:00]}"))
+    lab.bed.run("scontrol", "update", f"JobId={lab.bed.job(run)}", "StartTime=now")
+    lab.wait(run, "Completed", status=0)
+    assert lab.act.lines(run) == ["TST"]
+
+
+def test_secrets_of_the_submitter_stay_here(lab):
+    secrets = {"AZURE_STORAGE_KEY": "c2VjcmV0LWtleQ==", "AZURE_STORAGE_SAS_TOKEN": "sig=secret",
+               "AZURE_CLIENT_SECRET": "secret-secret", "IDENTITY_HEADER": "secret-header", "MSI_SECRET": "secret-msi"}
+    lab.act.env |= {**secrets, "MINE": "reaches it"}
+    run = lab.submit("env")
+    lab.wait(run, "Completed", status=0)
+    said = lab.act.lines(run)
+    assert "MINE=reaches it" in said
+    assert not [line for line in said if line.split("=")[0] in secrets]
+
+
+# ---- runs on this machine
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_local_run_in_an_allocation_stays_on_this_node(lab, outer, start):
+    """Open MPI would take what Slurm gave the job: as many slots as that has tasks, on its other nodes too."""
+    said = lab.act.scratch / "said"
+    lab.act.write("say.sh", f"env > {said}.$RANK; uname -n > {said}.node.$RANK")
+    outer.run(start, f"a -n 3 local sh say.sh && uname -n > {said}.here", *SMALL[start])
+    here = (lab.act.scratch / "said.here").read_text()
+    for rank in range(3):
+        assert (lab.act.scratch / f"said.node.{rank}").read_text() == here
+        names = {line.split("=")[0] for line in (lab.act.scratch / f"said.{rank}").read_text().splitlines()}
+        assert not {"SLURM_JOB_ID", "SLURM_NODELIST", "SLURM_PROCID", "SLURMD_NODENAME"} & names
+        assert {"SLURM_CONF", "RANK", "OMPI_COMM_WORLD_RANK"} <= names
+
+
+def test_a_local_run_that_is_submitted_in_an_allocation(lab, outer):
+    run = lab.act.scratch / "run"
+    outer.run("sbatch", f"a -c local -n 3 submit sh -c 'echo $SLURM_JOB_ID.$RANK' > {run} && a wait $(cat {run})",
+              *SMALL["sbatch"])
+    assert [lab.act.lines(run.read_text().strip(), rank) for rank in range(3)] == [[f".{rank}"] for rank in range(3)]
