@@ -70,6 +70,7 @@ int cmd_ssh(struct cli *cli, struct act_error *err)
         return shell.status;
     flow_close(&cli->flow); /* close everything: exec replaces this program */
     services_close(&cli->services);
+    environment_reduce(shell.sees, NULL);
     execvp(shell.argv.v[0], shell.argv.v);
     return act_error_errno(err, errno, "cannot start '%s'", shell.argv.v[0]);
 }

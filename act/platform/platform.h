@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "proc/environment.h"
 #include "run/run.h"
 
 struct platform;
@@ -176,8 +177,9 @@ void platform_reaches_release(struct platform_reaches *reaches);
 
 /* A command on a node: what is to be executed for it, or it has run already. */
 struct platform_shell {
-    struct act_strv argv; /* empty: it has run, with the input and output of this process */
-    int status;           /* then: its exit status */
+    struct act_strv argv;     /* empty: it has run, with the input and output of this process */
+    enum environment_of sees; /* of this process's environment */
+    int status;               /* without argv: its exit status */
 };
 void platform_shell_release(struct platform_shell *shell);
 

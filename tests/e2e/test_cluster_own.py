@@ -167,7 +167,7 @@ def test_a_slurm_cluster_behind_ssh(bare, slurm):
         pytest.skip("sshd is not installed: scripts/install-deps --test")
     server = private_sshd.Sshd(act.scratch / "ssh")
     try:
-        server.shell(f"export SLURM_CONF={slurm.conf}")
+        server.shell(f"export SLURM_CONF={slurm.conf} SINFO_PARTITION=nope SINFO_FORMAT=x SINFO_SORT=x")
         act.env.update(server.env)
         words = ("cluster", "add", "--kind", "slurm")
         message = act.fail(*words, "lab", "--login", "lab", status=2, match="--partition is missing")

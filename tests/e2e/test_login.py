@@ -85,6 +85,25 @@ def test_failure_is_told(act, login):
     assert "bad luck" in lab(act, "why", run).out
 
 
+def test_what_the_login_s_shell_says_of_another_job(act, login, bed):
+    """Or tells Slurm's tools for its own user, and what ssh was told to send: as on this machine."""
+    said = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": "1", "SLURM_MEM_PER_NODE": "200", "SBATCH_GRES": "gpu:1",
+            "SLURM_RESTART_COUNT": "2", "SQUEUE_FORMAT": "x", "SINFO_PARTITION": "low", "SINFO_FORMAT": "x"}
+    sent = {"SBATCH_ARRAY_INX": "0-1", "SBATCH_TIMELIMIT": "7"}
+    exports = " ".join(f"{name}={value}" for name, value in said.items())
+    login.shell(f"export SLURM_CONF={bed.conf} {exports}")
+    login.stop()
+    login.extra = "AcceptEnv SBATCH_*"
+    login.start()
+    act.env |= {**sent, "ACT_SSH": f"{act.env['ACT_SSH']} -o SendEnv=SBATCH_*"}
+    run = submit(act, "sh", "-c", "env; exit 3", gpus=2 * NODES)
+    job = bed.show(bed.job(run))
+    assert job["TimeLimit"] == "00:07:00" and "ArrayJobId" not in job
+    lab(act, "wait", run, status=3)
+    names = {line.split("=")[0] for line in lab(act, "logs", run).out.splitlines()}
+    assert not {"SLURM_ARRAY_JOB_ID", "SLURM_MEM_PER_NODE", "SBATCH_GRES", "SLURM_RESTART_COUNT"} & names
+
+
 def test_abort_and_shell(act, login, bed):
     run = submit(act, "sleep", "1000")
     bed.until(lambda: act.state(run) == "Running", "it runs")

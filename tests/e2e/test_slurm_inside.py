@@ -74,6 +74,15 @@ def test_from_a_job_that_was_queued_again(lab, outer):
     assert lab.wait(run, "Completed", status=0)["attempt"] == 1
 
 
+def test_a_shell_in_a_run(lab, outer):
+    """srun would have the step be as large as the job in which it is typed."""
+    run = lab.shell("sleep 300")
+    lab.act.until_state(run, "Running")
+    said = outer.run("salloc", f"a ssh {run} -- sh -c 'echo in $SLURM_JOB_ID'", "--mem=400", "--ntasks=2")
+    assert f"in {lab.bed.job(run)}\n" in said
+    lab.act.run("abort", run)
+
+
 def test_what_sbatch_may_be_told(lab):
     """By variables of the submitter: whom it counts for and where it runs, but nothing that ACT itself says."""
     gate = lab.act.scratch / "gate"

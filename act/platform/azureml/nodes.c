@@ -366,6 +366,7 @@ int azureml_shell(struct platform *p, const char *id, const char *node, const st
         ACT_AUTOFREE char *whom =
             act_sprintf("%s%s%s", login.user ? login.user : "", login.user ? "@" : "", login.host);
         push_command(&wanted, command, &words);
+        out->sees = OF_SSH;
         site_ssh_words(whom, (int)login.port, &words, &out->argv);
     }
     release_login(&login);

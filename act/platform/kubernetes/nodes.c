@@ -130,6 +130,7 @@ static int run_in(struct kubernetes *k, const char *pod, const struct act_strv *
     if (!kubectl)
         return act_error_hint(err, "the server, or a proxy before it, does not take commands by WebSocket, as "
                                    "Kubernetes 1.30 and later do; with kubectl in PATH, 'a ssh' uses that");
+    out->sees = OF_PLUGIN; /* which it runs */
     add_kubectl(k, kubectl, pod, &out->argv);
     act_strv_copy(&out->argv, words.v, words.n);
     return 0;

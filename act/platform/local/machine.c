@@ -269,6 +269,7 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
         return act_error_set(err, ACT_NOT_FOUND, "run '%s' has the node '%s' only, not '%s'", id, name, node);
     int rc = platform_spec(p, id, &spec, err);
     if (rc == 0) {
+        out->sees = OF_RUN;
         act_strv_push(&out->argv, "env");
         act_strv_pushf(&out->argv, "--chdir=%s", code);
         push_environment(id, &spec, &out->argv);

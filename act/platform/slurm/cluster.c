@@ -281,11 +281,13 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
 int slurm_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct platform_shell *out, struct act_error *err)
 {
+    struct slurm *s = slurm_of(p);
     ACT_AUTO(run_spec) spec = {0};
     int rc = slurm_spec(p, id, &spec, err);
 
+    out->sees = s->config.login ? OF_SSH : OF_JOB; /* srun would take what another job says of itself for the step */
     if (rc == 0)
-        rc = shell_of(slurm_of(p), &spec, node, command, &out->argv, err);
+        rc = shell_of(s, &spec, node, command, &out->argv, err);
     return rc;
 }
 
