@@ -202,7 +202,7 @@ void container_remove_all(const struct node *node)
     act_strv_push(&words, "-f");
     for (int rank = 0; rank < node_world_size(node); rank++)
         add_name(node, rank, "", &words);
-    const struct proc_call call = {.argv = words.v, .timeout_s = REMOVE_S, .max_bytes = ANSWER_MAX};
+    const struct proc_call call = {.argv = words.v, .sees = OF_DOCKER, .timeout_s = REMOVE_S, .max_bytes = ANSWER_MAX};
     if (proc_call(&call, &result, &err) < 0)
         node_say("the containers of the run may still be there: %s", act_error_text(&err));
 }

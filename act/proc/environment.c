@@ -31,18 +31,21 @@ static const struct environment_row rows[] = {
      "is in none"},
     {"SQUEUE_* SACCT_* SINFO_* SCONTROL_* SCANCEL_*", BIT(OF_SLURM) | BIT(OF_JOB),
      "would change what these tools print, or leave out jobs that ACT asks for"},
-    {"PBS_DEFAULT PBS_SERVER PBS_CONF_FILE", 0, "say which PBS it is"},
-    {"PBS_* LSB_* PE_HOSTFILE SGE_TASK_* FLUX_* LOADL_* COBALT_* CSM_ALLOCATION_ID", BEGINNERS,
-     "belong to a job of another batch system, whose nodes Open MPI would take for the run's"},
-    {"PMIX_MCA_*", 0, "are settings of PMIx"},
+    {"PBS_DEFAULT PBS_SERVER PBS_CONF_FILE PBS_EXEC PBS_HOME", 0, "say which PBS it is"},
+    {"PBS_* LSB_* PE_HOSTFILE SGE_TASK_* FLUX_URI FLUX_JOB_* FLUX_TASK_* FLUX_KVS_NAMESPACE FLUX_PMI_* LOADL_STEP_ID "
+     "COBALT_JOBID COBALT_NODEFILE CSM_ALLOCATION_ID",
+     BEGINNERS, "belong to a job of another batch system, whose nodes Open MPI would take for the run's"},
+    {"PMIX_MCA_* PMIX_PREFIX PMIX_INSTALL_PREFIX", 0, "are settings of PMIx"},
     {"OMPI_COMM_WORLD_* OMPI_UNIVERSE_SIZE OMPI_APP_CTX_* OMPI_FIRST_RANKS OMPI_NUM_APP_CTX OMPI_COMMAND OMPI_ARGV "
      "OMPI_FILE_LOCATION OMPI_MCA_ess OMPI_MCA_ess_* OMPI_MCA_orte_ess_* OMPI_MCA_orte_hnp_uri "
      "OMPI_MCA_orte_local_daemon_uri OMPI_MCA_orte_jobfam_session_dir OMPI_MCA_orte_top_session_dir "
      "OMPI_MCA_orte_app_num OMPI_MCA_orte_num_nodes OMPI_MCA_orte_launch OMPI_MCA_orte_bound_at_launch "
-     "OMPI_MCA_orte_precondition_transports OMPI_MCA_pmix OMPI_MCA_initial_wdir PRTE_LAUNCHED",
+     "OMPI_MCA_orte_precondition_transports OMPI_MCA_initial_wdir PRTE_LAUNCHED PMIX_*",
      RANKS, "make a program one of the processes of the mpirun that has started it; other settings of Open MPI stay"},
-    {"PMI_* PMI2_* PMIX_* PALS_* ALPS_* JSM_* MV2_COMM_WORLD_* MPI_LOCALRANKID MPI_LOCALNRANKS", RANKS,
-     "do the same for other starters of processes"},
+    {"PMI_RANK PMI_SIZE PMI_ID PMI_FD PMI_PORT PMI_SPAWNED PMI_APPNUM PMI_JOBID PMI_UNIVERSE_SIZE PMI_LOCAL_* "
+     "PMI_CONTROL_* PMI2_* PALS_APID PALS_RANKID PALS_NODEID PALS_LOCAL_* PALS_SPOOL_DIR ALPS_APP_* JSM_NAMESPACE_* "
+     "MV2_COMM_WORLD_* MPI_LOCALRANKID MPI_LOCALNRANKS",
+     RANKS, "do the same for other starters of processes"},
     {"TORCHELASTIC_* GROUP_RANK GROUP_WORLD_SIZE ROLE_NAME ROLE_RANK ROLE_WORLD_SIZE", RANKS,
      "do the same for `torchrun`, so that PyTorch would look for the store of the one around it"},
     {"ACT_RUN_* ACT_ATTEMPT ACT_LINK ACT_SITE_*", BEGINNERS, "belong to the run in which you type the command"},

@@ -86,15 +86,28 @@ def test_a_shell_in_a_run(lab, outer):
 def test_what_sbatch_may_be_told(lab):
     """By variables of the submitter: whom it counts for and where it runs, but nothing that ACT itself says."""
     gate = lab.act.scratch / "gate"
-    lab.act.env |= {"SBATCH_PARTITION": "low", "SBATCH_TIMELIMIT": "7", "SBATCH_GRES": "gpu:1", "SBATCH_WAIT": "1",
-                    "SBATCH_ARRAY_INX": "0-1", "SBATCH_OUTPUT": "/dev/null", "SBATCH_ERROR": "/dev/null"}
+    lab.act.env |= {"SBATCH_PARTITION": "low", "SBATCH_TIMELIMIT": "7", "SBATCH_MEM_PER_NODE": "300",
+                    "SBATCH_GRES": "gpu:1", "SBATCH_WAIT": "1", "SBATCH_ARRAY_INX": "0-1",
+                    "SBATCH_OUTPUT": "/dev/null", "SBATCH_ERROR": "/dev/null"}
     run = lab.shell(f"until [ -e {gate} ]; do sleep 0.05; done; echo $CUDA_VISIBLE_DEVICES", n=2)
     job = lab.bed.show(lab.bed.job(run))
-    assert (job["Partition"], job["TimeLimit"]) == ("low", "00:07:00")
+    assert (job["Partition"], job["TimeLimit"], job["MinMemoryNode"]) == ("low", "00:07:00", "300M")
     assert "ArrayJobId" not in job and job["StdErr"].endswith("/slurm.txt")
     gate.touch()
     lab.wait(run, "Completed", status=0)
     assert lab.act.lines(run) == ["0,1"]
+    checks = lab.act.run("-c", "lab", "doctor", "--json", status=None).json["checks"]
+    check, = [check for check in checks if check["what"] == "sbatch"]
+    told = check["text"]
+    assert check["ok"] and "SBATCH_WAIT" in told and "SBATCH_GRES" in told
+    assert "SBATCH_PARTITION" not in told and "slurm.sbatch_options" in told
+
+
+def test_a_site_that_hands_nothing_on(lab):
+    lab.act.env |= {"SBATCH_EXPORT": "NONE", "MINE": "stays here"}
+    run = lab.shell("echo $RANK.$MINE", n=4)
+    lab.wait(run, "Completed", status=0)
+    assert [lab.act.lines(run, rank) for rank in range(4)] == [[f"{rank}."] for rank in range(4)]
 
 
 def test_a_run_is_canceled_whatever_scancel_is_told(lab):

@@ -1,7 +1,9 @@
 /* examine.c - checks that everything runs on a Slurm cluster need is there, for "a doctor". */
 #include <string.h>
+#include <unistd.h>
 
 #include "platform/slurm/slurm_internal.h"
+#include "proc/environment.h"
 #include "proc/mounts.h"
 
 /* The first line of a program's output on the site; NULL, with the error, if it failed. New string. */
@@ -30,14 +32,31 @@ static bool examine_site(struct slurm *s, struct platform_findings *findings)
     return true;
 }
 
+/* Variables that the user, or a module of the site, has set for it, and that it does not see. */
+static void add_kept_back(struct act_buf *out)
+{
+    for (char **variable = environ; *variable; variable++)
+        if (act_starts_with(*variable, "SBATCH_") && !environment_shows(OF_JOB, *variable))
+            act_buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)strcspn(*variable, "="), *variable);
+}
+
 static bool examine_sbatch(struct slurm *s, struct platform_findings *findings)
 {
     static const char what[] = "sbatch";
     const char *const argv[] = {what, "--version", NULL};
     struct act_error err;
     ACT_AUTOFREE char *version = first_line(s, argv, &err);
+    ACT_AUTO(act_buf) kept_back = {0};
 
-    platform_findings_add(findings, version, what, "%s", version ? version : act_error_text(&err));
+    if (!s->config.login) /* else its environment is that of the shell there */
+        add_kept_back(&kept_back);
+    if (kept_back.len && version)
+        platform_findings_add(findings, true, what,
+                              "%s; does not see %s: 'slurm.sbatch_options' of the cluster file is the place for such "
+                              "options",
+                              version, kept_back.data);
+    else
+        platform_findings_add(findings, version, what, "%s", version ? version : act_error_text(&err));
     return version;
 }
 
