@@ -137,12 +137,13 @@ def test_paths():
 
 
 def test_variables():
-    """The reference has every variable that a user may set, and no other."""
+    """The reference has every variable that a user may set, and no other, but for ACT's own that it keeps back."""
     inside = {"ACT_ATTEMPT", "ACT_LINK", "ACT_SITE_LOGIN"}
     sources = "".join(path.read_text() for path in (ROOT / "act").rglob("*.c"))
     text = (ROOT / "docs/reference/environment.md").read_text()
     known = set(re.findall(r'"((?:ACT|AML)_[A-Z_]+)"', sources)) - inside
-    assert set(re.findall(r"`((?:ACT|AML)_[A-Z_]+)`", text)) - {"ACT_NUM_GPU", "ACT_RUN_ID"} == known - {"ACT_RUN_ID"}
+    told = set(re.findall(r"`((?:ACT|AML)_[A-Z_]+)`", text)) - inside
+    assert told - {"ACT_NUM_GPU", "ACT_RUN_ID"} == known - {"ACT_RUN_ID"}
 
 
 def test_exit_statuses(act):
