@@ -74,6 +74,21 @@ def test_from_a_job_that_was_queued_again(lab, outer):
     assert lab.wait(run, "Completed", status=0)["attempt"] == 1
 
 
+@pytest.mark.parametrize("launcher", ["mpirun", "srun"])
+def test_from_a_run(lab, launcher):
+    """One of four processes, which mpirun or srun has started, submits another run of four."""
+    lab.configure(slurm={"launcher": launcher})
+    inner = lab.act.scratch / "inner"
+    words = "a -c lab -n 4 submit sh -c 'echo $RANK of $WORLD_SIZE in $SLURM_JOB_ID as $ACT_RUN_ID'"
+    run = lab.shell(f"cd {lab.act.project} && if [ $RANK = 3 ]; then {words} >{inner}; fi", n=4)
+    lab.wait(run, "Completed", status=0)
+    second = inner.read_text().strip()
+    lab.wait(second, "Completed", status=0)
+    job = lab.bed.job(second)
+    for rank in range(4):
+        assert lab.act.lines(second, rank) == [f"{rank} of 4 in {job} as {second}"]
+
+
 def test_a_shell_in_a_run(lab, outer):
     """srun would have the step be as large as the job in which it is typed."""
     run = lab.shell("sleep 300")
