@@ -48,9 +48,11 @@ static char *endpoint_of(const struct arm_options *options)
 }
 
 /* Whether a token for this cloud may go to a base URL. */
-static int check_base(const struct auth_cloud *cloud, const char *url, const char *said_by, struct act_error *err)
+static int check_base(const struct auth_cloud *cloud, const char *url, const char *said_by, bool is_own,
+                      struct act_error *err)
 {
-    struct auth_address address = {.url = url, .cloud = cloud, .said_by = said_by, .owner = AUTH_OF_USER};
+    struct auth_address address = {
+        .url = url, .cloud = cloud, .said_by = said_by, .owner = AUTH_OF_USER, .is_own = is_own};
 
     if (!http_is_private(url))
         return act_error_set(err, ACT_CONFIG, "%s is '%s': a token goes there, so it must begin with 'https://'",
@@ -62,7 +64,8 @@ static int check_base(const struct auth_cloud *cloud, const char *url, const cha
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err)
 {
     char *endpoint = endpoint_of(options);
-    int rc = check_base(options->cloud, endpoint, options->said_by ? options->said_by : "the resource manager", err);
+    int rc = check_base(options->cloud, endpoint, options->said_by ? options->said_by : "the resource manager",
+                        options->is_own, err);
 
     if (rc < 0) {
         free(endpoint);
@@ -106,9 +109,9 @@ char *arm_segment(const char *text)
     return act_buf_steal(&out);
 }
 
-int arm_trust(struct arm *arm, const char *base_url, const char *said_by, struct act_error *err)
+int arm_trust(struct arm *arm, const char *base_url, const char *said_by, bool is_own, struct act_error *err)
 {
-    int rc = check_base(arm->want.cloud, base_url, said_by, err);
+    int rc = check_base(arm->want.cloud, base_url, said_by, is_own, err);
 
     if (rc == 0)
         act_strv_take(&arm->trusted, without_slash(base_url));

@@ -44,6 +44,7 @@ struct arm_options {
     const char *tenant;  /* may be NULL */
     bool use_cli;        /* only the Azure CLI is asked for tokens */
     const char *said_by; /* who names the endpoint, for messages: "'azureml.endpoint' in ..." */
+    bool is_own;         /* the user does, outside of all projects, so that it may be on this machine */
 };
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err) ACT_NODISCARD;
 void arm_free(struct arm *arm);
@@ -52,8 +53,9 @@ const char *arm_endpoint(const struct arm *arm);
 const struct token_want *arm_want(const struct arm *arm);
 /* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this
  * machine, or lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user
- * (auth/trusted.h) -ACT_DENIED, as in arm_new(). said_by: who names it. */
-int arm_trust(struct arm *arm, const char *base_url, const char *said_by, struct act_error *err) ACT_NODISCARD;
+ * (auth/trusted.h) -ACT_DENIED, as in arm_new(). said_by, is_own: as in its options. */
+int arm_trust(struct arm *arm, const char *base_url, const char *said_by, bool is_own,
+              struct act_error *err) ACT_NODISCARD;
 /* Whose token the requests carry. */
 int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
 

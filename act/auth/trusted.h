@@ -1,12 +1,18 @@
 /* trusted.h - where credentials may go: tokens of a login, and the key or SAS of the environment.
  *
- * They go to Azure's own hosts (over https), to this machine, and to the hosts that the user trusts: 'trusted_hosts'
- * in the user's own configuration file and ACT_TRUSTED_HOSTS (separated by commas or blanks). A project's files have
- * no say, as a project may come from anybody. An entry is a name, an address (IPv6 in brackets), or "*.domain" for
- * all names below a domain.
+ * They go to Azure's own hosts (over https) and to the hosts that the user trusts: 'trusted_hosts' in the user's own
+ * configuration file and ACT_TRUSTED_HOSTS (separated by commas or blanks). A project's files have no say, as a project
+ * may come from anybody. An entry is a name, an address (IPv6 in brackets), or "*.domain" for all names below a domain;
+ * a port behind it (":10000") limits it to that one.
+ *
+ * This machine is a host like any other: whoever else works on it may listen on its ports. Nothing is looked up: a name
+ * counts as what it says, wherever it leads. Over https the certificate proves it; in clear text the user has trusted
+ * the name, or it is localhost, which libcurl never looks up.
  */
 #ifndef ACT_AUTH_TRUSTED_H
 #define ACT_AUTH_TRUSTED_H
+
+#include <stdbool.h>
 
 #include "auth/cloud.h"
 #include "base/error.h"
@@ -24,14 +30,15 @@ struct auth_address {
     const struct auth_cloud *cloud; /* that the credential is for; NULL: any */
     const char *said_by;            /* for messages: "'endpoint' in aux_data/configs/a.yaml" */
     enum auth_owner owner;
+    bool is_own; /* the user names it, outside of all projects: what is on this machine may have the credential */
 };
 
 /* 0, or -ACT_DENIED with the host, who wants it, and the line to add if the user trusts it. If the user's list is
  * needed but cannot be read, that is an error, too. */
 int auth_check_address(const struct auth_address *address, struct act_error *err) ACT_NODISCARD;
 
-/* Whether a URL leads to one of Azure's hosts (of a cloud; NULL: of any) over https, to this machine, or to a host
- * that the user trusts: 1, 0, or negative if the list cannot be read. */
+/* Whether a URL leads to one of Azure's hosts (of a cloud; NULL: of any) over https, or to a host that the user
+ * trusts: 1, 0, or negative if the list cannot be read. */
 int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/dirs.h"
 #include "base/hash.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "config/config_internal.h"
@@ -176,10 +177,12 @@ static void check_secrets(struct config_account *a, const struct yaml *tree, str
         config_problem(f, yaml_get(tree, "auth"), "'auth: sas' without 'sas_token' or $AZURE_STORAGE_SAS_TOKEN");
 }
 
-static bool is_loopback(const char *host, size_t n)
+/* "http://[::1]:10000/account": new string. */
+static char *host_of(const char *url)
 {
-    return (n == strlen("localhost") && strncmp(host, "localhost", n) == 0) || act_starts_with(host, "127.") ||
-           act_starts_with(host, "[::1]");
+    const char *host = strstr(url, "://") + strlen("://");
+
+    return act_strndup(host, *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/"));
 }
 
 /* Without a final slash. */
@@ -195,10 +198,10 @@ static void check_url(char *url, const char *key, const struct config_account *a
         config_problem(f, at, "'%s' must be a URL as 'https://host' or 'http://127.0.0.1:10000/account'", key);
         return;
     }
-    host += 3;
     for (size_t n = strlen(url); url[n - 1] == '/';)
         url[--n] = '\0';
-    bool open = plain && !is_loopback(host, strcspn(host, ":/"));
+    ACT_AUTOFREE char *name = host_of(url);
+    bool open = plain && !act_host_is_loopback(name);
     if (open && act_streq(a->auth, "login"))
         config_problem(f, at, "'auth: login' needs an '%s' that is encrypted (https)", key);
     else if (open && (a->account_key || a->sas_token))
@@ -324,6 +327,7 @@ int config_account_read(const struct config *config, const struct config_folder 
     config_warn_unknown(config_account_keys, "", tree, f);
     out->file = act_strdup(folder->account_file);
     out->secret_is_lent = is_lent(tree);
+    out->is_own = config_is_users(out->file) || config_account_is_own(config, folder);
     if (out->folder) {
         check_folder_store(out, config, tree, f);
         if (config_is_share(folder))

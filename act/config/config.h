@@ -29,6 +29,7 @@ struct config_account {
     char *auth;           /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
     char *folder;         /* folder store: absolute path; NULL for a blob account */
     bool secret_is_lent;  /* key or SAS are those of the environment or of a key vault, not of the file */
+    bool is_own;          /* the file is the user's own, so that no project says what is in it */
 };
 
 /* One row of config_param: the code, or a mapped folder. */
@@ -304,6 +305,8 @@ bool config_is_image(const char *name);
 /* Whether the value of a key is the user's own: from the command line, the environment, a default, a file in the user's
  * own folder, or the cluster file outside the project that AML_CONFIG_PATH names. */
 bool config_is_own(const struct config *config, const char *key);
+/* Whether the user gives it so himself: false where nobody says it (a default, a place that a run recorded). */
+bool config_is_said_by_user(const struct config *config, const char *key);
 /* Whether the account file of a row is the user's own: built in, or named by such a value and in the user's own folder
  * or outside the project. If the row is not given for this command alone, its path must be such a value too. */
 bool config_account_is_own(const struct config *config, const struct config_folder *folder);

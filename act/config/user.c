@@ -165,6 +165,13 @@ bool config_is_own(const struct config *config, const char *key)
     return yaml_is_null(value) || is_own_place(config, value);
 }
 
+bool config_is_said_by_user(const struct config *config, const char *key)
+{
+    const struct yaml *value = config_value(config, key);
+
+    return !yaml_is_null(value) && is_own_place(config, value);
+}
+
 bool config_account_is_own(const struct config *config, const struct config_folder *folder)
 {
     const struct yaml *named = config_account_origin(config, folder);

@@ -309,13 +309,19 @@ static void add_password(const struct config *config, struct act_strv *items)
         add_vault(file, key, config->docker.password, items);
 }
 
-/* That of the service that the row uses. */
+/* Whether requests carry the user's login, or a key or SAS that is not in the account file. */
+static bool takes_credential(const struct config_account *a)
+{
+    return a->secret_is_lent || flow_uses_login(a);
+}
+
+/* That of the service that the row uses. One on this machine, such as Azurite, may have what the file itself says. */
 static void add_endpoint(const struct config_folder *folder, const struct config_account *a, const char *file,
                          struct act_strv *items)
 {
     const char *url = config_is_share(folder) ? a->file_endpoint : a->endpoint;
 
-    if (!url || !is_foreign(url))
+    if (!url || !is_foreign(url) || (http_is_here(url) && !takes_credential(a)))
         return;
     ACT_AUTOFREE char *shown = http_redact_url(url);
     add(items, act_sprintf("%s: '%s' is '%s'", file, config_is_share(folder) ? "file_endpoint" : "endpoint", shown));

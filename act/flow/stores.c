@@ -61,7 +61,8 @@ static int open_azure(struct flow *flow, const struct config_folder *folder, con
                                     .tokens = flow_uses_login(a) ? services_tokens(flow_services(flow)) : NULL,
                                     .use_cli = flow->config.use_cli_auth,
                                     .file = a->file,
-                                    .secret_is_lent = a->secret_is_lent};
+                                    .secret_is_lent = a->secret_is_lent,
+                                    .is_own = a->is_own};
 
     if (!o.endpoint)
         return act_error_set(err, ACT_CONFIG,

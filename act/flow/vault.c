@@ -25,7 +25,7 @@ struct flow_secret {
     char *url, *value;
 };
 
-/* The vault's host must be one of a cloud's, on this machine, or one that the user trusts (arm_new() tells). */
+/* The vault's host must be one of a cloud's, or one that the user trusts (arm_new() tells). */
 static int check_host(const struct auth_cloud *cloud, const char *url, struct act_error *err)
 {
     ACT_AUTOFREE char *host = http_host(url);

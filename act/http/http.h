@@ -162,6 +162,8 @@ bool http_is_here(const char *url);
 /* The host of an http or https URL, as libcurl would connect to it: in lower case, an IPv6 address in brackets, without
  * a final dot. NULL: it has none that is plain, or a user before it. New string. */
 char *http_host(const char *url);
+/* Its port, also where it only follows from the scheme; 0: no such URL. */
+int http_port(const char *url);
 
 /* url with the values of secret query parameters ("sig", "code", ...) replaced by "REDACTED". New string. */
 char *http_redact_url(const char *url);

@@ -1,8 +1,10 @@
 /* url.c - URLs as text: encoding, hiding secrets, the host they lead to. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/host.h"
 #include "http/http_internal.h"
 
 static bool is_unreserved(char c)
@@ -226,31 +228,25 @@ char *http_host(const char *url)
     return host;
 }
 
-static bool is_address_below(const char *host, const char *start)
+int http_port(const char *url)
 {
-    return act_starts_with(host, start) && host[strspn(host, "0123456789.")] == '\0';
-}
+    ACT_AUTO(peer) peer = {0};
 
-static bool is_loopback(const char *host)
-{
-    return strcasecmp(host, "localhost") == 0 ||
-           (strlen(host) > strlen(".localhost") &&
-            strcasecmp(host + strlen(host) - strlen(".localhost"), ".localhost") == 0) ||
-           is_address_below(host, "127.") || strcmp(host, "[::1]") == 0;
+    return take_apart(url, &peer) ? atoi(peer.port) : 0;
 }
 
 bool http_is_here(const char *url)
 {
     ACT_AUTO(peer) peer = {0};
 
-    return take_apart(url, &peer) && is_loopback(peer.host);
+    return take_apart(url, &peer) && act_host_is_loopback(peer.host);
 }
 
 bool http_is_private(const char *url)
 {
     ACT_AUTO(peer) peer = {0};
 
-    return take_apart(url, &peer) && (strcmp(peer.scheme, "https") == 0 || is_loopback(peer.host));
+    return take_apart(url, &peer) && (strcmp(peer.scheme, "https") == 0 || act_host_is_loopback(peer.host));
 }
 
 /* Addresses 169.254.x.x are those of the link: the metadata service, and identities of hosted jobs. */
@@ -261,7 +257,7 @@ char *http_peer_name(const char *url, bool *out_local)
 
     if (take_apart(url, &peer)) {
         name = act_sprintf("%s:%s", peer.host, peer.port);
-        *out_local = is_loopback(peer.host) || is_address_below(peer.host, "169.254.");
+        *out_local = act_host_is_loopback(peer.host) || act_host_is_below(peer.host, "169.254.");
     }
     return name;
 }

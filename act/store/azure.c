@@ -456,7 +456,8 @@ static int check_address(const struct store_azure_options *o, bool *out_foreign,
                                    .said_by = said_by,
                                    .owner = o->tokens || (has_secret && o->secret_is_lent) ? AUTH_OF_USER
                                             : has_secret                                   ? AUTH_OF_FILE
-                                                                                           : AUTH_OF_NOBODY};
+                                                                                           : AUTH_OF_NOBODY,
+                                   .is_own = o->is_own};
     if (o->tokens && !http_is_private(endpoint))
         return act_error_set(err, ACT_CONFIG, "a login cannot be used for '%s', which is not encrypted; use https",
                              endpoint);

@@ -410,6 +410,7 @@ struct store_azure_options {
     bool use_cli;          /* that of the Azure CLI */
     const char *file;      /* that names the endpoint, for messages */
     bool secret_is_lent;   /* key or SAS come from the environment, not from that file */
+    bool is_own;           /* that file is the user's own, so the endpoint may be on this machine */
     bool is_share;         /* of Azure Files */
     bool is_checked;       /* the caller knows that the credential may go to the endpoint */
 };

@@ -68,9 +68,10 @@ def shares(file_server):
 
 
 @pytest.fixture
-def login():
-    """What issues tokens that the doubles of storage take."""
+def login(act):
+    """What issues tokens that the doubles of storage take. The user trusts this machine to have them."""
     server = LoginDouble()
+    act.env["ACT_TRUSTED_HOSTS"] = "127.0.0.1"
     yield server
     server.close()
 

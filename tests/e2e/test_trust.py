@@ -4,11 +4,9 @@ import os
 import pty
 import select
 import shutil
-import socket
 import sqlite3
 import stat
 import subprocess
-import threading
 import time
 
 import pytest
@@ -17,40 +15,6 @@ KEY = "bm90IGEgcmVhbCBrZXk="
 SAS = "sv=2021-12-02&sr=c&sig=bm90IGEgcmVhbCBzaWduYXR1cmU%3D"
 LAB = {"platform": "aml", "compute_target": "gpu", "docker": {"image": "img"},
        "aml_config": {"subscription_id": "s", "resource_group": "g", "workspace_name": "w"}}
-
-
-class Listener:
-    """Takes connections, keeps what comes first on each, and answers nothing."""
-
-    def __init__(self):
-        self.server = socket.create_server(("127.0.0.1", 0))
-        self.port = self.server.getsockname()[1]
-        self.heard = []
-        threading.Thread(target=self.listen, daemon=True).start()
-
-    def listen(self):
-        while True:
-            try:
-                peer, _ = self.server.accept()
-            except OSError:
-                return
-            with peer:
-                peer.settimeout(20)
-                try:
-                    self.heard.append(peer.recv(65536))
-                except OSError:
-                    self.heard.append(b"")
-
-    def close(self):
-        self.server.shutdown(socket.SHUT_RDWR)
-        self.server.close()
-
-
-@pytest.fixture
-def listener():
-    server = Listener()
-    yield server
-    server.close()
 
 
 def settings(act, text, mode=0o600):

@@ -52,10 +52,11 @@ static void set_up(struct fixture *f, const char *const *answers, size_t n)
     f->http = http_new(f->engine, &(struct http_options){.max_retries = -1});
     f->tokens = tokens_new(f->http);
     assert_ok(auth_cloud_find(NULL, &cloud, &f->err), f->err);
-    assert_ok(
-        arm_new(&(struct arm_options){.http = f->http, .tokens = f->tokens, .endpoint = f->endpoint, .cloud = cloud},
-                &f->arm, &f->err),
-        f->err);
+    assert_ok(arm_new(
+                  &(struct arm_options){
+                      .http = f->http, .tokens = f->tokens, .endpoint = f->endpoint, .cloud = cloud, .is_own = true},
+                  &f->arm, &f->err),
+              f->err);
 }
 
 static void tear_down(struct fixture *f)
@@ -203,10 +204,13 @@ TEST(no_token_for_strangers)
         json_t *none = NULL;
         assert_fails(arm_get(f.arm, url, NULL, "look at 'x'", &none, &f.err), f.err, ACT_FAIL, "which is not at");
     }
-    assert_int_equal(arm_trust(f.arm, "http://history.example", "the test", &f.err), -ACT_CONFIG);
-    assert_int_equal(arm_trust(f.arm, "https://chinaeast.api.ml.azure.cn", "the test", &f.err), -ACT_CONFIG);
-    assert_fails(arm_trust(f.arm, "https://history.example", "the test", &f.err), f.err, ACT_DENIED,
+    assert_int_equal(arm_trust(f.arm, "http://history.example", "the test", true, &f.err), -ACT_CONFIG);
+    assert_int_equal(arm_trust(f.arm, "https://chinaeast.api.ml.azure.cn", "the test", true, &f.err), -ACT_CONFIG);
+    assert_fails(arm_trust(f.arm, "https://history.example", "the test", true, &f.err), f.err, ACT_DENIED,
                  "the test is 'https://history.example'");
+    assert_fails(arm_trust(f.arm, "http://127.0.0.1:1", "the test", false, &f.err), f.err, ACT_DENIED,
+                 "trusted_hosts: [\"127.0.0.1:1\"]");
+    assert_ok(arm_trust(f.arm, "http://127.0.0.1:1", "the test", true, &f.err), f.err);
     tear_down(&f);
 }
 
@@ -593,11 +597,14 @@ TEST(which_endpoints_get_a_token)
                 {"https://arm.example/", NULL, -ACT_DENIED},
                 {"https://management.azure.com@arm.example", NULL, -ACT_CONFIG},
                 {"http://arm.trusted.example", NULL, -ACT_CONFIG},
+                {"http://127.0.0.1:8080", NULL, -ACT_DENIED},
+                {"https://localhost", NULL, -ACT_DENIED},
+                {"http://127.0.0.1:9090", "http://127.0.0.1:9090", 0},
                 {"https://management.azure.com", "https://management.azure.com", 0},
                 {"https://management.chinacloudapi.cn", NULL, -ACT_CONFIG}};
     const struct auth_cloud *cloud;
 
-    setenv("ACT_TRUSTED_HOSTS", "arm.trusted.example", 1);
+    setenv("ACT_TRUSTED_HOSTS", "arm.trusted.example, 127.0.0.1:9090", 1);
     assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct arm *arm = NULL;

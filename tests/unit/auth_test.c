@@ -370,15 +370,21 @@ TEST(hosts_table)
         /* what everybody on the way can read */
         {"http://acct.blob.core.windows.net", NULL, 0},
         {"http://management.azure.com", NULL, 0},
-        /* this machine */
-        {"http://localhost:8080/x", NULL, 1},
-        {"http://LOCALHOST", NULL, 1},
-        {"http://acct.localhost", NULL, 1},
-        {"http://127.0.0.1:10000/devstoreaccount1", NULL, 1},
-        {"http://127.1", NULL, 1},
-        {"http://2130706433", NULL, 1},
-        {"http://0x7f.1", NULL, 1},
+        /* this machine, on whose other ports others may listen */
+        {"http://localhost:8080/x", NULL, 0},
+        {"https://localhost", NULL, 0},
+        {"http://acct.localhost", NULL, 0},
+        {"http://127.0.0.1:10000/devstoreaccount1", NULL, 0},
+        {"http://127.0.0.1:10001/devstoreaccount1", NULL, 1},
+        {"https://127.0.0.1:10001", NULL, 1},
+        {"http://127.0.0.1", NULL, 0},
+        {"http://127.0.0.2:10001", NULL, 0},
+        {"http://127.1:10001", NULL, 1},
+        {"http://2130706433:10001", NULL, 1},
+        {"http://0x7f.1:10001", NULL, 1},
+        {"http://localhost:10001", NULL, 0},
         {"http://[::1]:9", NULL, 1},
+        {"http://[::1]:8", NULL, 0},
         {"http://localhost.evil.example", NULL, 0},
         {"http://evillocalhost", NULL, 0},
         {"http://127.0.0.1.evil.example", NULL, 0},
@@ -405,9 +411,14 @@ TEST(hosts_table)
         {"https://a.storage.example.com", NULL, 0},
         {"https://storage.example.com.evil.example", NULL, 0},
         {"https://10.1.2.34", NULL, 0},
+        {"https://a.port.example", NULL, 1},
+        {"https://a.port.example:443", NULL, 1},
+        {"https://a.port.example:8443", NULL, 0},
+        {"http://a.port.example", NULL, 0},
     };
 
-    setenv("ACT_TRUSTED_HOSTS", " storage.example.com,*.LAB.example; 10.1.2.3 [fd00::1]", 1);
+    setenv("ACT_TRUSTED_HOSTS",
+           " storage.example.com,*.LAB.example; 10.1.2.3 [fd00::1] 127.0.0.1:10001 [::1]:9 *.port.example:443", 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct auth_cloud *cloud = NULL;
         if (rows[i].cloud) {
@@ -423,9 +434,21 @@ TEST(hosts_table)
 
 TEST(entries_that_are_no_hosts)
 {
-    static const char *const entries[] = {"*",           "*.",         "*com",           "https://h.example",
-                                          "h.example:9", "h.example/", "user@h.example", "h.exa*mple",
-                                          "h..example",  "."};
+    static const char *const entries[] = {"*",
+                                          "*.",
+                                          "*com",
+                                          "https://h.example",
+                                          "h.example:",
+                                          "h.example:x",
+                                          "h.example:123456",
+                                          "h.example:9:9",
+                                          "[::1",
+                                          "[::1]9",
+                                          "h.example/",
+                                          "user@h.example",
+                                          "h.exa*mple",
+                                          "h..example",
+                                          "."};
 
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
         setenv("ACT_TRUSTED_HOSTS", entries[i], 1);
@@ -449,7 +472,9 @@ TEST(what_may_go_where)
         {"https://h.example", AUTH_OF_FILE, true},
         {"http://h.example", AUTH_OF_FILE, false},
         {"http://127.0.0.1:1", AUTH_OF_FILE, true},
-        {"http://127.0.0.1:1", AUTH_OF_USER, true},
+        {"http://127.0.0.1:1", AUTH_OF_USER, false},
+        {"http://localhost:1", AUTH_OF_USER, false},
+        {"https://[::1]:1", AUTH_OF_USER, false},
         {"http://h.example", AUTH_OF_NOBODY, true},
         {"https://user:secret@h.example", AUTH_OF_USER, false},
         {"http://acct.blob.core.windows.net", AUTH_OF_USER, false},
@@ -469,6 +494,12 @@ TEST(what_may_go_where)
     struct auth_address a = {.url = "https://h.example", .said_by = "it", .owner = AUTH_OF_USER};
     assert_fails(auth_check_address(&a, &err), err, ACT_DENIED, "add 'trusted_hosts: [\"h.example\"]' to '");
     assert_contains(act_error_text(&err), "/config.yaml'");
+    a.is_own = true; /* whoever names a strange host has not said yet that it may have them */
+    assert_fails(auth_check_address(&a, &err), err, ACT_DENIED, "h.example");
+    a = (struct auth_address){.url = "http://localhost", .said_by = "it", .owner = AUTH_OF_USER};
+    assert_fails(auth_check_address(&a, &err), err, ACT_DENIED, "add 'trusted_hosts: [\"localhost:80\"]' to '");
+    a.is_own = true;
+    assert_ok(auth_check_address(&a, &err), err);
 }
 
 static int no_files(void **state)

@@ -147,6 +147,9 @@ static void forget_requests(void)
 static struct engine *engine;
 static struct http *http;
 
+/* Services here may be given URLs to copy from. */
+#define TRUSTED "127.0.0.1"
+
 static struct store *open_store(const char *sas)
 {
     ACT_AUTOFREE char *endpoint = act_sprintf("http://127.0.0.1:%d/acct/", server.port);
@@ -1369,30 +1372,36 @@ TEST(where_credentials_go)
 {
     static const struct {
         const char *endpoint, *key;
-        bool lent;
+        bool lent, own;
         int rc;
         bool copies; /* the service may be told to fetch from another one */
     } rows[] = {
-        {NULL, KEY, true, 0, true},
-        {"http://127.0.0.1:10000/acct", KEY, true, 0, true},
-        {"https://trusted.example", KEY, true, 0, true},
-        {"https://elsewhere.example", KEY, true, -ACT_DENIED, false},
-        {"https://elsewhere.example", KEY, false, 0, false},
-        {"https://elsewhere.example", NULL, false, 0, false},
-        {"http://elsewhere.example", KEY, true, -ACT_DENIED, false},
-        {"http://elsewhere.example", KEY, false, -ACT_DENIED, false},
-        {"http://0.0.0.0:10000/acct", KEY, false, -ACT_DENIED, false},
-        {"http://trusted.example", KEY, false, 0, true},
-        {"http://elsewhere.example", NULL, false, 0, false},
+        {NULL, KEY, true, false, 0, true},
+        {"http://127.0.0.1:10000/acct", KEY, true, false, -ACT_DENIED, false},
+        {"https://127.0.0.1:10000/acct", KEY, true, false, -ACT_DENIED, false},
+        {"http://127.0.0.1:10000/acct", KEY, true, true, 0, false},
+        {"http://127.0.0.1:10000/acct", KEY, false, false, 0, false},
+        {"http://127.0.0.1:9/acct", KEY, true, false, 0, true},
+        {"https://trusted.example", KEY, true, false, 0, true},
+        {"https://elsewhere.example", KEY, true, false, -ACT_DENIED, false},
+        {"https://elsewhere.example", KEY, true, true, -ACT_DENIED, false},
+        {"https://elsewhere.example", KEY, false, false, 0, false},
+        {"https://elsewhere.example", NULL, false, false, 0, false},
+        {"http://elsewhere.example", KEY, true, false, -ACT_DENIED, false},
+        {"http://elsewhere.example", KEY, false, false, -ACT_DENIED, false},
+        {"http://0.0.0.0:10000/acct", KEY, false, false, -ACT_DENIED, false},
+        {"http://trusted.example", KEY, false, false, 0, true},
+        {"http://elsewhere.example", NULL, false, false, 0, false},
     };
 
-    setenv("ACT_TRUSTED_HOSTS", "trusted.example", 1);
+    setenv("ACT_TRUSTED_HOSTS", "trusted.example, 127.0.0.1:9", 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_azure_options options = {.account = "acct",
                                               .container = "cont",
                                               .endpoint = rows[i].endpoint,
                                               .key = rows[i].key,
                                               .secret_is_lent = rows[i].lent,
+                                              .is_own = rows[i].own,
                                               .file = "a.yaml"};
         struct store *store = NULL;
         int rc = store_azure_open(http, &options, &store, &err);
@@ -1403,7 +1412,7 @@ TEST(where_credentials_go)
             fail_msg("row %zu: copies", i);
         store_free(store);
     }
-    unsetenv("ACT_TRUSTED_HOSTS");
+    setenv("ACT_TRUSTED_HOSTS", TRUSTED, 1);
 }
 
 TEST(test_keys)
@@ -1470,6 +1479,7 @@ static int setup(void **state)
 {
     (void)state;
     unsetenv("ACT_AZURE_API_VERSION");
+    setenv("ACT_TRUSTED_HOSTS", TRUSTED, 1);
     engine = engine_new(NULL);
     http = http_new(engine, &(struct http_options){.max_retries = 2});
     return 0;

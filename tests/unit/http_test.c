@@ -1215,6 +1215,9 @@ TEST(private_addresses)
     assert_false(http_is_private("http://login.example"));
     assert_false(http_is_private("http://169.254.169.254"));
     assert_false(http_is_private("http://127.0.0.1.evil.example/"));
+    assert_int_equal(http_port("http://127.1:8080/x"), 8080);
+    assert_int_equal(http_port("https://[::1]"), 443);
+    assert_int_equal(http_port("ftp://127.0.0.1/"), 0);
     assert_false(http_is_private("ftp://127.0.0.1/"));
     assert_false(http_is_private(""));
 }

@@ -67,7 +67,8 @@ int flow_fileservers_open(struct flow *flow, const char *subscription, const cha
                                            .endpoint = place.endpoint,
                                            .cloud = cloud,
                                            .use_cli = c->use_cli_auth,
-                                           .said_by = said_by},
+                                           .said_by = said_by,
+                                           .is_own = config_is_said_by_user(c, place.key)},
                      &arm, err);
     if (rc < 0)
         return rc;

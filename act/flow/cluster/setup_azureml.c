@@ -37,7 +37,8 @@ static int open_arm(const struct flow_setup *setup, struct arm **out, struct act
                                            .endpoint = endpoint,
                                            .cloud = cloud,
                                            .use_cli = flow.config.use_cli_auth,
-                                           .said_by = "'azureml.endpoint' of -p"},
+                                           .said_by = "'azureml.endpoint' of -p",
+                                           .is_own = true},
                      out, err);
     flow_close(&flow);
     return rc;

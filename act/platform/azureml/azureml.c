@@ -45,7 +45,8 @@ int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
                                            .endpoint = a->config->azureml.endpoint,
                                            .cloud = a->cloud,
                                            .use_cli = a->config->use_cli_auth,
-                                           .said_by = said_by},
+                                           .said_by = said_by,
+                                           .is_own = config_is_said_by_user(a->config, "azureml.endpoint")},
                      &a->arm, err);
     *out = a->arm;
     return rc;

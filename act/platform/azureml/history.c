@@ -201,7 +201,9 @@ static int trust_history(struct azureml *a, struct act_error *err)
     ACT_AUTOFREE char *said_by = a->config->azureml.history_endpoint
                                      ? act_sprintf("'azureml.history_endpoint' of '%s'", origin)
                                      : act_strdup("the run history that the workspace names");
-    int rc = a->history_trusted ? 0 : arm_trust(a->arm, a->history, said_by, err);
+    int rc = a->history_trusted ? 0
+                                : arm_trust(a->arm, a->history, said_by,
+                                            config_is_said_by_user(a->config, "azureml.history_endpoint"), err);
 
     a->history_trusted = rc == 0;
     return rc;

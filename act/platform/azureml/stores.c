@@ -222,7 +222,8 @@ static int check_address(const struct config_account *account, struct act_error 
                                    .said_by = said_by,
                                    .owner = credential_of(account) == CREDENTIAL_NONE ? AUTH_OF_NOBODY
                                             : account->secret_is_lent                 ? AUTH_OF_USER
-                                                                                      : AUTH_OF_FILE};
+                                                                                      : AUTH_OF_FILE,
+                                   .is_own = account->is_own};
 
     return auth_check_address(&address, err);
 }

@@ -33,7 +33,8 @@ static int open_arm(struct kubernetes *k, struct arm **out, struct act_error *er
                                                   .endpoint = c->aks.endpoint,
                                                   .cloud = cloud,
                                                   .use_cli = c->use_cli_auth,
-                                                  .said_by = said_by},
+                                                  .said_by = said_by,
+                                                  .is_own = config_is_said_by_user(c, "aks.endpoint")},
                             out, err);
 }
 
