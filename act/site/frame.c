@@ -85,6 +85,22 @@ int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct
     return 0;
 }
 
+int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_error *err)
+{
+    size_t matched = 0, passed = 0;
+
+    while (mark[matched]) {
+        int rc = c->pos == c->len ? fill_channel(c, err) : 0;
+        if (rc < 0)
+            return rc;
+        char byte = c->buffer[c->pos++];
+        matched = byte == mark[matched] ? matched + 1 : byte == *mark;
+        if (++passed - matched > max)
+            return act_error_set(err, ACT_FAIL, "the other side sent more than %zu bytes of something else", max);
+    }
+    return 0;
+}
+
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err)
 {
     const char *p = data;

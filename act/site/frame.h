@@ -28,6 +28,9 @@ struct channel {
 
 /* A line without its end, of at most max bytes; a NUL follows. */
 int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct act_error *err) ACT_NODISCARD;
+/* Passes over all bytes up to the mark, and the mark; more than max before it is -ACT_FAIL. The first byte of the mark
+ * is in no other place of it. */
+int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_error *err) ACT_NODISCARD;
 /* From 1 to len bytes. */
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err) ACT_NODISCARD;

@@ -21,8 +21,11 @@ enum {
     SITE_REQUEST_MAX_BYTES = 64 << 20 /* of what goes with a request */
 };
 
-/* The first line that the other side says begins with this; then "ready", or "needs <system> <machine>". */
-#define SITE_BANNER "act-site/1 "
+/* The other side begins with this, wherever that is in what login shells print before; then "ready", or "needs <system>
+ * <machine>", and the end of the line. The same as a word in a script, which is not what is looked for when somebody
+ * prints the script. */
+#define SITE_BANNER      "act-site/1 "
+#define SITE_BANNER_WORD "act-\"\"site/1 "
 
 /* The programs that are brought to a site, into bin/<16 hex of the agent's SHA-256>/. */
 #define SITE_AGENT "act-node"

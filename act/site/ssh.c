@@ -26,7 +26,8 @@ enum {
     HELLO_TERMINAL_S = 300, /* ... when a user types a password */
     COPY_S = 600,
     SSH_FAILED = 255,     /* ssh's exit status for its own failures */
-    SAID_MAX = 64 * 1024, /* of what ssh, or a login shell, says */
+    SAID_MAX = 64 * 1024, /* of what ssh, or the other side, says */
+    NOISE_MAX = 1 << 20,  /* of what a login shell prints before */
 };
 
 void ssh_init(struct ssh *ssh, const char *login, const char *root)
@@ -160,20 +161,17 @@ void ssh_disconnect(struct ssh *ssh, struct channel *channel)
     ssh->err_fd = -1;
 }
 
-/* The first line that begins with the banner; what a login shell prints before it is passed over. */
+/* What follows the banner. Login shells may print anything before it, a terminal's title without a line end as well. */
 static int read_banner(struct channel *channel, struct act_buf *line, struct act_error *err)
 {
-    size_t passed = 0;
-    int rc;
+    int rc = channel_skip_to(channel, SITE_BANNER, NOISE_MAX, err);
 
-    while ((rc = channel_read_line(channel, SAID_MAX, line, err)) == 0) {
-        if (line->data && act_starts_with(line->data, SITE_BANNER))
-            return 0;
-        passed += line->len + 1;
-        if (passed > SAID_MAX)
-            return act_error_set(err, ACT_FAIL, "the login shell prints too much");
+    if (rc == -ACT_FAIL) {
+        act_error_set(err, ACT_FAIL, "the login shell prints too much, more than %d KiB, before it runs a command",
+                      NOISE_MAX / 1024);
+        return act_error_hint(err, "let ~/.bashrc, and what else it reads at its start, print to terminals alone");
     }
-    return rc;
+    return rc < 0 ? rc : channel_read_line(channel, SAID_MAX, line, err);
 }
 
 /* A word of "uname"'s output, which becomes part of a file name. */
@@ -204,6 +202,9 @@ static int choose_agent(struct ssh *ssh, struct act_error *err)
                          ssh->login, ssh->machine, ssh->machine);
 }
 
+/* In what the agent says, or start_script for it. */
+#define NEEDS "needs "
+
 #define SET_ROOT                                                                                                       \
     "r=$1; case \"$r\" in \"~\") r=$HOME;; \"~/\"*) r=\"$HOME/${r#??}\";; /*) ;; *) r=\"$HOME/$r\";; esac; "           \
     "d=\"$r/bin/$2\"; "
@@ -214,7 +215,7 @@ static const char start_script[] = SET_ROOT
     "if command -v sbatch >/dev/null 2>&1; then exec \"$ACT_SITE_AGENT\" serve; fi; "
     "case \"${SHELL:-}\" in *csh|\"\") exec \"$ACT_SITE_AGENT\" serve;; esac; " /* has read its set-up already */
     "ACT_SITE_LOGIN=1; export ACT_SITE_LOGIN; exec \"$SHELL\" -lc \"exec \\\"\\$ACT_SITE_AGENT\\\" serve\"; fi; "
-    "echo \"" SITE_BANNER "needs $(uname -s) $(uname -m)\"";
+    "echo \"" SITE_BANNER_WORD NEEDS "$(uname -s) $(uname -m)\"";
 
 static const char copy_script[] = SET_ROOT
     "umask 077; t=\"$d/" SITE_AGENT ".$$\"; mkdir -p \"$d\" && { cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "
@@ -239,7 +240,7 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
                                        .input = program,
                                        .input_len = len,
                                        .timeout_s = COPY_S,
-                                       .max_bytes = SAID_MAX,
+                                       .max_bytes = NOISE_MAX,
                                        .on_terminal = true},
                    &result, err);
     if (rc == 0 && result.status != 0) {
@@ -260,14 +261,16 @@ static const char shell_script[] = "if command -v sbatch >/dev/null 2>&1; then e
 /* Behind it is the output of a script: login shells may print something of their own before. */
 #define OUTPUT_MARK SITE_BANNER "shell\n"
 
-static void cut_to_mark(struct site_result *result)
+/* Whether the script began; if not, there is no output of it. */
+static bool cut_to_mark(struct site_result *result)
 {
-    const char *mark = result->out ? strstr(result->out, OUTPUT_MARK) : NULL;
+    const size_t len = strlen(OUTPUT_MARK);
+    const char *mark = result->out ? memmem(result->out, result->out_len, OUTPUT_MARK, len) : NULL;
 
-    if (!mark)
-        return;
-    result->out_len -= (size_t)(mark - result->out) + strlen(OUTPUT_MARK);
-    memmove(result->out, mark + strlen(OUTPUT_MARK), result->out_len + 1);
+    result->out_len = mark ? result->out_len - (size_t)(mark - result->out) - len : 0;
+    if (result->out)
+        memmove(result->out, mark ? mark + len : "", result->out_len + 1);
+    return mark;
 }
 
 static int run_script(struct ssh *ssh, const char *script, const struct site_command *limits, struct site_result *out,
@@ -283,7 +286,7 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
                                            .input = input,
                                            .input_len = strlen(input),
                                            .timeout_s = limits->timeout_s,
-                                           .max_bytes = limits->max_bytes,
+                                           .max_bytes = limits->max_bytes + NOISE_MAX,
                                            .on_terminal = true},
                        &got, err);
     *out =
@@ -294,7 +297,8 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
                              .err_len = got.err_len};
     if (rc == 0 && out->status == SSH_FAILED)
         rc = explain(ssh, out->err, err);
-    cut_to_mark(out);
+    if (!cut_to_mark(out) && rc == 0 && out->status == 0)
+        rc = act_error_set(err, ACT_FAIL, "the login shell on '%s' does not run what it is given", ssh->login);
     return rc;
 }
 
@@ -403,10 +407,11 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
     rc = read_banner(channel, &line, err);
     if (rc < 0)
         rc = explain_start(ssh, channel, err);
-    else if (act_starts_with(line.data, SITE_BANNER "needs "))
-        *out_needs = act_strdup(line.data + strlen(SITE_BANNER "needs "));
-    else if (!act_streq(line.data, SITE_BANNER "ready"))
-        rc = act_error_set(err, ACT_FAIL, "cannot start the agent on '%s': it answers '%s'", ssh->login, line.data);
+    else if (line.data && act_starts_with(line.data, NEEDS))
+        *out_needs = act_strdup(line.data + strlen(NEEDS));
+    else if (!act_streq(line.data, "ready"))
+        rc = act_error_set(err, ACT_FAIL, "cannot start the agent on '%s': it answers '%s'", ssh->login,
+                           line.data ? line.data : "");
     if (rc < 0 || *out_needs)
         ssh_disconnect(ssh, channel);
     return rc;

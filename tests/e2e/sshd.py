@@ -140,8 +140,8 @@ class Sshd:
 class SiteTool:
     """The program sitetool on a site: answers are its lines, parsed."""
 
-    def __init__(self, program, login, root, env):
-        self.process = subprocess.Popen([program, login, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def __init__(self, program, login, root, env, *words):
+        self.process = subprocess.Popen([program, login, root, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=env, start_new_session=True)  # no terminal
         self.opened = self.answer()
 

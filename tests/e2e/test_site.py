@@ -44,11 +44,12 @@ def built_test(programs, name):
 
 @pytest.fixture
 def tool(programs, scratch, server):
-    """tool(login, root, **env): sitetool on that site."""
-    def start(login=LOGIN, root="~/.act", **env):
+    """tool(login, root, *words, **env): sitetool on that site."""
+    def start(login=LOGIN, root="~/.act", *words, **env):
         base = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(scratch / "client"), "ACT_HOME": str(scratch / "a"),
                 "ASAN_OPTIONS": "detect_leaks=1"}
-        return SiteTool(built_test(programs, "sitetool"), login, root, {**base, **server.env, **env})
+        return SiteTool(built_test(programs, "sitetool"), login, root, {**base, **server.env, **env},
+                        *words)
     (scratch / "client").mkdir()
     return start
 
@@ -163,11 +164,37 @@ def test_login_shell_that_talks(tool, server):
         assert site.ask("run echo fine")["out"] == "fine\n"
 
 
+NOISES = {
+    "a title": r"printf '\033]0;me@lab: ~\007'",
+    "a NUL": r"printf 'a\0b\0'",
+    "no UTF-8": r"printf '\377\376\r\n\n\r'",
+    "what looks like the mark": "printf 'act-site/act-site/0 act-act-site/1'",
+    "much without a line end": r"head -c 300000 /dev/zero | tr '\0' x",
+    "pieces": "for i in 1 2 3; do printf 'piece '; sleep 0.05; done",
+    "the command": 'printf "%s" "$SSH_ORIGINAL_COMMAND"; set -v',
+    "much on stderr": r"head -c 300000 /dev/zero | tr '\0' x >&2",
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_login_shell_that_prints_anything(tool, server, noise):
+    """Nothing it prints before a command is taken for what ACT asked: not at first, not later, not without an agent."""
+    server.shell(NOISES[noise])
+    with tool(LOGIN, "~/elsewhere", "look") as site:
+        assert site.opened["rc"] == 0, site.opened
+        assert site.ask("run echo fine")["out"] == "fine\n"
+    for _ in range(2):
+        with tool() as site:
+            assert site.opened["rc"] == 0, site.opened
+            assert site.ask("run echo fine")["out"] == "fine\n"
+
+
 def test_login_shell_that_never_stops_talking(tool, server):
-    server.shell("exec cat /dev/zero")
-    refused(tool, -1, "cannot start the agent", "line")
-    server.shell("exec yes")
-    refused(tool, -1, "cannot start the agent", "too much")
+    for command in ("cat /dev/zero", "yes"):
+        server.shell(f"exec {command}")
+        refused(tool, -1, "cannot start the agent", "the login shell prints too much, more than 1024 KiB",
+                "let ~/.bashrc")
+        refused(lambda **_: tool(LOGIN, "~/.act", "look"), -1, "the login shell prints too much")
 
 
 def test_login_shell_that_fails(tool, server):

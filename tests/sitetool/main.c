@@ -1,4 +1,4 @@
-/* main.c - sitetool LOGIN ROOT ("-": this machine): does to a site what the lines of its input say, and answers each
+/* main.c - sitetool LOGIN ROOT [look] ("-": this machine; look: nothing is brought there): does to a site what the lines of its input say, and answers each
  * with a line of JSON: {"rc", "error"} and what came of it. The first answer is that of the opening.
  *
  *   agent | create [PACKAGE] | list | run SCRIPT | shell SCRIPT
@@ -117,9 +117,10 @@ int main(int argc, char **argv)
     struct act_error err;
     char line[4096];
 
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return ACT_USAGE;
-    const struct site_options options = {.login = strcmp(argv[1], "-") == 0 ? NULL : argv[1], .root = argv[2]};
+    const struct site_options options = {
+        .login = strcmp(argv[1], "-") == 0 ? NULL : argv[1], .root = argv[2], .only_look = argc > 3};
     int rc = site_open(&options, &site, &err);
     print_answer(json_object(), rc, &err);
     while (rc == 0 && fgets(line, sizeof(line), stdin)) {

@@ -829,6 +829,32 @@ TEST(test_frames)
     }
 }
 
+/* Behind any bytes, wherever a read ends. */
+TEST(a_mark_behind_noise)
+{
+    static const char mark[] = "act-site/1 ", rest[] = "ready\nmore";
+    ACT_AUTOFREE struct channel *c = act_alloc(sizeof(*c));
+
+    for (size_t noise = CHANNEL_BUFFER - sizeof(mark) - 1; noise <= CHANNEL_BUFFER; noise++) {
+        ACT_AUTO(act_buf) bytes = {0}, line = {0};
+        for (size_t i = 0; i < noise; i++)
+            act_buf_addc(&bytes, "act-site/\0"[i % 10]);
+        act_buf_adds(&bytes, mark);
+        act_buf_adds(&bytes, rest);
+        open_bytes(c, bytes.data, bytes.len);
+        assert_ok(channel_skip_to(c, mark, noise, &err), err);
+        assert_ok(channel_read_line(c, 100, &line, &err), err);
+        assert_string_equal(line.data, "ready");
+        close(c->in_fd);
+        open_bytes(c, bytes.data, bytes.len);
+        assert_int_equal(channel_skip_to(c, mark, noise - 1, &err), -ACT_FAIL);
+        close(c->in_fd);
+        open_bytes(c, bytes.data, noise + strlen(mark) - 1);
+        assert_int_equal(channel_skip_to(c, mark, noise, &err), -ACT_TEMPORARY);
+        close(c->in_fd);
+    }
+}
+
 /* Pseudo-random, the same each time. */
 static uint32_t next_random(uint32_t *seed)
 {
