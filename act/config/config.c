@@ -50,13 +50,14 @@ static int read_workspace(const char *path, const char *name, struct yaml *into,
     return 0;
 }
 
-/* Replaces the name of the workspace file by what it holds. Platforms without a workspace do not miss it. */
+/* Replaces the name of the workspace file by what it holds, but for what another layer says instead.
+ * Platforms without a workspace do not miss it. */
 static void resolve_workspace(struct config *c, struct config_findings *f)
 {
-    const struct yaml *value = yaml_get(c->values->tree, "aml_config");
+    struct yaml *value = yaml_get(c->values->tree, "aml_config");
     struct act_error err;
 
-    if (yaml_is_null(value) || value->kind != YAML_SCALAR)
+    if (yaml_is_null(value) || !value->text)
         return;
     ACT_AUTOFREE char *path = config_absolute(value->text, c->project_root);
     const char *name = config_display(path, c->project_root);
@@ -64,25 +65,13 @@ static void resolve_workspace(struct config *c, struct config_findings *f)
     bool wanted = config_is_azureml(c->platform) || access(path, F_OK) == 0;
     if (wanted && read_workspace(path, name, workspace, &err) < 0)
         config_problem(f, value, "'aml_config': %s", act_error_text(&err));
+    for (size_t i = 0; i < value->n; i++)
+        yaml_put(workspace, value->items[i]->key, value->items[i]);
+    value->n = 0;
     yaml_put(c->values->tree, "aml_config", workspace);
 }
 
 /* -- config_param -- */
-
-/* "code_path: some/code.zip" is short for "code_path: {path: some/code.zip}". */
-static void expand_short_rows(struct yaml *rows)
-{
-    for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++) {
-        const struct yaml *item = rows->items[i];
-        if (yaml_is_null(item) || item->kind != YAML_SCALAR)
-            continue;
-        struct yaml *row = yaml_new_map(item->file), *path = yaml_new_text(item->file, item->text);
-        row->line = path->line = item->line;
-        row->column = path->column = item->column;
-        yaml_put(row, "path", path);
-        yaml_put(rows, item->key, row);
-    }
-}
 
 static bool has_parent_segment(const char *path)
 {
@@ -288,7 +277,6 @@ static void read_rows(struct config *c, struct config_findings *f)
 {
     struct yaml *rows = yaml_get(c->values->tree, "config_param");
 
-    expand_short_rows(rows);
     c->code.name = act_strdup("code");
     for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++) {
         const struct yaml *row = rows->items[i];

@@ -10,6 +10,58 @@
 
 enum { MAX_BASES = 8 };
 
+/* -- what is said in short -- */
+
+/* {key: value}, from the place of the value. */
+static struct yaml *map_of(const struct yaml *from, const char *key, struct yaml *value)
+{
+    struct yaml *map = yaml_new_map(from->file);
+
+    map->line = value->line = from->line;
+    map->column = value->column = from->column;
+    yaml_put(map, key, value);
+    return map;
+}
+
+/* "code_path: some/code.zip" is short for "code_path: {path: some/code.zip}". */
+static void expand_rows(struct yaml *rows)
+{
+    for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++) {
+        const struct yaml *row = rows->items[i];
+        if (!yaml_is_null(row) && row->kind == YAML_SCALAR)
+            yaml_put(rows, row->key, map_of(row, "path", yaml_new_text(row->file, row->text)));
+    }
+}
+
+/* "retry: 3" is short for "retry: {times: 3}". */
+static void expand_retry(struct yaml *tree)
+{
+    const struct yaml *value = yaml_get(tree, "retry");
+    int64_t n;
+
+    if (config_read_int(config_key_find(config_cluster_keys, "retry.", "times"), value, &n))
+        yaml_put(tree, "retry", map_of(value, "times", yaml_new_word(value->file, value->text)));
+}
+
+/* Each layer, so that another one completes what is said in short as it does what is said in full. */
+static void expand(struct yaml *layer)
+{
+    expand_retry(layer);
+    expand_rows(yaml_get(layer, "config_param"));
+}
+
+/* Lays one layer over those before it. The name of a file with the members of aml_config becomes the text of a map, for
+ * what is said beside the file: resolve_workspace() puts that over what the file says. */
+static void lay_over(struct yaml *tree, struct yaml *over)
+{
+    struct yaml *named = yaml_get(tree, "aml_config");
+    const struct yaml *members = yaml_get(over, "aml_config");
+
+    if (named && named->kind == YAML_SCALAR && !yaml_is_null(named) && members && members->kind == YAML_MAP)
+        named->kind = YAML_MAP;
+    yaml_merge(tree, over);
+}
+
 static int must_be_map(const struct yaml *root, struct act_error *err)
 {
     if (root->kind == YAML_MAP)
@@ -25,7 +77,9 @@ static int read_map(const char *file, const char *text, const char *root, struct
 
     if (rc == 0)
         rc = must_be_map(*out, err);
-    if (rc < 0) {
+    if (rc == 0) {
+        expand(*out);
+    } else {
         yaml_tree_free(*out);
         *out = NULL;
     }
@@ -55,7 +109,7 @@ static int read_with_bases(const char *file, const char *text, const char *root,
         act_error_prefix(err, "%s:%d:%d: '_base_'", named->file, named->line, named->column);
         return rc;
     }
-    yaml_merge(base, *out);
+    lay_over(base, *out);
     *out = base;
     return 0;
 }
@@ -215,21 +269,6 @@ static int check_param(const struct yaml *over, struct act_error *err)
     return said->n ? act_error_set(err, ACT_USAGE, "%s", said->v[0]) : 0;
 }
 
-/* "retry: 3" is short for "retry: {times: 3}". */
-static void expand_retry(struct yaml *tree)
-{
-    const struct yaml *value = yaml_get(tree, "retry");
-    int64_t n;
-
-    if (!config_read_int(config_key_find(config_cluster_keys, "retry.", "times"), value, &n))
-        return;
-    struct yaml *map = yaml_new_map(value->file), *times = yaml_new_word(value->file, value->text);
-    map->line = times->line = value->line;
-    map->column = times->column = value->column;
-    yaml_put(map, "times", times);
-    yaml_put(tree, "retry", map);
-}
-
 static int add_param(struct yaml *tree, const char *text, struct act_error *err)
 {
     struct yaml *over = NULL;
@@ -238,7 +277,7 @@ static int add_param(struct yaml *tree, const char *text, struct act_error *err)
     if (rc == 0)
         rc = must_be_map(over, err);
     if (rc == 0)
-        expand_retry(over);
+        expand(over);
     if (rc == 0)
         rc = check_param(over, err);
     if (rc < 0) {
@@ -247,7 +286,7 @@ static int add_param(struct yaml *tree, const char *text, struct act_error *err)
             err->code = ACT_USAGE; /* no file's mistake */
         return -ACT_USAGE;
     }
-    yaml_merge(tree, over);
+    lay_over(tree, over);
     return 0;
 }
 
@@ -283,7 +322,8 @@ static int add_override(struct yaml *tree, const struct config_override *o, stru
     }
     struct yaml *over = yaml_new_map(o->flag);
     yaml_put(over, path, value);
-    yaml_merge(tree, over);
+    expand(over);
+    lay_over(tree, over);
     return 0;
 }
 
@@ -318,7 +358,6 @@ int config_layers(const struct config_request *request, const struct config_plac
         yaml_tree_free(tree);
         return rc;
     }
-    expand_retry(tree);
     const struct yaml *param = yaml_get(tree, "config_param");
     bool has_folders = !yaml_is_null(param), has_code = !yaml_is_null(yaml_get(param, "code_path"));
     add_keys_of_environment(tree);

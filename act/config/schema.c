@@ -17,7 +17,7 @@ const struct config_key config_cluster_keys[] = {
     {"aks_compute", CONFIG_BOOL, CONFIG_NOWHERE, .instead = "platform: itp",
      .help = "legacy: true means 'platform: itp'"},
     {"aml_config", CONFIG_MAP_FILE, CONFIG_NOWHERE,
-     .help = "the Azure Machine Learning workspace: a JSON file, or the members themselves"},
+     .help = "the Azure Machine Learning workspace: a JSON file, or the members; those of -p come before the file"},
     {"aml_config.subscription_id", CONFIG_TEXT, CLUSTER(workspace.subscription_id),
      .help = "the Azure subscription of the workspace"},
     {"aml_config.resource_group", CONFIG_TEXT, CLUSTER(workspace.resource_group),

@@ -152,6 +152,15 @@ def test_invalid_files(act, text, place):
     assert act.run("q", "--json").json["runs"] == []
 
 
+def test_members_of_a_workspace_beside_its_file(act):
+    """What -p says comes before the file that the cluster file names; the rest of that file holds."""
+    act.write("ws.json", '{"subscription_id": "s", "resource_group": "g", "workspace_name": "said"}')
+    act.cluster("aml", extra={"platform": "aml", "aml_config": "ws.json"})
+    keys = values(act, "-p", "aml_config: {workspace_name: typed}")
+    assert keys["aml_config.workspace_name"] == {"value": "typed", "origin": "-p"}, keys
+    assert keys["aml_config.resource_group"] == {"value": "g", "origin": "ws.json"}, keys
+
+
 def test_missing_and_unreadable_files(act):
     (act.project / "aux_data/configs/store.yaml").unlink()
     message = act.fail("ls", "data", status=(3, 7), match="aux_data/configs/store.yaml")

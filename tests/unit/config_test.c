@@ -1040,6 +1040,39 @@ TEST(shows_values_and_origins)
     config_release(&c);
 }
 
+/* What a layer says in short is completed by the next one as if it had been said in full. */
+TEST(short_forms_are_completed)
+{
+    static const char *const params[] = {"{aml_config: {workspace_name: typed}, retry: {on: [ecc]}, "
+                                         "config_param: {code_path: {submit_with_url: true}, data_folder: x/data}}",
+                                         NULL};
+    struct config c;
+
+    put("w.json", "{\"workspace_name\": \"said\", \"resource_group\": \"group\", \"subscription_id\": \"sub\"}");
+    put("aux_data/aml/base.yaml", "aml_config: w.json\nretry: 3\nconfig_param:\n  code_path: a/code.zip\n"
+                                  "  data_folder: {azure_blob_config_file: own.yaml, path: a/data}\n"
+                                  "azure_blob_config_file: store.yaml\n");
+    put_cluster("_base_: base.yaml\nplatform: aml\naml_config: {resource_group: other}\n");
+    struct config_request request = {.start_dir = project, .params = params};
+    assert_ok(config_load(&request, &c, &err), err);
+    CODEC_AUTOJSON json_t *all = config_show(&c);
+    expect_row(all, "aml_config.workspace_name", "\"typed\"", "-p");
+    expect_row(all, "aml_config.resource_group", "\"other\"", "aux_data/aml/aml.yaml:3");
+    expect_row(all, "aml_config.subscription_id", "\"sub\"", "w.json");
+    expect_row(all, "retry.times", "3", "aux_data/aml/base.yaml:2");
+    expect_row(all, "retry.on", "[\"ecc\"]", "-p");
+    expect_row(all, "config_param.code_path.path", "\"a/code.zip\"", "aux_data/aml/base.yaml:4");
+    expect_row(all, "config_param.code_path.submit_with_url", "true", "-p");
+    expect_row(all, "config_param.data_folder.path", "\"x/data\"", "-p");
+    expect_row(all, "config_param.data_folder.azure_blob_config_file", "\"own.yaml\"", "aux_data/aml/base.yaml:5");
+    config_release(&c);
+    put_cluster("_base_: base.yaml\nplatform: aml\naml_config: {workspace_name: said, resource_group: mine}\n");
+    request.params = (const char *const[]){"aml_config: w.json", NULL}; /* another workspace, not some of its names */
+    assert_ok(config_load(&request, &c, &err), err);
+    assert_string_equal(c.workspace.resource_group, "group");
+    config_release(&c);
+}
+
 TEST(shows_every_key)
 {
     ACT_AUTO(config) c = {0};
