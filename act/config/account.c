@@ -140,14 +140,6 @@ static bool is_base64(const char *text)
     return is;
 }
 
-static void check_sas(char *sas, const struct yaml *at, struct config_findings *f)
-{
-    if (*sas == '?')
-        memmove(sas, sas + 1, strlen(sas));
-    if (!strchr(sas, '=') || strpbrk(sas, " \t\r\n"))
-        config_problem(f, at, "'sas_token' is not of the form 'sv=...&sig=...'");
-}
-
 static void check_key(char *key, const struct yaml *at, struct config_findings *f)
 {
     if (!is_base64(key))
@@ -169,7 +161,7 @@ static void check_secret(char *secret, const struct yaml *at,
 
 static void check_secrets(struct config_account *a, const struct yaml *tree, struct config_findings *f)
 {
-    check_secret(a->sas_token, yaml_get(tree, "sas_token"), check_sas, f);
+    check_secret(a->sas_token, yaml_get(tree, "sas_token"), config_check_sas, f);
     check_secret(a->account_key, yaml_get(tree, "account_key"), check_key, f);
     if (act_streq(a->auth, "key") && !a->account_key)
         config_problem(f, yaml_get(tree, "auth"), "'auth: key' without 'account_key' or $AZURE_STORAGE_KEY");
@@ -370,7 +362,7 @@ static int fetch_secrets(const struct config *config, const struct yaml *tree, s
     if (!act_streq(a->auth, "sas"))
         rc = fetch(config, yaml_get(tree, "account_key"), "account_key", &a->account_key, check_key, f, err);
     if (rc == 0 && !act_streq(a->auth, "key"))
-        rc = fetch(config, yaml_get(tree, "sas_token"), "sas_token", &a->sas_token, check_sas, f, err);
+        rc = fetch(config, yaml_get(tree, "sas_token"), "sas_token", &a->sas_token, config_check_sas, f, err);
     return rc;
 }
 

@@ -127,6 +127,9 @@ const struct yaml *config_row_value(const struct config *config, const struct co
 /* The place that names the account file of this folder, or NULL. */
 const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder);
 
+/* sas.c: takes a '?' off the beginning, and reports what is surely no SAS, or one that no service takes. */
+void config_check_sas(char *sas, const struct yaml *at, struct config_findings *f);
+
 /* account.c: the account with the tree it came from, which the caller frees. */
 int config_account_read(const struct config *config, const struct config_folder *folder, struct config_account *out,
                         struct yaml **out_tree, struct config_findings *f, struct act_error *err);

@@ -161,6 +161,24 @@ def test_members_of_a_workspace_beside_its_file(act):
     assert keys["aml_config.resource_group"] == {"value": "g", "origin": "ws.json"}, keys
 
 
+@pytest.mark.parametrize("sas, words", [
+    ("sv=2021&sr=c&sig=aGlkZGVu+c2VjcmV0%3D", "'+' in it, which the service reads as a blank; write '%2B' for it"),
+    ("https://acct.blob.core.windows.net/cont?sv=2021&sig=aGlkZGVu", "a whole URL: only what follows its '?'"),
+    ('"sv=2021&sig=aGlkZGVu"', "has quotes in it, which are no part of a SAS"),
+])
+def test_a_sas_that_no_service_takes(act, listener, sas, words):
+    """It is named by `a config check`, and refused before anything is sent, wherever it comes from."""
+    keys = {"account_name": "acct", "container_name": "cont", "endpoint": f"http://127.0.0.1:{listener.port}/acct"}
+    act.account("store", **keys, sas_token=sas)
+    for place, env in (("aux_data/configs/store.yaml", {}), ("$AZURE_STORAGE_SAS_TOKEN", {
+            "AZURE_STORAGE_SAS_TOKEN": sas, "ACT_TRUSTED_HOSTS": "127.0.0.1"})):
+        result = act.run("config", "check", status=7, env=env)
+        assert words in result.out and place in result.out and "aGlkZGVu" not in result.out + result.err, result
+        assert words in act.fail("ls", "data", status=7, env=env)
+        act.account("store", **keys)
+    assert not listener.heard
+
+
 def test_missing_and_unreadable_files(act):
     (act.project / "aux_data/configs/store.yaml").unlink()
     message = act.fail("ls", "data", status=(3, 7), match="aux_data/configs/store.yaml")
