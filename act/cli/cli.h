@@ -568,6 +568,8 @@ int cli_edit_cluster(struct cli *cli, const char *name, struct act_error *err);
 int cli_rename_cluster(struct cli *cli, const char *name, struct act_error *err);
 int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err);
 int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err);
+/* cmd_cluster_login.c */
+int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
 /* The options of 'a cluster add' alone. */
 #define CLI_ADD_OPTIONS                                                                                                \
     "kind project login partition context namespace kubeconfig image subscription resource-group workspace compute "   \

@@ -1,5 +1,6 @@
 /* cmd_cluster.c - the managed clusters of a workspace, or the node pools of a Kubernetes cluster: looking at them and
- * changing them. The verbs for cluster files are in cmd_cluster_own.c and cmd_cluster_add.c. */
+ * changing them. The verbs for cluster files are in cmd_cluster_own.c and cmd_cluster_add.c,
+ * the login is in cmd_cluster_login.c. */
 #include <string.h>
 
 #include "base/file.h"
@@ -578,49 +579,6 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
     return rc;
 }
 
-/* ---- the login ---- */
-
-static int confirm_replaced(struct cli *cli, const struct platform_login *login, struct act_error *err)
-{
-    ACT_AUTO(act_buf) question = {0};
-
-    if (login->replaced.n == 0)
-        return 0;
-    act_buf_addf(&question, "'%s' says something else of ", login->file);
-    for (size_t i = 0; i < login->replaced.n; i++)
-        act_buf_addf(&question, "%s%s", i ? ", " : "", login->replaced.v[i]);
-    act_buf_adds(&question, ". Replace it?");
-    return cli_confirm(cli, question.data, err);
-}
-
-static int login(struct cli *cli, const char *name, struct act_error *err)
-{
-    ACT_AUTO(platform_login) found = {0};
-    bool writes = false;
-    struct platform *platform;
-    int rc = flow_platform(&cli->flow, &platform, err);
-
-    (void)name;
-    if (rc == 0)
-        rc = platform_fetch_login(platform, &found, err);
-    if (rc == 0 && !found.is_new)
-        act_note("'%s' has the context '%s' already", found.file, found.context);
-    else if (rc == 0 && cli->options.dry_run)
-        act_note("would put the context '%s' into '%s'", found.context, found.file);
-    else if (rc == 0)
-        writes = (rc = confirm_replaced(cli, &found, err)) == 0;
-    if (writes)
-        rc = platform_keep_login(&found, err);
-    if (writes && rc == 0)
-        act_note("'%s' has the context '%s' now; 'k8s.context: %s' in the cluster file chooses it", found.file,
-                 found.context, found.context);
-    if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i,s:b,s:s,s:s,s:b}", "version", 1, "dry_run", cli->options.dry_run, "file",
-                                      found.file, "context", found.context, "changed", writes),
-                            err);
-    return rc;
-}
-
 #define FOR_SERVICES "cluster param json "
 static const struct cli_verb verbs[] = {
     {.name = "list", .run = list, .options = "cluster param json own all", .takes_no_name = true, .own = true},
@@ -639,7 +597,7 @@ static const struct cli_verb verbs[] = {
     {.name = "autoscale", .run = autoscale, .options = FOR_SERVICES "min max idle no-wait dry-run"},
     {.name = "delete", .run = delete, .options = FOR_SERVICES "no-wait yes dry-run", .needs_name = true},
     {.name = "nodes", .run = nodes, .options = FOR_SERVICES},
-    {.name = "login", .run = login, .options = FOR_SERVICES "yes dry-run", .takes_no_name = true},
+    {.name = "login", .run = cli_login_cluster, .options = FOR_SERVICES "yes dry-run", .takes_no_name = true},
     {.name = NULL},
 };
 

@@ -109,7 +109,7 @@ static int list_and_trust(struct cli *cli, const struct config *config, const st
     return rc;
 }
 
-/* Each cluster file of a project may lead somewhere else. */
+/* Each cluster file of a project may lead somewhere else; what is trusted already is not said again. */
 static void mention_others(const struct config *config)
 {
     ACT_AUTO(act_strv) names = {0};
@@ -118,12 +118,12 @@ static void mention_others(const struct config *config)
     config_clusters(NULL, &names);
     for (size_t i = 0; i < names.n; i++) {
         const struct config_request request = {.cluster = names.v[i]};
-        ACT_AUTO(act_strv) items = {0};
+        ACT_AUTO(act_strv) items = {0}, unknown = {0};
         ACT_AUTO(config) other = {0};
         if (strcmp(names.v[i], config->cluster) == 0 || config_load(&request, &other, &ignored) < 0)
             continue;
         flow_reach(&other, &items);
-        if (items.n > 0)
+        if (flow_untrusted(other.project_root, &items, &unknown, &ignored) == 0 && unknown.n > 0)
             act_note("cluster '%s' reaches out of it: 'a -c %s trust' shows how", names.v[i], names.v[i]);
     }
 }

@@ -182,7 +182,7 @@ static void add_outside(const struct config *config, const struct platform_reach
 }
 
 /* If the project sets one part of a login, all parts must be trusted: it could abuse a login of the user. */
-static void add_platform(const struct config *config, struct act_strv *items)
+void flow_reach_platform(const struct config *config, struct act_strv *items)
 {
     ACT_AUTO(platform_reaches) reaches = {0};
     bool own_login = true;
@@ -264,7 +264,7 @@ static void add_store(const struct config *config, const struct config_folder *f
     add_place_in_store(config, file, store, packages, items);
 }
 
-/* Likewise in the store below slurm.root, which add_platform() itself shows if it lies outside. */
+/* Likewise in the store below slurm.root, which flow_reach_platform() itself shows if it lies outside. */
 static void add_place_in_root(const struct config *config, const struct config_folder *folder, const char *store,
                               struct act_strv *items)
 {
@@ -393,5 +393,5 @@ void flow_reach(const struct config *config, struct act_strv *items)
     add_account(config, &config->code, items);
     for (size_t i = 0; i < config->n_folders; i++)
         add_account(config, &config->folders[i], items);
-    add_platform(config, items);
+    flow_reach_platform(config, items);
 }

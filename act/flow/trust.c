@@ -320,6 +320,20 @@ int flow_trust_submitted(const struct config *config, struct act_error *err)
     return items.n ? flow_trust_keep(config->project_root, &items, err) : 0;
 }
 
+int flow_trust_added(const struct config *config, const struct act_strv *before, struct act_strv *out,
+                     struct act_error *err)
+{
+    ACT_AUTO(act_strv) now = {0};
+
+    if (environment_trusts(config->project_root))
+        return 0;
+    flow_reach_platform(config, &now);
+    for (size_t i = 0; i < now.n; i++)
+        if (!act_strv_has(before, now.v[i]))
+            act_strv_push(out, now.v[i]);
+    return out->n ? flow_trust_keep(config->project_root, out, err) : 0;
+}
+
 /* One that is not in the project, and was never asked about, is the user's own. */
 int flow_trust_recalled(const char *project, const char *cluster, const struct config *config, struct act_error *err)
 {

@@ -20,6 +20,8 @@
 /* Everything that the configuration and the links in its folders lead to. Contacts no host; what cannot be read leads
  * nowhere. */
 void flow_reach(const struct config *config, struct act_strv *items);
+/* Of that only what the platform leads to. */
+void flow_reach_platform(const struct config *config, struct act_strv *items);
 /* The log folder of flow_log_folder(), if a link in its path leads out of the project. */
 void flow_reach_logs(const char *project, struct act_strv *items);
 /* A path in a mapped folder, if a link in it leads out of the folder and the project. */
@@ -51,6 +53,11 @@ int flow_trust_recalled(const char *project, const char *cluster, const struct c
 /* A run of this configuration is about to be submitted: records as trusted what flow_trust_recalled() would ask about,
  * where the user named a kubeconfig of the project. */
 int flow_trust_submitted(const struct config *config, struct act_error *err) ACT_NODISCARD;
+
+/* The user has just had a login brought to where the configuration leads: records as trusted, and appends to out, what
+ * the platform leads to now and not before, which is flow_reach_platform() of then. */
+int flow_trust_added(const struct config *config, const struct act_strv *before, struct act_strv *out,
+                     struct act_error *err) ACT_NODISCARD;
 
 /* The items that are not yet trusted for a project. */
 int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out,

@@ -402,6 +402,21 @@ def test_login_where_there_are_none(act, aks):
     assert file.read_text() == text
 
 
+def test_a_login_is_trusted_by_who_asked_for_it(act, aks):
+    """The cluster file is the project's: what the login adds to where it leads needs no second word."""
+    del act.env["ACT_TRUSTED_PROJECTS"]
+    act.account("store", folder="store")
+    write(act, aks)
+    run(act, "list")
+    said = run(act, "login").err
+    assert "so this project is trusted to use it: aux_data/aml/aks.yaml: 'platform' leads to the context 'kube'" in said
+    for verb in ("list", "show", "login"):
+        run(act, verb)
+    assert act.run("-c", "aks", "trust", "--json").json["untrusted"] == []
+    write(act, aks, name="other")
+    assert "'platform' leads to" in act.fail("-c", "other", "cluster", "list", status=4), "nobody asked for that one"
+
+
 def test_login_beside_others(act, aks):
     file = kubeconfig(act)
     file.parent.mkdir()

@@ -283,6 +283,20 @@ def test_another_target_asks_again_and_nothing_else_does(other, scratch):
     at_terminal(other, "ls", "data", status=3)
 
 
+def test_what_is_trusted_once_holds_for_all_cluster_files(other):
+    link(other)
+    names = ["aml", "two", "three", "four", "five"]
+    for name in names:
+        other.cluster(name)
+    first = other.run("-c", "aml", "trust", "-y")
+    assert "it is trusted now" in first.err and "reaches out of it" not in first.err, first
+    for name in names:
+        other.run("-c", name, "ls", "data", status=3)
+        assert "reaches out of it" not in other.run("-c", name, "trust").err
+    other.cluster("six", extra={"platform": "slurm", "slurm": {"login": "me@h.example"}})
+    assert "cluster 'six' reaches out of it: 'a -c six trust' shows how" in other.run("trust").err
+
+
 def own_login(act, keys, named):
     """The project names a cluster file of the user's as base, and changes what it means."""
     path = act.home / "config/lab.yaml"
