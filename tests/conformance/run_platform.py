@@ -49,7 +49,8 @@ def azureml(programs):
                 "gpu": {"computeType": "AmlCompute", "vmSize": "STANDARD_ND96ASR_V4", "maxNodeCount": 2}})
             try:
                 double.use(project, CONTAINER)
-                yield {k: v for k, v in project.env.items() if k.startswith("AZURE_")}, project.project
+                known = ("AZURE_", "ACT_TRUSTED_HOSTS")
+                yield {k: v for k, v in project.env.items() if k.startswith(known)}, project.project
                 double.check()
             finally:
                 double.stop()

@@ -211,6 +211,7 @@ def test_a_remembered_host_that_is_gone_is_forgotten(act, azureml, unknown, gone
 
 def test_a_remembered_host_that_no_longer_knows_the_workspace_is_forgotten(act, azureml, unknown):
     unknown(history=azureml.links["api"].replace("127.0.0.1", "localhost"))
+    act.env["ACT_TRUSTED_HOSTS"] += ", localhost"
     azureml.faults({"match": "^api /history", "answer": {"status": 404, "json": {"error": {
         "code": "UserError", "message": "Workspace not found.", "innerError": {"code": "WorkspaceNotFound"}}}}})
     assert "Running" in act.run("q", unknown.run).out

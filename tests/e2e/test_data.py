@@ -970,7 +970,8 @@ def test_secret_from_the_environment(act, azure, variable):
                 endpoint=azure.service.endpoint)
     value = azure.service.key if variable.endswith("KEY") else "?" + azure.service.container_sas(azure.container)
     act.write("data/a", "a")
-    act.run("u", "data", env={variable: value})
+    host = azure.service.endpoint.split("/")[2]
+    act.run("u", "data", env={variable: value, "ACT_TRUSTED_HOSTS": host})
     assert azure.keys() == {"data/a": 1}
 
 

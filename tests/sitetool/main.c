@@ -1,5 +1,6 @@
-/* main.c - sitetool LOGIN ROOT [look] ("-": this machine; look: nothing is brought there): does to a site what the lines of its input say, and answers each
- * with a line of JSON: {"rc", "error"} and what came of it. The first answer is that of the opening.
+/* main.c - sitetool LOGIN ROOT [look] ("-": this machine; look: nothing is brought there): does to a site what the
+ * lines of its input say, and answers each with a line of JSON: {"rc", "error"} and what came of it. The first answer
+ * is that of the opening.
  *
  *   agent | create [PACKAGE] | list | run SCRIPT | shell SCRIPT
  */
