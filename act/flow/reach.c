@@ -300,13 +300,36 @@ static void add_vault(const char *file, const char *key, const char *secret, str
             act_sprintf("%s: '%s' is what your login reads at '%s'", file, key, secret + strlen(CONFIG_KEYVAULT)));
 }
 
+/* The registry that is logged in to for an image, where the project says which; else NULL. New string. */
+static char *registry_of_project(const struct config *config, const char *key, char *image)
+{
+    const struct config_docker docker = {.image = image, .address = config->docker.address};
+    bool has_image = image && *image;
+
+    if (!has_image || (config_is_own(config, key) && config_is_own(config, "docker.address")))
+        return NULL;
+    return config_docker_registry(&docker);
+}
+
+/* The nodes, or the service, send it to the registry, wherever that is. */
 static void add_password(const struct config *config, struct act_strv *items)
 {
     static const char key[] = "docker.password";
+    const struct {
+        const char *key;
+        char *image;
+    } rows[] = {{"docker.image", config->docker.image}, {"k8s.image", config->k8s.image}};
+    const char *secret = config->docker.password;
     ACT_AUTOFREE char *file = config_file_of(config, key);
 
-    if (!config_is_own(config, key))
-        add_vault(file, key, config->docker.password, items);
+    if (config_is_own(config, key))
+        return;
+    add_vault(file, key, secret, items);
+    for (size_t i = 0; config_is_in_vault(secret) && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *registry = registry_of_project(config, rows[i].key, rows[i].image);
+        if (registry)
+            add(items, act_sprintf("%s: '%s' is for the registry '%s'", file, key, registry));
+    }
 }
 
 /* Whether requests carry the user's login, or a key or SAS that is not in the account file. */

@@ -183,6 +183,20 @@ def test_what_only_looks_asks_no_vault(act, store, vault, login):
     assert not vault.log and not login.asked()
 
 
+def test_a_password_goes_to_the_registry_that_was_trusted(act, kubernetes_api, vault):
+    """A project that names a secret of the user's names whom the nodes show it to."""
+    docker = {"address": "registry.example.com", "username": "me", "password": vault.said("registry")}
+    kubernetes_api.use(act)
+    kubernetes_api.cluster(docker=docker)
+    act.run("-c", "k8s", "trust", "-y")
+    del act.env["ACT_TRUSTED_PROJECTS"]
+    assert act.run("-c", "k8s", "trust", "--json").json["untrusted"] == []
+    kubernetes_api.cluster(docker={**docker, "address": "127.0.0.1:5000"})
+    message = act.fail("-c", "k8s", "submit", "true", status=4)
+    assert "'docker.password' is for the registry '127.0.0.1:5000'" in message, message
+    assert not vault.log
+
+
 @pytest.mark.parametrize("words", [("submit", "true"), ("sweep", "--grid", "n=1", "test", "{n}")])
 def test_the_password_of_a_registry(act, kubernetes, vault, words):
     """The pods' Secret has it; what is shown has not."""
