@@ -61,6 +61,13 @@ static void last_line(char *said, char *out, size_t size)
     }
 }
 
+/* A NUL in what a login shell prints does not end what ssh says behind it. */
+static void make_text(char *said, size_t len)
+{
+    for (char *nul = said; said && (nul = memchr(nul, '\0', len - (size_t)(nul - said)));)
+        *nul = ' ';
+}
+
 static int explain(struct ssh *ssh, char *said, struct act_error *err)
 {
     static const struct {
@@ -106,6 +113,7 @@ static char *read_said(int fd)
     ssize_t n = fd < 0 ? 0 : act_pread_all(fd, said, SAID_MAX, end > SAID_MAX ? end - SAID_MAX : 0);
 
     said[n > 0 ? n : 0] = '\0';
+    make_text(said, n > 0 ? (size_t)n : 0);
     return said;
 }
 
@@ -243,6 +251,7 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
                                        .max_bytes = NOISE_MAX,
                                        .on_terminal = true},
                    &result, err);
+    make_text(result.err, result.err_len);
     if (rc == 0 && result.status != 0) {
         char line[512];
         last_line(result.err, line, sizeof(line));
@@ -295,6 +304,7 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
                              .err = got.err,
                              .out_len = got.out_len,
                              .err_len = got.err_len};
+    make_text(out->err, out->err_len);
     if (rc == 0 && out->status == SSH_FAILED)
         rc = explain(ssh, out->err, err);
     if (!cut_to_mark(out) && rc == 0 && out->status == 0)

@@ -198,8 +198,9 @@ def test_login_shell_that_never_stops_talking(tool, server):
 
 
 def test_login_shell_that_fails(tool, server):
-    server.shell("echo this account is closed >&2; exit 3")
-    refused(tool, -1, "this account is closed", "exit status 3")
+    for noise in ("", r"printf 'a\0b\n' >&2; "):
+        server.shell(f"{noise}echo this account is closed >&2; exit 3")
+        refused(tool, -1, "this account is closed", "exit status 3")
 
 
 @pytest.mark.parametrize("shell", [name for name in ("dash", "bash", "csh", "fish", "ksh", "tcsh", "zsh")
