@@ -62,6 +62,7 @@ static void resolve_workspace(struct config *c, struct config_findings *f)
     ACT_AUTOFREE char *path = config_absolute(value->text, c->project_root);
     const char *name = config_display(path, c->project_root);
     struct yaml *workspace = yaml_new_map(name);
+    workspace->line = config_is_own(c, "aml_config") ? 0 : value->line; /* for config_files() */
     bool wanted = config_is_azureml(c->platform) || access(path, F_OK) == 0;
     if (wanted && read_workspace(path, name, workspace, &err) < 0)
         config_problem(f, value, "'aml_config': %s", act_error_text(&err));

@@ -297,6 +297,19 @@ def test_what_is_trusted_once_holds_for_all_cluster_files(other):
     assert "cluster 'six' reaches out of it: 'a -c six trust' shows how" in other.run("trust").err
 
 
+def test_a_workspace_file_elsewhere(other, scratch):
+    file = scratch / "ws.json"
+    file.write_text('{"subscription_id": "s", "resource_group": "g", "workspace_name": "w"}')
+    lab = {**LAB, "aml_config": str(file)}
+    other.cluster("aml", extra=lab)
+    line = f"the configuration file '{file}' lies outside of the project"
+    assert other.run("trust", "--json").json["untrusted"] == [line]
+    assert line in other.fail("ls", "data", status=4)
+    other.cluster("aml", extra=LAB)
+    param = json.dumps({"aml_config": str(file)})
+    assert other.run("-p", param, "trust", "--json").json["reaches"] == [], "the user names it"
+
+
 def own_login(act, keys, named):
     """The project names a cluster file of the user's as base, and changes what it means."""
     path = act.home / "config/lab.yaml"
