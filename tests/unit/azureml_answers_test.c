@@ -89,6 +89,7 @@ static struct platform *begin(struct bed *b)
     b->url = act_sprintf("http://127.0.0.1:%d", b->server.port);
     setenv("ACT_HOME", b->home, 1);
     setenv("AZURE_AUTHORITY_HOST", b->url, 1);
+    setenv("ACT_TRUSTED_HOSTS", "127.0.0.1", 1);
     setenv("AZURE_TENANT_ID", "11111111-0000-0000-0000-000000000001", 1);
     setenv("AZURE_CLIENT_ID", "22222222-0000-0000-0000-000000000001", 1);
     setenv("AZURE_CLIENT_SECRET", "the~secret", 1);

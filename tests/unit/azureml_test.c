@@ -842,6 +842,7 @@ static int start(void **state)
     ACT_AUTOFREE char *url = act_sprintf("http://127.0.0.1:%d", service.port);
     setenv("ACT_HOME", home, 1);
     setenv("AZURE_AUTHORITY_HOST", url, 1);
+    setenv("ACT_TRUSTED_HOSTS", "127.0.0.1", 1);
     setenv("AZURE_TENANT_ID", "t", 1);
     setenv("AZURE_CLIENT_ID", "c", 1);
     setenv("AZURE_CLIENT_SECRET", "s", 1);
