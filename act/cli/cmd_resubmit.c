@@ -31,7 +31,7 @@ static int open_target(struct cli *cli, const struct flow_run *old, struct flow 
 
 /* On a terminal, the user is asked before a running run loses its work. Scripts, which take the id from stdout, are
  * never asked. */
-static int confirm(const struct cli *cli, const struct flow_run *old, struct act_error *err)
+static int confirm_loss(const struct cli *cli, const struct flow_run *old, struct act_error *err)
 {
     if (cli->options.dry_run || old->status.state != RUN_RUNNING || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return 0;
@@ -40,15 +40,20 @@ static int confirm(const struct cli *cli, const struct flow_run *old, struct act
     return rc == -ACT_FAIL ? act_error_set(err, ACT_FAIL, "not confirmed: '%s' goes on", old->row.id) : rc;
 }
 
+static int confirm(void *arg, const char *question, struct act_error *err)
+{
+    return cli_confirm(arg, question, err);
+}
+
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
-    struct flow_resubmission again = {.dry_run = cli->options.dry_run};
+    struct flow_resubmission again = {.dry_run = cli->options.dry_run, .confirm = confirm, .arg = cli};
     struct flow home, to;
     int rc = cli_labels(cli, &again.labels, err);
 
     if (rc == 0)
-        rc = confirm(cli, old, err);
+        rc = confirm_loss(cli, old, err);
     if (rc < 0)
         return rc;
     rc = flow_open(&request, &home, err);

@@ -83,7 +83,7 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
     if (rc == 0 && !io->dry_run)
         rc = flow_check_copies(flow, &submit.spec, io->confirm, io->arg, err);
     if (rc == 0 && !io->dry_run)
-        rc = flow_start_run(flow, platform, &submit.spec, with.package.file, err);
+        rc = flow_start_run(flow, platform, &submit.spec, with.package.file, NULL, err);
     io->spec = submit.spec;
     flow_package_release(&with.package);
     return rc;

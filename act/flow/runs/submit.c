@@ -342,7 +342,7 @@ static int note_submission(struct flow *flow, const struct run_spec *spec, int r
 }
 
 int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   bool *asked, struct act_error *err)
+                   const char *after, bool *asked, struct act_error *err)
 {
     const struct platform_row *row = platform_row(platform);
     ACT_AUTOWIPE char *stores = NULL;
@@ -369,7 +369,8 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
                                                  .agent_url = files.agent_url,
                                                  .spec_url = files.spec_url,
                                                  .package_url = files.package_url,
-                                                 .asked = asked};
+                                                 .asked = asked,
+                                                 .after = after};
         rc = platform_submit(platform, &submission, err);
         rc = note_submission(flow, spec, rc, *asked && flow_may_pass(rc), err);
     }
@@ -377,7 +378,7 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
 }
 
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   struct act_error *err)
+                   const char *after, struct act_error *err)
 {
     struct flow_again again;
     bool asked = false;
@@ -390,9 +391,9 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     if (rc < 0)
         return rc;
     if (!platform_row(platform)->answers_by_request)
-        return flow_hand_over(flow, platform, spec, package, &asked, err);
+        return flow_hand_over(flow, platform, spec, package, after, &asked, err);
     asked = flow_again_begin(flow, spec, &again);
-    rc = flow_hand_over(flow, platform, spec, package, &asked, err);
+    rc = flow_hand_over(flow, platform, spec, package, after, &asked, err);
     bool unclear = asked && flow_may_pass(rc);
     flow_again_end(&again, !unclear);
     return unclear ? act_error_hint(err, "the same command again is the same run") : rc;
@@ -509,7 +510,7 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
     else if (rc == 0)
         rc = flow_check_copies(flow, &io->spec, io->confirm, io->arg, err);
     if (rc == 0 && !io->dry_run)
-        rc = flow_start_run(flow, platform, &io->spec, with.package.file, err);
+        rc = flow_start_run(flow, platform, &io->spec, with.package.file, NULL, err);
     flow_package_release(&with.package);
     flow_job_file_release(&with.job);
     return rc;
@@ -619,13 +620,6 @@ static int repeat_package(struct flow *home, const struct run_spec *old, struct 
     return rc;
 }
 
-static int end_old_run(struct flow *flow, struct flow_run *old, struct act_error *err)
-{
-    bool was_final;
-
-    return run_state_is_final(old->status.state) ? 0 : flow_abort(flow, old, &was_final, err);
-}
-
 /* The values of the secrets, which run.json does not have: the platform may. */
 static void find_secrets(struct flow *flow, struct flow_run *old)
 {
@@ -660,20 +654,26 @@ static int repeat_foreign(const struct flow *to, const struct run_spec *old, str
     return 0;
 }
 
-/* What may still be refused comes first, as the first run is lost otherwise. */
+/* The old run is lost only when the new one is sure to begin. */
+static void end_old_run(struct flow *flow, struct flow_run *old, const struct run_spec *spec)
+{
+    struct act_error err;
+    bool was_final;
+
+    if (flow_abort(flow, old, &was_final, &err) < 0)
+        act_warn("'%s' goes on, and '%s' is there as well: %s; 'a abort %s' ends the first one", old->row.id, spec->id,
+                 act_error_text(&err), old->row.id);
+}
+
 static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to, struct platform *platform,
                        struct run_spec *spec, const char *package, struct act_error *err)
 {
-    int rc;
+    bool ended = run_state_is_final(old->status.state);
+    int rc = flow_start_run(to, platform, spec, package, ended ? NULL : old->row.id, err);
 
-    if (!platform_row(platform)->refuses_late) {
-        rc = end_old_run(flow, old, err);
-        return rc < 0 ? rc : flow_start_run(to, platform, spec, package, err);
-    }
-    rc = flow_start_run(to, platform, spec, package, err);
-    if (rc == 0 && end_old_run(flow, old, err) < 0)
-        act_warn("'%s' goes on beside '%s': %s", old->row.id, spec->id, act_error_text(err));
-    return rc;
+    if (rc == 0)
+        end_old_run(flow, old, spec);
+    return rc < 0 && !ended ? act_error_hint(err, "'%s' goes on", old->row.id) : rc;
 }
 
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to,
@@ -709,6 +709,8 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
     if (rc == 0 && out->dry_run)
         rc = platform_preview(platform, spec, &out->preview, err);
     else if (rc == 0)
+        rc = flow_check_copies(to, spec, out->confirm, out->arg, err);
+    if (rc == 0 && !out->dry_run)
         rc = replace_run(flow, old, to, platform, spec, package.file, err);
     return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
 }

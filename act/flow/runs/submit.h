@@ -50,12 +50,15 @@ struct flow_local {
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
 /* Resubmits a run with the same command, package and size, and on the same cluster also the same image, environment and
- * folders (see flow_repeat_settings()). If the run is still active it is aborted first; on a service, afterwards, so
- * that nothing is lost if the new run is refused. home is the configuration of its cluster, to that of the new one;
+ * folders (see flow_repeat_settings()). If the run is still active it is aborted when the platform has the new one, so
+ * that nothing is lost if that is refused; where both are in one place that can wait, the new one begins when the old
+ * one has ended. home is the configuration of its cluster, to that of the new one;
  * they may be the same. With dry_run nothing is aborted or submitted. Release out->spec in every case. */
 struct flow_resubmission {
     struct flow_labels labels; /* besides those of the old run, or instead of them */
     bool dry_run;
+    int (*confirm)(void *arg, const char *question, struct act_error *err); /* as in struct flow_submit */
+    void *arg;
     struct run_spec spec; /* out */
     json_t *preview;      /* out, as in struct flow_submit */
 };

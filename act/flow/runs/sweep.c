@@ -255,12 +255,15 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
         rc = ledger_add_all(ledger, &rows, err);
     if (rc == 0) {
         const struct platform_several several = {
-            .submission = {.spec = &s->io->spec, .package = s->package.file, .stores = stores, .asked = asked},
+            .submission = {.spec = &s->io->spec,
+                           .package = s->package.file,
+                           .stores = stores,
+                           .asked = asked,
+                           .after = s->io->max_parallel > 0 ? s->record.last : NULL},
             .n = (size_t)s->record.step,
             .turn = turn,
             .arg = s,
-            .max_parallel = s->io->max_parallel,
-            .after = s->record.last};
+            .max_parallel = s->io->max_parallel};
         rc = platform_submit_several(s->platform, &several, err);
         if (rc == 0 && act_now_unix_s() > begun_s)
             note_queued(s, &rows);
@@ -271,7 +274,7 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
 static int submit_one(struct sweep *s, bool *asked, struct act_error *err)
 {
     turn(s, 0);
-    int rc = flow_hand_over(s->flow, s->platform, &s->io->spec, s->package.file, asked, err);
+    int rc = flow_hand_over(s->flow, s->platform, &s->io->spec, s->package.file, NULL, asked, err);
     if (rc == 0 && s->io->max_parallel > 0 && !act_strv_has(&s->active, s->io->spec.id))
         act_strv_push(&s->active, s->io->spec.id);
     return rc;

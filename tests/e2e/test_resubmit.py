@@ -1,0 +1,176 @@
+"""A run that goes on is replaced only by one that the platform has taken: whatever refuses, the old run still runs."""
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from fault_proxy import FaultProxy
+
+BIG = 11 << 30
+WITH = ("-n", "1")
+
+
+def start(act, *before, words=("sleep", "1000")):
+    """A run that goes on."""
+    run = act.submit(*words, before=before or WITH)
+    act.until_state(run, "Running")
+    return run
+
+
+def goes_on(act, run):
+    """Nothing was done: the old run runs, and no other one is there."""
+    alive = [r["id"] for r in act.run("q", "--json").json["runs"] if r["state"] in ("Running", "Queued")]
+    assert alive == [run] and act.state(run) == "Running"
+
+
+def refuses(act, run, *words, status=None, match="", **options):
+    """A resubmission is refused, and the old run goes on. The dry run refuses as well, and says the same."""
+    message = act.fail(*words, "resubmit", run, status=status, match=match, **options)
+    goes_on(act, run)
+    return message
+
+
+def both_refuse(act, run, *words, match="", **options):
+    dry = act.fail(*words, "resubmit", "--dry-run", run, status=None, match=match, **options)
+    assert dry == refuses(act, run, *words, match=match, **options)
+
+
+def files_of(size):
+    """No file may grow beyond that, as on a full disk."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    return {"preexec_fn": limit}
+
+
+# ---- on this machine
+
+
+@pytest.fixture
+def slow(act):
+    """A run that ends only when the gate is there: the run, the gate, and what this run and the next ones say."""
+    gate, said = act.scratch / "gate", act.scratch / "said"
+    act.write("stay.sh", f'say() {{ echo "$1 $ACT_RUN_ID" >>{said}; }}\n'
+                         f'trap "until [ -e {gate} ]; do sleep 0.05; done; say end; exit 0" TERM\n'
+                         "say begin; while :; do sleep 0.05; done\n")
+    run = start(act, words=("sh", "stay.sh"))
+    act.until(said.exists, "it listens")
+    return run, gate, said
+
+
+def test_the_new_run_begins_when_the_old_one_has_ended(act, slow):
+    """It is there before the old one is told to end."""
+    old, gate, said = slow
+    replacing = act.start("resubmit", old)
+    try:
+        queued = act.until(lambda: act.run("qq", "--json").json["runs"], "the new one waits")
+        assert queued[0]["reason"] == f"waits for the end of '{old}'", queued
+        assert said.read_text() == f"begin {old}\n"
+    finally:
+        gate.touch()
+        new = replacing.communicate(timeout=60)[0].decode().strip()
+    act.until(lambda: f"begin {new}\n" in said.read_text(), "the new one begins")
+    assert said.read_text() == f"begin {old}\nend {old}\nbegin {new}\n"
+    assert act.state(old) == "Canceled"
+    act.run("abort", new)
+
+
+def test_one_that_waits_for_the_old_one_can_be_aborted(act, slow):
+    old, gate, said = slow
+    replacing = act.start("resubmit", old)
+    try:
+        new = act.until(lambda: act.run("qq", "--json").json["runs"], "the new one waits")[0]["id"]
+        act.run("abort", new)
+        assert act.state(new) == "Canceled"
+    finally:
+        gate.touch()
+        replacing.communicate(timeout=60)
+    act.until_state(old, "Canceled")
+    assert new not in said.read_text()
+
+
+def test_a_full_disk(act):
+    """Neither the ledger nor the folder of the new run can be written."""
+    act.write("big.bin", random.Random(1).randbytes(4 << 20))
+    old = start(act)
+    for size in (0, 1 << 20):
+        refuses(act, old, match="File too large|cannot be written|full", **files_of(size))
+    act.run("abort", old)
+
+
+def test_no_room_where_the_folders_of_runs_are(act):
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    act.write("big.bin", random.Random(1).randbytes(1 << 20))
+    old = start(act)
+    new = next(act.home.rglob("new"))
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", new], capture_output=True).returncode != 0:
+        pytest.skip("no permission for mounts")
+    try:
+        refuses(act, old, match="No space left on device")
+    finally:
+        subprocess.run(["umount", "--lazy", new], check=True)
+    act.run("abort", old)
+
+
+def test_an_agent_that_is_not_there(act):
+    """The folder of the new run is there, and it cannot be started."""
+    old = start(act)
+    shutil.copy(act.programs / "a", act.scratch / "a")
+    act.programs = act.scratch
+    refuses(act, old, match="act-node")
+    act.programs = act.home  # so that no path of the test's is used by chance
+    subprocess.run([act.scratch / "a", "abort", old], env=act.env, cwd=act.project, check=True)
+
+
+@pytest.fixture
+def copied(act, azure):
+    """A run whose folders are copied to its node, from a store that can be broken."""
+    act.cluster("aml", folders=("data",), extra={"mount": "copy"})
+    azure.put("data/a.txt", b"text")
+    return azure
+
+
+def test_a_lot_to_copy_is_asked_about(act, copied):
+    """As a submit asks."""
+    old = start(act)
+    copied.service.request("PUT", f"{copied.container}/files/data/big", headers={
+        "x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": str(BIG)})
+    message = refuses(act, old, status=2, match="'mount: copy' brings 11.* in 2 files to each of 1 node")
+    assert "add -y" in message
+    assert "Go on? [y/N]" in act.on_terminal("resubmit", old, typed=b"y\nn\n").decode()
+    goes_on(act, old)
+    act.run("abort", old)
+
+
+def test_a_store_that_cannot_be_reached(act, copied):
+    proxy = FaultProxy(("127.0.0.1", copied.service.port))
+    keys = copied.service.account_keys(copied.container)
+    act.account("store", **{**keys, "endpoint": f"http://127.0.0.1:{proxy.port}/{copied.service.account}"})
+    old = start(act)
+    proxy.close()
+    both_refuse(act, old, match="cannot|refused", env={"ACT_RETRIES": "0"})
+    act.run("abort", old)
+
+
+def test_a_login_that_fails(act, double, login):
+    """The folders of the run are reached by it."""
+    act.account("store", account_name=double.account, container_name=double.container, endpoint=double.endpoint)
+    act.cluster("aml", folders=("data",), extra={"mount": "copy"})
+    act.env |= login.principal()
+    double.put(f"{double.container}/files/data/a.txt", b"text")
+    old = start(act)
+    both_refuse(act, old, match="login|token|credential", env={"AZURE_CLIENT_SECRET": "wrong"})
+    act.run("abort", old)
+
+
+def test_a_project_that_is_not_trusted(act):
+    old = start(act, words=("sleep", "1001"))
+    act.cluster("aml", extra={"trusted_hosts": ["somewhere.example.com"]})
+    both_refuse(act, old, match="trust", env={"ACT_TRUSTED_PROJECTS": ""})
+    act.run("abort", old)
