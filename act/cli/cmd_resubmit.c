@@ -48,7 +48,7 @@ static int confirm(void *arg, const char *question, struct act_error *err)
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
-    struct flow_resubmission again = {.dry_run = cli->options.dry_run, .confirm = confirm, .arg = cli};
+    struct flow_submit again = {.dry_run = cli->options.dry_run, .confirm = confirm, .arg = cli};
     struct flow home, to;
     int rc = cli_labels(cli, &again.labels, err);
 

@@ -59,7 +59,7 @@ static void resubmit(int code)
                              .nodes = 1,
                              .procs_per_node = 1,
                              .created_unix_s = act_now_unix_s()};
-    struct flow_resubmission again = {0};
+    struct flow_submit again = {0};
     ACT_AUTO(flow_run) old = {.status = fake.status};
     struct platform *platform;
 

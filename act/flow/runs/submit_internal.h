@@ -17,17 +17,9 @@
 struct platform;
 struct platform_row;
 
-/* What a request becomes on its way to a specification. */
-struct flow_describing {
-    struct flow_job_file job;    /* if the request has a job file */
-    int64_t limit_s;             /* after which the command is ended; 0: never */
-    bool here;                   /* a run of 'a local' */
-    bool own_folders;            /* mapped folders are the project's own, not those in the stores */
-    struct flow_package package; /* out: pinned; release it */
-};
-/* Fills io->spec from the configuration and the platform's limits, and pins the package. */
-int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
-                      struct flow_describing *with, struct act_error *err) ACT_NODISCARD;
+/* Nodes and processes, from what the configuration says and the platform has. */
+int flow_take_shape(const struct config *c, struct platform *platform, struct run_spec *spec,
+                    struct act_error *err) ACT_NODISCARD;
 /* Whether this machine gets at the folders of a run that are in the stores of a cluster elsewhere. There are none:
  * -ACT_USAGE. */
 int flow_check_stored(const struct config *c, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
