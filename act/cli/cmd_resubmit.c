@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "flow/code/code.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 #include "flow/runs/submit.h"
@@ -16,7 +17,11 @@ static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *
         json_array_append_new(list, cli_spec_json(spec));
     else
         puts(spec->id);
-    act_note("submitted to %s again, in place of %s", spec->cluster, spec->resubmit_of);
+    if (cli->options.code || !spec->package_key)
+        act_note("submitted to %s again, in place of %s", spec->cluster, spec->resubmit_of);
+    else
+        act_note("submitted to %s again, in place of %s, with the package of that run; --code takes today's",
+                 spec->cluster, spec->resubmit_of);
     return 0;
 }
 
@@ -48,7 +53,10 @@ static int confirm(void *arg, const char *question, struct act_error *err)
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
-    struct flow_submit again = {.dry_run = cli->options.dry_run, .confirm = confirm, .arg = cli};
+    struct cli_packing packing;
+    ACT_AUTO(flow_init) code = {0};
+    struct flow_submit again = {
+        .dry_run = cli->options.dry_run, .code = cli->options.code ? &code : NULL, .confirm = confirm, .arg = cli};
     struct flow home, to;
     int rc = cli_labels(cli, &again.labels, err);
 
@@ -62,6 +70,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
     home.services = &cli->services;
     rc = open_target(cli, old, &to, err);
     if (rc == 0) {
+        cli_packing_start(&packing, cli, &code);
         rc = flow_resubmit(&cli->flow, old, &home, &to, &again, err);
         if (rc == 0)
             rc = report_new_run(cli, &again.spec, again.preview, list, err);

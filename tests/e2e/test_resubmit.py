@@ -174,3 +174,129 @@ def test_a_project_that_is_not_trusted(act):
     act.cluster("aml", extra={"trusted_hosts": ["somewhere.example.com"]})
     both_refuse(act, old, match="trust", env={"ACT_TRUSTED_PROJECTS": ""})
     act.run("abort", old)
+
+
+# ---- its code
+
+
+def test_which_code_it_has(act):
+    """The old run's, and it says so; the project's as it is now only with --code."""
+    act.write("code.txt", "first\n")
+    old = act.finish("cat", "code.txt", before=WITH)
+    act.write("code.txt", "second\n")
+    same = act.run("resubmit", old)
+    assert f"in place of {old}, with the package of that run; --code takes today's" in same.err
+    new = act.run("resubmit", "--code", old)
+    assert "--code" not in new.err and "1 changed: code.txt" in new.err, "as a submit says it"
+    for result, line in ((same, "first"), (new, "second")):
+        run = result.out.strip()
+        act.run("wait", run)
+        assert act.lines(run) == [line]
+    assert act.info(new.out.strip())["resubmit_of"] == old
+
+
+def test_todays_code_is_checked_before_the_old_run_is_lost(act):
+    act.write("train.sh", "sleep 1000\n")
+    old = start(act, words=("sh", "train.sh"))
+    (act.project / "train.sh").unlink()
+    act.write("other.txt")
+    for dry in ((), ("--dry-run",)):
+        act.fail("resubmit", "--code", *dry, old, status=None, match="train.sh")
+        goes_on(act, old)
+    before = sorted(act.store.rglob("*.zip"))
+    act.write("train.sh", "echo today\n")
+    act.run("resubmit", "--code", "--dry-run", old)
+    assert sorted(act.store.rglob("*.zip")) == before, "nothing is stored"
+    act.run("wait", act.run("resubmit", "--code", old).out.strip())
+    assert act.state(old) == "Canceled"
+
+
+# ---- on Slurm
+
+
+def started_there(lab, *words):
+    run = lab.submit(*(words or ("sleep", "1000")))
+    lab.act.until_state(run, "Running")
+    return run
+
+
+def test_slurm_begins_it_when_the_old_one_has_ended(lab):
+    """And a job that its user lets wait for others waits for them as well."""
+    said = lab.act.scratch / "said"
+    before = lab.bed.run("sbatch", "--parsable", "--output=/dev/null", "--wrap", "true").strip()
+    lab.configure(slurm={"sbatch_options": [f"--dependency=afterany:{before}"]})
+    lab.act.write("stay.sh", f'say() {{ echo "$1 $ACT_RUN_ID" >>{said}; }}; trap "say end; exit 0" TERM\n'
+                             "say begin; while :; do sleep 0.05; done\n")
+    old = started_there(lab, "bash", "stay.sh")
+    lab.act.until(said.exists, "it has begun")
+    new = lab.act.run("-c", "lab", "resubmit", old).out.strip()
+    job, first = lab.bed.job(new), lab.bed.job(old)
+    waits = lab.bed.show(job)["Dependency"]
+    assert waits == "(null)" or f"afterany:{first}" in waits, waits
+    lab.act.until(lambda: f"begin {new}\n" in said.read_text(), "the new one begins")
+    assert said.read_text() == f"begin {old}\nend {old}\nbegin {new}\n"
+    assert lab.act.state(old) == "Canceled"
+    lab.act.run("abort", new)
+
+
+def test_slurm_refuses_the_new_job(lab):
+    """Whether ACT or sbatch says so."""
+    old = started_there(lab)
+    for slurm in ({"partition": "nowhere"}, {"sbatch_options": ["--no-such-option"]}, {"constraint": "gold"}):
+        lab.configure(slurm=slurm)
+        message = lab.act.fail("resubmit", old, status=None, match="nowhere|no-such-option|gold|feature")
+        assert len(lab.bed.jobs(states="all")) == len(lab.bed.jobs(old)) or "goes on" in message, message
+        assert lab.act.state(old) == "Running" and lab.bed.show(lab.bed.job(old))["JobState"] == "RUNNING"
+    lab.configure()
+    lab.act.run("abort", old)
+
+
+def test_a_task_of_an_array_alone_is_waited_for(lab):
+    """The others go on."""
+    lab.act.run("-c", "lab", "sweep", "--grid", "n=1,2", "sleep", "100{n}")
+    runs = [r["id"] for r in lab.act.run("q", "--json").json["runs"]]
+    for run in runs:
+        lab.act.until_state(run, "Running")
+    new = lab.act.run("resubmit", runs[0]).out.strip()
+    lab.act.until_state(new, "Running")
+    assert [lab.act.state(run) for run in runs] == ["Canceled", "Running"]
+    for run in (new, runs[1]):
+        lab.act.run("abort", run)
+
+
+# ---- on services
+
+
+def test_a_workspace_that_refuses(act, azureml):
+    """The login fails, the store of the code is away, the service says no: the old job goes on."""
+    act.write("code.txt")
+    old = act.submit("sleep", "1000", before=("-n", "1"))
+    act.until_state(old, "Running")
+    azureml.faults({"method": "PUT", "match": "/jobs/", "times": 9, "forbidden": "x/jobs/write"})
+    assert f"'{old}' goes on" in refuses(act, old, status=4, match="x/jobs/write")
+    azureml.faults()
+    shutil.rmtree(act.home / "cache", ignore_errors=True)
+    account = act.project / "aux_data/configs/store.yaml"
+    text = account.read_text()
+    account.write_text(text.replace("account_key: \"", "account_key: \"AAAA"))
+    assert account.read_text() != text
+    message = act.fail("resubmit", old, status=None)
+    dry = act.fail("resubmit", "--dry-run", old, status=None)
+    account.write_text(text)
+    goes_on(act, old)
+    assert message and dry
+    act.run("abort", old)
+
+
+def test_a_cluster_that_refuses(act, kubernetes):
+    old = act.submit("sleep", "1000", before=("-c", "k8s"))
+    act.until_state(old, "Running")
+    kubernetes.forbid({"verb": "create", "resource": "jobs"})
+    message = refuses(act, old, match="jobs")
+    assert f"'{old}' goes on" in message
+    kubernetes.forbid()
+    kubernetes.cluster(docker={"address": "registry.example.com", "username": "me",
+                               "password": "keyvault:https://127.0.0.1:9/secrets/x"})
+    both_refuse(act, old, match="the password of the registry")
+    kubernetes.cluster()
+    act.run("abort", old)
