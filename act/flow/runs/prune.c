@@ -585,6 +585,11 @@ static int remove_and_forget(struct flow *flow, struct flow_prune *p, size_t *ou
     p->bytes = p->n_packages = p->n_agents = p->n_copies = p->n_sent = 0;
     remove_runs(flow, p, &gone);
     int rc = flow_with_ledger(flow, forget, &gone, err);
+    if (rc == 0 && flow->ledger_copy && gone.n)
+        rc = act_error_set(err, ACT_PARTIAL,
+                           "%zu run%s removed, but for the row%s in the table of runs, as the ledger cannot be "
+                           "written: the same command again removes %s",
+                           gone.n, gone.n == 1 ? " is" : "s are", gone.n == 1 ? "" : "s", gone.n == 1 ? "it" : "them");
     *out_n = gone.n;
     *out_all = gone.n == p->n;
     free(gone.ids);

@@ -105,10 +105,10 @@ static const struct step refuse[] = {
     {"stored folders", HERE, check_stored},
     {"platform's check", ALWAYS, check_platform},
     {"bad nodes", AWAY, avoid_bad_nodes},
-    {"package", ALWAYS, step_pin_package},
-    {"unused settings", ALWAYS, mention_unused},
     {"copies", ALWAYS, check_copies},
     {"secrets", ALWAYS, fetch_secrets},
+    {"package", ALWAYS, step_pin_package}, /* which is stored, so that what needs no package comes before */
+    {"unused settings", ALWAYS, mention_unused},
     {"stores", IS_DRY, check_stores},
 };
 
