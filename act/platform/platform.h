@@ -291,8 +291,8 @@ struct platform_row {
      * run off a node (run_spec.avoid). */
     int (*usable_nodes)(struct platform *p, const struct run_spec *spec, struct act_strv *out, struct act_error *err);
     /* Changes the number of nodes of an elastic run that has not ended, within its range; returns when the platform has
-     * accepted it. NULL: the runs there have fixed sizes. */
-    int (*scale)(struct platform *p, const char *id, int nodes, struct act_error *err);
+     * accepted it. dry_run: all but that request. NULL: the runs there have fixed sizes. */
+    int (*scale)(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err);
     /* The logs of a run as a store; store.h says what it can. Those of the last attempt have plain names, those of
      * earlier ones are below "attempts/<n>/". ended: the run's state is final. Contacts no host; for an unknown run,
      * and a log that does not exist (yet), its calls say -ACT_NOT_FOUND. The caller frees it, before the platform. */
@@ -371,7 +371,7 @@ int platform_most_together(struct platform *p);
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err) ACT_NODISCARD;
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
-int platform_scale(struct platform *p, const char *id, int nodes, struct act_error *err) ACT_NODISCARD;
+int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 char *platform_page(struct platform *p, const char *id); /* NULL: none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;

@@ -153,7 +153,28 @@ def test_a_store_that_cannot_be_reached(act, copied):
     act.account("store", **{**keys, "endpoint": f"http://127.0.0.1:{proxy.port}/{copied.service.account}"})
     old = start(act)
     proxy.close()
-    both_refuse(act, old, match="cannot|refused", env={"ACT_RETRIES": "0"})
+    both_refuse(act, old, match="cannot|refused")
+    act.run("abort", old)
+
+
+@pytest.mark.parametrize("words", [
+    ("submit", "true"), ("sweep", "--grid", "n=1,2", "echo", "{n}"), ("local", "--mount", "true"), ("resubmit", None),
+    ("-rt", "other", "resubmit", None)])
+def test_a_dry_run_of_every_verb_refuses_what_is_refused(act, copied, words):
+    """Nothing is submitted or stored by either, and both say the same."""
+    old = start(act)
+    before = sorted(act.store.rglob("*.zip"))
+    gone = {**copied.service.account_keys(copied.container), "endpoint": "http://127.0.0.1:9/gone"}
+    act.account("gone", **gone)
+    act.cluster("other" if words[0] == "-rt" else "aml", account="gone", folders=("data",), extra={"mount": "copy"})
+    words = [word or old for word in words]
+    verb = 3 if words[0] == "-rt" else 1
+    said = [act.fail(*words[:verb], *dry, *words[verb:], status=None, match="127.0.0.1:9")
+            for dry in (("--dry-run",), ())]
+    assert said[0] == said[1]
+    goes_on(act, old)
+    assert sorted(act.store.rglob("*.zip")) == before
+    act.cluster("aml")
     act.run("abort", old)
 
 
