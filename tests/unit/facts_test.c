@@ -83,6 +83,11 @@ TEST(what_may_be_refused_comes_first)
     assert_string_equal(fake.did, "submit abort ");
     resubmit(ACT_DENIED);
     assert_string_equal(fake.did, "submit ");
+    assert_non_null(strstr(act_error_text(&err), "' goes on"));
+    assert_null(strstr(act_error_text(&err), "a abort"));
+    resubmit(ACT_NO_CAPACITY);
+    assert_string_equal(fake.did, "submit ");
+    assert_non_null(strstr(act_error_text(&err), "' comes first"));
 }
 
 TEST(a_ledger_takes_runs_that_nobody_lists)

@@ -113,6 +113,15 @@ int step_trust(struct passage *p, struct act_error *err)
     return flow_trust_submitted(&p->flow->config, err);
 }
 
+/* A limit may let only one of the two be there. */
+static int say_goes_on(const char *id, int rc, struct act_error *err)
+{
+    if (rc == -ACT_NO_CAPACITY)
+        return act_error_hint(err, "'%s' goes on; if there is room for one of them only, 'a abort %s' comes first", id,
+                              id);
+    return act_error_hint(err, "'%s' goes on", id);
+}
+
 int step_hand_over(struct passage *p, struct act_error *err)
 {
     bool goes_on = p->old && !run_state_is_final(p->old->status.state);
@@ -120,5 +129,5 @@ int step_hand_over(struct passage *p, struct act_error *err)
     if (p->hand_over)
         return p->hand_over(p->arg, err);
     int rc = flow_start_run(p->flow, p->platform, p->spec, p->package.file, goes_on ? p->old->row.id : NULL, err);
-    return rc < 0 && goes_on ? act_error_hint(err, "'%s' goes on", p->old->row.id) : rc;
+    return rc < 0 && goes_on ? say_goes_on(p->old->row.id, rc, err) : rc;
 }

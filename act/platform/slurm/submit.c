@@ -184,12 +184,13 @@ static const char *site_option(const struct slurm *s, const char *name, const ch
     return NULL;
 }
 
-/* Besides what the job waits for already: sbatch takes the last such option alone. */
+/* Besides what the job waits for already: sbatch takes the last such option alone. To those of which any is enough,
+ * separated by '?', nothing can be added. */
 static void push_after(const struct slurm *s, const char *after, struct act_strv *out)
 {
     const char *others = site_option(s, "--dependency", "-d");
 
-    if (after)
+    if (after && !(others && strchr(others, '?')))
         act_strv_pushf(out, "--dependency=%s%safterany:%s", others ? others : "", others ? "," : "", after);
 }
 
