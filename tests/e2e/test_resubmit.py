@@ -1,4 +1,5 @@
 """A run that goes on is replaced only by one that the platform has taken: whatever refuses, the old run still runs."""
+import json
 import os
 import random
 import resource
@@ -163,18 +164,20 @@ def test_a_store_that_cannot_be_reached(act, copied):
 def test_a_dry_run_of_every_verb_refuses_what_is_refused(act, copied, words):
     """Nothing is submitted or stored by either, and both say the same."""
     old = start(act)
-    before = sorted(act.store.rglob("*.zip"))
-    gone = {**copied.service.account_keys(copied.container), "endpoint": "http://127.0.0.1:9/gone"}
-    act.account("gone", **gone)
-    act.cluster("other" if words[0] == "-rt" else "aml", account="gone", folders=("data",), extra={"mount": "copy"})
+    act.write("new.txt", "code that no package has")
+    act.account("gone", **{**copied.service.account_keys(copied.container), "endpoint": "http://127.0.0.1:9/gone"})
+    path = act.cluster("other" if words[0] == "-rt" else "aml", account="code", folders=(), extra={"mount": "copy"})
+    act.account("code", folder=str(act.store))
+    keys = json.loads(path.read_text())
+    keys["config_param"]["data_folder"] = {"azure_blob_config_file": "aux_data/configs/gone.yaml", "path": "files/data"}
+    path.write_text(json.dumps(keys))
     words = [word or old for word in words]
     verb = 3 if words[0] == "-rt" else 1
     said = [act.fail(*words[:verb], *dry, *words[verb:], status=None, match="127.0.0.1:9")
             for dry in (("--dry-run",), ())]
     assert said[0] == said[1]
     goes_on(act, old)
-    assert sorted(act.store.rglob("*.zip")) == before
-    act.cluster("aml")
+    assert not list(act.store.rglob("*.zip"))
     act.run("abort", old)
 
 
