@@ -276,7 +276,7 @@ struct platform_row {
     /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
      * platform has the run. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
-    /* Likewise for several, all or none, as one thing of the platform's that also sees to max_parallel; those begin when
+    /* Likewise for several, all or none, as one thing of the platform's that also sees to max_parallel; they begin when
      * all that the run `after` was submitted with have ended. NULL: it has nothing of the kind. */
     int (*submit_several)(struct platform *p, const struct platform_several *several, struct act_error *err);
     /* How many runs submit_several() takes at most, and of what numbers: they are less. 1: none here. */
