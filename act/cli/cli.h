@@ -77,7 +77,7 @@ struct cli_options {
     uint64_t first, last; /* bytes; 0: not given */
     uint64_t size;        /* likewise */
     struct act_strv includes, excludes, filter_files;
-    bool last_package;
+    bool last_package, code;
     char *ignored; /* options of the original that no longer have a meaning */
     bool legacy;
 };

@@ -304,18 +304,6 @@ static char *scale_text(const struct platform_scale *s)
     return act_buf_steal(&text);
 }
 
-/* Likewise for a cluster that must exist. */
-static int would_change(struct cli *cli, const char *action, const char *name, const char *how, struct act_error *err)
-{
-    ACT_AUTO(platform_cluster) cluster = {0};
-    struct platform *platform;
-    int rc = flow_platform(&cli->flow, &platform, err);
-
-    if (rc == 0)
-        rc = platform_get_cluster(platform, name, &cluster, err);
-    return rc < 0 ? rc : would(cli, action, name, how, err);
-}
-
 /* "a, b": new string, "" where there are none. */
 static char *join(const struct act_strv *words)
 {
@@ -411,12 +399,12 @@ static int make(struct cli *cli, struct platform_new_cluster *cluster, struct ac
 
     if (rc == 0)
         rc = platform_prepare_cluster(platform, cluster, &setup, err);
-    if (rc == 0 && cli->options.dry_run)
-        return would_create(cli, cluster, setup, err);
-    if (rc == 0 && setup)
+    if (rc == 0 && setup && !cli->options.dry_run)
         rc = ask_setup(cli, setup, err);
     if (rc == 0)
         rc = platform_create_cluster(platform, cluster, &follow, err);
+    if (rc == 0 && cli->options.dry_run)
+        return would_create(cli, cluster, setup, err);
     return rc < 0 ? rc : finish_cluster(cli, cluster->name, "the creation", err);
 }
 
@@ -496,10 +484,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
 
 static int scale(struct cli *cli, const char *name, const struct platform_scale *wanted, struct act_error *err)
 {
-    if (cli->options.dry_run) {
-        ACT_AUTOFREE char *how = scale_text(wanted);
-        return would_change(cli, "resize", name, how, err);
-    }
+    ACT_AUTOFREE char *how = scale_text(wanted);
     struct cli_told told = {.noun = noun_of(cli), .name = name, .goes_on = GOES_ON};
     struct platform_follow follow = cli_follow(cli, &told);
     struct platform *platform;
@@ -507,6 +492,8 @@ static int scale(struct cli *cli, const char *name, const struct platform_scale 
 
     if (rc == 0)
         rc = platform_scale_cluster(platform, name, wanted, &follow, err);
+    if (rc == 0 && cli->options.dry_run)
+        return would(cli, "resize", name, how, err);
     return rc < 0 ? rc : finish_cluster(cli, name, "the new size", err);
 }
 
@@ -533,17 +520,17 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
 {
     struct cli_told told = {.noun = noun_of(cli), .name = name, .goes_on = GOES_ON};
     struct platform_follow follow = cli_follow(cli, &told);
-    if (cli->options.dry_run)
-        return would_change(cli, "delete", name, " with all its nodes", err);
     ACT_AUTOFREE char *question =
         act_sprintf("Delete the %s '%s' with all its nodes? Runs on it are lost.", noun_of(cli), name);
     struct platform *platform;
-    int rc = cli_confirm(cli, question, err);
+    int rc = cli->options.dry_run ? 0 : cli_confirm(cli, question, err);
 
     if (rc == 0)
         rc = flow_platform(&cli->flow, &platform, err);
     if (rc == 0)
         rc = platform_delete_cluster(platform, name, &follow, err);
+    if (rc == 0 && cli->options.dry_run)
+        return would(cli, "delete", name, " with all its nodes", err);
     if (rc == 0)
         act_note(cli->options.no_wait ? "the deletion of %s '%s' is accepted" : "%s '%s' is deleted", noun_of(cli),
                  name);

@@ -140,6 +140,8 @@ int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err)
     int rc = flow_find_own(&all, name, false, &named, err);
     if (rc < 0)
         return rc;
+    if (cli->options.dry_run && (rc = flow_remove_own(named, true, err)) < 0)
+        return rc;
     if (cli->options.dry_run) {
         act_note("would remove '%s'", named->file);
         if (flow_is_default(name))
@@ -150,7 +152,7 @@ int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err)
     ACT_AUTOFREE char *question = removal(named, is_default, flow_runs_on(&cli->flow, name));
     rc = cli_confirm(cli, question, err);
     if (rc == 0)
-        rc = flow_remove_own(named, err);
+        rc = flow_remove_own(named, false, err);
     if (rc < 0)
         return rc;
     act_note("'%s' is removed", named->file);

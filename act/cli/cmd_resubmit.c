@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "flow/code/code.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 #include "flow/runs/submit.h"
@@ -16,7 +17,11 @@ static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *
         json_array_append_new(list, cli_spec_json(spec));
     else
         puts(spec->id);
-    act_note("submitted to %s again, in place of %s", spec->cluster, spec->resubmit_of);
+    if (cli->options.code || !spec->package_key)
+        act_note("submitted to %s again, in place of %s", spec->cluster, spec->resubmit_of);
+    else
+        act_note("submitted to %s again, in place of %s, with the package of that run; --code takes today's",
+                 spec->cluster, spec->resubmit_of);
     return 0;
 }
 
@@ -31,7 +36,7 @@ static int open_target(struct cli *cli, const struct flow_run *old, struct flow 
 
 /* On a terminal, the user is asked before a running run loses its work. Scripts, which take the id from stdout, are
  * never asked. */
-static int confirm(const struct cli *cli, const struct flow_run *old, struct act_error *err)
+static int confirm_loss(const struct cli *cli, const struct flow_run *old, struct act_error *err)
 {
     if (cli->options.dry_run || old->status.state != RUN_RUNNING || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return 0;
@@ -40,15 +45,23 @@ static int confirm(const struct cli *cli, const struct flow_run *old, struct act
     return rc == -ACT_FAIL ? act_error_set(err, ACT_FAIL, "not confirmed: '%s' goes on", old->row.id) : rc;
 }
 
+static int confirm(void *arg, const char *question, struct act_error *err)
+{
+    return cli_confirm(arg, question, err);
+}
+
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
-    struct flow_resubmission again = {.dry_run = cli->options.dry_run};
+    struct cli_packing packing;
+    ACT_AUTO(flow_init) code = {0};
+    struct flow_submit again = {
+        .dry_run = cli->options.dry_run, .code = cli->options.code ? &code : NULL, .confirm = confirm, .arg = cli};
     struct flow home, to;
     int rc = cli_labels(cli, &again.labels, err);
 
     if (rc == 0)
-        rc = confirm(cli, old, err);
+        rc = confirm_loss(cli, old, err);
     if (rc < 0)
         return rc;
     rc = flow_open(&request, &home, err);
@@ -57,6 +70,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
     home.services = &cli->services;
     rc = open_target(cli, old, &to, err);
     if (rc == 0) {
+        cli_packing_start(&packing, cli, &code);
         rc = flow_resubmit(&cli->flow, old, &home, &to, &again, err);
         if (rc == 0)
             rc = report_new_run(cli, &again.spec, again.preview, list, err);

@@ -325,16 +325,19 @@ const struct cli_command cli_run_commands[] = {
      .run = cmd_prune},
     {.name = "resubmit",
      .synopsis = "RUN...",
-     .summary = "submit the same run again; if it is still active, abort it first",
+     .summary = "submit the same run again; if it is still active, abort it then",
      .examples = "a resubmit 60ce2fc7\n"
+                 "a resubmit --code 60ce2fc7     with today's code\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
      .details = "The new run has the command, package, size, name and tags of the old one, and goes to the same\n"
                 "cluster unless -rt or -c names another. --name gives it another name, --tag adds or changes tags.\n"
-                "Prints the new ids. On a terminal it asks before it aborts a run that is running, unless -y is\n"
-                "given.\n"
+                "--code packs the project's files as they are now, as a submit does. Prints the new ids.\n"
+                "A run that is still active is aborted when the new one is sure to begin: if that is refused, the old\n"
+                "one goes on. Where both are on the same machine or Slurm, the new one begins when the old one has\n"
+                "ended. On a terminal it asks before it aborts a run that is running, unless -y is given.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args name tag hang retry retry-on "
+     .options = "cluster resubmit-to num-gpu param single compile-args code name tag hang retry retry-on "
                 "use-bad-nodes yes dry-run json",
      RUNS,
      .run = cmd_resubmit},

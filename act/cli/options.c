@@ -77,6 +77,7 @@ const struct cli_option cli_option_table[] = {
      CLI_BEHIND},
     {NULL, "last-package", FLAG(last_package), NULL, "use the package stored last, not the files as they are now",
      CLI_BEHIND},
+    {NULL, "code", FLAG(code), NULL, "with the code as it is now, not with the package of the old run", CLI_BEHIND},
     {NULL, "no-container", FLAG(no_container), NULL, "run directly, not in the cluster's image", CLI_BEHIND},
     {NULL, "mount", FLAG(mount), NULL, "with the folders of the cluster's stores, not the project's own", CLI_BEHIND},
     {"-r", "recursive", FLAG(recursive), NULL, "everything below, not one level", CLI_BEHIND},

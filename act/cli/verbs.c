@@ -75,5 +75,8 @@ static void show_operation(void *arg, const char *status, int percent)
 
 struct platform_follow cli_follow(const struct cli *cli, struct cli_told *told)
 {
-    return (struct platform_follow){.no_wait = cli->options.no_wait, .progress = show_operation, .arg = told};
+    const struct cli_options *o = &cli->options;
+
+    return (struct platform_follow){
+        .no_wait = o->no_wait, .dry_run = o->dry_run, .progress = show_operation, .arg = told};
 }

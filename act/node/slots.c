@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "run/run.h"
 
 /* The kernel reports a closed file a moment before its lock is free; and an occasional check without an event, if files
  * cannot be watched (a home on NFS). */
@@ -39,7 +40,7 @@ static int open_lock_file(const char *dir, const char *name, struct act_error *e
 
 static int cannot_lock(struct act_error *err, int errnum, const char *dir)
 {
-    return act_error_errno(err, errnum, "cannot lock the files in '%s' that share this machine", dir);
+    return act_error_errno(err, errnum, "cannot lock the files in '%s' by which runs wait for one another", dir);
 }
 
 /* Its result is the errno, which fits into an exit status. */
@@ -92,6 +93,18 @@ static int queue_pass(const char *dir, int need, struct watch *w, void (*waiting
     if (rc < 0)
         close(fd);
     return rc < 0 ? rc : fd;
+}
+
+int slots_wait_for(const char *dir, struct watch *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_LOCK);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0) /* the folder was removed: nothing is left of the run */
+        return errno == ENOENT ? 0 : act_error_errno(err, errno, "cannot open '%s'", path);
+    int rc = queue_wait(fd, dir, w, err);
+    close(fd);
+    return rc;
 }
 
 /* ---- the slots ---- */

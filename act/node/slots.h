@@ -16,6 +16,8 @@ struct slots {
 int slots_take(struct slots *s, const char *dir, int total, int need, struct watch *w,
                void (*waiting)(void *arg, int missing), void *arg, struct act_error *err) ACT_NODISCARD;
 void slots_release(struct slots *s);
+/* Waits until the run whose folder is dir has ended, whatever became of it; signals as above. */
+int slots_wait_for(const char *dir, struct watch *w, struct act_error *err) ACT_NODISCARD;
 
 /* "0,3": the slots that are ours. New string. */
 char *slots_text(const struct slots *s);

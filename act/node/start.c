@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/path.h"
 #include "node/launcher.h"
 #include "node/pod.h"
 #include "node/supervisor.h"
@@ -22,6 +23,18 @@ static void tell_waiting(void *arg, int missing)
     attempt_set_reason(s, reason);
     node_say("%s", reason);
     attempt_save_status(s);
+}
+
+/* The run that this one replaces is told to end when this one is sure to begin. */
+static int wait_for_old(struct supervisor *s, struct act_error *err)
+{
+    if (!s->options.after)
+        return 0;
+    ACT_AUTOFREE char *reason = act_sprintf("waits for the end of '%s'", act_path_basename(s->options.after));
+    attempt_set_reason(s, reason);
+    node_say("%s", reason);
+    attempt_save_status(s);
+    return slots_wait_for(s->options.after, &s->watch, err);
 }
 
 static int take_slots(struct supervisor *s, struct act_error *err)
@@ -103,6 +116,8 @@ static int make_ready(struct supervisor *s, struct act_error *err)
         pod_hosts(s->options.pods, s->node.spec.nodes, s->options.group, &s->job.hosts);
     if (rc == 0 && attempt_abort_is_asked(s))
         rc = act_error_set(err, ACT_INTERRUPTED, "canceled before it began");
+    if (rc == 0)
+        rc = wait_for_old(s, err);
     if (rc == 0 && s->options.where == IN_SLOTS)
         rc = take_slots(s, err);
     if (rc == 0)

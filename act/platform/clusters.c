@@ -72,11 +72,12 @@ int platform_is_there(const char *noun, const char *name, const char *state, str
 
 int platform_change(struct arm *arm, struct arm_call *call, const struct platform_follow *follow, struct act_error *err)
 {
-    int rc = arm_do(arm, call, err);
+    bool follows = !follow->no_wait && !follow->dry_run;
+    int rc = follow->dry_run ? 0 : arm_do(arm, call, err);
 
-    if (rc == 0 && !follow->no_wait && follow->progress)
+    if (rc == 0 && follows && follow->progress)
         follow->progress(follow->arg, "Accepted", -1);
-    if (rc == 0 && !follow->no_wait)
+    if (rc == 0 && follows)
         rc = arm_follow(arm, call, 0, follow->progress, follow->arg, NULL, err);
     arm_call_release(call);
     return rc;

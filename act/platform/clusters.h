@@ -57,6 +57,7 @@ int platform_get_cluster(struct platform *p, const char *name, struct platform_c
  * this process ends, then the status after each poll. */
 struct platform_follow {
     bool no_wait; /* return as soon as the service has accepted it */
+    bool dry_run; /* all but the change itself, so that what would be refused is */
     void (*progress)(void *arg, const char *status, int percent /* -1: not said */); /* may be NULL */
     void *arg;
 };

@@ -136,13 +136,13 @@ int platform_abort(struct platform *p, const char *id, bool *out_was_final, stru
     return rc < 0 ? rc : p->row->abort(p, id, out_was_final, err);
 }
 
-int platform_scale(struct platform *p, const char *id, int nodes, struct act_error *err)
+int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)
 {
     int rc = check_id(id, err);
 
     if (rc < 0)
         return rc;
-    return p->row->scale ? p->row->scale(p, id, nodes, err) : cannot(p, "change the size of a run", err);
+    return p->row->scale ? p->row->scale(p, id, nodes, dry_run, err) : cannot(p, "change the size of a run", err);
 }
 
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended)

@@ -139,6 +139,9 @@ struct platform_submission {
      * the run; after an earlier one it certainly has not. May be NULL for callers, never for the platforms'
      * submit(). */
     bool *asked;
+    /* The id of a run: if the platform has it, this one begins only when that one has ended. Platforms that cannot wait
+     * so begin it at once. NULL: there is none. */
+    const char *after;
 };
 
 /* Several runs that differ in id, name, tags and command. Their ids are of one row, one after another
@@ -148,9 +151,7 @@ struct platform_several {
     size_t n;
     void (*turn)(void *arg, size_t i); /* makes the submission's spec that of the i-th run */
     void *arg;
-    int max_parallel;  /* so many of them run at once; 0: no limit */
-    const char *after; /* the id of a run of those submitted before: with max_parallel, these run when all of those have
-                          ended; NULL: none */
+    int max_parallel; /* so many of them run at once; 0: no limit */
 };
 
 /* Settings that come only from the run's job file, not from its cluster file. */
@@ -211,8 +212,6 @@ struct platform_row {
     int64_t package_most;
     /* A shell can be opened on a node by its address, whatever runs there. */
     bool nodes_have_addresses;
-    /* submit() may refuse what check() lets through. */
-    bool refuses_late;
     /* Deleting a run there ends it and leaves no trace: one that it had and does not know any more is cancelled. */
     bool deletion_ends;
     /* Its runs can change their size. */
@@ -277,8 +276,8 @@ struct platform_row {
     /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
      * platform has the run. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
-    /* Likewise for several, all or none, as one thing of the platform's that also sees to max_parallel. NULL: it has
-     * nothing of the kind. */
+    /* Likewise for several, all or none, as one thing of the platform's that also sees to max_parallel; they begin when
+     * all that the run `after` was submitted with have ended. NULL: it has nothing of the kind. */
     int (*submit_several)(struct platform *p, const struct platform_several *several, struct act_error *err);
     /* How many runs submit_several() takes at most, and of what numbers: they are less. 1: none here. */
     int (*most_together)(struct platform *p);
@@ -292,8 +291,8 @@ struct platform_row {
      * run off a node (run_spec.avoid). */
     int (*usable_nodes)(struct platform *p, const struct run_spec *spec, struct act_strv *out, struct act_error *err);
     /* Changes the number of nodes of an elastic run that has not ended, within its range; returns when the platform has
-     * accepted it. NULL: the runs there have fixed sizes. */
-    int (*scale)(struct platform *p, const char *id, int nodes, struct act_error *err);
+     * accepted it. dry_run: all but that request. NULL: the runs there have fixed sizes. */
+    int (*scale)(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err);
     /* The logs of a run as a store; store.h says what it can. Those of the last attempt have plain names, those of
      * earlier ones are below "attempts/<n>/". ended: the run's state is final. Contacts no host; for an unknown run,
      * and a log that does not exist (yet), its calls say -ACT_NOT_FOUND. The caller frees it, before the platform. */
@@ -372,7 +371,7 @@ int platform_most_together(struct platform *p);
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err) ACT_NODISCARD;
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
-int platform_scale(struct platform *p, const char *id, int nodes, struct act_error *err) ACT_NODISCARD;
+int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 char *platform_page(struct platform *p, const char *id); /* NULL: none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;

@@ -289,15 +289,19 @@ def test_autoscale(act, aks):
     assert "minCount" not in sent(aks)[-1][1]["properties"]
 
 
-def test_scale_with_bad_words(act, aks):
-    fail(act, "resize", "gpu", status=2, match="--nodes")
-    fail(act, "autoscale", "gpu", status=2, match="nothing to change")
-    fail(act, "autoscale", "gpu", "--min", "1", status=2, match="'gpu' needs --max")
-    fail(act, "autoscale", "gpu", "--min", "5", "--max", "4", status=2, match="at least 5 and at most 4")
-    fail(act, "autoscale", "gpu", "--max", "4", "--idle", "5m", status=2, match="setting of the whole cluster")
-    fail(act, "resize", "system", "--nodes", "0", status=2, match="'system' is a system pool.*fewer nodes than 1")
-    fail(act, "autoscale", "system", "--min", "0", "--max", "2", status=2, match="'system' is a system pool")
-    fail(act, "resize", "missing", "--nodes", "1", status=3, match="'a cluster list' shows")
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_scale_with_bad_words(act, aks, dry):
+    """A dry run refuses what is refused."""
+    fail(act, "resize", "gpu", *dry, status=2, match="--nodes")
+    fail(act, "autoscale", "gpu", *dry, status=2, match="nothing to change")
+    fail(act, "autoscale", "gpu", "--min", "1", *dry, status=2, match="'gpu' needs --max")
+    fail(act, "autoscale", "gpu", "--min", "5", "--max", "4", *dry, status=2, match="at least 5 and at most 4")
+    fail(act, "autoscale", "gpu", "--max", "4", "--idle", "5m", *dry, status=2, match="setting of the whole cluster")
+    fail(act, "resize", "system", "--nodes", "0", *dry, status=2, match="'system' is a system pool.*fewer nodes than 1")
+    fail(act, "autoscale", "system", "--min", "0", "--max", "2", *dry, status=2, match="'system' is a system pool")
+    fail(act, "resize", "missing", "--nodes", "1", *dry, status=3, match="'a cluster list' shows")
+    fail(act, "create", "gpu", "--vm-size", "S", "--max", "2", *dry, match="'gpu' is there already")
+    fail(act, "delete", "-y", "gp", *dry, status=3, match="'a cluster list' shows")
     assert not sent(aks)
     run(act, "autoscale", "system", "--max", "2")
     assert show(act, "system")["min_nodes"] == 1

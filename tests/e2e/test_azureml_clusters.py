@@ -266,13 +266,20 @@ def test_resize_and_autoscale(act, azureml):
     assert (cluster["min_nodes"], cluster["max_nodes"], cluster["idle_s"]) == (0, 5, 600)
 
 
-def test_scale_with_bad_words(act, azureml):
-    act.fail("cluster", "resize", "gpu", status=2, match="--nodes")
-    act.fail("cluster", "autoscale", "gpu", status=2, match="nothing to change")
-    act.fail("cluster", "autoscale", "gpu", "--min", "5", status=2, match="at least 5 and at most 4")
-    act.fail("cluster", "resize", "itpgpu", "--nodes", "1", status=None, match="'Kubernetes', not a managed cluster")
-    act.fail("cluster", "resize", "missing", "--nodes", "1", status=None, match="'a cluster list' shows")
-    assert not sent(azureml, "PATCH")
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_scale_with_bad_words(act, azureml, dry):
+    """A dry run refuses what is refused."""
+    for words, match in (
+            (("resize", "gpu"), "--nodes"),
+            (("autoscale", "gpu"), "nothing to change"),
+            (("autoscale", "gpu", "--min", "5"), "at least 5 and at most 4"),
+            (("resize", "itpgpu", "--nodes", "1"), "'Kubernetes', not a managed cluster"),
+            (("resize", "missing", "--nodes", "1"), "'a cluster list' shows"),
+            (("delete", "-y", "itpgpu"), "not a managed cluster"),
+            (("create", "gpu", "--vm-size", "S", "--max", "2"), "'gpu' is there already"),
+            (("create", "fresh", "--vm-size", "S", "--min", "3", "--max", "2"), "at least 3 and at most 2")):
+        act.fail("cluster", *words, *dry, status=None, match=match)
+    assert not [method for method in ("PATCH", "PUT", "DELETE") if sent(azureml, method)]
 
 
 @pytest.mark.parametrize("words, said", [

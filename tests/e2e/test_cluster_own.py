@@ -333,6 +333,24 @@ def test_rename_and_remove(bare):
     assert list(own(act)) == ["local", "two"] and own(act)["local"]["default"]
 
 
+@pytest.mark.parametrize("words, file, match", [
+    (("rename", "one", "big"), "config/config.yaml", "is read-only"),
+    (("remove", "-y", "one"), "config/config.yaml", "is read-only"),
+    (("remove", "-y", "one"), "config/clusters", "cannot remove")])
+def test_what_cannot_be_changed_stays_whole(bare, words, file, match):
+    """The file of a cluster and the default that names it change together, or not at all; a dry run says so."""
+    act = bare
+    act.respect_modes()
+    act.run("cluster", "add", "one", "--kind", "local")
+    path = act.home / file
+    path.chmod(0o500 if path.is_dir() else 0o400)
+    for dry in ("--dry-run",) * path.is_file(), ():
+        act.fail("cluster", *words, *dry, status=None, match=match)
+        assert mine(act, "one").exists() and not mine(act, "big").exists() and own(act)["one"]["default"]
+    path.chmod(0o700 if path.is_dir() else 0o600)
+    act.run("cluster", *words)
+
+
 def test_a_default_that_is_gone(bare):
     bare.run("cluster", "add", "one", "--kind", "local")
     mine(bare, "one").unlink()

@@ -61,7 +61,8 @@ def test_an_elastic_run_begins_with_what_its_queue_has(act, queue):
     assert notes["kueue.x-k8s.io/job-completions-equal-parallelism"] == "true"
     says(act, run, 1, 2)
     assert len(act.run("nodes", "--json", run).json["nodes"]) == 2
-    act.fail("scale", run, "1", status=2, match="it is in the queue 'team' of Kueue, which would end all its pods")
+    for dry in ((), ("--dry-run",)):
+        act.fail("scale", *dry, run, "1", status=2, match="in the queue 'team' of Kueue, which would end all its pods")
     finish(act, queue, run)
     fixed = act.run("-c", "k8s", "-n", "2", "submit", "--dry-run", "true").json["items"][0]
     assert not any(key.startswith("kueue") for key in fixed["metadata"]["annotations"])

@@ -1,5 +1,6 @@
 """What is left of a run, and what it has written: a rm RUN:, a files RUN, a cat -f RUN:PATH."""
 import json
+import resource
 import shutil
 import signal
 import urllib.request
@@ -192,6 +193,20 @@ def test_rm_words_that_are_nearly_a_run(act):
     act.run("rm", "-y", "data")
     assert listed(act, "q") == [run] and act.run_dir(run).exists(), "a mapped path is no run"
     assert "removed 1 run" in act.run("rm", "-y", run).err and listed(act, "q") == []
+
+
+def test_rm_of_a_run_whose_row_stays(act):
+    """On a full disk what makes room is done all the same, and it is told what is left to do."""
+    run = act.finish("true", before=("-n", "1"))
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    result = act.run("rm", "-y", f"{run}:", status=8, preexec_fn=limit)
+    assert "but for the row in the table of runs, as the ledger cannot be written: the same command" in result.err
+    assert not list((act.home / "runs").iterdir()) and listed(act, "q") == [run]
+    act.run("rm", "-y", f"{run}:")
+    assert listed(act, "q") == []
 
 
 def test_rm_of_a_path_that_is_named_like_a_run(act):

@@ -59,7 +59,7 @@ static void resubmit(int code)
                              .nodes = 1,
                              .procs_per_node = 1,
                              .created_unix_s = act_now_unix_s()};
-    struct flow_resubmission again = {0};
+    struct flow_submit again = {0};
     ACT_AUTO(flow_run) old = {.status = fake.status};
     struct platform *platform;
 
@@ -67,7 +67,7 @@ static void resubmit(int code)
     first.id = run_id_new("facts", first.created_unix_s);
     act_strv_push(&first.argv, "true");
     assert_ok(flow_platform(&flow, &platform, &err), err);
-    assert_ok(flow_start_run(&flow, platform, &first, NULL, &err), err);
+    assert_ok(flow_start_run(&flow, platform, &first, NULL, NULL, &err), err);
     old.spec = first;
     old.row = flow_row_of(&first);
     fake.fail_submit = code;
@@ -80,15 +80,14 @@ static void resubmit(int code)
 TEST(what_may_be_refused_comes_first)
 {
     resubmit(0);
-    assert_string_equal(fake.did, "abort submit ");
-    resubmit(ACT_DENIED);
-    assert_string_equal(fake.did, "abort submit ");
-
-    fake.row.refuses_late = true;
-    resubmit(0);
     assert_string_equal(fake.did, "submit abort ");
     resubmit(ACT_DENIED);
     assert_string_equal(fake.did, "submit ");
+    assert_non_null(strstr(act_error_text(&err), "' goes on"));
+    assert_null(strstr(act_error_text(&err), "a abort"));
+    resubmit(ACT_NO_CAPACITY);
+    assert_string_equal(fake.did, "submit ");
+    assert_non_null(strstr(act_error_text(&err), "' comes first"));
 }
 
 TEST(a_ledger_takes_runs_that_nobody_lists)

@@ -583,7 +583,7 @@ static char *sbatch_lines(const struct slurm *s, const struct run_spec *spec)
     ACT_AUTO(act_strv) words = {0};
     struct act_buf all = {0};
 
-    slurm_sbatch_words(s, spec, "/home/me/50% a/runs/x", &words);
+    slurm_sbatch_words(s, spec, "/home/me/50% a/runs/x", NULL, &words);
     for (size_t i = 0; i < words.n; i++)
         act_buf_addf(&all, "%s\n", words.v[i]);
     return act_buf_steal(&all);
@@ -889,12 +889,30 @@ TEST(a_job_of_a_run_that_is_tried_again)
     act_strv_push(&on, "nccl_timeout");
     spec.avoid = avoid;
     spec.retry_on = on;
-    slurm_sbatch_words(&s, &spec, "/run", &plain);
+    slurm_sbatch_words(&s, &spec, "/run", NULL, &plain);
     assert_true(act_strv_has(&plain, "--exclude=n9,n1") && act_strv_has(&plain, "--no-requeue"));
     act_strv_push(&on, "node_failure");
     spec.retry_on = on;
-    slurm_sbatch_words(&s, &spec, "/run", &again);
+    slurm_sbatch_words(&s, &spec, "/run", "7_3", &again);
     assert_true(act_strv_has(&again, "--requeue"));
+    assert_string_equal(again.v[again.n - 2], "--dependency=afterany:7_3");
+}
+
+/* sbatch takes the last one alone. */
+TEST(a_job_waits_for_the_one_before_besides_those_of_its_user)
+{
+    static const char *const forms[][2] = {
+        {"--dependency=afterok:5", NULL}, {"--dependency", "afterok:5"}, {"-dafterok:5", NULL}, {"-d", "afterok:5"}};
+    struct run_spec spec = {.id = (char[]){"x_1_00000000"}, .nodes = 1, .procs_per_node = 1};
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        ACT_AUTO(act_strv) words = {0}, options = {0};
+        for (int k = 0; k < 2 && forms[i][k]; k++)
+            act_strv_push(&options, forms[i][k]);
+        struct slurm s = {.config = {.sbatch_options = options}};
+        slurm_sbatch_words(&s, &spec, "/run", "7", &words);
+        assert_string_equal(words.v[words.n - 2], "--dependency=afterok:5,afterany:7");
+    }
 }
 
 TEST_MAIN(NULL, NULL)

@@ -326,12 +326,12 @@ int flow_set_key(const struct config_request *request, const struct flow_key *ke
 
 /* ---- the list ---- */
 
-static int set_default(const char *name, struct act_error *err)
+static int set_default(const char *name, bool dry_run, struct act_error *err)
 {
     ACT_AUTOFREE char *file = NULL;
     bool changed;
 
-    return set_in_settings(&(struct flow_key){.key = DEFAULT, .value = name}, &file, &changed, err);
+    return set_in_settings(&(struct flow_key){.key = DEFAULT, .value = name, .dry_run = dry_run}, &file, &changed, err);
 }
 
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err)
@@ -344,7 +344,7 @@ int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct 
     for (size_t i = 0; rc == 0 && i < all.n; i++)
         if (all.v[i].is_default && !all.v[i].is_users && all.v[i].file)
             *out_instead = act_strdup(all.v[i].file);
-    return rc < 0 || dry_run ? rc : set_default(name, err);
+    return rc < 0 ? rc : set_default(name, dry_run, err);
 }
 
 bool flow_is_default(const char *name)
@@ -355,6 +355,7 @@ bool flow_is_default(const char *name)
     return config_user_read(&user, &ignored) == 0 && act_streq(user.default_cluster, name);
 }
 
+/* The settings name the default cluster: where they cannot be written, the file keeps its name. */
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run, struct act_error *err)
 {
     ACT_AUTOFREE char *file = config_users_cluster_file(name);
@@ -363,18 +364,29 @@ int flow_rename_own(const struct config_named *named, const char *name, bool dry
 
     if (rc == 0 && access(file, F_OK) == 0)
         rc = act_error_set(err, ACT_USAGE, "there is a cluster '%s' already: '%s'", name, file);
+    if (rc == 0 && chosen)
+        rc = set_default(name, true, err);
     if (rc < 0 || dry_run)
         return rc;
     if (act_rename_new(AT_FDCWD, named->file, file) < 0)
         return act_error_errno(err, errno, "cannot rename '%s' to '%s'", named->file, file);
-    return chosen ? set_default(name, err) : 0;
+    rc = chosen ? set_default(name, false, err) : 0;
+    if (rc < 0 && act_rename_new(AT_FDCWD, file, named->file) < 0)
+        return act_error_hint(err, "'%s' is called '%s' now: 'a cluster use %s' chooses it", named->name, name, name);
+    return rc;
 }
 
-int flow_remove_own(const struct config_named *named, struct act_error *err)
+/* Likewise: what is removed is not the default any more. */
+int flow_remove_own(const struct config_named *named, bool dry_run, struct act_error *err)
 {
-    int rc = flow_is_default(named->name) ? set_default(NULL, err) : 0;
+    bool chosen = flow_is_default(named->name);
+    int rc = chosen ? set_default(NULL, dry_run, err) : 0;
 
-    if (rc == 0 && unlink(named->file) < 0)
-        rc = act_error_errno(err, errno, "cannot remove '%s'", named->file);
+    if (rc < 0 || dry_run || unlink(named->file) == 0)
+        return rc;
+    rc = act_error_errno(err, errno, "cannot remove '%s'", named->file);
+    if (chosen && set_default(named->name, false, NULL) < 0)
+        return act_error_hint(err, "it is not the default cluster any more: 'a cluster use %s' chooses it",
+                              named->name);
     return rc;
 }

@@ -27,10 +27,11 @@ int flow_find_own(const struct config_listing *listing, const char *name, bool w
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err) ACT_NODISCARD;
 /* Whether the settings of the user name the cluster. */
 bool flow_is_default(const char *name);
-/* The default of the user goes along; of one that is removed there is none any more. */
+/* The default of the user goes along; of one that is removed there is none any more. Where that cannot be written down,
+ * nothing is changed. */
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run,
                     struct act_error *err) ACT_NODISCARD;
-int flow_remove_own(const struct config_named *named, struct act_error *err) ACT_NODISCARD;
+int flow_remove_own(const struct config_named *named, bool dry_run, struct act_error *err) ACT_NODISCARD;
 /* The account file of the same name, or NULL. New string. */
 char *flow_own_account(const struct config_named *named);
 /* How many runs of the ledger were submitted to a cluster of that name; 0 if it cannot be read. */

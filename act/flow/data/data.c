@@ -508,7 +508,7 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
         rc = flow_store(flow, m.folder, &out->store, err);
     if (rc == 0)
         rc = resolve_mapped(flow, out->store, &m, path, &out->path, err);
-    if (rc == -ACT_NOT_FOUND && !*m.rest && err->fact != ACT_FACT_CONTAINER_MISSING) {
+    if (rc == -ACT_NOT_FOUND && out->store && !*m.rest && err->fact != ACT_FACT_CONTAINER_MISSING) {
         take_as_empty(flow, out->store, &m, &out->path);
         rc = 0;
     }

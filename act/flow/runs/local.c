@@ -9,6 +9,7 @@
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/logs.h"
+#include "flow/runs/passage.h"
 #include "flow/runs/submit_internal.h"
 #include "platform/platform.h"
 
@@ -56,35 +57,20 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
     return rc;
 }
 
-static void set_place(const struct flow *flow, const char *image, const char *tool, struct run_spec *spec)
-{
-    act_str_replace(&spec->platform, platform_here()->name);
-    spec->image = act_strdup(image);
-    spec->container = act_strdup(tool);
-    flow_mention_unused(&flow->config, true, image != NULL);
-}
-
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
-    struct flow_submit submit = {.argv = io->argv, .dry_run = io->dry_run, .code = io->code};
-    const char *image = io->no_container ? NULL : flow->config.docker.image, *tool = NULL;
-    struct flow_describing with = {.here = true, .own_folders = !io->stored_folders};
-    struct platform *platform;
-    int rc = image ? find_tool(image, &tool, err) : 0;
+    struct flow_submit asked = {
+        .argv = io->argv, .dry_run = io->dry_run, .code = io->code, .confirm = io->confirm, .arg = io->arg};
+    struct passage p = {.flow = flow,
+                        .io = &asked,
+                        .spec = &io->spec,
+                        .here = true,
+                        .own_folders = !io->stored_folders,
+                        .image = io->no_container ? NULL : flow->config.docker.image};
+    int rc = p.image ? find_tool(p.image, &p.tool, err) : 0;
 
-    if (rc < 0)
-        return rc;
-    rc = flow_platform_here(flow, &platform, err);
-    if (rc < 0)
-        return rc;
-    rc = flow_describe_run(flow, platform, &submit, &with, err);
     if (rc == 0)
-        set_place(flow, image, tool, &submit.spec);
-    if (rc == 0 && !io->dry_run)
-        rc = flow_check_copies(flow, &submit.spec, io->confirm, io->arg, err);
-    if (rc == 0 && !io->dry_run)
-        rc = flow_start_run(flow, platform, &submit.spec, with.package.file, err);
-    io->spec = submit.spec;
-    flow_package_release(&with.package);
+        rc = flow_pass(&p, err);
+    flow_passage_release(&p);
     return rc;
 }

@@ -576,6 +576,20 @@ int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p,
     return rc < 0 ? take_unreached(p, &run, err) : take_reached(p, &run, &measured, others, err);
 }
 
+/* A copy of the ledger, which is used where the file cannot be written, goes with this process. */
+static int forget_runs(struct flow *flow, struct gone *gone, struct act_error *err)
+{
+    int rc = flow_with_ledger(flow, forget, gone, err);
+    size_t n = gone->n;
+
+    if (rc < 0 || n == 0 || !flow->ledger_copy)
+        return rc;
+    return act_error_set(err, ACT_PARTIAL,
+                         "%zu run%s removed, but for the row%s in the table of runs, as the ledger cannot be written: "
+                         "the same command again removes %s",
+                         n, n == 1 ? " is" : "s are", n == 1 ? "" : "s", n == 1 ? "it" : "them");
+}
+
 /* The user may have taken hours to say yes, so that all is asked about again. *out_all: none stays. */
 static int remove_and_forget(struct flow *flow, struct flow_prune *p, size_t *out_n, bool *out_all,
                              struct act_error *err)
@@ -584,7 +598,7 @@ static int remove_and_forget(struct flow *flow, struct flow_prune *p, size_t *ou
     struct gone gone = {.ids = act_calloc(p->n + 1, sizeof(const char *))};
     p->bytes = p->n_packages = p->n_agents = p->n_copies = p->n_sent = 0;
     remove_runs(flow, p, &gone);
-    int rc = flow_with_ledger(flow, forget, &gone, err);
+    int rc = forget_runs(flow, &gone, err);
     *out_n = gone.n;
     *out_all = gone.n == p->n;
     free(gone.ids);

@@ -83,12 +83,12 @@ int flow_scale(struct flow *flow, struct flow_run *run, int64_t num_gpu, bool dr
 
     *out_nodes = 0;
     if (rc == 0 && !platform_row(platform)->scale)
-        rc = platform_scale(platform, run->row.id, 0, err); /* which says that it cannot */
+        rc = platform_scale(platform, run->row.id, 0, dry_run, err); /* which says that it cannot */
     else if (rc == 0)
         rc = check_run(run, num_gpu, err);
     if (rc == 0)
         *out_nodes = (int)(num_gpu / run->spec.gpus_per_node);
-    if (rc == 0 && !dry_run)
-        rc = platform_scale(platform, run->row.id, *out_nodes, err);
+    if (rc == 0)
+        rc = platform_scale(platform, run->row.id, *out_nodes, dry_run, err);
     return rc < 0 ? act_error_prefix(err, "cannot scale '%s'", run->row.id) : 0;
 }

@@ -1,4 +1,4 @@
-/* submit.c - from a command to a run. */
+/* submit.c - from a command to the specification of a run. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,15 +7,12 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "codec/json.h"
 #include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/jobfile/jobfile.h"
-#include "flow/runs/runs_internal.h"
+#include "flow/runs/passage.h"
 #include "flow/runs/submit_internal.h"
-#include "flow/trust.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
 #include "run/run.h"
 
@@ -146,7 +143,7 @@ static void add_secrets(const struct act_strv *pairs, struct run_spec *spec)
 }
 
 /* Nodes and processes, from what the configuration says and the platform has. */
-static int shape(const struct config *c, struct platform *platform, struct run_spec *spec, struct act_error *err)
+int flow_take_shape(const struct config *c, struct platform *platform, struct run_spec *spec, struct act_error *err)
 {
     struct platform_limits limits;
     struct run_shape s = {0};
@@ -212,7 +209,7 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     add_env(&c->env, spec);
 }
 
-static void set_labels(const struct flow_labels *labels, struct run_spec *spec)
+static void add_labels(const struct flow_labels *labels, struct run_spec *spec)
 {
     if (labels->name)
         act_str_replace(&spec->name, labels->name);
@@ -236,224 +233,123 @@ static void describe_by_platform(const struct config *c, const struct platform *
     spec->own_image = job && job->image && spec->image;
 }
 
-/* The package stored last, whatever the project's files are now. */
-static int take_last_package(struct flow *flow, struct flow_package *out, struct act_error *err)
+/* ---- the steps */
+
+int step_read_job_file(struct passage *p, struct act_error *err)
 {
-    int rc = flow_current_package(flow, out, err);
+    struct flow_job_file *job = &p->job;
+    const char *file = p->io->job_file;
+    int rc = file ? flow_job_file_read(file, &p->flow->config, job, err) : 0;
 
-    return rc == -ACT_NOT_FOUND ? act_error_hint(err, "without --last-package the code is packed first") : rc;
-}
-
-static int check_package(const struct platform *platform, const struct run_spec *spec, struct act_error *err)
-{
-    const struct platform_row *row = platform_row(platform);
-
-    return row->check_package ? row->check_package(spec, err) : 0;
-}
-
-/* A run whose package is being made. */
-struct pinning {
-    const struct platform *platform;
-    struct run_spec *spec;
-};
-
-static int fits(void *arg, uint64_t bytes, struct act_error *err)
-{
-    const struct pinning *p = arg;
-
-    p->spec->package_bytes = (int64_t)bytes;
-    int rc = check_package(p->platform, p->spec, err);
-    p->spec->package_bytes = 0;
-    return rc;
-}
-
-/* The package that the run is pinned to: the files as they are now. A dry run has one when nothing changed. */
-static int pin_package(struct flow *flow, const struct platform *platform, struct flow_submit *io, bool here,
-                       struct flow_package *out, struct act_error *err)
-{
-    struct pinning pinning = {platform, &io->spec};
-    struct flow_init *code = io->code;
-
-    if (!code)
-        return take_last_package(flow, out, err);
-    code->dry_run = io->dry_run;
-    code->command = io->job_file ? NULL : io->argv;
-    code->keep_compiled = true;
-    code->fits = fits;
-    code->fits_arg = &pinning;
-    int rc = flow_init(flow, code, err);
-    code->fits = NULL;
-    if (rc < 0)
+    if (rc < 0 || !file)
         return rc;
-    if (here) /* it may be without the image */
-        code->compiled[0] = '\0';
-    flow_say_code(code);
-    if (code->dry_run && code->is_stored != FLOW_YES)
+    if (job->fixed_size && p->io->own_size)
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' says how many workers and parameter servers there are: there cannot be "
+                             "another size as well",
+                             file);
+    p->limit_s = flow_job_file_apply(job, &p->flow->config);
+    for (size_t i = 0; i < job->notes.n; i++)
+        act_note("%s", job->notes.v[i]);
+    return 0;
+}
+
+int step_open_platform(struct passage *p, struct act_error *err)
+{
+    return p->here ? flow_platform_here(p->flow, &p->platform, err) : flow_platform(p->flow, &p->platform, err);
+}
+
+int step_identify(struct passage *p, struct act_error *err)
+{
+    (void)err;
+    identify(p->flow, p->spec);
+    p->spec->resubmit_of = act_strdup(p->old ? p->old->row.id : NULL);
+    return 0;
+}
+
+/* Those of the old run stay, where this command says no others. */
+int step_label(struct passage *p, struct act_error *err)
+{
+    (void)err;
+    if (p->old)
+        add_labels(&(struct flow_labels){p->old->spec.name, p->old->spec.tags}, p->spec);
+    add_labels(&p->io->labels, p->spec);
+    return 0;
+}
+
+int step_ask_row(struct passage *p, struct act_error *err)
+{
+    (void)err;
+    describe_by_platform(&p->flow->config, p->platform, p->io->job_file ? &p->job : NULL, p->spec);
+    return 0;
+}
+
+int step_take_command(struct passage *p, struct act_error *err)
+{
+    struct run_spec *spec = p->spec;
+
+    (void)err;
+    if (!p->io->job_file) {
+        act_strv_copy(&spec->argv, p->io->argv->v, p->io->argv->n);
         return 0;
-    const char *sha256 = code->compiled[0] ? code->compiled : code->package.sha256;
-    ACT_AUTOFREE char *key = flow_package_key(flow, sha256);
-    rc = flow_package_by_key(flow, key, sha256, out, err);
-    out->bytes = (int64_t)(code->compiled[0] ? code->compiled_bytes : code->package.bytes);
-    return rc;
-}
-
-static void set_package(const struct flow_package *p, struct run_spec *spec)
-{
-    if (!p->key)
-        return;
-    spec->package_store = act_strdup(p->store);
-    spec->package_key = act_strdup(p->key);
-    spec->package_bytes = p->bytes;
-    memcpy(spec->package_sha256, p->sha256, sizeof(spec->package_sha256));
-}
-
-/* What became of a submission, into the ledger. The run itself matters more than this line: a failure is a warning. */
-static void note_outcome(struct flow *flow, const char *id, const struct run_status *status)
-{
-    CODEC_AUTOJSON json_t *json = run_status_to_json(status);
-    ACT_AUTOFREE char *line = codec_json_line(json);
-    struct ledger_update update = {id, run_state_name(status->state), line};
-    struct act_error err;
-
-    if (ledger_update(flow->ledger, &update, 1, &err) < 0)
-        act_warn("%s", act_error_text(&err));
-}
-
-/* Records in the ledger what the platform said. unclear: the platform may have the run, so it stays Queued until the
- * next query. */
-static int note_submission(struct flow *flow, const struct run_spec *spec, int rc, bool unclear, struct act_error *err)
-{
-    enum { LONG_S = 10 };
-    struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
-
-    if (rc < 0 && !unclear) {
-        ACT_AUTOFREE char *prefix = act_sprintf("cannot submit '%s': ", spec->id);
-        const char *why = act_error_text(err);
-        status.state = RUN_FAILED;
-        status.exit_status = -1;
-        status.unsubmitted = true;
-        snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s",
-                 act_starts_with(why, prefix) ? why + strlen(prefix) : why);
     }
-    /* by now a query may have concluded that the run was never submitted */
-    if (status.state == RUN_FAILED || act_now_unix_s() - spec->created_unix_s >= LONG_S)
-        note_outcome(flow, spec->id, &status);
-    return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;
-}
-
-int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   bool *asked, struct act_error *err)
-{
-    const struct platform_row *row = platform_row(platform);
-    ACT_AUTOWIPE char *stores = NULL;
-    ACT_AUTO(flow_job_files) files = {0};
-    int rc = 0;
-
-    if (row->nodes_send_logs) /* the id may be another one than at first */
-        flow_describe_sent(&flow->config, spec);
-    if (package && platform_nodes_fetch_package(row, spec))
-        rc = flow_store_package(flow, spec, package, err);
-    if (rc == 0 && !spec->foreign)
-        rc = row->nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
-                              : flow_run_stores(flow, spec, &stores, err);
-    if (rc == 0)
-        rc = platform_prepare(platform, spec, err);
-    if (rc == 0)
-        rc = flow_remember(flow, spec, err);
-    if (rc == 0) {
-        struct platform_submission submission = {.spec = spec,
-                                                 .package = package,
-                                                 .stores = stores,
-                                                 .agent_key = files.agent_key,
-                                                 .spec_key = files.spec_key,
-                                                 .agent_url = files.agent_url,
-                                                 .spec_url = files.spec_url,
-                                                 .package_url = files.package_url,
-                                                 .asked = asked};
-        rc = platform_submit(platform, &submission, err);
-        rc = note_submission(flow, spec, rc, *asked && flow_may_pass(rc), err);
-    }
-    return rc;
-}
-
-int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   struct act_error *err)
-{
-    struct flow_again again;
-    bool asked = false;
-
-    int rc = flow_use_own_folders(&flow->config, platform, spec, err);
-    if (rc == 0)
-        rc = flow_trust_submitted(&flow->config, err);
-    if (rc == 0)
-        rc = flow_fetch_secrets(flow, spec, err);
-    if (rc < 0)
-        return rc;
-    if (!platform_row(platform)->answers_by_request)
-        return flow_hand_over(flow, platform, spec, package, &asked, err);
-    asked = flow_again_begin(flow, spec, &again);
-    rc = flow_hand_over(flow, platform, spec, package, &asked, err);
-    bool unclear = asked && flow_may_pass(rc);
-    flow_again_end(&again, !unclear);
-    return unclear ? act_error_hint(err, "the same command again is the same run") : rc;
-}
-
-static void describe_command(const struct flow_submit *io, const struct flow_describing *with, struct run_spec *spec)
-{
-    if (!io->job_file) {
-        act_strv_copy(&spec->argv, io->argv->v, io->argv->n);
-        return;
-    }
-    if (with->limit_s) {
+    if (p->limit_s) {
         act_strv_push(&spec->argv, "timeout");
         act_strv_push(&spec->argv, "--verbose");
         act_strv_push(&spec->argv, "--kill-after=10s");
-        act_strv_pushf(&spec->argv, "%lld", (long long)with->limit_s);
+        act_strv_pushf(&spec->argv, "%lld", (long long)p->limit_s);
     }
     act_strv_push(&spec->argv, "/bin/bash");
     act_strv_push(&spec->argv, "-c");
-    act_strv_push(&spec->argv, with->job.line);
-    spec->title = act_sprintf("%s, %s", io->job_file, with->job.title);
-    add_env(&with->job.env, spec);
-    add_secrets(&with->job.secrets, spec);
+    act_strv_push(&spec->argv, p->job.line);
+    spec->title = act_sprintf("%s, %s", p->io->job_file, p->job.title);
+    add_env(&p->job.env, spec);
+    add_secrets(&p->job.secrets, spec);
+    return 0;
 }
 
-int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
-                      struct flow_describing *with, struct act_error *err)
+int step_take_size(struct passage *p, struct act_error *err)
 {
-    const struct flow_job_file *job = io->job_file ? &with->job : NULL;
-    int rc;
+    const struct config *c = &p->flow->config;
 
-    identify(flow, &io->spec);
-    io->spec.resubmit_of = act_strdup(io->resubmit_of);
-    set_labels(&io->labels, &io->spec);
-    describe_command(io, with, &io->spec);
-    rc = job && !io->own_size ? shape_of_file(&flow->config, platform, io->job_file, job, &io->spec, err)
-                              : shape(&flow->config, platform, &io->spec, err);
-    if (rc == 0)
-        rc = flow_check_shared_temp(platform, &io->spec, err);
-    if (rc == 0)
-        rc = flow_form_starter(platform, &io->spec, err);
-    if (rc == 0 && !with->here) /* else the user sees it hang */
-        rc = flow_take_hang(&flow->config, platform_row(platform), &io->spec, err);
-    if (rc == 0 && !with->here)
-        rc = flow_set_retry(&flow->config, platform_row(platform), &io->spec, err);
-    describe_by_platform(&flow->config, platform, job, &io->spec);
-    if (rc == 0)
-        rc = with->own_folders ? describe_own_folders(flow, &io->spec, err)
-                               : choose_folders(flow, platform_row(platform), &io->spec, err);
-    if (rc == 0 && with->here && !with->own_folders)
-        rc = flow_check_stored(&flow->config, &io->spec, err);
-    if (rc == 0)
-        rc = platform_check(platform, &io->spec, err);
-    if (rc == 0 && !with->here)
-        rc = flow_avoid_bad_nodes(flow, platform, &io->spec, err);
-    if (rc == 0)
-        rc = pin_package(flow, platform, io, with->here, &with->package, err);
-    if (rc == 0)
-        set_package(&with->package, &io->spec);
-    return rc < 0 ? rc : check_package(platform, &io->spec, err);
+    if (p->io->job_file && !p->io->own_size)
+        return shape_of_file(c, p->platform, p->io->job_file, &p->job, p->spec, err);
+    return flow_take_shape(c, p->platform, p->spec, err);
 }
+
+/* The job of another tool has its processes started by that. */
+int step_form_starter(struct passage *p, struct act_error *err)
+{
+    return p->old && p->old->spec.foreign ? 0 : flow_form_starter(p->platform, p->spec, err);
+}
+
+int step_take_hang(struct passage *p, struct act_error *err)
+{
+    return flow_take_hang(&p->flow->config, platform_row(p->platform), p->spec, err);
+}
+
+int step_take_retry(struct passage *p, struct act_error *err)
+{
+    return flow_set_retry(&p->flow->config, platform_row(p->platform), p->spec, err);
+}
+
+int step_map_folders(struct passage *p, struct act_error *err)
+{
+    return p->own_folders ? describe_own_folders(p->flow, p->spec, err)
+                          : choose_folders(p->flow, platform_row(p->platform), p->spec, err);
+}
+
+/* Whatever its cluster is. */
+int step_take_place(struct passage *p, struct act_error *err)
+{
+    (void)err;
+    act_str_replace(&p->spec->platform, platform_here()->name);
+    act_str_replace(&p->spec->image, p->image);
+    act_str_replace(&p->spec->container, p->tool);
+    return 0;
+}
+
+/* ---- the verb */
 
 int flow_check_run(struct flow *flow, struct act_error *err)
 {
@@ -471,244 +367,13 @@ int flow_check_run(struct flow *flow, struct act_error *err)
     return rc;
 }
 
-static int read_job_file(struct flow *flow, const struct flow_submit *io, struct flow_describing *with,
-                         struct act_error *err)
-{
-    struct flow_job_file *job = &with->job;
-    int rc = flow_job_file_read(io->job_file, &flow->config, job, err);
-
-    if (rc < 0)
-        return rc;
-    if (job->fixed_size && io->own_size)
-        return act_error_set(err, ACT_USAGE,
-                             "'%s' says how many workers and parameter servers there are: there cannot be "
-                             "another size as well",
-                             io->job_file);
-    with->limit_s = flow_job_file_apply(job, &flow->config);
-    for (size_t i = 0; i < job->notes.n; i++)
-        act_note("%s", job->notes.v[i]);
-    return 0;
-}
-
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err)
 {
-    struct flow_describing with = {0};
-    struct platform *platform = NULL;
-    int rc = 0;
+    struct passage p = {.flow = flow, .io = io, .spec = &io->spec};
+    int rc = flow_pass(&p, err);
 
-    if (io->job_file)
-        rc = read_job_file(flow, io, &with, err);
-    if (rc == 0)
-        rc = flow_platform(flow, &platform, err);
-    if (rc == 0)
-        rc = flow_describe_run(flow, platform, io, &with, err);
-    if (rc == 0)
-        flow_mention_unused(&flow->config, false, io->spec.image != NULL);
     if (rc == 0 && io->dry_run)
-        rc = platform_preview(platform, &io->spec, &io->preview, err);
-    else if (rc == 0)
-        rc = flow_check_copies(flow, &io->spec, io->confirm, io->arg, err);
-    if (rc == 0 && !io->dry_run)
-        rc = flow_start_run(flow, platform, &io->spec, with.package.file, err);
-    flow_package_release(&with.package);
-    flow_job_file_release(&with.job);
+        rc = platform_preview(p.platform, p.spec, &io->preview, err);
+    flow_passage_release(&p);
     return rc;
-}
-
-/* ---- resubmit */
-
-static void repeat_range(struct config *config, const struct run_spec *old)
-{
-    act_strv_release(&config->elastic_num_gpu);
-    if (!run_spec_is_elastic(old))
-        return;
-    act_strv_pushf(&config->elastic_num_gpu, "%d", old->min_nodes * old->gpus_per_node);
-    act_strv_pushf(&config->elastic_num_gpu, "%d", old->max_nodes * old->gpus_per_node);
-}
-
-/* The size of the first run, unless this command gives another; on another cluster as many GPUs. */
-static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved, struct platform *platform,
-                        struct run_spec *spec, struct act_error *err)
-{
-    bool said = config_is_said(&to->config, "num_gpu");
-
-    if (moved || said || config_is_said(&to->config, "multi_process")) {
-        if (!said)
-            to->config.num_gpu = flow_slots_of(old);
-        if (!said && platform_row(platform)->scale)
-            repeat_range(&to->config, old);
-        else if (!said && run_spec_is_elastic(old))
-            act_note("the first run had %d to %d nodes; this one has a fixed size, as platform '%s' cannot change it",
-                     old->min_nodes, old->max_nodes, to->config.platform);
-        return shape(&to->config, platform, spec, err);
-    }
-    spec->nodes = old->nodes;
-    spec->procs_per_node = old->procs_per_node;
-    spec->gpus_per_node = old->gpus_per_node;
-    spec->on_processors = old->on_processors;
-    spec->started_per_node = old->started_per_node;
-    spec->min_nodes = old->min_nodes;
-    spec->max_nodes = old->max_nodes;
-    return 0;
-}
-
-/* What the job file of the first run had mounted by its keys, which only a datastore leads to now, or found on the
- * nodes, which are the same ones if the cluster is. */
-static void repeat_volumes(const struct config *config, struct platform *platform, const struct run_spec *old,
-                           struct run_spec *spec)
-{
-    bool moved = strcmp(old->cluster, config->cluster) != 0;
-
-    for (size_t i = 0; i < old->n_folders; i++) {
-        const struct run_folder *f = &old->folders[i];
-        if ((!f->datastore && f->mode != RUN_FOLDER_PATH) || flow_find_folder(spec, f->name))
-            continue;
-        if (f->datastore ? !platform_row(platform)->datastore : moved) {
-            act_note("the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
-                     f->name, f->store, config->cluster);
-            continue;
-        }
-        ACT_PUSH(spec->folders, spec->n_folders,
-                 (struct run_folder){.name = act_strdup(f->name),
-                                     .store = act_strdup(f->store),
-                                     .path = act_strdup(f->path),
-                                     .link = act_strdup(f->link),
-                                     .datastore = act_strdup(f->datastore),
-                                     .mode = f->mode});
-    }
-}
-
-/* What the first run says, and where it will run, to a new specification. */
-static int repeat_spec(struct flow *to, const struct run_spec *old, struct platform *platform, struct run_spec *spec,
-                       struct act_error *err)
-{
-    bool moved = strcmp(old->cluster, to->config.cluster) != 0;
-
-    flow_repeat_config(&to->config, old, moved);
-    identify(to, spec);
-    describe_by_platform(&to->config, platform, NULL, spec);
-    spec->timeout = act_strdup(old->timeout);
-    spec->shm_size = act_strdup(old->shm_size);
-    spec->own_image = old->own_image && act_streq(spec->image, old->image);
-    spec->resubmit_of = act_strdup(old->id);
-    set_labels(&(struct flow_labels){old->name, old->tags}, spec);
-    act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
-    spec->title = act_strdup(old->title);
-    int rc = repeat_shape(to, old, moved, platform, spec, err);
-    if (rc == 0)
-        rc = flow_repeat_hang(&to->config, platform_row(platform), old, spec, err);
-    if (rc == 0 && !old->foreign)
-        rc = flow_form_starter(platform, spec, err);
-    if (rc == 0)
-        rc = flow_repeat_retry(&to->config, platform_row(platform), old, spec, err);
-    if (rc == 0)
-        rc = choose_folders(to, platform_row(platform), spec, err);
-    if (rc == 0)
-        repeat_volumes(&to->config, platform, old, spec);
-    return rc < 0 ? rc : flow_repeat_settings(&to->config, old, moved, spec, err);
-}
-
-/* The old run's package, which the new cluster's store may not have: the local copy serves both. */
-static int repeat_package(struct flow *home, const struct run_spec *old, struct flow_package *out,
-                          struct act_error *err)
-{
-    if (!old->package_key)
-        return 0;
-    int rc = flow_package_by_key(home, old->package_key, old->package_sha256, out, err);
-    out->bytes = old->package_bytes;
-    return rc;
-}
-
-static int end_old_run(struct flow *flow, struct flow_run *old, struct act_error *err)
-{
-    bool was_final;
-
-    return run_state_is_final(old->status.state) ? 0 : flow_abort(flow, old, &was_final, err);
-}
-
-/* The values of the secrets, which run.json does not have: the platform may. */
-static void find_secrets(struct flow *flow, struct flow_run *old)
-{
-    ACT_AUTO(run_spec) there = {0};
-    struct platform *platform;
-    struct act_error ignored;
-    bool missing = false;
-
-    for (size_t i = 0; i < old->spec.n_env; i++)
-        missing = missing || !old->spec.env[i].value;
-    if (!missing || flow_platform_of(flow, &old->row, &platform, &ignored) < 0 ||
-        platform_spec(platform, old->row.id, &there, &ignored) < 0)
-        return;
-    for (size_t i = 0; i < old->spec.n_env; i++)
-        for (size_t j = 0; j < there.n_env; j++)
-            if (!old->spec.env[i].value && strcmp(old->spec.env[i].name, there.env[j].name) == 0)
-                old->spec.env[i] = (struct run_env){
-                    .name = old->spec.env[i].name, .value = act_strdup(there.env[j].value), .secret = true};
-}
-
-/* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command
- * runs. */
-static int repeat_foreign(const struct flow *to, const struct run_spec *old, struct run_spec *spec,
-                          struct act_error *err)
-{
-    spec->foreign = old->foreign && strcmp(old->cluster, to->config.cluster) == 0;
-    if (old->foreign && !spec->foreign && strstr(old->argv.v[old->argv.n - 1], "${{"))
-        return act_error_set(err, ACT_FAIL,
-                             "another tool made it, and its command names inputs of its job ('${{'), which "
-                             "cluster '%s' does not have",
-                             to->config.cluster);
-    return 0;
-}
-
-/* What may still be refused comes first, as the first run is lost otherwise. */
-static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to, struct platform *platform,
-                       struct run_spec *spec, const char *package, struct act_error *err)
-{
-    int rc;
-
-    if (!platform_row(platform)->refuses_late) {
-        rc = end_old_run(flow, old, err);
-        return rc < 0 ? rc : flow_start_run(to, platform, spec, package, err);
-    }
-    rc = flow_start_run(to, platform, spec, package, err);
-    if (rc == 0 && end_old_run(flow, old, err) < 0)
-        act_warn("'%s' goes on beside '%s': %s", old->row.id, spec->id, act_error_text(err));
-    return rc;
-}
-
-int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to,
-                  struct flow_resubmission *out, struct act_error *err)
-{
-    struct run_spec *spec = &out->spec;
-    ACT_AUTO(flow_package) package = {0};
-    struct platform *platform = NULL;
-    int rc = flow_platform(to, &platform, err);
-
-    *spec = (struct run_spec){0};
-    if (rc < 0)
-        return rc;
-    find_secrets(flow, old);
-    rc = repeat_spec(to, &old->spec, platform, spec, err);
-    set_labels(&out->labels, spec);
-    if (rc == 0)
-        rc = repeat_foreign(to, &old->spec, spec, err);
-    if (rc == 0)
-        rc = flow_check_shared_temp(platform, spec, err);
-    if (rc == 0 && !spec->foreign)
-        rc = platform_check(platform, spec, err);
-    if (rc == 0)
-        rc = flow_avoid_bad_nodes(to, platform, spec, err);
-    if (rc == 0)
-        rc = repeat_package(home, &old->spec, &package, err);
-    if (rc == 0)
-        set_package(&package, spec);
-    if (rc == 0)
-        rc = check_package(platform, spec, err);
-    if (rc == 0)
-        flow_mention_unused(&to->config, false, spec->image != NULL);
-    if (rc == 0 && out->dry_run)
-        rc = platform_preview(platform, spec, &out->preview, err);
-    else if (rc == 0)
-        rc = replace_run(flow, old, to, platform, spec, package.file, err);
-    return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
 }

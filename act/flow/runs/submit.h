@@ -17,9 +17,9 @@ struct flow_submit {
     const struct act_strv *argv; /* empty with a job file, and only then */
     const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
     bool own_size;               /* nodes and processes come from the configuration, not from the job file */
-    bool dry_run;                /* only fill spec */
-    struct flow_init *code;      /* how to pack the code first, and the result; NULL: the package stored last */
-    const char *resubmit_of;
+    bool dry_run;                /* only fill spec; what would be refused is */
+    /* How to pack the code first, and the result. NULL: the package stored last; of a repeated run its own. */
+    struct flow_init *code;
     struct flow_labels labels;
     /* Asked about a lot of data that 'mount: copy' would bring to the nodes; its error ends it. NULL: never asked. */
     int (*confirm)(void *arg, const char *question, struct act_error *err);
@@ -50,16 +50,11 @@ struct flow_local {
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
 /* Resubmits a run with the same command, package and size, and on the same cluster also the same image, environment and
- * folders (see flow_repeat_settings()). If the run is still active it is aborted first; on a service, afterwards, so
- * that nothing is lost if the new run is refused. home is the configuration of its cluster, to that of the new one;
- * they may be the same. With dry_run nothing is aborted or submitted. Release out->spec in every case. */
-struct flow_resubmission {
-    struct flow_labels labels; /* besides those of the old run, or instead of them */
-    bool dry_run;
-    struct run_spec spec; /* out */
-    json_t *preview;      /* out, as in struct flow_submit */
-};
-int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to,
-                  struct flow_resubmission *out, struct act_error *err) ACT_NODISCARD;
+ * folders (see flow_repeat_settings()). If the run is still active it is aborted when the platform has the new one, so
+ * that nothing is lost if that is refused; where both are in one place that can wait, the new one begins when the old
+ * one has ended. home is the configuration of its cluster, to that of the new one; they may be the same. io says what
+ * is asked for besides; its command and job file are not used. Release io->spec in every case. */
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, struct flow_submit *io,
+                  struct act_error *err) ACT_NODISCARD;
 
 #endif

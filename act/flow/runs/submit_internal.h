@@ -17,17 +17,9 @@
 struct platform;
 struct platform_row;
 
-/* What a request becomes on its way to a specification. */
-struct flow_describing {
-    struct flow_job_file job;    /* if the request has a job file */
-    int64_t limit_s;             /* after which the command is ended; 0: never */
-    bool here;                   /* a run of 'a local' */
-    bool own_folders;            /* mapped folders are the project's own, not those in the stores */
-    struct flow_package package; /* out: pinned; release it */
-};
-/* Fills io->spec from the configuration and the platform's limits, and pins the package. */
-int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
-                      struct flow_describing *with, struct act_error *err) ACT_NODISCARD;
+/* Nodes and processes, from what the configuration says and the platform has. */
+int flow_take_shape(const struct config *c, struct platform *platform, struct run_spec *spec,
+                    struct act_error *err) ACT_NODISCARD;
 /* Whether this machine gets at the folders of a run that are in the stores of a cluster elsewhere. There are none:
  * -ACT_USAGE. */
 int flow_check_stored(const struct config *c, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
@@ -92,9 +84,9 @@ struct flow_again {
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
 /* The same without again.c, for an id that is remembered elsewhere. Sets *asked when the platform is asked for the
- * run. */
+ * run. after: as in struct platform_submission. */
 int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   bool *asked, struct act_error *err) ACT_NODISCARD;
+                   const char *after, bool *asked, struct act_error *err) ACT_NODISCARD;
 /* What the run is tried again after, from the configuration; a repeated run keeps what the first one had. What cannot
  * be: -ACT_USAGE or -ACT_CONFIG, by where it was said. */
 int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
@@ -106,7 +98,7 @@ int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct ru
                          struct act_error *err) ACT_NODISCARD;
 /* Records a finished specification in the ledger, then hands it to the platform, so that no run goes unrecorded. */
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   struct act_error *err) ACT_NODISCARD;
+                   const char *after, struct act_error *err) ACT_NODISCARD;
 /* Warns about settings in config that have no effect on the run; here: it is a run of 'a local'; in_image: docker.image
  * is used. */
 void flow_mention_unused(const struct config *config, bool here, bool in_image);

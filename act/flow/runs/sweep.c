@@ -16,10 +16,10 @@
 #include "codec/json.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/passage.h"
 #include "flow/runs/runs_internal.h"
 #include "flow/runs/submit_internal.h"
 #include "flow/runs/sweep.h"
-#include "flow/trust.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
 
@@ -35,9 +35,8 @@ struct record {
 
 struct sweep {
     struct flow *flow;
-    struct platform *platform;
     struct flow_sweep *io;
-    struct flow_package package;
+    struct passage passage; /* of the first point, which all others follow */
     struct record record;
     int64_t first; /* point of the step */
     uint32_t row;  /* of the first ids */
@@ -255,13 +254,16 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
         rc = ledger_add_all(ledger, &rows, err);
     if (rc == 0) {
         const struct platform_several several = {
-            .submission = {.spec = &s->io->spec, .package = s->package.file, .stores = stores, .asked = asked},
+            .submission = {.spec = &s->io->spec,
+                           .package = s->passage.package.file,
+                           .stores = stores,
+                           .asked = asked,
+                           .after = s->io->max_parallel > 0 ? s->record.last : NULL},
             .n = (size_t)s->record.step,
             .turn = turn,
             .arg = s,
-            .max_parallel = s->io->max_parallel,
-            .after = s->record.last};
-        rc = platform_submit_several(s->platform, &several, err);
+            .max_parallel = s->io->max_parallel};
+        rc = platform_submit_several(s->passage.platform, &several, err);
         if (rc == 0 && act_now_unix_s() > begun_s)
             note_queued(s, &rows);
     }
@@ -271,7 +273,7 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
 static int submit_one(struct sweep *s, bool *asked, struct act_error *err)
 {
     turn(s, 0);
-    int rc = flow_hand_over(s->flow, s->platform, &s->io->spec, s->package.file, asked, err);
+    int rc = flow_hand_over(s->flow, s->passage.platform, &s->io->spec, s->passage.package.file, NULL, asked, err);
     if (rc == 0 && s->io->max_parallel > 0 && !act_strv_has(&s->active, s->io->spec.id))
         act_strv_push(&s->active, s->io->spec.id);
     return rc;
@@ -346,7 +348,7 @@ static int submit_all(struct sweep *s, struct act_error *err)
     io->kept = s->record.done;
     if (io->kept == io->grids->points)
         return 0;
-    int most = platform_most_together(s->platform);
+    int most = platform_most_together(s->passage.platform);
     if (s->record.row_of == 0)
         s->record.row_of = most < 2 ? RUN_ROW_MAX : most;
     if (io->max_parallel > 0 && most < 2)
@@ -375,47 +377,36 @@ static int check_labels(const struct flow_sweep *io, struct act_error *err)
     return 0;
 }
 
-static int describe(struct sweep *s, struct act_error *err)
+/* What all its runs share is made once. */
+static int hand_over(void *arg, struct act_error *err)
 {
-    struct flow_sweep *io = s->io;
-    ACT_AUTO(act_strv) words = {0};
-    struct flow_submit submit = {.argv = &words, .dry_run = io->dry_run, .code = io->code, .labels = io->labels};
-    struct flow_describing with = {0};
+    struct sweep *s = arg;
+    int rc = platform_prepare(s->passage.platform, &s->io->spec, err);
 
-    flow_grids_words(io->grids, 0, io->argv, &words);
-    int rc = flow_describe_run(s->flow, s->platform, &submit, &with, err);
-    io->spec = submit.spec;
-    s->package = with.package;
-    return rc;
+    return rc < 0 ? rc : submit_all(s, err);
 }
 
 int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err)
 {
+    ACT_AUTO(act_strv) first = {0};
+    struct flow_submit asked = {.argv = &first,
+                                .dry_run = io->dry_run,
+                                .code = io->code,
+                                .labels = io->labels,
+                                .confirm = io->confirm,
+                                .arg = io->arg};
     struct sweep s = {.flow = flow, .io = io, .lock_fd = -1};
-    int rc = check_labels(io, err);
 
+    s.passage = (struct passage){.flow = flow, .io = &asked, .spec = &io->spec, .hand_over = hand_over, .arg = &s};
+    flow_grids_words(io->grids, 0, io->argv, &first);
+    int rc = check_labels(io, err);
     if (rc == 0)
-        rc = flow_platform(flow, &s.platform, err);
+        rc = flow_pass_checks(&s.passage, err);
+    if (rc == 0 && (io->spec.package_key || !io->dry_run))
+        identify(&s);
     if (rc == 0)
-        rc = describe(&s, err);
-    if (rc == 0) {
-        flow_mention_unused(&flow->config, false, io->spec.image != NULL);
-        if (io->spec.package_key || !io->dry_run)
-            identify(&s);
-    }
-    if (rc == 0 && !io->dry_run)
-        rc = flow_use_own_folders(&flow->config, s.platform, &io->spec, err);
-    if (rc == 0 && !io->dry_run)
-        rc = flow_trust_submitted(&flow->config, err);
-    if (rc == 0 && !io->dry_run)
-        rc = flow_check_copies(flow, &io->spec, io->confirm, io->arg, err);
-    if (rc == 0 && !io->dry_run)
-        rc = flow_fetch_secrets(flow, &io->spec, err);
-    if (rc == 0 && !io->dry_run)
-        rc = platform_prepare(s.platform, &io->spec, err);
-    if (rc == 0 && !io->dry_run)
-        rc = submit_all(&s, err);
-    flow_package_release(&s.package);
+        rc = flow_pass_over(&s.passage, err);
+    flow_passage_release(&s.passage);
     act_strv_release(&s.active);
     free(s.record.last);
     free(s.record.path);

@@ -219,7 +219,7 @@ const struct platform_row platform_azureml[] = {
 #define ROW(...)                                                                                                       \
     {                                                                                                                  \
         .answers_by_request = true, .keeps_list = true, .nodes_fetch = true, .nodes_have_addresses = true,             \
-        .refuses_late = true, .logs_in_to_registry = true, .runs_images = azureml_runs_images, .reach = azureml_reach, \
+        .logs_in_to_registry = true, .runs_images = azureml_runs_images, .reach = azureml_reach,                       \
         .datastore = azureml_datastore_name, .set_time_limit = azureml_set_time_limit,                                 \
         .set_shm_size = azureml_set_shm_size, .describe = azureml_describe, .repeat = azureml_repeat,                  \
         .open = azureml_open, .limits = azureml_limits, .check = azureml_check, .submit = azureml_submit,              \

@@ -312,7 +312,6 @@ const struct platform_row platform_kubernetes = {
     .keeps_record = true,
     .tries_again = true,
     .keeps_list = true,
-    .refuses_late = true,
     .logs_in_to_registry = true,
     .deletion_ends = true,
     .nodes_send_logs = true,

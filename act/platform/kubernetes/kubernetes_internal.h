@@ -264,7 +264,7 @@ int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct a
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
 int kubernetes_remove(struct platform *p, const char *id, struct act_error *err);
-int kubernetes_scale(struct platform *p, const char *id, int nodes, struct act_error *err) ACT_NODISCARD;
+int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                       struct act_error *err);
 int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);

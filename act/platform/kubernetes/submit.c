@@ -763,7 +763,7 @@ static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct
     return rc;
 }
 
-int kubernetes_scale(struct platform *p, const char *id, int nodes, struct act_error *err)
+int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
     CODEC_AUTOJSON json_t *job = NULL;
@@ -778,7 +778,7 @@ int kubernetes_scale(struct platform *p, const char *id, int nodes, struct act_e
                            "other size; it has what the queue had room for, and 'a -n MIN:MAX resubmit' changes the "
                            "range",
                            kubernetes_label(job, KUBERNETES_QUEUE));
-    return rc < 0 ? rc : patch_size(k, job, nodes, err);
+    return rc < 0 || dry_run ? rc : patch_size(k, job, nodes, err);
 }
 
 int kubernetes_remove(struct platform *p, const char *id, struct act_error *err)

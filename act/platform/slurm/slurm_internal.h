@@ -69,7 +69,9 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
 int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err) ACT_NODISCARD;
 /* The arguments for sbatch, and the script it is given. */
-void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out);
+/* after: the job that must have ended before; NULL: none. */
+void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, const char *after,
+                        struct act_strv *out);
 char *slurm_job_script(const char *agent, const char *run_dir); /* new string */
 int slurm_most_together(struct platform *p);
 int slurm_submit_several(struct platform *p, const struct platform_several *several,
@@ -79,10 +81,9 @@ struct slurm_array {
     const char *row; /* what their ids begin with; NULL: it is none */
     int first, last; /* the numbers that they end with */
     int most;        /* so many run at once; 0: all */
-    int64_t after;   /* the job that must have ended before; 0: none */
 };
 void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const char *runs_dir,
-                       const struct slurm_array *array, struct act_strv *out);
+                       const struct slurm_array *array, const char *after, struct act_strv *out);
 char *slurm_array_script(const char *agent, const char *runs_dir, const char *row); /* new string */
 /* "5", for an array "5_[0-3]", a new string; and the inverse. */
 char *slurm_job_text(const struct slurm *s, int64_t job);

@@ -139,6 +139,7 @@ struct form {
     const char *name, *run_dir;
     const char *task; /* the rest of the name of a task's folder, for sbatch to fill in */
     const char *cwd;
+    const char *after; /* the job that must have ended before; NULL: none */
 };
 
 /* sbatch expands "%j" and the like in the name of the output. */
@@ -166,6 +167,33 @@ void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struc
     push_option(out, "--nodelist", c->nodelist);
 }
 
+/* The value of an option in sbatch_options; NULL: it is not there. */
+static const char *site_option(const struct slurm *s, const char *name, const char *letter)
+{
+    const struct act_strv *o = &s->config.sbatch_options;
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < o->n; i++) {
+        if (act_starts_with(o->v[i], name) && o->v[i][len] == '=')
+            return o->v[i] + len + 1;
+        if (strcmp(o->v[i], name) == 0 || strcmp(o->v[i], letter) == 0)
+            return i + 1 < o->n ? o->v[i + 1] : NULL;
+        if (act_starts_with(o->v[i], letter))
+            return o->v[i] + strlen(letter);
+    }
+    return NULL;
+}
+
+/* Besides what the job waits for already: sbatch takes the last such option alone. To those of which any is enough,
+ * separated by '?', nothing can be added. */
+static void push_after(const struct slurm *s, const char *after, struct act_strv *out)
+{
+    const char *others = site_option(s, "--dependency", "-d");
+
+    if (after && !(others && strchr(others, '?')))
+        act_strv_pushf(out, "--dependency=%s%safterany:%s", others ? others : "", others ? "," : "", after);
+}
+
 static void push_words(const struct slurm *s, const struct run_spec *spec, const struct form *form,
                        struct act_strv *out)
 {
@@ -187,26 +215,29 @@ static void push_words(const struct slurm *s, const struct run_spec *spec, const
     push_option(out, "--time", c->time);
     slurm_push_places(s, spec, out);
     act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
+    push_after(s, form->after, out);
 }
 
-void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, struct act_strv *out)
+void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, const char *after,
+                        struct act_strv *out)
 {
-    push_words(s, spec, &(struct form){.name = spec->id, .run_dir = run_dir, .task = "", .cwd = run_dir}, out);
+    const struct form form = {.name = spec->id, .run_dir = run_dir, .task = "", .cwd = run_dir, .after = after};
+
+    push_words(s, spec, &form, out);
     act_strv_push(out, "/dev/stdin");
 }
 
 void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const char *runs_dir,
-                       const struct slurm_array *array, struct act_strv *out)
+                       const struct slurm_array *array, const char *after, struct act_strv *out)
 {
     ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, array->row);
+    const struct form form = {.name = array->row, .run_dir = row_dir, .task = "%3a", .cwd = runs_dir, .after = after};
 
-    push_words(s, spec, &(struct form){.name = array->row, .run_dir = row_dir, .task = "%3a", .cwd = runs_dir}, out);
+    push_words(s, spec, &form, out);
     if (array->most > 0)
         act_strv_pushf(out, "--array=%d-%d%%%d", array->first, array->last, array->most);
     else
         act_strv_pushf(out, "--array=%d-%d", array->first, array->last);
-    if (array->after)
-        act_strv_pushf(out, "--dependency=afterany:%lld", (long long)array->after);
     act_strv_push(out, "/dev/stdin");
 }
 
@@ -239,17 +270,7 @@ char *slurm_job_script(const char *agent, const char *run_dir)
 /* The array specification in sbatch_options; NULL: none. */
 static const char *array_of(const struct slurm *s)
 {
-    const struct act_strv *o = &s->config.sbatch_options;
-
-    for (size_t i = 0; i < o->n; i++) {
-        if (act_starts_with(o->v[i], "--array="))
-            return o->v[i] + strlen("--array=");
-        if (strcmp(o->v[i], "--array") == 0 || strcmp(o->v[i], "-a") == 0)
-            return i + 1 < o->n ? o->v[i + 1] : NULL;
-        if (act_starts_with(o->v[i], "-a"))
-            return o->v[i] + strlen("-a");
-    }
-    return NULL;
+    return site_option(s, "--array", "-a");
 }
 
 char *slurm_job_text(const struct slurm *s, int64_t job)
@@ -281,6 +302,7 @@ struct handover {
     const char *name;            /* of the job */
     struct act_strv ids;         /* of all */
     struct slurm_array array;    /* if they are several */
+    char *after;                 /* the job that must have ended before; NULL: none */
     char *agent, *claim;         /* what this client writes into its claim */
     int number;                  /* of the claim that it holds, or whose end it waits for */
     int64_t claimed_ms;
@@ -451,10 +473,10 @@ static char *form_job(struct handover *h, struct act_strv *words)
     ACT_AUTOFREE char *runs = act_path_dirname(dir);
 
     if (h->array.row) {
-        slurm_array_words(h->s, h->spec, runs, &h->array, words);
+        slurm_array_words(h->s, h->spec, runs, &h->array, h->after, words);
         return slurm_array_script(h->agent, runs, h->array.row);
     }
-    slurm_sbatch_words(h->s, h->spec, dir, words);
+    slurm_sbatch_words(h->s, h->spec, dir, h->after, words);
     return slurm_job_script(h->agent, dir);
 }
 
@@ -623,13 +645,33 @@ static int make_folder(struct handover *h, const struct platform_submission *sub
     return rc;
 }
 
-static int begin(struct handover *h, struct act_error *err)
+/* The job of the run after which this one begins; several begin after all that it was submitted with. */
+static int find_before(struct handover *h, const char *id, struct act_error *err)
+{
+    struct site_state state;
+    bool is_array;
+
+    if (!id)
+        return 0;
+    int rc = site_states(h->site, &id, 1, &state, err);
+    if (rc < 0)
+        return rc;
+    int64_t number = slurm_job_number(state.job, &is_array);
+    if (number)
+        h->after = is_array || h->array.row ? act_sprintf("%lld", (long long)number) : act_strdup(state.job);
+    site_states_release(&state, 1);
+    return 0;
+}
+
+static int begin(struct handover *h, const char *after, struct act_error *err)
 {
     int rc = slurm_check(&h->s->base, h->spec, err);
 
     if (rc == 0)
         rc = slurm_site(h->s, &h->site, err);
-    return rc == 0 ? site_agent(h->site, &h->agent, err) : rc;
+    if (rc == 0)
+        rc = site_agent(h->site, &h->agent, err);
+    return rc == 0 ? find_before(h, after, err) : rc;
 }
 
 static int finish(struct handover *h, bool *asked, bool is_new, struct act_error *err)
@@ -644,13 +686,14 @@ static void release_handover(struct handover *h)
     act_strv_release(&h->ids);
     free(h->claim);
     free(h->agent);
+    free(h->after);
 }
 
 int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     struct handover h = {.s = slurm_of(p), .spec = submission->spec, .name = submission->spec->id};
     bool existed = true;
-    int rc = begin(&h, err);
+    int rc = begin(&h, submission->after, err);
 
     if (rc == 0)
         rc = make_folder(&h, submission, &existed, err);
@@ -678,21 +721,6 @@ int slurm_most_together(struct platform *p)
     return most < 1 ? 1 : most > RUN_ROW_MAX ? RUN_ROW_MAX : (int)most;
 }
 
-/* The array that the runs of max_parallel wait for, so that two of them never run beside one another. */
-static int find_before(struct handover *h, const struct platform_several *several, struct act_error *err)
-{
-    struct site_state state;
-
-    if (!several->after || several->max_parallel == 0)
-        return 0;
-    int rc = site_states(h->site, &several->after, 1, &state, err);
-    if (rc < 0)
-        return rc;
-    h->array.after = slurm_job_number(state.job, NULL);
-    site_states_release(&state, 1);
-    return 0;
-}
-
 int slurm_submit_several(struct platform *p, const struct platform_several *several, struct act_error *err)
 {
     const struct platform_submission *submission = &several->submission;
@@ -704,9 +732,7 @@ int slurm_submit_several(struct platform *p, const struct platform_several *seve
     h.name = h.array.row = row;
     h.array.last = h.array.first + (int)several->n - 1;
     h.array.most = several->max_parallel;
-    int rc = begin(&h, err);
-    if (rc == 0)
-        rc = find_before(&h, several, err);
+    int rc = begin(&h, submission->after, err);
     for (size_t i = 0; i < several->n && rc == 0; i++) {
         several->turn(several->arg, i);
         rc = make_folder(&h, submission, i == 0 ? &first_existed : &existed, err);
