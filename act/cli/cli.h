@@ -195,10 +195,11 @@ struct cli_request {
 void cli_request(const struct cli *cli, struct cli_request *out);
 /* "2", or "2 of 4" of a run that is tried again. New string. */
 char *cli_attempt(const struct run_status *status, int attempt);
-/* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: the working directory), with the
- * overrides from the options; cli_open(): cli->flow, on the cluster of -c. */
-int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
-                  struct act_error *err) ACT_NODISCARD;
+/* Opens a flow on a cluster (NULL: the default one), with the overrides from the options; cli_open(): cli->flow, on the
+ * cluster of -c. cli_open_of_run(): on the place of a run; 1: with the configuration that it wrote down. */
+int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struct act_error *err) ACT_NODISCARD;
+int cli_open_of_run(struct cli *cli, const struct ledger_run *row, struct flow *flow,
+                    struct act_error *err) ACT_NODISCARD;
 int cli_open(struct cli *cli, struct act_error *err) ACT_NODISCARD;
 /* Opens another flow on the cluster of -c, for commands that only show the configuration: it need not be trusted. */
 int cli_open_to_look(struct cli *cli, struct flow *flow, struct act_error *err) ACT_NODISCARD;

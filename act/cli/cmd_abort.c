@@ -57,7 +57,8 @@ static int find_run_to_end(struct flow *flow, const char *piece, struct flow_run
     struct flow_run known;
     int rc = flow_find_run(flow, piece, out, err);
 
-    if (rc == 0 || flow_find_unasked(flow, piece, &known, &ignored) < 0)
+    bool is_elsewhere = rc == -ACT_NOT_FOUND && flow->cluster; /* where the user has it looked for, it is not */
+    if (rc == 0 || is_elsewhere || flow_find_unasked(flow, piece, &known, &ignored) < 0)
         return rc;
     act_error_hint(err, "if its cluster is gone for good: a abort --forget %s", piece);
     flow_run_release(&known);

@@ -105,15 +105,16 @@ int cli_rename_cluster(struct cli *cli, const char *name, struct act_error *err)
         return rc;
     act_note("'%s' %s called '%s'", name, cli->options.dry_run ? "would be" : "is now", new_name);
     if (runs)
-        act_note("%zu run%s of it keep%s the old name, by which those of Azure Machine Learning are not found any more",
-                 runs, runs == 1 ? "" : "s", runs == 1 ? "s" : "");
+        act_note("%zu run%s of it keep%s the old name, and %s found where %s went", runs, runs == 1 ? "" : "s",
+                 runs == 1 ? "s" : "", runs == 1 ? "is" : "are", runs == 1 ? "it" : "they");
     return print_change(cli, "rename", new_name, NULL, err);
 }
 
 static char *removal(const struct config_named *named, bool is_default, size_t runs)
 {
     return act_sprintf("Remove '%s'?%s%s", named->file, is_default ? " It is the default cluster." : "",
-                       runs ? " ACT may not find its runs again then." : " Nothing on the cluster itself is touched.");
+                       runs ? " Its runs go on, and are found where they went."
+                            : " Nothing on the cluster itself is touched.");
 }
 
 static void note_default(const struct cli *cli, const char *name)

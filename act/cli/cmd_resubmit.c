@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
+#include "flow/place.h"
 #include "flow/runs/runs.h"
 #include "flow/runs/submit.h"
 
@@ -25,13 +26,22 @@ static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *
     return 0;
 }
 
-/* The cluster of the new run: -rt, else -c, else that of the old run. */
+static const char *named_target(const struct cli *cli)
+{
+    return cli->options.resubmit_to ? cli->options.resubmit_to : cli->options.cluster;
+}
+
+/* Where the new run goes: the cluster of -rt, else of -c, else the place of the old run. */
 static int open_target(struct cli *cli, const struct flow_run *old, struct flow *to, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    const char *named = o->resubmit_to ? o->resubmit_to : o->cluster;
+    const char *named = named_target(cli);
+    int rc = named ? cli_open_flow(cli, named, to, err) : cli_open_of_run(cli, &old->row, to, err);
 
-    return cli_open_flow(cli, named ? named : old->row.cluster, named ? NULL : old->row.project, to, err);
+    if (rc > 0)
+        act_note("the cluster file of '%s' is gone or leads elsewhere: the new run has the configuration that '%s' "
+                 "wrote down; -c NAME takes that of a cluster",
+                 old->row.cluster, old->row.id);
+    return rc < 0 ? rc : 0;
 }
 
 /* On a terminal, the user is asked before a running run loses its work. Scripts, which take the id from stdout, are
@@ -50,9 +60,21 @@ static int confirm(void *arg, const char *question, struct act_error *err)
     return cli_confirm(arg, question, err);
 }
 
+/* Where the old run's package is. That of a project that was moved is in the store of the named cluster, or nowhere. */
+static int open_home(struct cli *cli, const struct flow_run *old, struct flow *home, struct act_error *err)
+{
+    int rc = flow_open_of_run(&old->row, NULL, home, err);
+
+    if (rc < 0 && named_target(cli))
+        rc = cli_open_flow(cli, named_target(cli), home, err);
+    if (rc < 0)
+        return act_error_prefix(err, "cannot find the configuration of '%s'", old->row.id);
+    home->services = &cli->services;
+    return 0;
+}
+
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
-    const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
     struct cli_packing packing;
     ACT_AUTO(flow_init) code = {0};
     struct flow_submit again = {
@@ -64,20 +86,19 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
         rc = confirm_loss(cli, old, err);
     if (rc < 0)
         return rc;
-    rc = flow_open(&request, &home, err);
-    if (rc < 0)
-        return act_error_prefix(err, "cannot find the configuration of '%s'", old->row.id);
-    home.services = &cli->services;
     rc = open_target(cli, old, &to, err);
+    if (rc < 0)
+        return rc;
+    rc = open_home(cli, old, &home, err);
     if (rc == 0) {
         cli_packing_start(&packing, cli, &code);
         rc = flow_resubmit(&cli->flow, old, &home, &to, &again, err);
         if (rc == 0)
             rc = report_new_run(cli, &again.spec, again.preview, list, err);
         run_spec_release(&again.spec);
-        flow_close(&to);
+        flow_close(&home);
     }
-    flow_close(&home);
+    flow_close(&to);
     return rc;
 }
 

@@ -93,7 +93,7 @@ int cmd_verify(struct cli *cli, struct act_error *err)
 {
     struct flow from = {0};
     bool elsewhere = cli->options.from_cluster != NULL;
-    int rc = elsewhere ? cli_open_flow(cli, cli->options.from_cluster, NULL, &from, err) : 0;
+    int rc = elsewhere ? cli_open_flow(cli, cli->options.from_cluster, &from, err) : 0;
 
     if (rc == 0)
         rc = verify_all(cli, elsewhere ? &from : NULL, err);

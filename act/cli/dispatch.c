@@ -8,6 +8,7 @@
 #include "base/terminal.h"
 #include "cli/cli.h"
 #include "flow/flow.h"
+#include "flow/place.h"
 #include "flow/trust.h"
 
 static void push_override(struct config_override *list, size_t *n, const char *key, const char *value, const char *flag)
@@ -63,28 +64,47 @@ void cli_request(const struct cli *cli, struct cli_request *out)
     push_override(out->overrides, &r->n_overrides, "hang", o->hang_s ? out->hang : NULL, "--hang");
 }
 
-int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow, struct act_error *err)
+/* What the command line says of any configuration. */
+static int begin_request(struct cli *cli, struct cli_request *out, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
-    struct cli_request request;
-    int rc = check_transfers(o, err);
 
     cli->services.network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
     cli->services.network.bwlimit = o->bwlimit;
-    cli_request(cli, &request);
+    cli_request(cli, out);
+    return check_transfers(o, err);
+}
+
+int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struct act_error *err)
+{
+    struct cli_request request;
+    int rc = begin_request(cli, &request, err);
+
     request.config.cluster = cluster;
-    request.config.start_dir = start_dir;
     if (rc == 0)
         rc = (cli->command->looks_only ? flow_open_to_look : flow_open)(&request.config, flow, err);
     if (rc == 0)
         flow->services = &cli->services;
-    flow->use_bad_nodes = o->use_bad_nodes;
+    flow->use_bad_nodes = cli->options.use_bad_nodes;
+    return rc;
+}
+
+int cli_open_of_run(struct cli *cli, const struct ledger_run *row, struct flow *flow, struct act_error *err)
+{
+    struct cli_request request;
+    int rc = begin_request(cli, &request, err);
+
+    if (rc == 0)
+        rc = flow_open_of_run(row, &request.config, flow, err);
+    if (rc >= 0)
+        flow->services = &cli->services;
+    flow->use_bad_nodes = cli->options.use_bad_nodes;
     return rc;
 }
 
 int cli_open(struct cli *cli, struct act_error *err)
 {
-    int rc = cli_open_flow(cli, cli->options.cluster, NULL, &cli->flow, err);
+    int rc = cli_open_flow(cli, cli->options.cluster, &cli->flow, err);
 
     cli->flow_is_open = rc == 0;
     return rc;

@@ -108,11 +108,17 @@ static bool is_object_name(const char *name)
     return n > 0 && n <= LONGEST && !name[n] && isalnum((unsigned char)name[0]) && isalnum((unsigned char)name[n - 1]);
 }
 
+const char *const config_keys_of_stores[] = {"azure_blob_config_file",
+                                             "storage_type",
+                                             "datastore_name",
+                                             "file_share",
+                                             "blob_cache_timeout",
+                                             "submit_with_url",
+                                             NULL};
+
 static void check_claim(const struct config *c, const struct config_folder *folder, const struct yaml *row,
                         struct config_findings *f)
 {
-    static const char *const of_stores[] = {"azure_blob_config_file", "storage_type",   "datastore_name", "file_share",
-                                            "blob_cache_timeout",     "submit_with_url"};
     const struct yaml *at = yaml_get(row, "path");
 
     if (!is_object_name(folder->claim))
@@ -129,10 +135,10 @@ static void check_claim(const struct config *c, const struct config_folder *fold
                        "'%s' is on a claim, which is mounted: 'mode' must be rw_mount or "
                        "ro_mount",
                        row->key);
-    for (size_t i = 0; i < sizeof(of_stores) / sizeof(of_stores[0]); i++)
-        if (!yaml_is_null(yaml_get(row, of_stores[i])))
-            config_problem(f, yaml_get(row, of_stores[i]), "'%s' has no meaning for '%s', which is on the claim '%s'",
-                           of_stores[i], row->key, folder->claim);
+    for (const char *const *key = config_keys_of_stores; *key; key++)
+        if (!yaml_is_null(yaml_get(row, *key)))
+            config_problem(f, yaml_get(row, *key), "'%s' has no meaning for '%s', which is on the claim '%s'", *key,
+                           row->key, folder->claim);
 }
 
 /* What the nodes have is a store that is a folder, and the folder is all of it. */
@@ -436,7 +442,7 @@ static void find_kubeconfig(struct config *c)
     free(named);
 }
 
-static void read_tree(struct config *c, struct config_findings *f)
+void config_read_tree(struct config *c, struct config_findings *f)
 {
     const struct yaml *tree = c->values->tree;
 
@@ -476,7 +482,7 @@ int config_load_all(const struct config_request *request, struct config *out, st
         out->values->tree = tree;
         out->values->current_dir = act_strdup(place.current_dir);
         out->values->cluster_origin = act_strdup(place.origin);
-        read_tree(out, f);
+        config_read_tree(out, f);
     }
     return rc;
 }
@@ -486,7 +492,7 @@ int config_load(const struct config_request *request, struct config *out, struct
     ACT_AUTO(config_findings) f = {0};
     int rc = config_load_all(request, out, &f, err);
 
-    for (size_t i = 0; rc == 0 && i < f.warnings.n; i++)
+    for (size_t i = 0; rc == 0 && !request->quiet && i < f.warnings.n; i++)
         act_warn("%s", f.warnings.v[i]);
     if (rc == 0 && f.problems.n > 0) {
         /* a mistake on the command line is not one of a file */

@@ -174,6 +174,8 @@ struct config_request {
     const char *cluster;       /* -c NAME; NULL: the default one */
     const char *file;          /* absolute: this one, and no other is looked for; NULL: that of the cluster */
     const char *text;          /* with file: what it would hold; NULL: what it holds */
+    const char *project;       /* with file: the project root; NULL: it follows from the file and start_dir */
+    bool quiet;                /* nobody is warned */
     const char *start_dir;     /* looked up from here upwards; NULL: the current folder */
     const char *const *params; /* -p YAML texts, a NULL-ended list or NULL; later ones win */
     const struct config_override *overrides;
@@ -197,6 +199,17 @@ struct config_request {
  * Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
 int config_load(const struct config_request *request, struct config *out, struct act_error *err) ACT_NODISCARD;
 void config_release(struct config *config);
+
+/* A configuration that a run wrote down: some members of what config_resolved() gave. */
+struct config_recorded {
+    const char *platform, *cluster;
+    const char *project; /* NULL: none */
+    json_t *values;
+};
+/* What is not among the values has its default: no file is read, and the environment does not count. */
+int config_recall(const struct config_recorded *recorded, struct config *out, struct act_error *err) ACT_NODISCARD;
+/* The text of a cluster file that says the same as what config_resolved() gave, but for the secrets. New string. */
+char *config_text_of(const json_t *resolved);
 
 /* Whether config_load() would find a file, or the built-in cluster; nothing is read. Otherwise -ACT_NOT_FOUND, with the
  * existing clusters, or what is wrong with AML_CONFIG_PATH. */

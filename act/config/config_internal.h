@@ -7,7 +7,7 @@
  *   read.c    the tree to the struct, by the tables
  *   config.c  the steps above in a row; the rows of config_param; paths of the project
  *   account.c account files; vault.c secrets that are elsewhere; user.c the user's own file
- *   show.c, check.c: the same data printed and judged
+ *   show.c, check.c: the same data printed and judged; recall.c: taken from what a run wrote down of it
  */
 #ifndef ACT_CONFIG_CONFIG_INTERNAL_H
 #define ACT_CONFIG_CONFIG_INTERNAL_H
@@ -18,6 +18,7 @@
 #define CONFIG_BUILT_IN "built-in" /* as azure_blob_config_file: the embedded folder store */
 #define CONFIG_DEFAULT  "default"  /* the origin of a value that was not set */
 #define CONFIG_MASK     "***"
+#define CONFIG_RECORDED "the record of the run" /* the origin of a value that a run wrote down */
 
 enum config_type {
     CONFIG_BOOL,     /* bool */
@@ -118,6 +119,10 @@ void config_release_keys(const struct config_key *keys, const char *prefix, void
  * released. A negative result only when there is no tree to judge. */
 int config_load_all(const struct config_request *request, struct config *out, struct config_findings *f,
                     struct act_error *err);
+/* The members of a struct that has its tree, and where it is. */
+void config_read_tree(struct config *c, struct config_findings *f);
+/* The keys of a row of config_param that mean nothing where it is in no store, up to NULL. */
+extern const char *const config_keys_of_stores[];
 /* The platforms that need an Azure Machine Learning workspace. */
 bool config_is_azureml(const char *platform);
 /* The value of "docker.image", or NULL. */

@@ -232,7 +232,9 @@ static int take_file(const struct config_request *request, struct config_place *
     out->text = request->text;
     out->cluster = request->cluster ? act_strdup(request->cluster) : cluster_of_file(request->file);
     out->origin = act_strdup(CONFIG_DEFAULT);
-    out->root = in_project ? act_path_dirname(aux_data) : guess_root(out->current_dir);
+    out->root = request->project ? act_strdup(request->project)
+                : in_project     ? act_path_dirname(aux_data)
+                                 : guess_root(out->current_dir);
     return !request->text && config_is_users(request->file) ? config_check_users(request->file, err) : 0;
 }
 

@@ -87,13 +87,19 @@ static json_t *members_json(const struct config *config, const struct config_key
 static json_t *row_json(const struct config *config, const struct config_folder *folder)
 {
     json_t *row = members_json(config, config_cluster_keys, ROW, folder);
+    bool is_place = config_is_place(folder);
 
-    if (config_is_place(folder)) {
+    for (const char *const *key = config_keys_of_stores; (is_place || folder->claim) && *key; key++)
+        json_object_set_new(row, *key, json_null());
+    if (is_place) {
         json_object_set_new(row, "path", text_or_null(folder->account_file, false));
-        json_object_set_new(row, "azure_blob_config_file", json_null());
-    } else if (folder->account_file)
+    } else if (folder->claim) {
+        ACT_AUTOFREE char *path = act_sprintf("pvc:%s%s%s", folder->claim, *folder->path ? "/" : "", folder->path);
+        json_object_set_new(row, "path", text_or_null(path, false));
+    } else if (folder->account_file) {
         json_object_set_new(row, "azure_blob_config_file",
                             text_or_null(config_display(folder->account_file, config->project_root), false));
+    }
     return row;
 }
 

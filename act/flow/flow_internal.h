@@ -44,8 +44,11 @@ bool flow_uses_login(const struct config_account *account);
 /* Read and write small objects whole. Reading a missing one: -ACT_NOT_FOUND. */
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err) ACT_NODISCARD;
 int flow_put_text(struct store *store, const char *key, const char *text, struct act_error *err) ACT_NODISCARD;
-/* As flow_platform(): the platform of this machine, and that of a run in the ledger. */
+/* As flow_platform(): the platform of this machine, that of a cluster (NULL: the default one), and the one that a run
+ * in the ledger went to. */
 int flow_platform_here(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
+int flow_platform_named(struct flow *flow, const char *cluster, struct platform **out,
+                        struct act_error *err) ACT_NODISCARD;
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err) ACT_NODISCARD;
 void flow_close_platforms(struct flow *flow);

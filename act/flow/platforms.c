@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "codec/json.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
+#include "flow/place.h"
 #include "flow/trust.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
@@ -17,13 +17,14 @@ struct flow_opened {
     struct config *config; /* that it was opened with, if made for this purpose; else NULL */
 };
 
-/* Clusters for which this is equal know the same runs. */
+/* Clusters for which this is equal know the same runs, and say the same of themselves. */
 static char *where_of(const struct config *config)
 {
     const struct platform_row *row = platform_find(config->platform);
-    ACT_AUTOFREE char *place = row->place ? row->place(config) : act_strdup(config->file);
+    ACT_AUTOFREE char *where = flow_where(config), *part = row->part ? row->part(config) : NULL;
+    ACT_AUTOFREE char *place = where ? act_strdup(where) : flow_place_of_config(config);
 
-    return act_sprintf("%s\n%s", config->platform, place ? place : "");
+    return act_sprintf("%s\n%s\n%s", config->platform, place ? place : "", part ? part : "");
 }
 
 static int open_cluster(struct flow *flow, const char *cluster, const struct config *config, struct platform **out,
@@ -91,43 +92,11 @@ static int open_taken(struct flow *flow, const char *cluster, struct config *con
     return rc;
 }
 
-static int load_config(const struct ledger_run *row, struct config *out, struct act_error *err)
-{
-    struct config_request request = {.cluster = row->cluster, .start_dir = row->project};
-    int rc = config_load(&request, out, err);
-
-    if (rc == 0 && (rc = flow_trust(out, err)) < 0) {
-        config_release(out);
-        return rc;
-    }
-    if (rc < 0 && row->id)
-        return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster, row->project);
-    return rc;
-}
-
-/* The place recorded in the run itself, which needs no cluster file, or else that of the file. */
-static int find_config(const struct ledger_run *row, struct config *out, struct act_error *err)
-{
-    const struct platform_row *kind = platform_find(row->platform);
-    CODEC_AUTOJSON json_t *settings = NULL; /* those it was submitted with */
-    int rc = row->settings ? codec_json_parse(row->settings, strlen(row->settings), row->id, &settings, err) : 0;
-
-    if (rc < 0)
-        return rc;
-    *out = (struct config){
-        .platform = act_strdup(row->platform), .cluster = act_strdup(row->cluster), .gpu_per_node = -1, .num_gpu = -1};
-    bool recalled = kind->recall && kind->recall(settings, out);
-    rc = recalled && row->project ? flow_trust_recalled(row->project, row->cluster, out, err) : 0;
-    if (recalled && rc == 0)
-        return 0;
-    config_release(out);
-    return rc < 0 ? rc : load_config(row, out, err);
-}
-
 static char *key_of_run(const struct ledger_run *row)
 {
-    return row->settings ? cluster_key(row->platform, row->settings, "")
-                         : cluster_key(row->platform, row->cluster, row->project);
+    ACT_AUTOFREE char *cluster = cluster_key(row->platform, row->cluster, row->project);
+
+    return act_sprintf("%s\n%s", cluster, row->place ? row->place : "");
 }
 
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out, struct act_error *err)
@@ -137,14 +106,28 @@ int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct pla
 
     if (find_opened(flow, cluster, out))
         return 0;
-    int rc = find_config(row, &config, err);
+    int rc = flow_config_at(row, &config, err);
     return rc < 0 ? rc : open_taken(flow, cluster, &config, out, err);
+}
+
+int flow_platform_named(struct flow *flow, const char *cluster, struct platform **out, struct act_error *err)
+{
+    const struct config_request request = {.cluster = cluster, .quiet = true};
+    ACT_AUTOFREE char *key = act_sprintf("-c\n%s", cluster ? cluster : "");
+    struct config config;
+
+    if (find_opened(flow, key, out))
+        return 0;
+    int rc = config_load(&request, &config, err);
+    if (rc == 0 && (rc = flow_trust(&config, err)) < 0)
+        config_release(&config);
+    return rc < 0 ? rc : open_taken(flow, key, &config, out, err);
 }
 
 int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err)
 {
     struct config config;
-    int rc = find_config(row, &config, err);
+    int rc = flow_config_at(row, &config, err);
 
     if (rc < 0)
         return rc;

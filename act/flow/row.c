@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
+#include "flow/place.h"
 #include "ledger/ledger.h"
 #include "run/run.h"
 
@@ -42,6 +43,7 @@ struct ledger_run flow_row_of(const struct run_spec *spec)
                                .state = act_strdup(run_state_name(RUN_QUEUED)),
                                .name = act_strdup(spec->name),
                                .tags = run_tags_line(spec->tags),
+                               .place = flow_place_of_spec(spec),
                                .spec = codec_json_line(json),
                                .command = spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
 }

@@ -20,6 +20,12 @@
 
 #define BUSY_TIMEOUT_MS 10000
 
+/* Runs of before schema version 4 have no place of their own, but the configuration that they were submitted with: all
+ * of it that may say where they went. */
+#define PLACE_OF_SPEC                                                                                                  \
+    "CASE WHEN json_valid(spec) AND json_type(spec, '$.config') = 'object' THEN json_object('config',"                 \
+    " json_remove(json_extract(spec, '$.config'), '$.config_param', '$.docker', '$.env', '$.zip_options')) END"
+
 /* migrations[n] leads from schema version n to n + 1. spec is the last column, because it is long: a table
  * of runs is read without touching the pages that hold it. */
 static const char *const migrations[] = {
@@ -41,6 +47,18 @@ static const char *const migrations[] = {
 
     ("CREATE TABLE bad_nodes (cluster TEXT NOT NULL, node TEXT NOT NULL, class TEXT NOT NULL, run TEXT NOT NULL,"
      " unix_s INTEGER NOT NULL, forgotten INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (cluster, node, run, unix_s));"),
+
+    ("CREATE TABLE new_runs (id TEXT NOT NULL PRIMARY KEY, cluster TEXT NOT NULL, platform TEXT NOT NULL,"
+     " experiment TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL, created_unix_s INTEGER NOT NULL,"
+     " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, name TEXT, tags TEXT,"
+     " found INTEGER NOT NULL, place TEXT, spec TEXT NOT NULL);"
+     "INSERT INTO new_runs SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu,"
+     " command, status, name, tags, found, " PLACE_OF_SPEC ", spec FROM runs ORDER BY rowid;"
+     "DROP TABLE runs;"
+     "ALTER TABLE new_runs RENAME TO runs;"
+     "CREATE INDEX runs_by_time ON runs (created_unix_s);"
+     "CREATE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;"
+     "ALTER TABLE bad_nodes ADD COLUMN place TEXT;"),
 };
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
@@ -50,24 +68,21 @@ static const char sql_version[] = "PRAGMA user_version";
 
 static const char sql_add[] =
     "INSERT INTO runs (id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command,"
-    " status, name, tags, found, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+    " status, name, tags, found, place, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
+    " ?15)"
     " ON CONFLICT (id) DO NOTHING";
 static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(?3, status) WHERE id = ?1"
                                  " AND (state <> ?2 OR (?3 IS NOT NULL AND status IS NOT ?3))";
 
 #define SELECT_FIRST                                                                                                   \
     "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
-#define SELECT_RUNS  SELECT_FIRST "name, tags, found, "
+#define SELECT_RUNS  SELECT_FIRST "name, tags, found, place, "
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
-/* config.slurm of a run on the platform slurm: a name that is none must not become a path that is none. */
-#define SETTINGS_OF_SPEC                                                                                               \
-    "CASE WHEN json_valid(spec) AND platform GLOB '[a-z]*' AND platform NOT GLOB '*[^a-z0-9]*' THEN "                  \
-    "json_extract(spec, '$.config.' || platform) END"
-#define HAS_ENDED "state IN ('Completed', 'Failed', 'Canceled')"
+#define HAS_ENDED    "state IN ('Completed', 'Failed', 'Canceled')"
 /* Only specifications of runs that are asked about are read. */
 static const char sql_list[] =
-    SELECT_RUNS "CASE WHEN ?2 AND " HAS_ENDED " THEN NULL ELSE spec END, CASE WHEN NOT " HAS_ENDED
-                " THEN " SETTINGS_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
+    SELECT_RUNS "CASE WHEN ?2 AND " HAS_ENDED
+                " THEN NULL ELSE spec END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
 static const char sql_spec[] = "SELECT spec FROM runs WHERE id = ?1";
 /* Of every schema version. */
 static const char sql_first[] = SELECT_FIRST "spec FROM runs";
@@ -75,21 +90,22 @@ static const char sql_first[] = SELECT_FIRST "spec FROM runs";
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
 static const char sql_count_id[] = "SELECT count(*) FROM runs WHERE id = ?1";
-static const char sql_nth[] = SELECT_RUNS
-    "spec, " SETTINGS_OF_SPEC " FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT 1 OFFSET ?2";
-static const char sql_find_exact[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE id = ?1";
-static const char sql_find_name[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE name = ?1" NEWEST_FIRST;
-static const char sql_find_piece[] =
-    SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
+static const char sql_nth[] =
+    SELECT_RUNS "spec FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT 1 OFFSET ?2";
+static const char sql_find_exact[] = SELECT_RUNS "spec FROM runs WHERE id = ?1";
+static const char sql_find_name[] = SELECT_RUNS "spec FROM runs WHERE name = ?1" NEWEST_FIRST;
+static const char sql_find_piece[] = SELECT_RUNS "spec FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
+static const char sql_move[] = "UPDATE runs SET cluster = ?2, project = ?3, place = ?4 WHERE id = ?1";
 
 static const char sql_add_bad[] =
-    "INSERT OR IGNORE INTO bad_nodes (cluster, node, class, run, unix_s) VALUES (?1, ?2, ?3, ?4, ?5)";
+    "INSERT OR IGNORE INTO bad_nodes (cluster, node, class, run, unix_s, place) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+#define OF_WHOM "(?1 IS NULL OR CASE WHEN place IS NULL OR ?2 IS NULL THEN cluster = ?1 ELSE place = ?2 END)"
 /* Of each group the row with the largest time: sqlite.org/lang_select.html#bareagg */
 static const char sql_list_bads[] =
-    "SELECT cluster, node, class, run, max(unix_s) FROM bad_nodes WHERE (?1 IS NULL OR cluster = ?1) AND unix_s >= ?2"
-    " AND NOT forgotten GROUP BY cluster, node ORDER BY max(unix_s) DESC, node";
+    "SELECT cluster, node, class, run, max(unix_s) FROM bad_nodes WHERE " OF_WHOM " AND unix_s >= ?3 AND NOT forgotten"
+    " GROUP BY coalesce(place, cluster), node ORDER BY max(unix_s) DESC, node";
 static const char sql_forget_bad[] =
-    "UPDATE bad_nodes SET forgotten = 1 WHERE (?1 IS NULL OR cluster = ?1) AND node = ?2 AND NOT forgotten";
+    "UPDATE bad_nodes SET forgotten = 1 WHERE " OF_WHOM " AND node = ?3 AND NOT forgotten";
 
 struct ledger {
     sqlite3 *db;
@@ -102,7 +118,7 @@ struct ledger {
 void ledger_run_release(struct ledger_run *run)
 {
     char *const strings[] = {run->id,    run->cluster, run->platform, run->experiment, run->project, run->spec,
-                             run->state, run->status,  run->command,  run->settings,   run->name,    run->tags};
+                             run->state, run->status,  run->command,  run->place,      run->name,    run->tags};
 
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
         free(strings[i]);
@@ -591,6 +607,7 @@ static void bind_run(sqlite3_stmt *statement, const void *runs, size_t i)
     bind_text(statement, at++, run->name);
     bind_text(statement, at++, run->tags);
     sqlite3_bind_int(statement, at++, run->found);
+    bind_text(statement, at++, run->place);
     bind_text(statement, at, run->spec ? run->spec : "");
 }
 
@@ -616,6 +633,21 @@ static void bind_update(sqlite3_stmt *statement, const void *updates, size_t i)
 int ledger_update(struct ledger *ledger, const struct ledger_update *updates, size_t n, struct act_error *err)
 {
     return write_each(ledger, sql_update, bind_update, updates, n, err);
+}
+
+static void bind_move(sqlite3_stmt *statement, const void *runs, size_t i)
+{
+    const struct ledger_run *run = (const struct ledger_run *)runs + i;
+
+    bind_text(statement, 1, run->id);
+    bind_text(statement, 2, run->cluster);
+    bind_text(statement, 3, run->project);
+    bind_text(statement, 4, run->place);
+}
+
+int ledger_move(struct ledger *ledger, const struct ledger_run *run, struct act_error *err)
+{
+    return write_each(ledger, sql_move, bind_move, run, 1, err);
 }
 
 static void bind_id(sqlite3_stmt *statement, const void *ids, size_t i)
@@ -659,8 +691,8 @@ static struct ledger_run read_run(sqlite3_stmt *statement)
         .name = column_text(statement, 10),
         .tags = column_text(statement, 11),
         .found = sqlite3_column_int(statement, 12) != 0,
-        .spec = column_text(statement, 13),
-        .settings = column_text(statement, 14),
+        .place = column_text(statement, 13),
+        .spec = column_text(statement, 14),
     };
 }
 
@@ -677,10 +709,10 @@ static int add_rows(sqlite3_stmt *statement, struct ledger_runs *out)
 /* Reads from both ends as far as possible. */
 void ledger_salvage(const char *path, struct ledger_runs *out)
 {
-    static const char *const orders[] = {SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid",
-                                         SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid DESC",
-                                         SELECT_FIRST "NULL, NULL, 0, spec, NULL FROM runs ORDER BY rowid",
-                                         SELECT_FIRST "NULL, NULL, 0, spec, NULL FROM runs ORDER BY rowid DESC"};
+#define BOTH_ENDS(select) select "spec FROM runs ORDER BY rowid", select "spec FROM runs ORDER BY rowid DESC"
+    static const char *const orders[] = {BOTH_ENDS(SELECT_RUNS),
+                                         BOTH_ENDS(SELECT_FIRST "name, tags, found, " PLACE_OF_SPEC ", "),
+                                         BOTH_ENDS(SELECT_FIRST "NULL, NULL, 0, " PLACE_OF_SPEC ", ")};
     sqlite3 *db = open_without_locks(path);
 
     *out = (struct ledger_runs){0};
@@ -807,6 +839,7 @@ void ledger_bads_release(struct ledger_bads *bads)
         free(bads->v[i].node);
         free(bads->v[i].class);
         free(bads->v[i].run);
+        free(bads->v[i].place);
     }
     free(bads->v);
     *bads = (struct ledger_bads){0};
@@ -821,6 +854,7 @@ static void bind_bad(sqlite3_stmt *statement, const void *bads, size_t i)
     bind_text(statement, 3, bad->class);
     bind_text(statement, 4, bad->run);
     sqlite3_bind_int64(statement, 5, bad->unix_s);
+    bind_text(statement, 6, bad->place);
 }
 
 int ledger_add_bads(struct ledger *ledger, const struct ledger_bads *bads, struct act_error *err)
@@ -828,20 +862,21 @@ int ledger_add_bads(struct ledger *ledger, const struct ledger_bads *bads, struc
     return write_each(ledger, sql_add_bad, bind_bad, bads->v, bads->n, err);
 }
 
-int ledger_list_bads(struct ledger *ledger, const char *cluster, int64_t since_unix_s, struct ledger_bads *out,
-                     struct act_error *err)
+int ledger_list_bads(struct ledger *ledger, const struct ledger_whose *whose, int64_t since_unix_s,
+                     struct ledger_bads *out, struct act_error *err)
 {
     sqlite3_stmt *statement = NULL;
     int rc = 0, step = sqlite3_prepare_v2(ledger->db, sql_list_bads, -1, &statement, NULL);
 
     *out = (struct ledger_bads){0};
-    bind_text(statement, 1, cluster);
-    sqlite3_bind_int64(statement, 2, since_unix_s);
+    bind_text(statement, 1, whose->cluster);
+    bind_text(statement, 2, whose->place);
+    sqlite3_bind_int64(statement, 3, since_unix_s);
     while ((step == SQLITE_OK || step == SQLITE_ROW) && (step = sqlite3_step(statement)) == SQLITE_ROW)
         ACT_PUSH(out->v, out->n,
                  (struct ledger_bad){column_some_text(statement, 0), column_some_text(statement, 1),
                                      column_some_text(statement, 2), column_some_text(statement, 3),
-                                     sqlite3_column_int64(statement, 4)});
+                                     sqlite3_column_int64(statement, 4), NULL});
     if (step != SQLITE_DONE)
         rc = fail_ledger(ledger, "read", err);
     sqlite3_finalize(statement);
@@ -850,13 +885,15 @@ int ledger_list_bads(struct ledger *ledger, const char *cluster, int64_t since_u
     return rc;
 }
 
-int ledger_forget_bad(struct ledger *ledger, const char *cluster, const char *node, int *out_n, struct act_error *err)
+int ledger_forget_bad(struct ledger *ledger, const struct ledger_whose *whose, const char *node, int *out_n,
+                      struct act_error *err)
 {
     sqlite3_stmt *statement = NULL;
     int step = sqlite3_prepare_v2(ledger->db, sql_forget_bad, -1, &statement, NULL);
 
-    bind_text(statement, 1, cluster);
-    bind_text(statement, 2, node);
+    bind_text(statement, 1, whose->cluster);
+    bind_text(statement, 2, whose->place);
+    bind_text(statement, 3, node);
     if (step == SQLITE_OK)
         step = sqlite3_step(statement);
     int rc = step == SQLITE_DONE ? 0 : fail_ledger(ledger, "write to", err);

@@ -25,12 +25,10 @@ struct ledger_run {
     int64_t created_unix_s;
     int64_t num_gpu; /* nodes x GPUs; 0: without GPUs */
     char *command;   /* for people, one line */
-    /* Out: of spec the member of config that has the name of the platform, JSON; NULL: none, or in a list a
-     * run that has ended. */
-    char *settings;
-    char *name; /* that its user gave it; NULL: none */
-    char *tags; /* JSON, as run_tags_line(); NULL: none */
-    bool found; /* at a service that others use too, so that it may be somebody else's */
+    char *place;     /* where it was sent, JSON, as flow/place.h has it; NULL: not known */
+    char *name;      /* that its user gave it; NULL: none */
+    char *tags;      /* JSON, as run_tags_line(); NULL: none */
+    bool found;      /* at a service that others use too, so that it may be somebody else's */
 };
 void ledger_run_release(struct ledger_run *run);
 
@@ -72,6 +70,9 @@ struct ledger_update {
 int ledger_update(struct ledger *ledger, const struct ledger_update *updates, size_t n,
                   struct act_error *err) ACT_NODISCARD;
 
+/* Where a run really is: its cluster, project and place from now on. An id that is not in the ledger is skipped. */
+int ledger_move(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
+
 /* Takes runs out, all in one transaction; an id that is not in the ledger is skipped. */
 int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struct act_error *err) ACT_NODISCARD;
 
@@ -79,6 +80,7 @@ int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struc
 struct ledger_bad {
     char *cluster, *node, *class, *run;
     int64_t unix_s;
+    char *place; /* in words, where the run was; NULL: not known. Not read */
 };
 struct ledger_bads {
     struct ledger_bad *v;
@@ -87,11 +89,16 @@ struct ledger_bads {
 void ledger_bads_release(struct ledger_bads *bads);
 /* Notes them, all in one transaction; what is there already, even forgotten, is left as it is. */
 int ledger_add_bads(struct ledger *ledger, const struct ledger_bads *bads, struct act_error *err) ACT_NODISCARD;
-/* Those since then that were not forgotten, of a cluster (NULL: of all), newest first: each node once. */
-int ledger_list_bads(struct ledger *ledger, const char *cluster, int64_t since_unix_s, struct ledger_bads *out,
-                     struct act_error *err) ACT_NODISCARD;
-/* Forgets a node of a cluster (NULL: of all); *out_n: how many notes of it there were. */
-int ledger_forget_bad(struct ledger *ledger, const char *cluster, const char *node, int *out_n,
+/* Whose nodes: those of the place; where one of the two is not known, those of the cluster of that name. */
+struct ledger_whose {
+    const char *cluster; /* NULL: all nodes */
+    const char *place;
+};
+/* Those since then that were not forgotten, newest first: each node once. */
+int ledger_list_bads(struct ledger *ledger, const struct ledger_whose *whose, int64_t since_unix_s,
+                     struct ledger_bads *out, struct act_error *err) ACT_NODISCARD;
+/* Forgets a node; *out_n: how many notes of it there were. */
+int ledger_forget_bad(struct ledger *ledger, const struct ledger_whose *whose, const char *node, int *out_n,
                       struct act_error *err) ACT_NODISCARD;
 
 struct ledger_query {

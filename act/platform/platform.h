@@ -223,16 +223,18 @@ struct platform_row {
     /* Its nodes log in to an image's registry with docker.*; else with their own settings. */
     bool logs_in_to_registry;
 
-    /* The place that a configuration refers to: clusters in the same place know the same runs. New string. NULL: each
-     * cluster file is a separate place. */
+    /* The place that a configuration refers to, in words: "'/home/u/.act' on u@login". Clusters in the same place know
+     * the same runs, and what may be written in several ways is written in one. New string. NULL: it cannot be told. */
     char *(*place)(const struct config *config);
-    /* Completes out so that open() finds the runs of a place without its cluster file, which may have been deleted or
-     * changed. settings: the platform's part of the configuration with which a run was submitted, as JSON, or NULL.
-     * false: they are not enough. NULL: the cluster file is needed. */
-    bool (*recall)(const json_t *settings, struct config *out);
-    /* Completes the platform's part of a resolved configuration with what is chosen elsewhere and may be another place
-     * tomorrow. NULL: there is nothing of the kind. */
-    void (*record_place)(const struct config *config, json_t *settings);
+    /* Which part of the place a configuration is for, where summary() and recent() are of a part. New string. NULL:
+     * they are of the whole. */
+    char *(*part)(const struct config *config);
+    /* The keys, up to NULL, without whose values open() does not find the runs of a place. A run writes them down, and
+     * is found by them alone: its cluster file may be deleted or changed. None of them is secret. */
+    const char *const *place_keys;
+    /* Completes the values of these keys, in a configuration as config_resolved() has it, with what is chosen elsewhere
+     * and may be another place tomorrow. NULL: there is nothing of the kind. */
+    void (*record_place)(const struct config *config, json_t *resolved);
     /* Whether the nodes see this machine's project, for a folder of the configuration. NULL: they do not. */
     bool (*sees_project)(const struct config *config, const struct config_folder *folder);
     /* Whether runs use docker.image if it is set. NULL: they never do. */

@@ -322,7 +322,7 @@ def test_rename_and_remove(bare):
     act.fail("cluster", "rename", "none", "x", status=3, match="no cluster 'none'")
     text = mine(act, "one").read_bytes()
     done = act.run("cluster", "rename", "one", "big")
-    assert "1 run of it keeps the old name" in done.err
+    assert "1 run of it keeps the old name, and is found where it went" in done.err
     assert mine(act, "big").read_bytes() == text and own(act)["big"]["default"]
     assert act.state(run) == "Completed"
     act.fail("cluster", "remove", "big", status=2, match="add -y")

@@ -3,6 +3,7 @@ import json
 import resource
 import shutil
 import signal
+import sqlite3
 import urllib.request
 
 import pytest
@@ -239,11 +240,15 @@ def test_rm_of_a_run_whose_platform_does_not_have_it_any_more(act):
 
 
 def test_rm_of_a_run_whose_cluster_is_gone(act, azureml):
-    """What is left at the service is not forgotten without a word: only --force removes the rest."""
+    """What is left at the service is not forgotten without a word: only --force removes the rest. The rows are of a
+    time when they did not say where their runs are."""
     run = act.run("submit", "true").out.strip()
     act.run("wait", run)
     act.run("q", run)
     other = act.run("submit", "sleep", "300").out.strip()
+    with sqlite3.connect(act.home / "ledger.db") as ledger:
+        ledger.execute("UPDATE runs SET place = NULL")
+    ledger.close()
     (act.project / "aux_data/aml/aml.yaml").rename(act.project / "aux_data/aml/kept")
     act.cluster("lab", folders=("data",), extra={"platform": "local"})
     lab = {"env": {"ACT_CLUSTER": "lab"}}

@@ -193,7 +193,8 @@ def run_away(act, state):
     run = act.finish("true", before=("-n", "1"))
     with sqlite3.connect(act.home / "ledger.db") as ledger:
         ledger.execute("UPDATE runs SET platform = 'slurm', cluster = 'away', state = ?, status = NULL, "
-                       "spec = json_set(spec, '$.config.slurm.login', 'me@away') WHERE id = ?", (state, run))
+                       "place = json_object('config', json_object('slurm', json_object('login', 'me@away'))) "
+                       "WHERE id = ?", (state, run))
     return run
 
 

@@ -598,14 +598,14 @@ def test_a_command_for_many_runs_asks_once(other):
 
 
 def test_a_command_for_many_runs_asks_once_about_their_cluster(other):
-    """A run of a service does not say where it is."""
+    """Their rows do not say where they are."""
     for _ in range(2):
         other.finish("true", before=("-n", 1))
+    assert "[y/N]" not in at_terminal(other, "grep", "x"), "nothing leads out"
     db = sqlite3.connect(other.home / "ledger.db")
-    db.execute("update runs set platform = 'aml'")
+    db.execute("update runs set platform = 'aml', place = null")
     db.commit()
     db.close()
-    assert "[y/N]" not in at_terminal(other, "grep", "x"), "nothing leads out"
     other.cluster("aml", extra={**LAB, "azureml": {"endpoint": "https://h.example"}})
     for words, status in ((("du",), 4), (("grep", "x"), 4), (("q", "@", "@2"), 4)):
         text = at_terminal(other, *words, answer="n\n" * 6, status=status)

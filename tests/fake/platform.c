@@ -33,11 +33,7 @@ static char *fake_place(const struct config *config)
                        config->slurm.root ? config->slurm.root : "");
 }
 
-static bool fake_recall(const json_t *settings, struct config *out)
-{
-    out->slurm.root = act_strdup(codec_json_str(settings, "root", NULL));
-    return settings || platform_find(out->platform)->is_here;
-}
+static const char *const place_keys[] = {"slurm.root", NULL};
 
 static int fake_open(const struct config *config, struct platform **out, struct act_error *err)
 {
@@ -165,7 +161,7 @@ static const struct platform_row usual = {
     .keeps_record = true,
     .nodes_share_folder = true,
     .place = fake_place,
-    .recall = fake_recall,
+    .place_keys = place_keys,
     .open = fake_open,
     .limits = fake_limits,
     .submit = fake_submit,
@@ -185,7 +181,7 @@ void fake_reset(void)
 static const struct platform_row here = {.name = "local",
                                          .is_here = true,
                                          .place = fake_place,
-                                         .recall = fake_recall,
+                                         .place_keys = place_keys,
                                          .open = fake_open,
                                          .list = fake_list,
                                          .close = fake_close};

@@ -244,36 +244,27 @@ TEST(count_table)
     ledger_close(ledger);
 }
 
-TEST(where_a_run_on_slurm_is)
+TEST(the_place_of_a_run_is_in_every_list_and_changes_when_it_is_moved)
 {
-    static const struct {
-        const char *id, *platform, *state, *spec, *in_list, *found;
-    } rows[] = {
-        {"r1", "slurm", "Queued", "{\"config\": {\"slurm\": {\"root\": \"/a b\"}}}", "{\"root\":\"/a b\"}",
-         "{\"root\":\"/a b\"}"},
-        {"r2", "slurm", "Failed", "{\"config\": {\"slurm\": {\"root\": 1}}}", NULL, "{\"root\":1}"},
-        {"r3", "slurm", "Running", "{\"config\": null}", NULL, NULL},
-        {"r4", "slurm", "Running", "no JSON", NULL, NULL},
-        {"r5", "local", "Running", "{}", NULL, NULL},
-    };
     struct ledger_query query = {.without_spec = true};
-    struct ledger_runs runs;
+    struct ledger_run run = {.id = (char[]){"r1"}, .state = (char[]){"Failed"}, .place = (char[]){"{\"where\":\"a\"}"}};
+    struct ledger_run bare = {.id = (char[]){"r2"}, .state = (char[]){"Queued"}};
+    struct ledger_run moved = {
+        .id = (char[]){"r1"}, .cluster = (char[]){"new"}, .project = (char[]){"/p"}, .place = (char[]){"{}"}};
+    ACT_AUTO(ledger_runs) runs = {0}, after = {0};
     struct ledger *ledger = open_ledger();
 
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        ACT_AUTOFREE char *id = act_strdup(rows[i].id), *platform = act_strdup(rows[i].platform);
-        ACT_AUTOFREE char *now = act_strdup(rows[i].state), *spec = act_strdup(rows[i].spec);
-        struct ledger_run run = {.id = id, .platform = platform, .state = now, .spec = spec};
-        assert_ok(ledger_add(ledger, &run, &err), err);
-        assert_ok(ledger_find(ledger, id, &runs, &err), err);
-        assert_true(act_streq(runs.v[0].settings, rows[i].found));
-        ledger_runs_release(&runs);
-    }
+    assert_ok(ledger_add(ledger, &run, &err), err);
+    assert_ok(ledger_add(ledger, &bare, &err), err);
     assert_ok(ledger_list(ledger, &query, &runs, &err), err);
-    assert_int_equal(runs.n, COUNT(rows));
-    for (size_t i = 0; i < COUNT(rows); i++) /* newest first */
-        assert_true(act_streq(runs.v[COUNT(rows) - 1 - i].settings, rows[i].in_list));
-    ledger_runs_release(&runs);
+    assert_null(runs.v[0].place);
+    assert_string_equal(runs.v[1].place, run.place);
+    assert_ok(ledger_move(ledger, &moved, &err), err);
+    assert_ok(ledger_find(ledger, "r1", &after, &err), err);
+    assert_string_equal(after.v[0].cluster, "new");
+    assert_string_equal(after.v[0].project, "/p");
+    assert_string_equal(after.v[0].place, "{}");
+    assert_string_equal(after.v[0].state, "Failed");
     ledger_close(ledger);
 }
 
@@ -625,7 +616,8 @@ static void make_first_schema(void)
         " num_gpu INTEGER NOT NULL, command TEXT NOT NULL, status TEXT, spec TEXT NOT NULL);"
         "CREATE INDEX runs_by_time ON runs (created_unix_s);"
         "INSERT INTO runs VALUES ('old_1', 'c', 'local', 'e', '/p', 'Completed', 5, 1, 'true', '{}', '{\"v\":1}');"
-        "INSERT INTO runs VALUES ('old_2', 'c', 'local', 'e', '/p', 'Queued', 5, 1, 'true', NULL, '{\"v\":2}');"
+        "INSERT INTO runs VALUES ('old_2', 'c', 'slurm', 'e', '/p', 'Queued', 5, 1, 'true', NULL,"
+        " '{\"v\":2,\"config\":{\"slurm\":{\"root\":\"/r\"},\"env\":{\"A\":\"1\"}}}');"
         "PRAGMA user_version = 1";
     sqlite3 *db = NULL;
 
@@ -633,6 +625,9 @@ static void make_first_schema(void)
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
 }
+
+/* What is kept as the place of a run that has none. */
+#define OLD_PLACE "{\"config\":{\"slurm\":{\"root\":\"/r\"}}}"
 
 static void assert_old_runs(struct ledger *ledger)
 {
@@ -644,6 +639,8 @@ static void assert_old_runs(struct ledger *ledger)
     assert_string_equal(runs.v[1].status, "{}");
     assert_null(runs.v[0].name);
     assert_null(runs.v[0].tags);
+    assert_string_equal(runs.v[0].place, OLD_PLACE);
+    assert_null(runs.v[1].place);
     assert_false(ledger_is_new(ledger));
 }
 
@@ -659,6 +656,7 @@ TEST(an_older_schema_is_migrated)
     assert_null(aside);
     ledger_salvage(path, &saved);
     assert_ids(&saved, "old_1 old_2");
+    assert_string_equal(saved.v[1].place, OLD_PLACE);
     assert_ok(ledger_copy(path, &ledger, &err), err);
     assert_old_runs(ledger);
     ledger_close(ledger);
@@ -698,31 +696,61 @@ TEST(a_name_is_found_after_an_id_and_before_a_piece)
 TEST(bad_nodes_are_listed_once_and_stay_forgotten)
 {
     struct ledger_bad rows[] = {
-        {(char[]){"a"}, (char[]){"n1"}, (char[]){"xid"}, (char[]){"r1"}, 100},
-        {(char[]){"a"}, (char[]){"n1"}, (char[]){"ecc"}, (char[]){"r2"}, 200},
-        {(char[]){"a"}, (char[]){"n2"}, (char[]){"ecc"}, (char[]){"r2"}, 150},
-        {(char[]){"b"}, (char[]){"n1"}, (char[]){"ecc"}, (char[]){"r3"}, 50},
+        {(char[]){"a"}, (char[]){"n1"}, (char[]){"xid"}, (char[]){"r1"}, 100, NULL},
+        {(char[]){"a"}, (char[]){"n1"}, (char[]){"ecc"}, (char[]){"r2"}, 200, NULL},
+        {(char[]){"a"}, (char[]){"n2"}, (char[]){"ecc"}, (char[]){"r2"}, 150, NULL},
+        {(char[]){"b"}, (char[]){"n1"}, (char[]){"ecc"}, (char[]){"r3"}, 50, NULL},
     };
     const struct ledger_bads all = {rows, COUNT(rows)};
+    const struct ledger_whose nodes_of_a = {.cluster = "a"}, everybodys = {0};
     struct ledger *ledger = open_ledger();
     ACT_AUTO(ledger_bads) found = {0}, late = {0}, left = {0};
     int n = 0;
 
     assert_ok(ledger_add_bads(ledger, &all, &err), err);
-    assert_ok(ledger_list_bads(ledger, "a", 0, &found, &err), err);
+    assert_ok(ledger_list_bads(ledger, &nodes_of_a, 0, &found, &err), err);
     assert_int_equal(found.n, 2);
     assert_string_equal(found.v[0].node, "n1");
     assert_string_equal(found.v[0].class, "ecc");
     assert_string_equal(found.v[0].run, "r2");
-    assert_ok(ledger_list_bads(ledger, NULL, 180, &late, &err), err);
+    assert_ok(ledger_list_bads(ledger, &everybodys, 180, &late, &err), err);
     assert_int_equal(late.n, 1);
-    assert_ok(ledger_forget_bad(ledger, "a", "n1", &n, &err), err);
+    assert_ok(ledger_forget_bad(ledger, &nodes_of_a, "n1", &n, &err), err);
     assert_int_equal(n, 2);
     assert_ok(ledger_add_bads(ledger, &all, &err), err);
-    assert_ok(ledger_list_bads(ledger, NULL, 0, &left, &err), err);
+    assert_ok(ledger_list_bads(ledger, &everybodys, 0, &left, &err), err);
     assert_int_equal(left.n, 2);
     assert_string_equal(left.v[0].node, "n2");
     assert_string_equal(left.v[1].cluster, "b");
+    ledger_close(ledger);
+}
+
+TEST(bad_nodes_are_those_of_the_place_and_not_of_the_name)
+{
+    struct ledger_bad rows[] = {
+        {(char[]){"aml"}, (char[]){"n1"}, (char[]){"ecc"}, (char[]){"r1"}, 100, (char[]){"here"}},
+        {(char[]){"new"}, (char[]){"n1"}, (char[]){"ecc"}, (char[]){"r2"}, 200, (char[]){"here"}},
+        {(char[]){"aml"}, (char[]){"n2"}, (char[]){"ecc"}, (char[]){"r3"}, 300, (char[]){"there"}},
+        {(char[]){"aml"}, (char[]){"n3"}, (char[]){"ecc"}, (char[]){"r4"}, 50, NULL}, /* of before there were places */
+    };
+    static const struct {
+        struct ledger_whose whose;
+        const char *runs;
+    } asked[] = {
+        {{"aml", "here"}, "r2 r4"},  {{"new", "here"}, "r2"},    {{"other", "there"}, "r3"},
+        {{"aml", NULL}, "r3 r1 r4"}, {{NULL, NULL}, "r3 r2 r4"},
+    };
+    struct ledger *ledger = open_ledger();
+
+    assert_ok(ledger_add_bads(ledger, &(struct ledger_bads){rows, COUNT(rows)}, &err), err);
+    for (size_t i = 0; i < COUNT(asked); i++) {
+        ACT_AUTO(ledger_bads) found = {0};
+        ACT_AUTO(act_buf) runs = {0};
+        assert_ok(ledger_list_bads(ledger, &asked[i].whose, 0, &found, &err), err);
+        for (size_t k = 0; k < found.n; k++)
+            act_buf_addf(&runs, "%s%s", k ? " " : "", found.v[k].run);
+        assert_string_equal(runs.data, asked[i].runs);
+    }
     ledger_close(ledger);
 }
 

@@ -636,8 +636,7 @@ TEST(runs_are_where_they_were_submitted)
     struct flow_table table = {0};
     struct flow_runs runs;
 
-    free(run.row.spec);
-    run.row.spec = act_strdup("{\"config\": {\"slurm\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
+    run.row.place = act_strdup("{\"config\": {\"slurm\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
     add_run(&run);
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
     assert_string_equal(fake.root, "/elsewhere");

@@ -15,6 +15,7 @@
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
+#include "flow/place.h"
 #include "platform/platform.h"
 #include "run/run.h"
 #include "store/store.h"
@@ -279,8 +280,8 @@ static int find_in_project(const char *run_dir, const char *name, struct flow *f
     int rc = run_spec_read(spec_path, &spec, err);
 
     if (rc == 0) {
-        struct config_request request = {.cluster = spec.cluster, .start_dir = spec.project_root};
-        rc = flow_open(&request, flow, err);
+        ACT_AUTO(ledger_run) row = flow_row_of(&spec);
+        rc = flow_open_of_run(&row, NULL, flow, err);
     }
     if (rc < 0)
         return rc;

@@ -2,22 +2,35 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
+#include "flow/place.h"
 #include "flow/runs/runs.h"
 
 enum { REMEMBERED_S = 7 * 86400 };
 
 struct asked {
-    const char *cluster, *node;
+    struct ledger_whose whose;
+    const char *node;
     struct ledger_bads *bads;
     int n;
 };
+
+/* Where the cluster of this name leads today; NULL: it is not here. New string. */
+static char *where_is(const char *cluster)
+{
+    const struct config_request request = {.cluster = cluster, .quiet = true};
+    struct act_error ignored;
+    ACT_AUTO(config) config = {0};
+
+    return cluster && config_load(&request, &config, &ignored) == 0 ? flow_where(&config) : NULL;
+}
 
 static int list(struct ledger *ledger, void *arg, struct act_error *err)
 {
     const struct asked *a = arg;
 
-    return ledger_list_bads(ledger, a->cluster, act_now_unix_s() - REMEMBERED_S, a->bads, err);
+    return ledger_list_bads(ledger, &a->whose, act_now_unix_s() - REMEMBERED_S, a->bads, err);
 }
 
 static int add(struct ledger *ledger, void *arg, struct act_error *err)
@@ -29,13 +42,27 @@ static int forget(struct ledger *ledger, void *arg, struct act_error *err)
 {
     struct asked *a = arg;
 
-    return ledger_forget_bad(ledger, a->cluster, a->node, &a->n, err);
+    return ledger_forget_bad(ledger, &a->whose, a->node, &a->n, err);
+}
+
+static int list_of(struct flow *flow, struct ledger_whose whose, struct ledger_bads *out, struct act_error *err)
+{
+    *out = (struct ledger_bads){0};
+    return flow_with_ledger(flow, list, &(struct asked){.whose = whose, .bads = out}, err);
 }
 
 int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *out, struct act_error *err)
 {
-    *out = (struct ledger_bads){0};
-    return flow_with_ledger(flow, list, &(struct asked){.cluster = cluster, .bads = out}, err);
+    ACT_AUTOFREE char *place = where_is(cluster);
+
+    return list_of(flow, (struct ledger_whose){cluster, place}, out, err);
+}
+
+int flow_bad_nodes_here(struct flow *flow, struct ledger_bads *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *place = flow_where(&flow->config);
+
+    return list_of(flow, (struct ledger_whose){flow->config.cluster, place}, out, err);
 }
 
 int flow_look_for_bad_nodes(struct flow *flow, const char *cluster, struct act_error *err)
@@ -48,7 +75,8 @@ int flow_look_for_bad_nodes(struct flow *flow, const char *cluster, struct act_e
 
 int flow_forget_bad_node(struct flow *flow, const char *cluster, const char *node, struct act_error *err)
 {
-    struct asked a = {.cluster = cluster, .node = node};
+    ACT_AUTOFREE char *place = where_is(cluster);
+    struct asked a = {.whose = {cluster, place}, .node = node};
     int rc = flow_with_ledger(flow, forget, &a, err);
 
     if (rc == 0 && a.n == 0)
@@ -65,6 +93,6 @@ int flow_note_bad_nodes(struct flow *flow, const struct flow_run *run, struct ac
         ACT_PUSH(bads.v, bads.n,
                  (struct ledger_bad){act_strdup(run->row.cluster), act_strdup(run->status.bad[i].node),
                                      act_strdup(run->status.bad[i].class), act_strdup(run->row.id),
-                                     run->status.bad[i].unix_s});
+                                     run->status.bad[i].unix_s, flow_where_it_went(&run->row)});
     return flow_with_ledger(flow, add, &(struct asked){.bads = &bads}, err);
 }

@@ -8,10 +8,12 @@
 
 struct flow_run;
 
-/* Of a cluster (NULL: of all), newest first, each node once: those that this machine has seen by now, whenever it asked
- * what became of a run. Contacts no host. */
+/* Of the place that a cluster is (NULL: of all), newest first, each node once: those that this machine has seen by now,
+ * whenever it asked what became of a run. Contacts no host. */
 int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *out,
                    struct act_error *err) ACT_NODISCARD;
+/* Likewise where the configuration of flow leads. */
+int flow_bad_nodes_here(struct flow *flow, struct ledger_bads *out, struct act_error *err) ACT_NODISCARD;
 /* Asks the platforms what became of the runs that have not ended, as far as is known, so that flow_bad_nodes() knows
  * their nodes, too. */
 int flow_look_for_bad_nodes(struct flow *flow, const char *cluster, struct act_error *err) ACT_NODISCARD;

@@ -95,7 +95,7 @@ static struct ledger_run copy_sample(const struct ledger_run *row)
                                .platform = act_strdup(row->platform),
                                .cluster = act_strdup(row->cluster),
                                .project = act_strdup(row->project),
-                               .settings = act_strdup(row->settings)};
+                               .place = act_strdup(row->place)};
 }
 
 /* why: it cannot even be said where the cluster is, or NULL. */
@@ -130,7 +130,7 @@ struct known_places {
 static char *key_of(const struct ledger_run *row)
 {
     return act_sprintf("%s\n%s\n%s\n%s", row->platform, row->cluster, row->project ? row->project : "",
-                       row->settings ? row->settings : "");
+                       row->place ? row->place : "");
 }
 
 static struct board_place *place_of(struct flow_board *board, struct known_places *known, const struct ledger_run *row)

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
+#include "flow/place.h"
 #include "flow/runs/diff.h"
 #include "flow/runs/runs_internal.h"
 #include "package/package.h"
@@ -90,7 +91,6 @@ static void list_command(const struct run_spec *spec, struct items *out)
 /* The verified local copy of a run's package, fetched if necessary. New string; NULL: it has no code. */
 static int find_package(const struct flow_run *run, char **out, struct act_error *err)
 {
-    const struct config_request request = {.cluster = run->row.cluster, .start_dir = run->row.project};
     ACT_AUTO(flow_package) package = {0};
     ACT_AUTOFREE char *here = flow_package_cache(run->spec.package_sha256);
     struct flow home;
@@ -102,7 +102,7 @@ static int find_package(const struct flow_run *run, char **out, struct act_error
         *out = act_strdup(here);
         return 0;
     }
-    int rc = flow_open(&request, &home, err);
+    int rc = flow_open_of_run(&run->row, NULL, &home, err);
     if (rc < 0)
         return rc;
     rc = flow_package_by_key(&home, run->spec.package_key, run->spec.package_sha256, &package, err);

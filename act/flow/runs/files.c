@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
+#include "flow/place.h"
 #include "flow/runs/files_internal.h"
 #include "flow/runs/logs_internal.h"
 #include "run/run.h"
@@ -108,12 +109,12 @@ int flow_list_folder_of_run(struct flow *project, struct store *store, const str
 
 int flow_open_project_of(struct flow *flow, const struct flow_run *run, struct flow *out, struct act_error *err)
 {
-    struct config_request request = {.cluster = run->row.cluster, .start_dir = run->row.project};
-    int rc = flow_open(&request, out, err);
+    int rc = flow_open_of_run(&run->row, NULL, out, err);
 
-    if (rc == 0)
-        out->services = flow_services(flow);
-    return rc;
+    if (rc < 0)
+        return rc;
+    out->services = flow_services(flow);
+    return 0;
 }
 
 /* ---- its files */

@@ -9,6 +9,7 @@
 #include "codec/json.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
+#include "flow/place.h"
 #include "flow/runs/runs_internal.h"
 #include "flow/runs/submit_internal.h"
 #include "ledger/ledger.h"
@@ -56,12 +57,36 @@ static int refresh_row(struct flow *flow, struct flow_run *run, struct act_error
     return rc < 0 ? rc : flow_refresh(flow, platform, run, err);
 }
 
+static int move_row(struct ledger *ledger, void *row, struct act_error *err)
+{
+    return ledger_move(ledger, row, err);
+}
+
+/* Whether the cluster that the user named has the run: then that is where it is from now on. */
+static int look_there(struct flow *flow, struct flow_run *run, struct act_error *err)
+{
+    struct platform *platform = NULL;
+    struct run_status status = {0};
+    int rc = flow_platform_of(flow, &run->row, &platform, err);
+
+    if (rc == 0)
+        rc = platform_status(platform, (const char *const *)&run->row.id, 1, &status, err);
+    if (rc == 0 && status.state == RUN_UNKNOWN && !*status.reason)
+        rc = act_error_set(err, ACT_NOT_FOUND, "cluster '%s' has no run '%s'; without -c it is asked for where it went",
+                           flow->cluster, run->row.id);
+    return rc < 0 ? rc : flow_with_ledger(flow, move_row, &run->row, err);
+}
+
 static int complete_row(struct flow *flow, struct flow_run *run, struct act_error *err)
 {
     int rc = flow_load_spec(run, err);
 
+    if (rc == 0 && run->is_pointed)
+        rc = look_there(flow, run, err);
     if (rc == 0)
         rc = run_state_is_final(run->status.state) ? flow_ask_ranks(flow, run, err) : refresh_row(flow, run, err);
+    if (rc == 0 && !run->is_pointed)
+        flow_say_elsewhere(&run->row);
     if (rc < 0)
         flow_run_release(run);
     return rc;
@@ -93,19 +118,11 @@ static bool is_project_here(const char *root)
  * the configuration that the run was found with. */
 static void take_place(const struct config *found_in, struct run_spec *spec)
 {
-    const struct platform_row *row = platform_find(found_in->platform);
-    CODEC_AUTOJSON json_t *resolved = config_resolved(found_in);
-    json_t *settings = json_object_get(resolved, found_in->platform);
-
     act_str_replace(&spec->platform, found_in->platform);
-    if (settings && row->record_place)
-        row->record_place(found_in, settings);
     if (!spec->config)
         spec->config = json_object();
-    json_object_set_new(spec->config, "platform", codec_json_bytes_new(found_in->platform));
-    json_object_del(spec->config, found_in->platform);
-    if (settings)
-        json_object_set(spec->config, found_in->platform, settings);
+    json_object_del(spec->config, "file");
+    flow_record_place(found_in, spec->config);
 }
 
 /* Takes a run into the ledger, as its platform describes it. One that was submitted on another machine belongs to this
@@ -183,9 +200,8 @@ static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_
 
     if (rc < 0)
         return flow->cluster ? rc : 0; /* without a cluster there is none to look on */
-    struct ledger_run row = {.platform = config.platform, .cluster = config.cluster, .project = config.project_root};
     if (!platform_find(config.platform)->is_here && strlen(q->piece) >= PIECE_MIN) {
-        rc = flow_platform_of(flow, &row, &platform, err);
+        rc = flow_platform_named(flow, flow->cluster, &platform, err);
         if (rc == 0)
             rc = adopt_matching(flow, platform, q, &config, err);
         if (rc < 0 && rc != -ACT_USAGE)
@@ -237,8 +253,7 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
 
     if (rc < 0)
         return rc;
-    struct ledger_run row = {.platform = config.platform, .cluster = config.cluster, .project = config.project_root};
-    rc = flow_platform_of(flow, &row, &platform, err);
+    rc = flow_platform_named(flow, flow->cluster, &platform, err);
     if (rc == 0 && !platform_row(platform)->keeps_list) {
         rc = platform_list(platform, &ids, err);
         if (rc == 0)
@@ -345,7 +360,10 @@ int flow_knows_run(struct flow *flow, const char *piece, bool asked, struct act_
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     int rc = flow_find_row(flow, piece, true, out, err);
+    bool is_last = strchr(piece, '@') != NULL; /* of the cluster of that name, which is not one to ask then */
 
+    if (rc == 0 && !is_last && (rc = flow_point_at(flow, &out->row, &out->is_pointed, err)) < 0)
+        flow_run_release(out);
     return rc < 0 ? rc : complete_row(flow, out, err);
 }
 

@@ -187,7 +187,7 @@ int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct ru
 
     if (flow->use_bad_nodes || !platform_row(platform)->usable_nodes)
         return 0;
-    int rc = flow_bad_nodes(flow, spec->cluster, &bads, err);
+    int rc = flow_bad_nodes_here(flow, &bads, err);
     if (rc < 0 || bads.n == 0)
         return rc;
     if (platform_row(platform)->usable_nodes(platform, spec, &usable, &why) < 0) {

@@ -22,8 +22,9 @@ struct flow_run {
     struct ledger_run row;
     struct run_spec spec; /* only if requested */
     struct run_status status;
-    bool changed; /* status is newer than what the ledger has */
-    bool fresh;   /* the platform reported status just now */
+    bool changed;    /* status is newer than what the ledger has */
+    bool fresh;      /* the platform reported status just now */
+    bool is_pointed; /* row says where the user has the run looked for (-c), and not yet where it is */
 };
 
 struct flow_runs {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/files_internal.h"
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/submit_internal.h"
 
@@ -30,14 +31,13 @@ void flow_describe_sent(const struct config *config, struct run_spec *spec)
 }
 
 /* The run's project is where the credential is. */
-static int open_store(struct flow *flow, struct flow_sent *s, const struct run_spec *spec, struct act_error *err)
+static int open_store(struct flow *flow, const struct flow_run *run, struct flow_sent *s, const struct run_spec *spec,
+                      struct act_error *err)
 {
-    struct config_request request = {.cluster = spec->cluster, .start_dir = spec->project_root};
-    int rc = flow_open(&request, &s->project, err);
+    int rc = flow_open_project_of(flow, run, &s->project, err);
 
     if (rc < 0)
         return rc;
-    s->project.services = flow_services(flow);
     ACT_AUTOFREE char *now = code_store(&s->project.config);
     if (!act_streq(now, spec->logs_store))
         return act_error_set(err, ACT_NOT_FOUND, "the code of '%s' is not in '%s' any more, where the run's logs are",
@@ -58,7 +58,7 @@ int flow_sent_open(struct flow *flow, const struct flow_run *run, struct flow_se
         rc = run_spec_from_json(json, &spec, err);
     if (rc < 0 || !spec.logs_path)
         return rc;
-    rc = open_store(flow, out, &spec, err);
+    rc = open_store(flow, run, out, &spec, err);
     out->path = act_strdup(spec.logs_path);
     if (rc < 0)
         flow_sent_close(out);

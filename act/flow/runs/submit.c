@@ -7,10 +7,12 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/json.h"
 #include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/jobfile/jobfile.h"
+#include "flow/place.h"
 #include "flow/runs/passage.h"
 #include "flow/runs/submit_internal.h"
 #include "platform/platform.h"
@@ -206,6 +208,8 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     spec->sleep_if_fail = c->sleep_if_fail;
     spec->sleep_if_succeed = c->sleep_if_succeed;
     spec->config = config_resolved(c);
+    if (c->file)
+        json_object_set_new(spec->config, "file", codec_json_bytes_new(c->file));
     add_env(&c->env, spec);
 }
 
@@ -228,6 +232,8 @@ static void describe_by_platform(const struct config *c, const struct platform *
 
     if (row->describe)
         row->describe(c, &asked, spec);
+    if (spec->config)
+        flow_record_place(c, spec->config);
     if (row->nodes_send_logs)
         flow_describe_sent(c, spec);
     spec->own_image = job && job->image && spec->image;

@@ -44,7 +44,7 @@ static void warn_old(size_t n, const struct act_error *err)
 static bool same_cluster(const struct ledger_run *a, const struct ledger_run *b)
 {
     return strcmp(a->platform, b->platform) == 0 && strcmp(a->cluster, b->cluster) == 0 &&
-           strcmp(a->project, b->project) == 0 && act_streq(a->settings, b->settings);
+           strcmp(a->project, b->project) == 0 && act_streq(a->place, b->place);
 }
 
 /* Takes the runs of the first one's cluster off the list of active ones. Returns how many there are. */
@@ -347,9 +347,8 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
 
     if (config_load(&request, &config, &err) < 0)
         return; /* there is no cluster to ask; 'a config check' reports a broken one */
-    struct ledger_run row = {.platform = config.platform, .cluster = config.cluster, .project = config.project_root};
     if (!platform_find(config.platform)->is_here && (!table->platform || act_streq(table->platform, config.platform))) {
-        int rc = flow_platform_of(flow, &row, &platform, &err);
+        int rc = flow_platform_named(flow, table->cluster, &platform, &err);
         if (rc == 0)
             rc = platform_recent(platform, table->state ? &state : NULL, is_labelled(table) ? 0 : (size_t)table->max,
                                  &recent, &err);

@@ -1,7 +1,9 @@
 /* azureml.c - Azure Machine Learning by its REST interface: what the platform can do, and how it is reached. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
+#include "codec/json.h"
 #include "platform/azureml/azureml_internal.h"
 
 enum { GPU_PER_NODE = 4 };
@@ -171,6 +173,66 @@ static int azureml_open(const struct config *config, struct platform **out, stru
 
 /* ---- what a configuration means ---- */
 
+/* Without one it follows from the environment, too. New string; NULL: there is no such cloud. */
+static char *endpoint_of(const struct config *config)
+{
+    const struct auth_cloud *cloud;
+    struct act_error ignored;
+
+    if (auth_cloud_find(config->azureml.endpoint, &cloud, &ignored) < 0)
+        return NULL;
+    const char *said = config->azureml.endpoint, *scope = cloud->arm_scope, *end = strstr(scope, "/.default");
+    size_t n = said ? strlen(said) : end ? (size_t)(end - scope) : strlen(scope);
+    const char *endpoint = said ? said : scope;
+    while (n > 0 && endpoint[n - 1] == '/')
+        n--;
+    return act_strndup(endpoint, n);
+}
+
+/* Azure's names know no capitals. */
+static char *azureml_place(const struct config *config)
+{
+    const struct config_workspace *w = &config->workspace;
+    ACT_AUTOFREE char *endpoint = endpoint_of(config);
+
+    if (!endpoint || !w->subscription_id || !w->resource_group || !w->workspace_name)
+        return NULL;
+    ACT_AUTOFREE char *names =
+        act_sprintf("'%s' of '%s' in %s", w->workspace_name, w->resource_group, w->subscription_id);
+    for (char *c = names; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return act_sprintf("workspace %s, %s", names, endpoint);
+}
+
+/* The runs of a workspace are listed by experiment, and its load is that of a compute. */
+static char *azureml_part(const struct config *config)
+{
+    return act_sprintf("%s\n%s", config->compute_target ? config->compute_target : "",
+                       config->experiment_name ? config->experiment_name : "");
+}
+
+static const char *const place_keys[] = {"aml_config.subscription_id",
+                                         "aml_config.resource_group",
+                                         "aml_config.workspace_name",
+                                         "azureml.endpoint",
+                                         "azureml.history_endpoint",
+                                         "azureml.api_version",
+                                         "azureml.settle_seconds",
+                                         "compute_target",
+                                         "experiment_name",
+                                         "gpu_per_node",
+                                         "singularity_sla_tier",
+                                         "use_cli_auth",
+                                         NULL};
+
+static void azureml_record_place(const struct config *config, json_t *resolved)
+{
+    ACT_AUTOFREE char *endpoint = endpoint_of(config);
+
+    if (endpoint)
+        json_object_set_new(json_object_get(resolved, "azureml"), "endpoint", codec_json_bytes_new(endpoint));
+}
+
 static bool azureml_runs_images(const struct config *config)
 {
     (void)config;
@@ -219,7 +281,8 @@ const struct platform_row platform_azureml[] = {
 #define ROW(...)                                                                                                       \
     {                                                                                                                  \
         .answers_by_request = true, .keeps_list = true, .nodes_fetch = true, .nodes_have_addresses = true,             \
-        .logs_in_to_registry = true, .runs_images = azureml_runs_images, .reach = azureml_reach,                       \
+        .logs_in_to_registry = true, .place = azureml_place, .part = azureml_part, .place_keys = place_keys,           \
+        .record_place = azureml_record_place, .runs_images = azureml_runs_images, .reach = azureml_reach,              \
         .datastore = azureml_datastore_name, .set_time_limit = azureml_set_time_limit,                                 \
         .set_shm_size = azureml_set_shm_size, .describe = azureml_describe, .repeat = azureml_repeat,                  \
         .open = azureml_open, .limits = azureml_limits, .check = azureml_check, .submit = azureml_submit,              \

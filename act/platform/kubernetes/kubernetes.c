@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dirs.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "platform/kubernetes/aks.h"
 #include "platform/kubernetes/kubernetes_internal.h"
@@ -78,24 +80,13 @@ static char *kubernetes_place(const struct config *config)
     struct act_error ignored;
 
     if (open_kube(config, NULL, &kube, &ignored) < 0)
-        return act_sprintf("%s\n%s\n%s", config->k8s.kubeconfig ? config->k8s.kubeconfig : "",
-                           config->k8s.context ? config->k8s.context : "",
-                           config->k8s.namespace_ ? config->k8s.namespace_ : "");
-    char *place = act_sprintf("%s\n%s", kube_server(kube), kube_namespace(kube));
+        return NULL;
+    char *place = act_sprintf("namespace '%s' of %s", kube_namespace(kube), kube_server(kube));
     kube_free(kube);
     return place;
 }
 
-static bool kubernetes_recall(const json_t *settings, struct config *out)
-{
-    if (!settings)
-        return false;
-    out->k8s.kubeconfig = codec_json_strdup(settings, "kubeconfig");
-    out->k8s.context = codec_json_strdup(settings, "context");
-    out->k8s.namespace_ = codec_json_strdup(settings, "namespace");
-    out->k8s.gpu_resource = codec_json_strdup(settings, "gpu_resource");
-    return true;
-}
+static const char *const place_keys[] = {KUBECONFIG, "k8s.context", "k8s.namespace", "k8s.gpu_resource", NULL};
 
 static bool kubernetes_runs_images(const struct config *config)
 {
@@ -265,14 +256,34 @@ static void kubernetes_set_shm_size(struct config *config, const char *size)
     act_str_replace(&config->k8s.shm_size, text);
 }
 
-/* The current context of the kubeconfig may be another one tomorrow: the run records where it is. */
-static void kubernetes_record_place(const struct config *config, json_t *settings)
+/* The one kubeconfig that the environment, or the home folder, has; not one of the project, which nobody has looked at.
+ * New string; NULL: none, or several, of which the values are merged. */
+static char *usual_kubeconfig(const struct config *config)
 {
+    const char *named = act_env("KUBECONFIG");
+    ACT_AUTOFREE char *home = act_home_dir();
+    ACT_AUTOFREE char *file = named ? act_strdup(named) : act_path_join(home, ".kube/config");
+    char *real = realpath(file, NULL);
+
+    if (real && act_path_is_within(real, config->project_root)) {
+        free(real);
+        real = NULL;
+    }
+    return real;
+}
+
+/* The kubeconfig may be another one tomorrow, and its current context too: the run records where it is. */
+static void kubernetes_record_place(const struct config *config, json_t *resolved)
+{
+    json_t *settings = json_object_get(resolved, "k8s");
+    ACT_AUTOFREE char *usual = config->k8s.kubeconfig ? NULL : usual_kubeconfig(config);
     struct kube *kube = NULL;
     struct act_error ignored;
 
     if (open_kube(config, NULL, &kube, &ignored) < 0)
         return;
+    if (usual)
+        json_object_set_new(settings, "kubeconfig", codec_json_bytes_new(usual));
     json_object_set_new(settings, "context", codec_json_bytes_new(kube_context(kube)));
     json_object_set_new(settings, "namespace", codec_json_bytes_new(kube_namespace(kube)));
     kube_free(kube);
@@ -286,8 +297,6 @@ static void kubernetes_describe(const struct config *config, const struct platfo
         spec->timeout = act_strdup(config->k8s.time);
     if (asked->shm_size)
         spec->shm_size = act_strdup(config->k8s.shm_size);
-    if (spec->config)
-        kubernetes_record_place(config, json_object_get(spec->config, "k8s"));
 }
 
 /* As kubernetes_image() has it. */
@@ -318,7 +327,7 @@ const struct platform_row platform_kubernetes = {
     .package_most = KUBERNETES_PART,
     .is_elastic = true,
     .place = kubernetes_place,
-    .recall = kubernetes_recall,
+    .place_keys = place_keys,
     .record_place = kubernetes_record_place,
     .runs_images = kubernetes_runs_images,
     .reach = kubernetes_reach,

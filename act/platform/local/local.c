@@ -521,15 +521,10 @@ static int local_open(const struct config *config, struct platform **out, struct
 static char *local_place(const struct config *config)
 {
     (void)config;
-    return act_strdup("");
+    return act_strdup("this machine");
 }
 
-static bool local_recall(const json_t *settings, struct config *out)
-{
-    (void)settings;
-    (void)out;
-    return true;
-}
+static const char *const place_keys[] = {NULL};
 
 static bool local_sees_project(const struct config *config, const struct config_folder *folder)
 {
@@ -546,7 +541,7 @@ const struct platform_row platform_local = {
     .nodes_share_folder = true,
     .agent_mounts = true,
     .place = local_place,
-    .recall = local_recall,
+    .place_keys = place_keys,
     .sees_project = local_sees_project,
     .open = local_open,
     .limits = local_limits,

@@ -282,19 +282,11 @@ static char *slurm_place(const struct config *config)
 {
     const char *login = config->slurm.login, *root = config->slurm.root;
 
-    return act_sprintf("%s\n%s", login ? login : "", root ? root : "");
+    return act_sprintf("'%s' on %s", root ? root : "~/.act", login ? login : "this machine");
 }
 
-/* A run records where it is: the cluster file may have been overridden. */
-static bool slurm_recall(const json_t *settings, struct config *out)
-{
-    if (!settings)
-        return false;
-    out->slurm.login = codec_json_strdup(settings, "login");
-    out->slurm.root = codec_json_strdup(settings, "root");
-    out->slurm.gres = codec_json_strdup(settings, "gres");
-    return true;
-}
+/* With "slurm.gres: none" the nodes have no GPUs. */
+static const char *const place_keys[] = {"slurm.login", "slurm.root", "slurm.gres", NULL};
 
 /* Assumed for the nodes of a cluster whose login node is this machine. They refuse a folder that they do not see. */
 static bool slurm_sees_project(const struct config *config, const struct config_folder *folder)
@@ -374,7 +366,7 @@ const struct platform_row platform_slurm = {
     .nodes_share_folder = true,
     .agent_mounts = true,
     .place = slurm_place,
-    .recall = slurm_recall,
+    .place_keys = place_keys,
     .sees_project = slurm_sees_project,
     .runs_images = slurm_runs_images,
     .reach = slurm_reach,

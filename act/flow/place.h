@@ -1,0 +1,50 @@
+/* place.h - where runs went. What a run is tied to is the place that it was sent to, and not the name of a cluster
+ * file, which may be renamed, moved or changed.
+ *
+ * A row of the ledger has its place: {"where": "'/home/u/.act' on u@login", "config": {"slurm": {...}}}, in which
+ * config has the values of the platform's place_keys, without secrets. It says where a run is; with what to log in
+ * there is as on the day it is asked. Rows of before schema version 4 of the ledger have no "where".
+ */
+#ifndef ACT_FLOW_PLACE_H
+#define ACT_FLOW_PLACE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "flow/flow.h"
+#include "ledger/ledger.h"
+#include "run/run.h"
+
+/* Writes into a configuration as config_resolved() has it, perhaps of another machine, what says where runs of config
+ * go. */
+void flow_record_place(const struct config *config, json_t *resolved);
+/* The place of a run, from its specification, as a row of the ledger has it. New string; NULL: it does not tell. */
+char *flow_place_of_spec(const struct run_spec *spec);
+/* The same of a configuration. */
+char *flow_place_of_config(const struct config *config);
+
+/* Where a configuration leads, in words. New string; NULL: it cannot be told. */
+char *flow_where(const struct config *config);
+/* Where a run went. New string; NULL: it is not known. */
+char *flow_where_it_went(const struct ledger_run *row);
+
+/* The configuration that the place of a run is: 1; 0: the row has none. */
+int flow_recall(const struct ledger_run *row, struct config *out, struct act_error *err) ACT_NODISCARD;
+/* A configuration that leads to where a run is: what its row says, else its cluster file. It is trusted. */
+int flow_config_at(const struct ledger_run *row, struct config *out, struct act_error *err) ACT_NODISCARD;
+
+/* The whole configuration of a run, with its stores. 0: that of its cluster file, which is there and leads to where the
+ * run is; 1: the one that the run wrote down. with: what else is said of it (params, overrides), or NULL. */
+int flow_open_of_run(const struct ledger_run *row, const struct config_request *with, struct flow *out,
+                     struct act_error *err) ACT_NODISCARD;
+
+/* Points the row at the cluster of the command line, if there is one: that is where the run is asked for. *out_pointed:
+ * the row has changed, and is to be written down when the run is found there. */
+int flow_point_at(const struct flow *flow, struct ledger_run *row, bool *out_pointed,
+                  struct act_error *err) ACT_NODISCARD;
+/* Says so if the cluster file of a run leads elsewhere today. */
+void flow_say_elsewhere(const struct ledger_run *row);
+
+#endif
