@@ -10,6 +10,7 @@
  *   unless       the line does not match when it holds one of these
  *   after        ... when this text is not in one of the 100 lines before it
  *   not_after    ... when it is
+ *   traceback    the exception that a Python traceback ends with matches too, whatever its name (default false)
  *   times        so many lines must match (default 1); one that "unless" takes out begins the count anew
  *   ignore_case  of the patterns (default false)
  *   where        in which texts: rank, failed_rank, prepare, mpirun, slurm, agent, metrics (default: rank, prepare)
