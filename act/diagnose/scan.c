@@ -42,10 +42,10 @@ unsigned diagnose_where_of(const char *log_name, int failed_rank)
         unsigned where;
     } rows[] = {
         {"system_logs/prepare_", DIAGNOSE_PREPARE}, {"system_logs/mpirun", DIAGNOSE_MPIRUN},
-        {"system_logs/slurm", DIAGNOSE_SLURM},      {"system_logs/supervisor", DIAGNOSE_AGENT},
-        {"system_logs/node_", DIAGNOSE_AGENT},      {"system_logs/folders", DIAGNOSE_PREPARE},
-        {"user_logs/mpi_log", DIAGNOSE_MPIRUN},     {"azureml-logs/55_", DIAGNOSE_PREPARE},
-        {"azureml-logs/65_", DIAGNOSE_PREPARE},
+        {"system_logs/srun", DIAGNOSE_MPIRUN},      {"system_logs/slurm", DIAGNOSE_SLURM},
+        {"system_logs/supervisor", DIAGNOSE_AGENT}, {"system_logs/node_", DIAGNOSE_AGENT},
+        {"system_logs/folders", DIAGNOSE_PREPARE},  {"user_logs/mpi_log", DIAGNOSE_MPIRUN},
+        {"azureml-logs/55_", DIAGNOSE_PREPARE},     {"azureml-logs/65_", DIAGNOSE_PREPARE},
     };
     int rank = run_log_rank(log_name, NULL);
 

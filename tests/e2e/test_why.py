@@ -54,6 +54,34 @@ def test_scripts_with_the_line_ends_of_windows(act, command):
     assert why(act, run)["diagnosis"]["id"] == "windows_lines", why(act, run)
 
 
+@pytest.mark.parametrize("first", ["#!/bin/bash", "#!/bin/sh", ""])
+def test_a_compile_script_with_the_line_ends_of_windows(act, first):
+    (act.project / "compile.aml.sh").write_bytes(f"{first}\r\nset -e\r\n\r\ntrue\r\n".encode())
+    run = act.finish("true", before=("-n", "1"), status=None)
+    assert why(act, run)["diagnosis"]["id"] == "windows_lines", why(act, run)
+    assert ".gitattributes" in fields(act.run("why", run))["next"]
+
+
+@pytest.mark.parametrize("script, line", [
+    ("import queue; queue.Queue().get(timeout=0.1)", "_queue.Empty"),
+    ("next(iter([]))", "StopIteration"),
+    ("{}[17]", "KeyError: 17"),
+    ("class Odd(BaseException): pass\nraise Odd('x') from ValueError('y')", "Odd: x"),
+])
+def test_what_ends_a_traceback_is_the_exception(act, script, line):
+    run = act.finish(*python(script), before=("-n", "1"), status=1)
+    diagnosis = why(act, run)["diagnosis"]
+    assert diagnosis and (diagnosis["code"], diagnosis["line"]) == ("Exception", line), diagnosis
+
+
+def test_a_child_that_was_killed(act):
+    """As torchrun tells it; its own exit status is 1."""
+    run = act.finish("sh", "-c", "echo '[ERROR] failed (exitcode: -9) local_rank: 0 (pid: 47) of binary: python3'; exit 1",
+                     before=("-n", "1"), status=1)
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["id"], diagnosis["retry"]) == ("child_killed", "after_change")
+
+
 @pytest.mark.smoke
 def test_the_failing_rank_and_what_it_means(act, two_ranks):
     run = act.finish(*by_rank(r1=f"echo step 1; echo '{GPU}' >&2; exit 3"), before=("-n", "2"), status=3)
@@ -271,6 +299,23 @@ def test_the_record_of_the_agent(act):
                                                             "StepId=1.0.\n")
     diagnosis = why(act, run)["diagnosis"]
     assert (diagnosis["code"], diagnosis["log"]) == ("HostOOM", "system_logs/slurm.txt")
+
+
+def test_many_preparations_hide_neither_the_scheduler_nor_their_own_node(act):
+    run = failed_with(act, "the preparation failed on n21: something", rank=0, node="n21")
+    logs = act.run_dir(run) / "system_logs"
+    for i in range(1, 22):
+        (logs / f"prepare_n{i}.txt").write_text("Requirement already satisfied: numpy\n")
+        (logs / f"folders_n{i}.txt").write_text("download of 'data' ended\n")
+    (logs / "prepare_n21.txt").write_text("ERROR: No matching distribution found for torch==9.9\n")
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["code"], diagnosis["log"]) == ("Pip", "system_logs/prepare_n21.txt")
+    (logs / "slurm.txt").write_text("slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n")
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["code"], diagnosis["log"]) == ("NodeFailure", "system_logs/slurm.txt")
+    (logs / "slurm.txt").rename(logs / "srun.txt")
+    (logs / "srun.txt").write_text("srun: error: MPI: Unable to load any plugin\n")
+    assert why(act, run)["diagnosis"]["id"] == "mpi_plugin", "what srun says is read where srun starts the ranks"
 
 
 @pytest.mark.parametrize("reason, shown", [

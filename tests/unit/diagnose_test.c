@@ -497,6 +497,7 @@ TEST(places_of_logs)
     assert_int_equal(diagnose_where_of("user_logs/std_log_process_3.txt", -1), DIAGNOSE_OTHER_RANK);
     assert_int_equal(diagnose_where_of("system_logs/prepare_n1.txt", 0), DIAGNOSE_PREPARE);
     assert_int_equal(diagnose_where_of("system_logs/mpirun.txt", 0), DIAGNOSE_MPIRUN);
+    assert_int_equal(diagnose_where_of("system_logs/srun.txt", 0), DIAGNOSE_MPIRUN);
     assert_int_equal(diagnose_where_of("system_logs/slurm.txt", 0), DIAGNOSE_SLURM);
     assert_int_equal(diagnose_where_of("metrics/n1.jsonl", 0), 0);
     assert_int_equal(diagnose_where_of("user_logs/std_log.txt", 0), DIAGNOSE_FAILED_RANK);
