@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,6 +89,7 @@ int job_find_hosts(struct job *job, const struct node *node, struct act_error *e
 void job_release(struct job *job)
 {
     act_strv_release(&job->hosts);
+    act_strv_release(&job->failed);
     free(job->id);
     *job = (struct job){0};
 }
@@ -153,6 +155,64 @@ static bool output_says(const struct job *job, const struct node *node, const ch
     return n > 0 && memmem(text, (size_t)n, words, strlen(words));
 }
 
+void job_parse_down(const char *sinfo, struct act_strv *out)
+{
+    static const char *const states[] = {"down", "fail", "powered_down", "powering_down", "reboot"};
+
+    for (const char *line = sinfo; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        size_t name = strcspn(line, " \n"), len = strcspn(line, "\n");
+        const char *state = line + name + (line[name] == ' ');
+        bool down = len > name && memchr(state, '*', len - name); /* it does not answer */
+        for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+            down = down || act_starts_with(state, states[i]);
+        ACT_AUTOFREE char *node = act_strndup(line, name);
+        if (down && !act_strv_has(out, node))
+            act_strv_push(out, node);
+    }
+}
+
+void job_find_down(const struct act_strv *hosts, struct act_strv *out)
+{
+    ACT_AUTO(act_buf) list = {0};
+
+    for (size_t i = 0; i < hosts->n; i++)
+        act_buf_addf(&list, "%s%s", i ? "," : "", hosts->v[i]);
+    const char *const argv[] = {"sinfo", "--noheader", "--Node", "--nodes", list.data, "--format", "%N %T", NULL};
+    ACT_AUTOFREE char *text = list.len ? ask_slurm(argv, ASK_S) : NULL;
+    if (text)
+        job_parse_down(text, out);
+}
+
+void job_say_failed(const struct act_strv *failed, char *out, size_t size)
+{
+    ACT_AUTOFREE char *more = failed->n > 1 ? act_sprintf(" and %zu more", failed->n - 1) : act_strdup("");
+
+    if (failed->n > 0)
+        snprintf(out, size, "node '%.64s'%s of it failed (NODE_FAIL)", failed->v[0], more);
+    else
+        snprintf(out, size, "a node of it failed (NODE_FAIL)");
+}
+
+/* Slurm's state alone does not tell: a job that is queued again after a failed node is one that is requeued, or ends. */
+static void find_failed(struct job *job, const struct node *node)
+{
+    job->node_failed = job->end == JOB_NODE_FAILED || output_says(job, node, "DUE TO NODE FAILURE");
+    if (!job->node_failed)
+        return;
+    if (job->end == JOB_CANCELLED)
+        job->end = JOB_NODE_FAILED;
+    job_find_down(&job->hosts, &job->failed);
+    job_say_failed(&job->failed, job->failed_text, sizeof(job->failed_text));
+}
+
+bool job_is_requeued(const struct job *job)
+{
+    ACT_AUTOFREE char *show = ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
+    char requeue[8] = "";
+
+    return show && get_value(show, "Requeue", requeue, sizeof(requeue)) && strcmp(requeue, "1") == 0;
+}
+
 void job_find_end(struct job *job, const struct node *node)
 {
     ACT_AUTOFREE char *config = ask_slurm((const char *const[]){"scontrol", "show", "config", NULL}, ASK_S);
@@ -164,6 +224,7 @@ void job_find_end(struct job *job, const struct node *node)
     job->preempted = job->end == JOB_PREEMPTED || output_says(job, node, "DUE TO PREEMPTION");
     if (job->end == JOB_CANCELLED && job->preempted)
         job->end = JOB_PREEMPTED;
+    find_failed(job, node);
 }
 
 const char *job_end_text(const struct job *job)
@@ -174,6 +235,8 @@ const char *job_end_text(const struct job *job)
                                         [JOB_NODE_FAILED] = "a node of it failed (NODE_FAIL)",
                                         [JOB_CANCELLED] = "canceled by Slurm or an administrator"};
 
+    if (job->failed_text[0])
+        return job->failed_text;
     return texts[job->preempted ? JOB_PREEMPTED : job->end];
 }
 
@@ -197,6 +260,14 @@ static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *arg
     for (size_t i = 0; argv[i] && n + 1 < WORDS_MAX; i++)
         words[n++] = argv[i];
     return ask_slurm(words, STEP_S);
+}
+
+bool job_answers(const char *node)
+{
+    const char *const argv[] = {"true", NULL};
+    ACT_AUTOFREE char *said = run_on_nodes(node, 1, argv);
+
+    return said != NULL;
 }
 
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind)

@@ -72,6 +72,8 @@ void node_last_line(const char *path, char *out, size_t size);
  * name, which NODE_WINDOWS_LINES says. */
 bool node_has_windows_lines(const char *path);
 #define NODE_WINDOWS_LINES "its first line ends with a carriage return, as on Windows"
+/* The rule (config/diagnosis.yaml) of a node that went down or does not answer. */
+#define CLASS_NODE_FAILURE "node_failure"
 
 /* The programs (argc and argv after the verb). They return an exit status. */
 int node_supervise(int argc, char **argv);

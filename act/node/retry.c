@@ -314,14 +314,17 @@ static bool is_futile(const struct retry_history *history, const struct retry_tr
     return same >= SAME_MOST;
 }
 
-enum retry_verdict retry_decide(const struct run_spec *spec, const struct retry_history *history,
+enum retry_verdict retry_decide(const struct run_spec *spec, bool is_requeued, const struct retry_history *history,
                                 const struct retry_try *failed)
 {
-    if (spec->retry_times == 0)
+    bool by_slurm = is_requeued && strcmp(failed->class, CLASS_NODE_FAILURE) == 0;
+    int most = by_slurm ? RUN_RETRY_MOST : spec->retry_times;
+
+    if (most == 0)
         return RETRY_NOT_ASKED;
-    if (!act_strv_has(&spec->retry_on, failed->class))
+    if (!by_slurm && !act_strv_has(&spec->retry_on, failed->class))
         return RETRY_OTHER;
-    if (history->n >= spec->retry_times)
+    if (history->n >= most)
         return RETRY_USED_UP;
     return is_futile(history, failed) ? RETRY_FUTILE : RETRY_AGAIN;
 }
@@ -400,7 +403,7 @@ int retry_consider(const struct node *node, const struct retry_facts *facts, str
     copy_text(failed.node, sizeof(failed.node), culprit);
     copy_text(failed.words, sizeof(failed.words), *class.line ? class.line : facts->reason);
     retry_same_words(failed.words);
-    enum retry_verdict verdict = retry_decide(&node->spec, &history, &failed);
+    enum retry_verdict verdict = retry_decide(&node->spec, facts->is_requeued, &history, &failed);
     if (verdict == RETRY_NOT_ASKED && !facts->class_of_elsewhere)
         return 0;
     note_class(node, &class);
