@@ -307,10 +307,11 @@ static json_t *failure_json(const struct supervisor *s, const struct record *r, 
 
     if (!r)
         record_tail(log, &lines);
-    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:o, s:s*}", "version", 1, "attempt", s->status.attempt,
-                     "rank", r ? r->rank : -1, "node", node, "exit_status", r ? r->exit_status : s->status.exit_status,
-                     "signal", r ? r->signal : 0, "reason", codec_json_bytes_new(reason), "time",
-                     (json_int_t)act_now_unix_s(), "lines", codec_json_strv_new(r ? &r->lines : &lines), "class",
+    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:I, s:o, s:s*}", "version", 1, "attempt",
+                     s->status.attempt, "rank", r ? r->rank : -1, "node", node, "exit_status",
+                     r ? r->exit_status : s->status.exit_status, "signal", r ? r->signal : 0, "reason",
+                     codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "slurm_from",
+                     (json_int_t)s->job.output_from, "lines", codec_json_strv_new(r ? &r->lines : &lines), "class",
                      s->status.class[0] ? s->status.class : NULL);
 }
 

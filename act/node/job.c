@@ -12,9 +12,6 @@
 #include "base/units.h"
 #include "proc/proc.h"
 
-/* The batch step's output, and Slurm's messages about it. */
-#define FILE_OUTPUT RUN_DIR_SYSTEM "/slurm.txt"
-
 enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30 };
 
 /* The output of a Slurm program; NULL: it failed. New string. */
@@ -55,7 +52,7 @@ int job_open(struct job *job, const struct node *node, struct act_error *err)
 {
     const char *id = getenv("SLURM_JOB_ID"), *array = getenv("SLURM_ARRAY_JOB_ID");
     const char *task = getenv("SLURM_ARRAY_TASK_ID"), *restarts = getenv("SLURM_RESTART_COUNT");
-    ACT_AUTOFREE char *output = node_path(node, FILE_OUTPUT);
+    ACT_AUTOFREE char *output = node_path(node, RUN_FILE_SLURM);
     struct stat st;
     int64_t n;
 
@@ -145,7 +142,7 @@ int64_t job_parse_kill_wait(const char *show_config)
 /* While the job is being ended, its state hides the reason; Slurm's messages in its output give it. */
 static bool output_says(const struct job *job, const struct node *node, const char *words)
 {
-    ACT_AUTOFREE char *path = node_path(node, FILE_OUTPUT);
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_SLURM);
     char text[64 * 1024];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : act_pread_all(fd, text, sizeof(text), job->output_from);

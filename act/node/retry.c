@@ -21,8 +21,6 @@ enum {
     SAME_MOST = 3,
 };
 
-#define SLURM_OUTPUT RUN_DIR_SYSTEM "/slurm.txt"
-
 /* ---- the class ---- */
 
 /* The end of a file, not before from; one that is not there is empty. */
@@ -55,7 +53,7 @@ static int read_log(void *arg, const char *log, struct act_buf *out, struct act_
     ACT_AUTOFREE char *path = node_path(left->node, log);
 
     (void)err;
-    read_tail(path, DIAGNOSE_OTHER_TAIL, strcmp(log, SLURM_OUTPUT) == 0 ? left->facts->slurm_from : 0, out);
+    read_tail(path, DIAGNOSE_OTHER_TAIL, strcmp(log, RUN_FILE_SLURM) == 0 ? left->facts->slurm_from : 0, out);
     return 0;
 }
 

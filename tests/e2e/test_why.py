@@ -351,6 +351,15 @@ def test_a_step_before_the_command_is_a_class_of_its_own(act):
     assert fields(result)["class"] == "compile step failed" and "\n  building\n" in result.out, result
 
 
+def test_what_slurm_said_of_an_earlier_attempt_does_not_count(act):
+    earlier = "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n"
+    for start, code in ((0, "NodeFailure"), (len(earlier), "Exception")):
+        run = failed_with(act, "rank 0 exited with status 1", slurm_from=start)
+        plant(act, run, log="ValueError: odd\n")
+        (act.run_dir(run) / "system_logs/slurm.txt").write_text(earlier + "the second one begins\n")
+        assert why(act, run)["diagnosis"]["code"] == code
+
+
 def test_advice_names_run_and_node(act):
     run = failed_with(act, "rank 0 exited with status 1")
     plant(act, run, log="RuntimeError: CUDA error: uncorrectable ECC error encountered\n")

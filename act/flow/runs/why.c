@@ -30,6 +30,7 @@ struct asking {
     bool has_record;          /* the agent wrote down why */
     struct flow_why *out;
     struct diagnose_verdict verdict;
+    uint64_t slurm_from;      /* where the attempt's part of RUN_FILE_SLURM begins */
     char *class, *class_line; /* as the agent has judged it; NULL: it has not */
 };
 
@@ -151,6 +152,8 @@ static int read_record(struct asking *a, struct act_error *err)
     if (a->has_record) {
         take_record(out, record);
         take_class(a, record);
+        int64_t from = codec_json_int(record, "slurm_from", 0);
+        a->slurm_from = from > 0 ? (uint64_t)from : 0;
     }
     if (!a->class && *out->class) {
         a->class = act_strdup(out->class);
@@ -187,11 +190,15 @@ static int read_failed_rank(struct asking *a, struct act_buf *out, const char **
     return rc;
 }
 
+/* What Slurm said of earlier attempts does not count. */
 static int read_log(void *arg, const char *name, struct act_buf *out, struct act_error *err)
 {
     const struct asking *a = arg;
+    const struct store_entry *log = find_log(a, name);
+    uint64_t from = strcmp(name, RUN_FILE_SLURM) == 0 ? a->slurm_from : 0;
+    uint64_t size = log && log->size > from ? log->size - from : 0;
 
-    return read_tail(a, find_log(a, name), DIAGNOSE_OTHER_TAIL, out, err);
+    return size > 0 ? read_tail(a, log, size < DIAGNOSE_OTHER_TAIL ? size : DIAGNOSE_OTHER_TAIL, out, err) : 0;
 }
 
 static int read_rank(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err)
