@@ -302,7 +302,10 @@ void attempt_note(const struct supervisor *s, const char *event, const struct re
 static json_t *failure_json(const struct supervisor *s, const struct record *r, const char *reason)
 {
     ACT_AUTOFREE char *log = act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, launcher_name(&s->node));
-    const char *node = r ? r->node : s->job.failed.n ? s->job.failed.v[0] : s->node.name;
+    const char *node = r                    ? r->node
+                       : s->job.failed.n    ? s->job.failed.v[0]
+                       : s->job.node_failed ? "" /* Slurm did not say which */
+                                            : s->node.name;
     ACT_AUTO(act_strv) lines = {0};
 
     if (!r)

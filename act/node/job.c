@@ -10,9 +10,10 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "node/launcher.h"
 #include "proc/proc.h"
 
-enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30 };
+enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30, PART_MAX = 64 * 1024 };
 
 /* The output of a Slurm program; NULL: it failed. New string. */
 static char *ask_slurm(const char *const *argv, int timeout_s)
@@ -139,17 +140,37 @@ int64_t job_parse_kill_wait(const char *show_config)
     return end == line + 1 || value < 0 ? -1 : value;
 }
 
-/* While the job is being ended, its state hides the reason; Slurm's messages in its output give it. */
-static bool output_says(const struct job *job, const struct node *node, const char *words)
+/* The beginning of a log of the run from some byte on, with a 0 at its end; nothing if there is no such log. */
+static void read_part(const struct node *node, const char *log, off_t from, char *text, size_t size)
 {
-    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_SLURM);
-    char text[64 * 1024];
+    ACT_AUTOFREE char *path = node_path(node, log);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, text, sizeof(text), job->output_from);
+    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, text, size - 1, from);
 
     if (fd >= 0)
         close(fd);
-    return n > 0 && memmem(text, (size_t)n, words, strlen(words));
+    text[n > 0 ? n : 0] = '\0';
+}
+
+/* While the job is being ended, its state hides the reason; Slurm's messages in its output give it. */
+static bool output_says(const struct job *job, const struct node *node, const char *words)
+{
+    char text[PART_MAX];
+
+    read_part(node, RUN_FILE_SLURM, job->output_from, text, sizeof(text));
+    return strstr(text, words);
+}
+
+void job_parse_failed(const char *said, struct act_strv *out)
+{
+    static const char words[] = "Node failure on ";
+
+    for (const char *at = said; (at = strstr(at, words));) {
+        at += sizeof(words) - 1;
+        ACT_AUTOFREE char *nodes = act_strndup(at, strcspn(at, " \n"));
+        if (*nodes && !act_strv_has(out, nodes))
+            act_strv_push(out, nodes);
+    }
 }
 
 void job_parse_down(const char *sinfo, struct act_strv *out)
@@ -190,6 +211,29 @@ void job_say_failed(const struct act_strv *failed, char *out, size_t size)
         snprintf(out, size, "a node of it failed (NODE_FAIL)");
 }
 
+static void ask_lines(const char *const *argv, struct act_strv *out)
+{
+    ACT_AUTOFREE char *text = ask_slurm(argv, STEP_S);
+
+    if (text)
+        add_lines(text, out);
+}
+
+/* Every srun of the job names the nodes that it loses. They may be back already when sinfo is asked. */
+static void find_named(struct job *job, const struct node *node)
+{
+    ACT_AUTOFREE char *launcher = act_sprintf(RUN_DIR_SYSTEM "/%s.txt", launcher_name(node));
+    ACT_AUTO(act_strv) lists = {0};
+    char text[PART_MAX];
+
+    read_part(node, RUN_FILE_SLURM, job->output_from, text, sizeof(text));
+    job_parse_failed(text, &lists);
+    read_part(node, launcher, 0, text, sizeof(text));
+    job_parse_failed(text, &lists);
+    for (size_t i = 0; i < lists.n; i++)
+        ask_lines((const char *const[]){"scontrol", "show", "hostnames", lists.v[i], NULL}, &job->failed);
+}
+
 /* Slurm's state alone does not tell: a job that is queued again after a failed node is one that is requeued, or ends. */
 static void find_failed(struct job *job, const struct node *node)
 {
@@ -198,7 +242,9 @@ static void find_failed(struct job *job, const struct node *node)
         return;
     if (job->end == JOB_CANCELLED)
         job->end = JOB_NODE_FAILED;
-    job_find_down(&job->hosts, &job->failed);
+    find_named(job, node);
+    if (job->failed.n == 0)
+        job_find_down(&job->hosts, &job->failed);
     job_say_failed(&job->failed, job->failed_text, sizeof(job->failed_text));
 }
 
@@ -292,14 +338,6 @@ void job_sweep(const struct node *node, const char *nodes, int n_nodes)
 }
 
 /* ---- again ---- */
-
-static void ask_lines(const char *const *argv, struct act_strv *out)
-{
-    ACT_AUTOFREE char *text = ask_slurm(argv, STEP_S);
-
-    if (text)
-        add_lines(text, out);
-}
 
 /* A list of nodes of "scontrol show job". */
 static void get_nodes(const char *show, const char *key, struct act_strv *out)

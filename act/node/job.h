@@ -30,6 +30,8 @@ void job_release(struct job *job);
 void job_find_end(struct job *job, const struct node *node);
 /* Parses what "scontrol show job" printed while the job was being ended; starts: how often it was started, from 1. */
 enum job_end job_parse_end(const char *show_job, int starts);
+/* Which nodes, as lists, sruns have said that they lost: "srun: error: Node failure on n[2-3]". */
+void job_parse_failed(const char *said, struct act_strv *out);
 /* Which nodes are down or do not answer, of the lines "<node> <state>" that sinfo printed. */
 void job_parse_down(const char *sinfo, struct act_strv *out);
 /* Asks for those of these nodes. */

@@ -106,6 +106,7 @@ def test_node_failed_and_started_anew(strict_lab):
     run = lab.shell(script, n=4)
     for rank in range(4):
         lab.until_text(run, "attempt", rank)
+    lab.bed.kill("slurmd.n2")  # else it says at once that it is well
     lab.bed.run("scontrol", "update", "nodename=n2", "state=down", "reason=test")
     lab.act.until(lambda: lab.act.info(run)["state"] == "Queued", "it waits again")
     lab.bed.start()  # resumes it

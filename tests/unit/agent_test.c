@@ -99,6 +99,18 @@ TEST(test_nodes_that_are_down)
     assert_int_equal(down.n, 0);
 }
 
+TEST(test_nodes_that_srun_lost)
+{
+    ACT_AUTO(act_strv) lists = {0};
+
+    job_parse_failed("srun: error: Node failure on n2\nsrun: x\nsrun: error: Node failure on n[4-5]\n"
+                     "srun: error: Node failure on n2",
+                     &lists);
+    assert_int_equal(lists.n, 2);
+    assert_string_equal(lists.v[0], "n2");
+    assert_string_equal(lists.v[1], "n[4-5]");
+}
+
 TEST(test_job_end_in_words)
 {
     static const struct {
