@@ -76,8 +76,8 @@ def test_what_ends_a_traceback_is_the_exception(act, script, line):
 
 def test_a_child_that_was_killed(act):
     """As torchrun tells it; its own exit status is 1."""
-    run = act.finish("sh", "-c", "echo '[ERROR] failed (exitcode: -9) local_rank: 0 (pid: 47) of binary: python3'; exit 1",
-                     before=("-n", "1"), status=1)
+    said = "[ERROR] failed (exitcode: -9) local_rank: 0 (pid: 47) of binary: python3"
+    run = act.finish("sh", "-c", f"echo '{said}'; exit 1", before=("-n", "1"), status=1)
     diagnosis = why(act, run)["diagnosis"]
     assert (diagnosis["id"], diagnosis["retry"]) == ("child_killed", "after_change")
 

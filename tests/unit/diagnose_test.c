@@ -340,8 +340,8 @@ static void expect_winner(struct seen *seen, enum diagnose_where where, const ch
 }
 
 /* A fixture is samples, each begun by a line "== <place> <rule ids>": what the sample must give, all of it and in this
- * order; "-" is nothing. A line ".. N" repeats the sample's text before it N times. Of "== each <place> <rule id>" every
- * line is a sample by itself, which that rule must explain best. */
+ * order; "-" is nothing. A line ".. N" repeats the sample's text before it N times. Each line below "== each <place>
+ * <rule id>" is a sample by itself, which that rule must explain best. */
 static void check_whole(struct seen *seen, enum diagnose_where where, const char *text, char *ids)
 {
     const struct diagnose_rule *rule = winner(seen->d, where, text, strlen(text));
