@@ -234,7 +234,7 @@ static void find_named(struct job *job, const struct node *node)
         ask_lines((const char *const[]){"scontrol", "show", "hostnames", lists.v[i], NULL}, &job->failed);
 }
 
-/* Slurm's state alone does not tell: a job that is queued again after a failed node is one that is requeued, or ends. */
+/* Slurm's state does not tell: a job that is queued again after a failed node is one that is requeued. */
 static void find_failed(struct job *job, const struct node *node)
 {
     job->node_failed = job->end == JOB_NODE_FAILED || output_says(job, node, "DUE TO NODE FAILURE");
