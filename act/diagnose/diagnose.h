@@ -153,8 +153,8 @@ struct diagnose_attempt {
     const struct act_buf *said;  /* by that rank, in the end */
     const char *said_log;        /* its name; NULL: it has none */
     const struct act_strv *logs; /* all names of logs that may be read; those that tell nothing are left out here */
-    /* Append at most DIAGNOSE_OTHER_TAIL bytes of the end of a log, from the beginning of the attempt; if there is none,
-     * nothing. */
+    /* Append at most DIAGNOSE_OTHER_TAIL bytes of the end of a log, from the beginning of the attempt; if there is
+     * none, nothing. */
     int (*read_log)(void *arg, const char *log, struct act_buf *out, struct act_error *err);
     int (*read_rank)(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err);
     void *arg;
