@@ -8,7 +8,12 @@
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 
-enum { DEFAULT_MAX = 30, SHOWN_LINES = 100 };
+enum {
+    DEFAULT_MAX = 30,
+    SHOWN_LINES = 100, /* of the log of rank 0 */
+    SHOWN_ALIKE = 4,   /* logs whose names differ in numbers */
+    SHOWN_LOGS = 24,
+};
 
 static int print_table_json(const struct flow_runs *runs, struct act_error *err)
 {
@@ -113,11 +118,64 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     return rc;
 }
 
-static void put_line(const char *before, const char *name)
+/* ---- the logs of one run, of which there may be thousands: those that differ only in numbers are one line */
+
+static void put_line(const char *name, size_t more)
 {
-    fputs(before, stdout);
+    fputs("  ", stdout);
     cli_put_name(name);
+    if (more > 0)
+        printf("  (%zu files)", more);
     putchar('\n');
+}
+
+/* The path with a '*' for each number in its last part. New string. */
+static char *pattern_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *at = slash ? slash + 1 : path;
+    struct act_buf out = {0};
+
+    act_buf_add(&out, path, (size_t)(at - path));
+    while (*at) {
+        size_t digits = strspn(at, "0123456789");
+        act_buf_addc(&out, digits ? '*' : *at);
+        at += digits ? digits : 1;
+    }
+    return act_buf_steal(&out);
+}
+
+/* How many logs from the first on, which stand beside each other, have its pattern. */
+static size_t count_alike(const struct flow_logs *logs, size_t first, const char *pattern)
+{
+    size_t n = 1;
+
+    for (; first + n < logs->n; n++) {
+        ACT_AUTOFREE char *next = pattern_of(logs->v[first + n].path);
+        if (strcmp(next, pattern) != 0)
+            break;
+    }
+    return n;
+}
+
+static void print_logs(const struct flow_logs *logs)
+{
+    size_t shown = 0, i = 0;
+
+    if (logs->n > 0)
+        puts("log files:");
+    while (i < logs->n && shown < SHOWN_LOGS) {
+        ACT_AUTOFREE char *pattern = pattern_of(logs->v[i].path);
+        size_t alike = count_alike(logs, i, pattern);
+        put_line(logs->v[i].path, 0);
+        if (alike > SHOWN_ALIKE)
+            put_line(pattern, alike);
+        for (size_t k = 1; k < alike && alike <= SHOWN_ALIKE; k++)
+            put_line(logs->v[i + k].path, 0);
+        shown += alike <= SHOWN_ALIKE ? alike : 2;
+        i += alike;
+    }
+    if (i < logs->n)
+        printf("  and %zu more: --json lists all\n", logs->n - i);
 }
 
 static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *err)
@@ -134,10 +192,7 @@ static int print_for_people(struct cli *cli, struct flow_run *run, const struct 
 {
     int rc = with_tail ? print_tail(cli, run, err) : 0;
 
-    if (logs->n > 0)
-        puts("log files:");
-    for (size_t i = 0; i < logs->n; i++)
-        put_line("  ", logs->v[i].path);
+    print_logs(logs);
     if (cli->options.no_details) {
         printf("%s  %s\n", run->row.id, run_state_name(run->status.state));
         return rc;

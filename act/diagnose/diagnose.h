@@ -10,6 +10,7 @@
  *   unless       the line does not match when it holds one of these
  *   after        ... when this text is not in one of the 100 lines before it
  *   not_after    ... when it is
+ *   traceback    the exception that a Python traceback ends with matches too, whatever its name (default false)
  *   times        so many lines must match (default 1); one that "unless" takes out begins the count anew
  *   ignore_case  of the patterns (default false)
  *   where        in which texts: rank, failed_rank, prepare, mpirun, slurm, agent, metrics (default: rank, prepare)
@@ -33,6 +34,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 enum { DIAGNOSE_LINE = 4096 };
 
@@ -137,6 +139,29 @@ void diagnose_judge_text(struct diagnose_verdict *v, enum diagnose_where where, 
 void diagnose_judge_end(struct diagnose_verdict *v, const char *reason, int rank);
 /* Whether other ranks cannot tell more. */
 bool diagnose_is_settled(const struct diagnose_verdict *v);
+
+/* ---- attempt.c: the verdict on an attempt from what it left
+ *
+ * The agent has that in a folder, 'a why' in a store; what is read of it, and in which order, is the same. */
+
+enum { DIAGNOSE_FAILED_TAIL = 256 << 10, DIAGNOSE_OTHER_TAIL = 64 << 10 }; /* so much of the end of a log is read */
+
+struct diagnose_attempt {
+    const char *reason;          /* in the words of the agent */
+    int rank, ranks;             /* the one that failed first, -1: not one rank's failure; how many there are */
+    const char *node;            /* that failed; NULL or "": not known */
+    const struct act_buf *said;  /* by that rank, in the end */
+    const char *said_log;        /* its name; NULL: it has none */
+    const struct act_strv *logs; /* all names of logs that may be read; those that tell nothing are left out here */
+    /* Append at most DIAGNOSE_OTHER_TAIL bytes of the end of a log, from the beginning of the attempt; if there is
+     * none, nothing. */
+    int (*read_log)(void *arg, const char *log, struct act_buf *out, struct act_error *err);
+    int (*read_rank)(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err);
+    void *arg;
+};
+/* Reads the logs of other ranks only if the failed one says nothing, or merely that it lost its peer. */
+int diagnose_judge_attempt(struct diagnose_verdict *v, const struct diagnose_attempt *a,
+                           struct act_error *err) ACT_NODISCARD;
 
 /* The line without escape sequences and what launchers write before it ("[1,0]<stderr>:", "[rank3]: "); control
  * characters become blanks. Cuts in place, returns the new length. */

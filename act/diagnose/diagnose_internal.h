@@ -18,9 +18,25 @@ void words_free(struct words *w);
 void words_find(const struct words *w, const char *text, size_t len,
                 void (*found)(void *arg, size_t word, const char *end), void *arg);
 
+/* ---- traceback.c */
+
+#define TRACEBACK_HEAD "Traceback (most recent call last):"
+
+enum traceback_phase { TRACEBACK_NONE, TRACEBACK_BEGUN, TRACEBACK_FRAMES };
+struct traceback {
+    enum traceback_phase phase;
+    int strangers;    /* lines since the last one that belongs to it */
+    char prefix[128]; /* what stands before each of its lines */
+    size_t prefix_len;
+};
+/* A line with TRACEBACK_HEAD was seen. */
+void traceback_begin(struct traceback *t);
+/* Takes the next line. Returns where the exception begins in it; len: it has none. */
+size_t traceback_take(struct traceback *t, const char *line, size_t len);
+
 /* ---- rules.c */
 
-enum pattern_role { PATTERN_MATCH, PATTERN_UNLESS, PATTERN_AFTER, PATTERN_NOT_AFTER };
+enum pattern_role { PATTERN_MATCH, PATTERN_UNLESS, PATTERN_AFTER, PATTERN_NOT_AFTER, PATTERN_TRACEBACK };
 
 struct pattern {
     enum pattern_role role;
@@ -35,6 +51,7 @@ struct rule {
     struct diagnose_rule shown;
     uint64_t times;
     bool has_after, has_not_after;
+    bool traceback; /* the end of a traceback matches, too */
 };
 
 struct diagnose {

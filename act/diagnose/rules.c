@@ -268,9 +268,9 @@ static int take_context(struct reader *r, const struct yaml *rule, const char *k
 
 static int check_keys(const struct yaml *rule, struct act_error *err)
 {
-    static const char *const keys[] = {"id",        "code",   "title",       "patterns", "unless", "after",
-                                       "not_after", "times",  "ignore_case", "where",    "kind",   "retry",
-                                       "summary",   "advice", "compare",     "bad_node", NULL};
+    static const char *const keys[] = {"id",        "code",   "title",       "patterns", "unless",    "after",
+                                       "not_after", "times",  "ignore_case", "where",    "kind",      "retry",
+                                       "summary",   "advice", "compare",     "bad_node", "traceback", NULL};
 
     for (size_t i = 0; i < rule->n; i++) {
         const char *key = rule->items[i]->key;
@@ -317,6 +317,8 @@ static int take_numbers(const struct yaml *rule, struct rule *out, bool *ignore_
     int rc = take_switch(rule, "ignore_case", ignore_case, err);
     if (rc == 0)
         rc = take_switch(rule, "compare", &out->shown.compare, err);
+    if (rc == 0)
+        rc = take_switch(rule, "traceback", &out->traceback, err);
     return rc < 0 ? rc : take_switch(rule, "bad_node", &out->shown.bad_node, err);
 }
 
@@ -387,6 +389,8 @@ static int take_rule(struct reader *r, const struct yaml *rule)
         rc = take_context(r, rule, "after", PATTERN_AFTER, &new->has_after);
     if (rc == 0)
         rc = take_context(r, rule, "not_after", PATTERN_NOT_AFTER, &new->has_not_after);
+    if (rc == 0 && new->traceback)
+        new_pattern(r, PATTERN_TRACEBACK, false)->text = act_strdup(TRACEBACK_HEAD);
     return rc;
 }
 

@@ -28,6 +28,7 @@ struct diagnose_scan {
     size_t *matched; /* the rules that match this line */
     size_t n_matched;
     uint64_t line_no;
+    struct traceback traceback;
     char *part; /* DIAGNOSE_LINE bytes: the beginning of a line whose end has not come yet */
     size_t part_len;
 };
@@ -41,10 +42,10 @@ unsigned diagnose_where_of(const char *log_name, int failed_rank)
         unsigned where;
     } rows[] = {
         {"system_logs/prepare_", DIAGNOSE_PREPARE}, {"system_logs/mpirun", DIAGNOSE_MPIRUN},
-        {"system_logs/slurm", DIAGNOSE_SLURM},      {"system_logs/supervisor", DIAGNOSE_AGENT},
-        {"system_logs/node_", DIAGNOSE_AGENT},      {"system_logs/folders", DIAGNOSE_PREPARE},
-        {"user_logs/mpi_log", DIAGNOSE_MPIRUN},     {"azureml-logs/55_", DIAGNOSE_PREPARE},
-        {"azureml-logs/65_", DIAGNOSE_PREPARE},
+        {"system_logs/srun", DIAGNOSE_MPIRUN},      {"system_logs/slurm", DIAGNOSE_SLURM},
+        {"system_logs/supervisor", DIAGNOSE_AGENT}, {"system_logs/node_", DIAGNOSE_AGENT},
+        {"system_logs/folders", DIAGNOSE_PREPARE},  {"user_logs/mpi_log", DIAGNOSE_MPIRUN},
+        {"azureml-logs/55_", DIAGNOSE_PREPARE},     {"azureml-logs/65_", DIAGNOSE_PREPARE},
     };
     int rank = run_log_rank(log_name, NULL);
 
@@ -107,9 +108,8 @@ static size_t torch_prefix(const char *text, size_t len)
     i += digits(text + i, len - i);
     if (i + 1 >= len || text[i] != ']' || text[i + 1] != ':')
         return 0;
-    for (i += 2; i < len && text[i] == ' ';)
-        i++;
-    return i;
+    i += 2;
+    return i < len && text[i] == ' ' ? i + 1 : i; /* what is indented stays so */
 }
 
 size_t diagnose_clean(char *line, size_t len)
@@ -188,10 +188,20 @@ static void try_pattern(struct diagnose_scan *s, const struct pattern *p, const 
         s->matched[s->n_matched++] = p->rule;
 }
 
+/* The line is the exception that a traceback ends with. */
+static void take_exception(struct diagnose_scan *s)
+{
+    for (size_t i = 0; i < s->d->n_rules; i++)
+        if (s->d->rules[i].traceback && (s->d->rules[i].shown.where & s->where) && !has_matched(s, i))
+            s->matched[s->n_matched++] = i;
+}
+
 static void note_context(struct diagnose_scan *s, const struct pattern *p, const char *line, size_t len)
 {
     struct progress *of = &s->of[p->rule];
 
+    if (p->role == PATTERN_TRACEBACK && pattern_matches(p, line, len))
+        traceback_begin(&s->traceback);
     if ((p->role != PATTERN_AFTER && p->role != PATTERN_NOT_AFTER) || !pattern_matches(p, line, len))
         return;
     if (p->role == PATTERN_AFTER)
@@ -229,9 +239,12 @@ static void look_at(struct diagnose_scan *s, const char *text, size_t len)
     memcpy(line, text, len);
     len = diagnose_clean(line, len);
     s->n_matched = 0;
+    size_t exception = traceback_take(&s->traceback, line, len), from = exception < len ? exception : 0;
     for (size_t i = 0; i < s->n_found; i++)
-        try_pattern(s, &s->d->patterns[s->found[i]], line, len);
-    note_matches(s, line, len);
+        try_pattern(s, &s->d->patterns[s->found[i]], line + from, len - from);
+    if (exception < len)
+        take_exception(s);
+    note_matches(s, line + from, len - from);
     for (size_t i = 0; i < s->n_found; i++)
         note_context(s, &s->d->patterns[s->found[i]], line, len);
 }
@@ -242,7 +255,7 @@ static void take_line(struct diagnose_scan *s, const char *text, size_t len)
     s->line_no++;
     s->n_found = 0;
     words_find(s->d->words, text, len, note_word, s);
-    if (s->n_found > 0)
+    if (s->n_found > 0 || s->traceback.phase != TRACEBACK_NONE)
         look_at(s, text, len);
 }
 

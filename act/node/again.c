@@ -34,6 +34,7 @@ static void take_facts(const struct supervisor *s, struct retry_facts *out)
                                         : alone ? s->node.name
                                                 : "",
                                 .hosts = &s->job.hosts,
+                                .is_requeued = r && r->lost && s->job.id && job_is_requeued(&s->job),
                                 .class_of_elsewhere = s->end_class};
     if (s->status.started_unix_s)
         out->seconds = s->status.ended_unix_s - s->status.started_unix_s;
@@ -46,8 +47,10 @@ static void wait_for_next(struct supervisor *s, int next, int64_t pause_s)
     s->status.exit_status = 0;
     s->status.ended_unix_s = 0;
     s->status.class[0] = '\0';
-    char reason[120];
-    snprintf(reason, sizeof(reason), "attempt %d of %d begins in %lld s", next, s->status.attempts, (long long)pause_s);
+    char of[24] = "", reason[120];
+    if (s->status.attempts > 0) /* else the run has as many as Slurm gives it */
+        snprintf(of, sizeof(of), " of %d", s->status.attempts);
+    snprintf(reason, sizeof(reason), "attempt %d%s begins in %lld s", next, of, (long long)pause_s);
     attempt_set_reason(s, reason);
     node_say("%s; %s", s->status.retry, reason);
     attempt_save_status(s);

@@ -162,13 +162,63 @@ int attempt_make_folders(const struct node *node, struct act_error *err)
     return rc;
 }
 
+void attempt_note_failed_nodes(struct run_status *status, const struct act_strv *nodes)
+{
+    struct run_bad_node bad = {.class = CLASS_NODE_FAILURE, .unix_s = act_now_unix_s()};
+
+    for (size_t i = 0; i < nodes->n; i++) {
+        snprintf(bad.node, sizeof(bad.node), "%.*s", (int)sizeof(bad.node) - 1, nodes->v[i]);
+        run_status_add_bad(status, &bad);
+    }
+}
+
+/* The nodes that ranks have reported from. */
+static void list_nodes(const struct supervisor *s, struct act_strv *out)
+{
+    enum { RANKS_MAX = 16 * 1024 * 1024 };
+    ACT_AUTOFREE char *path = node_path(&s->node, RUN_FILE_RANKS);
+    ACT_AUTOFREE char *text = NULL;
+    char *rest, *line;
+
+    if (act_file_read(path, RANKS_MAX, &text, NULL, NULL) < 0)
+        return;
+    for (rest = text; (line = strsep(&rest, "\n"));) {
+        CODEC_AUTOJSON json_t *json = NULL;
+        const char *node = codec_json_parse(line, strlen(line), RUN_FILE_RANKS, &json, NULL) == 0
+                               ? codec_json_str(json, "node", "")
+                               : "";
+        if (*node && !act_strv_has(out, node))
+            act_strv_push(out, node);
+    }
+}
+
+/* Its supervisor cannot have said that its own node failed. */
+static void explain_silence(struct supervisor *s, struct run_status *earlier)
+{
+    struct supervisor then = {.node = s->node, .status = *earlier};
+    ACT_AUTO(act_strv) nodes = {0};
+
+    list_nodes(s, &nodes);
+    job_find_down(&nodes, &then.job.failed);
+    if (then.job.failed.n > 0) {
+        job_say_failed(&then.job.failed, earlier->reason, sizeof(earlier->reason));
+        attempt_note_failed_nodes(&s->status, &then.job.failed);
+        attempt_save_failure(&then, NULL, earlier->reason);
+        earlier->state = RUN_QUEUED; /* as when it could still say so */
+    }
+    act_strv_release(&then.job.failed);
+}
+
 int attempt_begin(struct supervisor *s, struct act_error *err)
 {
     struct run_status earlier;
     int rc = 0;
 
-    if (s->status.attempt > 1 && run_status_read(s->status_path, &earlier, err) == 0 &&
-        earlier.attempt < s->status.attempt)
+    bool any = s->status.attempt > 1 && run_status_read(s->status_path, &earlier, err) == 0 &&
+               earlier.attempt < s->status.attempt;
+    if (any && earlier.state == RUN_RUNNING && s->options.where == IN_SLURM)
+        explain_silence(s, &earlier);
+    if (any)
         rc = attempt_put_away(&s->node, earlier.attempt, &earlier, err);
     if (rc == 0)
         rc = attempt_make_folders(&s->node, err);
@@ -252,15 +302,20 @@ void attempt_note(const struct supervisor *s, const char *event, const struct re
 static json_t *failure_json(const struct supervisor *s, const struct record *r, const char *reason)
 {
     ACT_AUTOFREE char *log = act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, launcher_name(&s->node));
+    const char *node = r                    ? r->node
+                       : s->job.failed.n    ? s->job.failed.v[0]
+                       : s->job.node_failed ? "" /* Slurm did not say which */
+                                            : s->node.name;
     ACT_AUTO(act_strv) lines = {0};
 
     if (!r)
         record_tail(log, &lines);
-    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:o, s:s*}", "version", 1, "attempt", s->status.attempt,
-                     "rank", r ? r->rank : -1, "node", r ? r->node : s->node.name, "exit_status",
+    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:I, s:o, s:s*}", "version", 1, "attempt",
+                     s->status.attempt, "rank", r ? r->rank : -1, "node", node, "exit_status",
                      r ? r->exit_status : s->status.exit_status, "signal", r ? r->signal : 0, "reason",
-                     codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "lines",
-                     codec_json_strv_new(r ? &r->lines : &lines), "class", s->status.class[0] ? s->status.class : NULL);
+                     codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "slurm_from",
+                     (json_int_t)s->job.output_from, "lines", codec_json_strv_new(r ? &r->lines : &lines), "class",
+                     s->status.class[0] ? s->status.class : NULL);
 }
 
 void attempt_save_failure(const struct supervisor *s, const struct record *r, const char *reason)

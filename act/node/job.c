@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,12 +10,10 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "node/launcher.h"
 #include "proc/proc.h"
 
-/* The batch step's output, and Slurm's messages about it. */
-#define FILE_OUTPUT RUN_DIR_SYSTEM "/slurm.txt"
-
-enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30 };
+enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30, PART_MAX = 64 * 1024 };
 
 /* The output of a Slurm program; NULL: it failed. New string. */
 static char *ask_slurm(const char *const *argv, int timeout_s)
@@ -54,7 +53,7 @@ int job_open(struct job *job, const struct node *node, struct act_error *err)
 {
     const char *id = getenv("SLURM_JOB_ID"), *array = getenv("SLURM_ARRAY_JOB_ID");
     const char *task = getenv("SLURM_ARRAY_TASK_ID"), *restarts = getenv("SLURM_RESTART_COUNT");
-    ACT_AUTOFREE char *output = node_path(node, FILE_OUTPUT);
+    ACT_AUTOFREE char *output = node_path(node, RUN_FILE_SLURM);
     struct stat st;
     int64_t n;
 
@@ -88,6 +87,7 @@ int job_find_hosts(struct job *job, const struct node *node, struct act_error *e
 void job_release(struct job *job)
 {
     act_strv_release(&job->hosts);
+    act_strv_release(&job->failed);
     free(job->id);
     *job = (struct job){0};
 }
@@ -140,17 +140,120 @@ int64_t job_parse_kill_wait(const char *show_config)
     return end == line + 1 || value < 0 ? -1 : value;
 }
 
-/* While the job is being ended, its state hides the reason; Slurm's messages in its output give it. */
-static bool output_says(const struct job *job, const struct node *node, const char *words)
+/* The beginning of a log of the run from some byte on, with a 0 at its end; nothing if there is no such log. */
+static void read_part(const struct node *node, const char *log, off_t from, char *text, size_t size)
 {
-    ACT_AUTOFREE char *path = node_path(node, FILE_OUTPUT);
-    char text[64 * 1024];
+    ACT_AUTOFREE char *path = node_path(node, log);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, text, sizeof(text), job->output_from);
+    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, text, size - 1, from);
 
     if (fd >= 0)
         close(fd);
-    return n > 0 && memmem(text, (size_t)n, words, strlen(words));
+    text[n > 0 ? n : 0] = '\0';
+}
+
+/* While the job is being ended, its state hides the reason; Slurm's messages in its output give it. */
+static bool output_says(const struct job *job, const struct node *node, const char *words)
+{
+    char text[PART_MAX];
+
+    read_part(node, RUN_FILE_SLURM, job->output_from, text, sizeof(text));
+    return strstr(text, words);
+}
+
+void job_parse_failed(const char *said, struct act_strv *out)
+{
+    static const char words[] = "Node failure on ";
+
+    for (const char *at = said; (at = strstr(at, words));) {
+        at += sizeof(words) - 1;
+        ACT_AUTOFREE char *nodes = act_strndup(at, strcspn(at, " \n"));
+        if (*nodes && !act_strv_has(out, nodes))
+            act_strv_push(out, nodes);
+    }
+}
+
+void job_parse_down(const char *sinfo, struct act_strv *out)
+{
+    static const char *const states[] = {"down", "fail", "powered_down", "powering_down", "reboot"};
+
+    for (const char *line = sinfo; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        size_t name = strcspn(line, " \n"), len = strcspn(line, "\n");
+        const char *state = line + name + (line[name] == ' ');
+        bool down = len > name && memchr(state, '*', len - name); /* it does not answer */
+        for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+            down = down || act_starts_with(state, states[i]);
+        ACT_AUTOFREE char *node = act_strndup(line, name);
+        if (down && !act_strv_has(out, node))
+            act_strv_push(out, node);
+    }
+}
+
+void job_find_down(const struct act_strv *hosts, struct act_strv *out)
+{
+    ACT_AUTO(act_buf) list = {0};
+
+    for (size_t i = 0; i < hosts->n; i++)
+        act_buf_addf(&list, "%s%s", i ? "," : "", hosts->v[i]);
+    const char *const argv[] = {"sinfo", "--noheader", "--Node", "--nodes", list.data, "--format", "%N %T", NULL};
+    ACT_AUTOFREE char *text = list.len ? ask_slurm(argv, ASK_S) : NULL;
+    if (text)
+        job_parse_down(text, out);
+}
+
+void job_say_failed(const struct act_strv *failed, char *out, size_t size)
+{
+    ACT_AUTOFREE char *more = failed->n > 1 ? act_sprintf(" and %zu more", failed->n - 1) : act_strdup("");
+
+    if (failed->n > 0)
+        snprintf(out, size, "node '%.64s'%s of it failed (NODE_FAIL)", failed->v[0], more);
+    else
+        snprintf(out, size, "a node of it failed (NODE_FAIL)");
+}
+
+static void ask_lines(const char *const *argv, struct act_strv *out)
+{
+    ACT_AUTOFREE char *text = ask_slurm(argv, STEP_S);
+
+    if (text)
+        add_lines(text, out);
+}
+
+/* Every srun of the job names the nodes that it loses. They may be back already when sinfo is asked. */
+static void find_named(struct job *job, const struct node *node)
+{
+    ACT_AUTOFREE char *launcher = act_sprintf(RUN_DIR_SYSTEM "/%s.txt", launcher_name(node));
+    ACT_AUTO(act_strv) lists = {0};
+    char text[PART_MAX];
+
+    read_part(node, RUN_FILE_SLURM, job->output_from, text, sizeof(text));
+    job_parse_failed(text, &lists);
+    read_part(node, launcher, 0, text, sizeof(text));
+    job_parse_failed(text, &lists);
+    for (size_t i = 0; i < lists.n; i++)
+        ask_lines((const char *const[]){"scontrol", "show", "hostnames", lists.v[i], NULL}, &job->failed);
+}
+
+/* Slurm's state does not tell: a job that is queued again after a failed node is one that is requeued. */
+static void find_failed(struct job *job, const struct node *node)
+{
+    job->node_failed = job->end == JOB_NODE_FAILED || output_says(job, node, "DUE TO NODE FAILURE");
+    if (!job->node_failed)
+        return;
+    if (job->end == JOB_CANCELLED)
+        job->end = JOB_NODE_FAILED;
+    find_named(job, node);
+    if (job->failed.n == 0)
+        job_find_down(&job->hosts, &job->failed);
+    job_say_failed(&job->failed, job->failed_text, sizeof(job->failed_text));
+}
+
+bool job_is_requeued(const struct job *job)
+{
+    ACT_AUTOFREE char *show = ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
+    char requeue[8] = "";
+
+    return show && get_value(show, "Requeue", requeue, sizeof(requeue)) && strcmp(requeue, "1") == 0;
 }
 
 void job_find_end(struct job *job, const struct node *node)
@@ -164,6 +267,7 @@ void job_find_end(struct job *job, const struct node *node)
     job->preempted = job->end == JOB_PREEMPTED || output_says(job, node, "DUE TO PREEMPTION");
     if (job->end == JOB_CANCELLED && job->preempted)
         job->end = JOB_PREEMPTED;
+    find_failed(job, node);
 }
 
 const char *job_end_text(const struct job *job)
@@ -174,6 +278,8 @@ const char *job_end_text(const struct job *job)
                                         [JOB_NODE_FAILED] = "a node of it failed (NODE_FAIL)",
                                         [JOB_CANCELLED] = "canceled by Slurm or an administrator"};
 
+    if (job->failed_text[0])
+        return job->failed_text;
     return texts[job->preempted ? JOB_PREEMPTED : job->end];
 }
 
@@ -197,6 +303,14 @@ static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *arg
     for (size_t i = 0; argv[i] && n + 1 < WORDS_MAX; i++)
         words[n++] = argv[i];
     return ask_slurm(words, STEP_S);
+}
+
+bool job_answers(const char *node)
+{
+    const char *const argv[] = {"true", NULL};
+    ACT_AUTOFREE char *said = run_on_nodes(node, 1, argv);
+
+    return said != NULL;
 }
 
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind)
@@ -224,14 +338,6 @@ void job_sweep(const struct node *node, const char *nodes, int n_nodes)
 }
 
 /* ---- again ---- */
-
-static void ask_lines(const char *const *argv, struct act_strv *out)
-{
-    ACT_AUTOFREE char *text = ask_slurm(argv, STEP_S);
-
-    if (text)
-        add_lines(text, out);
-}
 
 /* A list of nodes of "scontrol show job". */
 static void get_nodes(const char *show, const char *key, struct act_strv *out)

@@ -8,13 +8,16 @@
 enum job_end { JOB_GOES_ON, JOB_TIME_LIMIT, JOB_PREEMPTED, JOB_REQUEUED, JOB_NODE_FAILED, JOB_CANCELLED };
 
 struct job {
-    char *id;              /* NULL: there is no job */
-    int starts;            /* how often Slurm has started it, from 1 */
-    struct act_strv hosts; /* in the order of the node ranks */
-    int64_t kill_wait_ms;  /* between SIGTERM and SIGKILL when Slurm ends a job */
-    off_t output_from;     /* the start of this attempt's part of Slurm's output */
-    enum job_end end;      /* why Slurm ends it */
-    bool preempted;        /* preempted by another job */
+    char *id;               /* NULL: there is no job */
+    int starts;             /* how often Slurm has started it, from 1 */
+    struct act_strv hosts;  /* in the order of the node ranks */
+    int64_t kill_wait_ms;   /* between SIGTERM and SIGKILL when Slurm ends a job */
+    off_t output_from;      /* the start of this attempt's part of Slurm's output */
+    enum job_end end;       /* why Slurm ends it */
+    bool preempted;         /* preempted by another job */
+    bool node_failed;       /* it ends because nodes of it failed */
+    struct act_strv failed; /* these, as far as Slurm knows */
+    char failed_text[160];  /* what that means, in words; "": nothing failed */
 };
 
 /* Reads the environment of a batch step. */
@@ -27,6 +30,18 @@ void job_release(struct job *job);
 void job_find_end(struct job *job, const struct node *node);
 /* Parses what "scontrol show job" printed while the job was being ended; starts: how often it was started, from 1. */
 enum job_end job_parse_end(const char *show_job, int starts);
+/* Which nodes, as lists, sruns have said that they lost: "srun: error: Node failure on n[2-3]". */
+void job_parse_failed(const char *said, struct act_strv *out);
+/* Which nodes are down or do not answer, of the lines "<node> <state>" that sinfo printed. */
+void job_parse_down(const char *sinfo, struct act_strv *out);
+/* Asks for those of these nodes. */
+void job_find_down(const struct act_strv *hosts, struct act_strv *out);
+/* "node 'n2' of it failed (NODE_FAIL)", and how many more did. */
+void job_say_failed(const struct act_strv *failed, char *out, size_t size);
+/* Whether a program can be started on a node of the job now. */
+bool job_answers(const char *node);
+/* Whether Slurm itself queues the job again when a node fails. */
+bool job_is_requeued(const struct job *job);
 /* KillWait from the output of "scontrol show config", in seconds; -1: it is missing. */
 int64_t job_parse_kill_wait(const char *show_config);
 /* "time limit reached"; NULL: the job goes on. */

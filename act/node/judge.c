@@ -14,9 +14,15 @@ bool judge_only_terminated(const struct supervisor *s)
            s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
 }
 
+/* The ranks of a node that failed are lost before Slurm says so. */
+static bool only_lost_its_node(const struct supervisor *s)
+{
+    return s->job.node_failed && s->ranks[s->first_failed].record.lost;
+}
+
 static bool ended_by_slurm(const struct supervisor *s)
 {
-    return s->job.end != JOB_GOES_ON && (s->first_failed < 0 || judge_only_terminated(s));
+    return s->job.end != JOB_GOES_ON && (s->first_failed < 0 || judge_only_terminated(s) || only_lost_its_node(s));
 }
 
 /* srun has ended them because others could not join the run. */
@@ -45,6 +51,21 @@ static void finish_by_slurm(struct supervisor *s)
     s->status.failed_rank = -1;
     attempt_finish(s, states[s->job.end], 128 + SIGTERM, job_end_text(&s->job));
     attempt_save_failure(s, NULL, s->status.reason);
+    attempt_note_failed_nodes(&s->status, &s->job.failed);
+}
+
+/* An agent that was killed may have been the only one, or its node has failed, and the other end of the connection was
+ * closed with it. */
+static void look_for_node(struct supervisor *s, struct record *r)
+{
+    const char *node = s->job.id ? s->job.hosts.v[r->rank / s->node.spec.procs_per_node] : NULL;
+
+    if (!r->lost || !node || strcmp(node, s->node.name) == 0 || strstr(r->reason, "does not answer") ||
+        job_answers(node))
+        return;
+    snprintf(r->reason, sizeof(r->reason), "its node '%.64s' does not answer any more", node);
+    record_describe(r, s->status.reason, sizeof(s->status.reason));
+    attempt_save_failure(s, r, s->status.reason);
 }
 
 static bool all_succeeded(const struct supervisor *s)
@@ -167,7 +188,8 @@ void judge_run(struct supervisor *s)
     } else if (ended_by_slurm(s)) {
         finish_by_slurm(s);
     } else if (s->first_failed >= 0 && !ended_by_launcher(s)) {
-        const struct record *r = &s->ranks[s->first_failed].record;
+        struct record *r = &s->ranks[s->first_failed].record;
+        look_for_node(s, r);
         record_describe(r, reason, sizeof(reason));
         s->status.failed_rank = r->rank;
         attempt_finish(s, RUN_FAILED, r->exit_status, reason);

@@ -165,3 +165,15 @@ void node_last_line(const char *path, char *out, size_t size)
     }
     act_mask_controls(out, "", ' ');
 }
+
+bool node_has_windows_lines(const char *path)
+{
+    char line[256] = "";
+    FILE *file = fopen(path, "re");
+
+    if (file && !fgets(line, sizeof(line), file))
+        line[0] = '\0';
+    if (file)
+        fclose(file);
+    return act_starts_with(line, "#!") && act_ends_with(line, "\r\n");
+}

@@ -68,6 +68,12 @@ void node_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 int node_open_log(const struct node *node, const char *name);
 /* The last line of a file that is not blank, without control characters; empty: none. */
 void node_last_line(const char *path, char *out, size_t size);
+/* Whether the first line of a script names an interpreter and ends as on Windows: the carriage return is a part of the
+ * name, which NODE_WINDOWS_LINES says. */
+bool node_has_windows_lines(const char *path);
+#define NODE_WINDOWS_LINES "its first line ends with a carriage return, as on Windows"
+/* The rule (config/diagnosis.yaml) of a node that went down or does not answer. */
+#define CLASS_NODE_FAILURE "node_failure"
 
 /* The programs (argc and argv after the verb). They return an exit status. */
 int node_supervise(int argc, char **argv);

@@ -167,7 +167,10 @@ static const char script_begin[] = "lock=$1; shift\n"
                                    "until mkdir \"$lock\" || [ ! -w \"${lock%/*}\" ]; do sleep 0.1; done 2>/dev/null\n",
                   script_install[] = "python3 -m pip install -r requirements.txt --no-input "
                                      "--disable-pip-version-check || fail \"pip install -r requirements.txt\"\n",
-                  script_compile[] = "chmod +x compile.aml.sh && sh -c \"$1\" || fail compile.aml.sh\nshift\n",
+                  script_compile[] = "chmod +x compile.aml.sh && sh -c \"$1\" || { s=$?\n"
+                                     "IFS= read -r first <compile.aml.sh\n"
+                                     "case $first in '#!'*\"$(printf '\\r')\") echo '" NODE_WINDOWS_LINES "';; esac\n"
+                                     "(exit $s); fail compile.aml.sh; }\nshift\n",
                   script_end[] = "end\nexec \"$@\"\n";
 
 void prepare_words(const struct node *node, struct act_strv *out)
@@ -211,7 +214,11 @@ static int compile(const struct node *node, struct outcome *o, struct act_error 
     if (chmod(path, (st.st_mode | 0111) & 0777) < 0)
         return act_error_errno(err, errno, "cannot make 'compile.aml.sh' executable");
     const char *const argv[] = {"/bin/sh", "-c", line, NULL};
-    return run_step(node, "compile.aml.sh", argv, o, err);
+    int rc = run_step(node, "compile.aml.sh", argv, o, err);
+    if (rc == 0 || !node_has_windows_lines(path))
+        return rc;
+    ACT_AUTOFREE char *text = act_strdup(act_error_text(err)); /* the shell says only that it is not found */
+    return act_error_set(err, ACT_FAIL, "%s; " NODE_WINDOWS_LINES, text);
 }
 
 static void run_steps(const struct node *node, struct outcome *o)

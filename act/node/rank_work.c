@@ -146,19 +146,6 @@ static int prepare(struct rank *r)
 
 /* ---- the command ---- */
 
-/* Whether the first line names an interpreter and ends as on Windows: the carriage return is a part of the name. */
-static bool has_windows_lines(const char *path)
-{
-    char line[256] = "";
-    FILE *file = fopen(path, "re");
-
-    if (file && !fgets(line, sizeof(line), file))
-        line[0] = '\0';
-    if (file)
-        fclose(file);
-    return act_starts_with(line, "#!") && act_ends_with(line, "\r\n");
-}
-
 static int fail_to_start(struct rank *r, int errnum)
 {
     const char *name = r->node.spec.argv.v[0];
@@ -168,9 +155,10 @@ static int fail_to_start(struct rank *r, int errnum)
     char text[400];
 
     if (errnum == ENOENT && there)
-        hint = !strchr(name, '/')           ? "; it is in the code, but not in PATH: write './' before it"
-               : has_windows_lines(in_code) ? "; its first line ends with a carriage return, as on Windows"
-                                            : "; the file is there, but not the interpreter that its first line names";
+        hint = !strchr(name, '/') ? "; it is in the code, but not in PATH: write './' before it"
+               : node_has_windows_lines(in_code)
+                   ? "; " NODE_WINDOWS_LINES
+                   : "; the file is there, but not the interpreter that its first line names";
     snprintf(text, sizeof(text), "cannot start '%.200s': %s%s", name, strerror(errnum), hint);
     rank_fail(r, errnum == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, text);
     return r->record.exit_status;

@@ -17,15 +17,9 @@
 #include "diagnose/diagnose.h"
 
 enum {
-    RANK_TAIL = 256 << 10,
-    OTHER_TAIL = 64 << 10,
-    OTHER_RANKS = 64,
-    PREPARE_LOGS = 16, /* a node has two of them */
-    AT_ONCE_S = 30,    /* an attempt of less has done nothing */
+    AT_ONCE_S = 30, /* an attempt of less has done nothing */
     SAME_MOST = 3,
 };
-
-#define SLURM_OUTPUT RUN_DIR_SYSTEM "/slurm.txt"
 
 /* ---- the class ---- */
 
@@ -47,44 +41,41 @@ static void read_tail(const char *path, size_t max, int64_t from, struct act_buf
         act_buf_add(out, bytes, (size_t)n);
 }
 
-static void read_rank_log(const struct node *node, int rank, size_t max, struct act_buf *out)
+/* What a failed attempt left in the run's folder. */
+struct left {
+    const struct node *node;
+    const struct retry_facts *facts;
+};
+
+static int read_log(void *arg, const char *log, struct act_buf *out, struct act_error *err)
+{
+    const struct left *left = arg;
+    ACT_AUTOFREE char *path = node_path(left->node, log);
+
+    (void)err;
+    read_tail(path, DIAGNOSE_OTHER_TAIL, strcmp(log, RUN_FILE_SLURM) == 0 ? left->facts->slurm_from : 0, out);
+    return 0;
+}
+
+static int read_rank(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err)
 {
     ACT_AUTOFREE char *name = run_rank_log(rank);
-    ACT_AUTOFREE char *path = node_path(node, name);
 
-    read_tail(path, max, 0, out);
+    *out_log = NULL;
+    return read_log(arg, name, out, err);
 }
 
-static void ask_failed_rank(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
+static void read_failed_rank(const struct left *left, struct act_buf *out)
 {
-    ACT_AUTO(act_buf) text = {0};
+    const struct retry_facts *facts = left->facts;
+    ACT_AUTOFREE char *name = facts->rank >= 0 ? run_rank_log(facts->rank) : NULL;
+    ACT_AUTOFREE char *path = name ? node_path(left->node, name) : NULL;
 
-    if (facts->rank >= 0)
-        read_rank_log(node, facts->rank, RANK_TAIL, &text);
-    size_t n = text.len == 0 && facts->lines ? facts->lines->n : 0;
+    if (path)
+        read_tail(path, DIAGNOSE_FAILED_TAIL, 0, out);
+    size_t n = out->len == 0 && facts->lines ? facts->lines->n : 0;
     for (size_t i = 0; i < n; i++)
-        act_buf_addf(&text, "%s\n", facts->lines->v[i]);
-    if (text.len > 0)
-        diagnose_judge_failed_rank(v, text.data, text.len, NULL, facts->rank);
-}
-
-/* The output of the preparation counts only if the preparation failed: pip warns about many things. */
-static bool is_asked(unsigned where, const char *reason)
-{
-    if (where & (DIAGNOSE_MPIRUN | DIAGNOSE_SLURM))
-        return true;
-    return (where & DIAGNOSE_PREPARE) && strstr(reason, "preparation");
-}
-
-static void ask_system_log(const struct node *node, const struct retry_facts *facts, const char *log,
-                           struct diagnose_verdict *v)
-{
-    ACT_AUTOFREE char *path = node_path(node, log);
-    ACT_AUTO(act_buf) text = {0};
-
-    read_tail(path, OTHER_TAIL, strcmp(log, SLURM_OUTPUT) == 0 ? facts->slurm_from : 0, &text);
-    if (text.len > 0)
-        diagnose_judge_text(v, (enum diagnose_where)diagnose_where_of(log, facts->rank), text.data, text.len, log);
+        act_buf_addf(out, "%s\n", facts->lines->v[i]);
 }
 
 static void list_system_logs(const struct node *node, struct act_strv *out)
@@ -100,38 +91,26 @@ static void list_system_logs(const struct node *node, struct act_strv *out)
     act_strv_sort(out);
 }
 
-static void ask_system_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
-{
-    ACT_AUTO(act_strv) logs = {0};
-    int of_nodes = 0;
-
-    list_system_logs(node, &logs);
-    for (size_t i = 0; i < logs.n; i++) {
-        unsigned where = diagnose_where_of(logs.v[i], facts->rank);
-        if (is_asked(where, facts->reason) && ((where & ~DIAGNOSE_PREPARE) || of_nodes++ < PREPARE_LOGS))
-            ask_system_log(node, facts, logs.v[i], v);
-    }
-}
-
-static void ask_other_ranks(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
-{
-    for (int rank = 0; rank < node_world_size(node) && rank < OTHER_RANKS; rank++) {
-        ACT_AUTO(act_buf) text = {0};
-        if (rank == facts->rank)
-            continue;
-        read_rank_log(node, rank, OTHER_TAIL, &text);
-        if (text.len > 0)
-            diagnose_judge_other_rank(v, text.data, text.len, NULL, rank);
-    }
-}
-
 static void ask_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
 {
-    ask_failed_rank(node, facts, v);
-    diagnose_judge_end(v, facts->reason, facts->rank);
-    ask_system_logs(node, facts, v);
-    if (!diagnose_is_settled(v))
-        ask_other_ranks(node, facts, v);
+    struct left left = {node, facts};
+    ACT_AUTO(act_buf) said = {0};
+    ACT_AUTO(act_strv) logs = {0};
+    struct act_error err;
+    const struct diagnose_attempt attempt = {.reason = facts->reason,
+                                             .rank = facts->rank,
+                                             .ranks = node_world_size(node),
+                                             .node = facts->node,
+                                             .said = &said,
+                                             .logs = &logs,
+                                             .read_log = read_log,
+                                             .read_rank = read_rank,
+                                             .arg = &left};
+
+    read_failed_rank(&left, &said);
+    list_system_logs(node, &logs);
+    if (diagnose_judge_attempt(v, &attempt, &err) < 0)
+        node_say("%s", act_error_text(&err));
 }
 
 /* Not cut inside of a character: JSON would not take it, and the try would be missing from the record. */
@@ -333,14 +312,17 @@ static bool is_futile(const struct retry_history *history, const struct retry_tr
     return same >= SAME_MOST;
 }
 
-enum retry_verdict retry_decide(const struct run_spec *spec, const struct retry_history *history,
+enum retry_verdict retry_decide(const struct run_spec *spec, bool is_requeued, const struct retry_history *history,
                                 const struct retry_try *failed)
 {
-    if (spec->retry_times == 0)
+    bool by_slurm = is_requeued && strcmp(failed->class, CLASS_NODE_FAILURE) == 0;
+    int most = by_slurm ? RUN_RETRY_MOST : spec->retry_times;
+
+    if (most == 0)
         return RETRY_NOT_ASKED;
-    if (!act_strv_has(&spec->retry_on, failed->class))
+    if (!by_slurm && !act_strv_has(&spec->retry_on, failed->class))
         return RETRY_OTHER;
-    if (history->n >= spec->retry_times)
+    if (history->n >= most)
         return RETRY_USED_UP;
     return is_futile(history, failed) ? RETRY_FUTILE : RETRY_AGAIN;
 }
@@ -419,7 +401,7 @@ int retry_consider(const struct node *node, const struct retry_facts *facts, str
     copy_text(failed.node, sizeof(failed.node), culprit);
     copy_text(failed.words, sizeof(failed.words), *class.line ? class.line : facts->reason);
     retry_same_words(failed.words);
-    enum retry_verdict verdict = retry_decide(&node->spec, &history, &failed);
+    enum retry_verdict verdict = retry_decide(&node->spec, facts->is_requeued, &history, &failed);
     if (verdict == RETRY_NOT_ASKED && !facts->class_of_elsewhere)
         return 0;
     note_class(node, &class);

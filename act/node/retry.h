@@ -20,6 +20,7 @@ struct retry_facts {
     int64_t seconds;                /* it ran so long */
     const char *node;               /* that failed; "": not known */
     const struct act_strv *hosts;   /* the nodes of the run, by the names that errors have for them; may be NULL */
+    bool is_requeued;               /* whatever retry says, it begins again when a node fails, as Slurm promises */
     const char *class_of_elsewhere; /* known without the logs: "hang"; NULL: they say it */
 };
 
@@ -57,8 +58,8 @@ enum retry_verdict {
     RETRY_USED_UP,
     RETRY_FUTILE, /* it failed like this at once, three times in a row */
 };
-/* Pure. */
-enum retry_verdict retry_decide(const struct run_spec *spec, const struct retry_history *history,
+/* Pure. is_requeued: see retry_facts. */
+enum retry_verdict retry_decide(const struct run_spec *spec, bool is_requeued, const struct retry_history *history,
                                 const struct retry_try *failed);
 /* Puts the same words for what differs only in numbers: addresses, times, process ids. In place. */
 void retry_same_words(char *text);

@@ -152,6 +152,8 @@ void attempt_save_status(struct supervisor *s);
 void attempt_note(const struct supervisor *s, const char *event, const struct record *record);
 /* Writes failure.json; synced to disk when it returns. record NULL: not the failure of one rank. */
 void attempt_save_failure(const struct supervisor *s, const struct record *record, const char *reason);
+/* Remembers that these nodes have failed. */
+void attempt_note_failed_nodes(struct run_status *status, const struct act_strv *nodes);
 /* Releases the reserve. */
 void attempt_end(const struct supervisor *s);
 

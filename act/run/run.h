@@ -296,10 +296,12 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_MOUNT_END     "end.json" /* {"version": 1, "error": TEXT if there was one} */
 #define RUN_MOUNT_KEEPER       "act-mount"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
- * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that
- * rank], "class": the id of a rule of diagnose.h, where the agent knows it, or it was classified for a retry, and then
- * "class_line": what says so} */
+ * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "slurm_from": where the part of the
+ * attempt begins in RUN_FILE_SLURM, "lines": [the last lines of that rank], "class": the id of a rule of diagnose.h,
+ * where the agent knows it, or it was classified for a retry, and then "class_line": what says so} */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
+/* What the batch step of a Slurm job and Slurm itself say, all attempts one after the other. */
+#define RUN_FILE_SLURM RUN_DIR_SYSTEM "/slurm.txt"
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
  * "exit_status", "signal"} */
 #define RUN_FILE_RANKS "system_logs/ranks.jsonl"

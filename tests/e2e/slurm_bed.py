@@ -130,6 +130,15 @@ class SlurmBed:
         os.kill(pid, signal.SIGKILL)
         self.until(lambda: not pathlib.Path(f"/proc/{pid}/exe").exists(), f"{daemon} is dead")
 
+    def end_node(self, node):
+        """kill -9 of all that runs on a node, its daemon first, as when its power fails. Needs has_namespaces."""
+        slurmd = self.pid(f"slurmd.{node}")
+        space = os.readlink(f"/proc/{slurmd}/ns/uts")
+        for pid in [slurmd, *(int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit())]:
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/ns/uts") == space:
+                    os.kill(pid, signal.SIGKILL)
+
     def step_processes(self, text):
         """The processes with that text in their command line, and their words."""
         found = {}

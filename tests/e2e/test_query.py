@@ -1098,3 +1098,28 @@ def test_of_several_runs_one_is_unknown(act):
     run = act.finish("echo", "fine", before=("-n", 1))
     result = act.run("q", run, "nosuchrun", status=8)
     assert f"id        {run}\n" in result.out and "no run 'nosuchrun'" in result.err
+
+
+def test_the_logs_of_many_ranks_are_a_few_lines(act):
+    """What one came for stays visible; programs get every path."""
+    run = act.finish("echo", "done", before=("-n", "1"))
+    logs = act.run_dir(run)
+    for rank in range(1, 512):
+        (logs / f"user_logs/std_log_process_{rank}.txt").write_text("done\n")
+    for node in range(64):
+        (logs / f"system_logs/prepare_n{node}.txt").write_text("ready\n")
+    (logs / "system_logs/odd.txt").write_text("x\n")
+    lines = act.run("q", run).out.splitlines()
+    listed = [line.strip() for line in lines[lines.index("log files:") + 1:] if line.startswith("  ")]
+    assert len(listed) < 25, listed
+    folder = f"assets/{run}"
+    for shown in (f"{folder}/user_logs/std_log_process_0.txt", f"{folder}/system_logs/odd.txt",
+                  f"{folder}/user_logs/std_log_process_*.txt  (512 files)",
+                  f"{folder}/system_logs/prepare_n*.txt  (64 files)"):
+        assert any(line.endswith(shown) for line in listed), (shown, listed)
+    paths = act.run("q", "--json", run).json["runs"][0]["logs"]
+    assert len([path for path in paths if "std_log_process_" in path]) == 512
+    for name in range(40):
+        (logs / f"system_logs/{'x' * (name + 1)}.txt").write_text("x\n")
+    shown = act.run("q", "--refresh", run).out
+    assert re.search(r"^  and [0-9]+ more: --json lists all$", shown, re.M), shown

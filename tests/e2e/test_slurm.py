@@ -83,6 +83,23 @@ def test_started_by_srun(lab):
         assert lab.act.lines(run, rank) == [f"{rank} of 4, {rank % 2} on {rank // 2}: "]
 
 
+def test_an_mpi_plugin_that_does_not_load(lab):
+    """srun refuses to start; no other node helps, so it is not tried there. The doctor says it before."""
+    asked = ("srun", "--mpi=pmix", "--test-only", "--ntasks=1", "true")
+    if subprocess.run(asked, env=lab.bed.env, stderr=subprocess.DEVNULL).returncode == 0:
+        pytest.skip("PMIx is installed here")
+    lab.configure(slurm={"launcher": "srun", "mpi": "pmix"})
+    said = lab.act.run("-c", "lab", "doctor", status=1).out
+    assert "srun cannot load 'pmix'" in said and "--mpi=list" in said, said
+    run = lab.submit("--retry", "2", "true", n=4)
+    info = lab.wait(run, "Failed")
+    assert info["attempt"] == 1, info
+    diagnosis = lab.act.run("why", "--json", run).json["diagnosis"]
+    assert (diagnosis["id"], diagnosis["retry"]) == ("mpi_plugin", "after_change"), diagnosis
+    lab.configure(slurm={"launcher": "srun", "mpi": "none"})
+    assert "srun has 'none'" in lab.act.run("-c", "lab", "doctor", status=None).out
+
+
 def test_starters_by_srun(lab):
     """One on each node, with the processors of its processes."""
     lab.configure(slurm={"launcher": "srun", "mpi": "none", "sbatch_options": ["--cpus-per-task=1"]})

@@ -81,19 +81,76 @@ def test_requeued_by_hand(strict_lab):
     assert lab.rank_text(run) == "attempt\n"
 
 
+def failed_once(lab, run, node):
+    """While its second attempt runs: what is said of the node that ended the first, now and later."""
+    lab.act.until(lambda: lab.act.info(run)["state"] == "Running" and lab.act.info(run)["attempt"] == 2, "it runs anew")
+    answer = lab.act.run("why", "--json", run).json
+    assert (answer["failure"]["attempt"], answer["failure"]["node"]) == (1, node), answer
+    assert (answer["diagnosis"]["code"], answer["diagnosis"]["retry"]) == ("NodeFailure", "other_node"), answer
+    assert f"'{node}'" in answer["failure"]["reason"], answer
+    bad = lab.act.run("-c", "lab", "nodes", "--bad", "--json").json["nodes"]
+    assert [(row["node"], row["class"]) for row in bad if row["run"] == run] == [(node, "node_failure")], bad
+
+
+def until_open(lab):
+    """The second attempt of it waits for the file that it returns with the script."""
+    gate = lab.act.scratch / "gate"
+    return gate, f"echo attempt; [ -e seen ] && until [ -e {gate} ]; do sleep 0.1; done && exit; touch seen; sleep 300"
+
+
 def test_node_failed_and_started_anew(strict_lab):
     """One node goes away with all that runs on it: Slurm starts the run again."""
     lab = strict_lab
     lab.configure(preemption_allowed=True)
-    run = lab.shell("echo attempt; [ -e seen ] && exit 0; touch seen; sleep 300", n=4)
+    gate, script = until_open(lab)
+    run = lab.shell(script, n=4)
     for rank in range(4):
         lab.until_text(run, "attempt", rank)
+    lab.bed.kill("slurmd.n2")  # else it says at once that it is well
     lab.bed.run("scontrol", "update", "nodename=n2", "state=down", "reason=test")
     lab.act.until(lambda: lab.act.info(run)["state"] == "Queued", "it waits again")
     lab.bed.start()  # resumes it
+    failed_once(lab, run, "n2")
+    gate.touch()
     info = lab.wait(run, "Completed", status=0)
     assert info["attempt"] == 2
     assert lab.text(run, "attempts/1/user_logs/std_log_process_3.txt") == "attempt\n"
+
+
+def test_node_that_dies_before_slurm_knows(strict_lab):
+    """Its ranks are gone at once, and Slurm would notice after minutes: the job begins again all the same."""
+    lab = strict_lab
+    if not lab.bed.has_namespaces:
+        pytest.skip("no permission for nodes with namespaces of their own")
+    lab.configure(preemption_allowed=True)
+    gate, script = until_open(lab)
+    run = lab.shell(script, n=4)
+    for rank in range(4):
+        lab.until_text(run, "attempt", rank)
+    lab.bed.end_node("n2")
+    lab.act.until(lambda: lab.record(run, "status.json")["state"] == "Queued", "the agent has it queued again")
+    lab.bed.start()
+    failed_once(lab, run, "n2")
+    gate.touch()
+    lab.wait(run, "Completed", status=0)
+
+
+def test_node_of_the_supervisor_dies(strict_lab):
+    """It could not say so: the next one finds out."""
+    lab = strict_lab
+    if not lab.bed.has_namespaces:
+        pytest.skip("no permission for nodes with namespaces of their own")
+    lab.configure(preemption_allowed=True)
+    gate, script = until_open(lab)
+    run = lab.shell(script, n=2)
+    lab.until_text(run, "attempt", 1)
+    node = lab.bed.show(lab.bed.job(run))["BatchHost"]
+    lab.bed.end_node(node)
+    lab.bed.run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+    failed_once(lab, run, node)
+    gate.touch()
+    lab.wait(run, "Completed", status=0)
+    lab.bed.start()
 
 
 def test_not_requeued_unless_allowed(strict_lab):

@@ -110,15 +110,19 @@ def test_controller_restarted_while_watched(lab):
     lab.wait(run, "Failed", status=3)
 
 
-def test_folder_not_shared(lab):
-    """The second node does not see the run's folder."""
+@pytest.mark.parametrize("n", [2, 4])
+def test_folder_not_shared(lab, n):
+    """A node does not see the run's folder: the only one, or the second. It is the same failure."""
     if not lab.bed.has_namespaces:
         pytest.skip("no permission for mounts: all nodes see the same")
     lab.root.mkdir()
-    with lab.bed.hidden(lab.root, "n2"):
-        run = lab.submit("echo", "hi", n=4)
+    node = f"n{n // 2}"
+    with lab.bed.hidden(lab.root, node):
+        run = lab.submit("echo", "hi", n=n)
         info = lab.wait(run, "Failed")
-    assert "n2" in info["reason"] and "shared" in info["reason"], info
+    assert node in info["reason"] and "share" in info["reason"], info
+    diagnosis = lab.act.run("why", "--json", run).json["diagnosis"]
+    assert (diagnosis["id"], diagnosis["retry"]) == ("shared_folder", "after_change"), diagnosis
 
 
 def test_disk_full(small_lab):

@@ -54,6 +54,34 @@ def test_scripts_with_the_line_ends_of_windows(act, command):
     assert why(act, run)["diagnosis"]["id"] == "windows_lines", why(act, run)
 
 
+@pytest.mark.parametrize("first", ["#!/bin/bash", "#!/bin/sh", ""])
+def test_a_compile_script_with_the_line_ends_of_windows(act, first):
+    (act.project / "compile.aml.sh").write_bytes(f"{first}\r\nset -e\r\n\r\ntrue\r\n".encode())
+    run = act.finish("true", before=("-n", "1"), status=None)
+    assert why(act, run)["diagnosis"]["id"] == "windows_lines", why(act, run)
+    assert ".gitattributes" in fields(act.run("why", run))["next"]
+
+
+@pytest.mark.parametrize("script, line", [
+    ("import queue; queue.Queue().get(timeout=0.1)", "_queue.Empty"),
+    ("next(iter([]))", "StopIteration"),
+    ("{}[17]", "KeyError: 17"),
+    ("class Odd(BaseException): pass\nraise Odd('x') from ValueError('y')", "Odd: x"),
+])
+def test_what_ends_a_traceback_is_the_exception(act, script, line):
+    run = act.finish(*python(script), before=("-n", "1"), status=1)
+    diagnosis = why(act, run)["diagnosis"]
+    assert diagnosis and (diagnosis["code"], diagnosis["line"]) == ("Exception", line), diagnosis
+
+
+def test_a_child_that_was_killed(act):
+    """As torchrun tells it; its own exit status is 1."""
+    said = "[ERROR] failed (exitcode: -9) local_rank: 0 (pid: 47) of binary: python3"
+    run = act.finish("sh", "-c", f"echo '{said}'; exit 1", before=("-n", "1"), status=1)
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["id"], diagnosis["retry"]) == ("child_killed", "after_change")
+
+
 @pytest.mark.smoke
 def test_the_failing_rank_and_what_it_means(act, two_ranks):
     run = act.finish(*by_rank(r1=f"echo step 1; echo '{GPU}' >&2; exit 3"), before=("-n", "2"), status=3)
@@ -273,6 +301,23 @@ def test_the_record_of_the_agent(act):
     assert (diagnosis["code"], diagnosis["log"]) == ("HostOOM", "system_logs/slurm.txt")
 
 
+def test_many_preparations_hide_neither_the_scheduler_nor_their_own_node(act):
+    run = failed_with(act, "the preparation failed on n21: something", rank=0, node="n21")
+    logs = act.run_dir(run) / "system_logs"
+    for i in range(1, 22):
+        (logs / f"prepare_n{i}.txt").write_text("Requirement already satisfied: numpy\n")
+        (logs / f"folders_n{i}.txt").write_text("download of 'data' ended\n")
+    (logs / "prepare_n21.txt").write_text("ERROR: No matching distribution found for torch==9.9\n")
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["code"], diagnosis["log"]) == ("Pip", "system_logs/prepare_n21.txt")
+    (logs / "slurm.txt").write_text("slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n")
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["code"], diagnosis["log"]) == ("NodeFailure", "system_logs/slurm.txt")
+    (logs / "slurm.txt").rename(logs / "srun.txt")
+    (logs / "srun.txt").write_text("srun: error: MPI: Unable to load any plugin\n")
+    assert why(act, run)["diagnosis"]["id"] == "mpi_plugin", "what srun says is read where srun starts the ranks"
+
+
 @pytest.mark.parametrize("reason, shown", [
     ("rank 0 is lost: its agent was killed", "lost: its agent was killed"),
     ("rank 0: cannot start './x': Permission denied", "cannot start './x': Permission denied"),
@@ -304,6 +349,15 @@ def test_a_step_before_the_command_is_a_class_of_its_own(act):
     run = act.finish("true", before=("-n", "1"), status=7)
     result = act.run("why", run)
     assert fields(result)["class"] == "compile step failed" and "\n  building\n" in result.out, result
+
+
+def test_what_slurm_said_of_an_earlier_attempt_does_not_count(act):
+    earlier = "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n"
+    for start, code in ((0, "NodeFailure"), (len(earlier), "Exception")):
+        run = failed_with(act, "rank 0 exited with status 1", slurm_from=start)
+        plant(act, run, log="ValueError: odd\n")
+        (act.run_dir(run) / "system_logs/slurm.txt").write_text(earlier + "the second one begins\n")
+        assert why(act, run)["diagnosis"]["code"] == code
 
 
 def test_advice_names_run_and_node(act):

@@ -78,6 +78,39 @@ TEST(test_job_end)
         assert_int_equal(job_parse_end(rows[i].text, rows[i].attempt), rows[i].end);
 }
 
+TEST(test_nodes_that_are_down)
+{
+    static const char sinfo[] =
+        "n1 completing\nn2 down\nn2 down\nn3 idle*\nn4 mixed\nn5 down*\nn6 drained\nn7 failing\n";
+    ACT_AUTO(act_strv) down = {0};
+    char text[160];
+
+    job_parse_down(sinfo, &down);
+    ACT_AUTOFREE char *found = act_sprintf("%s %s %s %s", down.v[0], down.v[1], down.v[2], down.v[3]);
+    assert_int_equal(down.n, 4);
+    assert_string_equal(found, "n2 n3 n5 n7");
+    job_say_failed(&down, text, sizeof(text));
+    assert_string_equal(text, "node 'n2' and 3 more of it failed (NODE_FAIL)");
+    act_strv_release(&down);
+    job_say_failed(&down, text, sizeof(text));
+    assert_string_equal(text, "a node of it failed (NODE_FAIL)");
+    job_parse_down("", &down);
+    job_parse_down("n1", &down);
+    assert_int_equal(down.n, 0);
+}
+
+TEST(test_nodes_that_srun_lost)
+{
+    ACT_AUTO(act_strv) lists = {0};
+
+    job_parse_failed("srun: error: Node failure on n2\nsrun: x\nsrun: error: Node failure on n[4-5]\n"
+                     "srun: error: Node failure on n2",
+                     &lists);
+    assert_int_equal(lists.n, 2);
+    assert_string_equal(lists.v[0], "n2");
+    assert_string_equal(lists.v[1], "n[4-5]");
+}
+
 TEST(test_job_end_in_words)
 {
     static const struct {

@@ -106,7 +106,7 @@ TEST(lines_are_cleaned)
         {"\033[31mred\033[0m", "red"},
         {"[1,0]<stderr>:Killed", "Killed"},
         {"[rank3]: ValueError: x", "ValueError: x"},
-        {"[1,12]<stdout>:[rank12]:   x", "x"},
+        {"[1,12]<stdout>:[rank12]:   x", "  x"},
         {"[1,0] other", "[1,0] other"},
         {"[rank]: x", "x"},
         {"a\tb\001c \r", "a b c"},
@@ -295,20 +295,87 @@ static enum diagnose_where place_named(const char *name)
     return DIAGNOSE_AGENT;
 }
 
-/* A fixture is samples, each begun by a line "== <place> <rule ids>": what the sample must give, all of it and in this
- * order; "-" is nothing. A line ".. N" repeats the sample's text before it N times. */
-static void check_sample(const struct diagnose *d, char *head, struct act_buf *text, struct act_strv *seen)
-{
-    size_t n = strcspn(head, " ");
-    ACT_AUTOFREE char *place = act_strndup(head, n);
-    char *rest = head + n + (head[n] == ' ');
+/* What is seen of the rules in the samples. */
+struct seen {
+    const struct diagnose *d;
+    struct act_strv rules;
+    bool *won; /* each pattern: its rule was the explanation of a text in which it matches */
+};
 
-    expect(d, place_named(place), text->data ? text->data : "", strcmp(rest, "-") == 0 ? "" : rest);
-    for (char *word; (word = strsep(&rest, " "));)
-        act_strv_push(seen, word);
+/* The rule that explains a text of this place, as 'a why' judges it; NULL: none. */
+static const struct diagnose_rule *winner(const struct diagnose *d, enum diagnose_where where, const char *text,
+                                          size_t len)
+{
+    ACT_AUTO(diagnose_verdict) v = {.rules = d, .quality = DIAGNOSE_NOTHING, .rank = -1};
+
+    if (where == DIAGNOSE_FAILED_RANK)
+        diagnose_judge_failed_rank(&v, text, len, NULL, 0);
+    else
+        diagnose_judge_text(&v, where, text, len, NULL);
+    return v.rule;
 }
 
-static void take_fixture(const struct diagnose *d, char *content, struct act_strv *seen)
+static void note_patterns(struct seen *seen, const struct diagnose_rule *rule, const char *text)
+{
+    ACT_AUTOFREE char *copy = act_strdup(text);
+    char *rest = copy;
+
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        size_t len = diagnose_clean(line, strlen(line));
+        for (size_t i = 0; i < seen->d->n_patterns; i++) {
+            const struct pattern *p = &seen->d->patterns[i];
+            seen->won[i] |= p->role == PATTERN_MATCH && p->rule == rule->order && pattern_matches(p, line, len);
+        }
+    }
+}
+
+/* The text is explained by this rule. */
+static void expect_winner(struct seen *seen, enum diagnose_where where, const char *text, const char *id)
+{
+    const struct diagnose_rule *rule = winner(seen->d, where, text, strlen(text));
+
+    if (!rule || strcmp(rule->id, id) != 0)
+        fail_msg("'%.300s' is explained by '%s', not '%s'", text, rule ? rule->id : "-", id);
+    note_patterns(seen, rule, text);
+}
+
+/* A fixture is samples, each begun by a line "== <place> <rule ids>": what the sample must give, all of it and in this
+ * order; "-" is nothing. A line ".. N" repeats the sample's text before it N times. Each line below "== each <place>
+ * <rule id>" is a sample by itself, which that rule must explain best. */
+static void check_whole(struct seen *seen, enum diagnose_where where, const char *text, char *ids)
+{
+    const struct diagnose_rule *rule = winner(seen->d, where, text, strlen(text));
+
+    expect(seen->d, where, text, strcmp(ids, "-") == 0 ? "" : ids);
+    for (char *word; (word = strsep(&ids, " "));)
+        act_strv_push(&seen->rules, word);
+    if (rule)
+        note_patterns(seen, rule, text);
+}
+
+static void check_each(struct seen *seen, enum diagnose_where where, char *text, const char *id)
+{
+    for (char *line; (line = strsep(&text, "\n"));)
+        if (*line)
+            expect_winner(seen, where, line, id);
+    act_strv_push(&seen->rules, id);
+}
+
+static void check_sample(struct seen *seen, char *head, struct act_buf *text)
+{
+    char *first = strsep(&head, " ");
+    bool each = strcmp(first, "each") == 0;
+    enum diagnose_where where = place_named(each ? strsep(&head, " ") : first);
+
+    if (!text->data)
+        act_buf_adds(text, "");
+    if (each)
+        check_each(seen, where, text->data, head);
+    else
+        check_whole(seen, where, text->data, head);
+}
+
+static void take_fixture(struct seen *seen, char *content)
 {
     struct act_buf text = {0};
     char *head = NULL;
@@ -316,7 +383,7 @@ static void take_fixture(const struct diagnose *d, char *content, struct act_str
     for (char *line; (line = strsep(&content, "\n"));) {
         bool is_head = act_starts_with(line, "== ");
         if (is_head && head)
-            check_sample(d, head, &text, seen);
+            check_sample(seen, head, &text);
         if (is_head) {
             act_buf_release(&text);
             head = line + 3;
@@ -329,15 +396,31 @@ static void take_fixture(const struct diagnose *d, char *content, struct act_str
         }
     }
     if (head)
-        check_sample(d, head, &text, seen);
+        check_sample(seen, head, &text);
     act_buf_release(&text);
+}
+
+/* No rule stands behind another one wherever it matches: there is a text for each of its patterns that it wins. */
+static void check_all_win(const struct seen *seen)
+{
+    const struct diagnose *d = seen->d;
+    int missing = 0;
+
+    for (size_t i = 0; i < diagnose_count(d); i++)
+        if (!act_strv_has(&seen->rules, diagnose_rule(d, i)->id) && ++missing)
+            print_error("no sample for the rule '%s'\n", diagnose_rule(d, i)->id);
+    for (size_t i = 0; i < d->n_patterns; i++)
+        if (d->patterns[i].role == PATTERN_MATCH && !seen->won[i] && ++missing)
+            print_error("no sample that is explained by '%s' because of '%s'\n",
+                        diagnose_rule(d, d->patterns[i].rule)->id, d->patterns[i].text);
+    assert_int_equal(missing, 0);
 }
 
 TEST(samples_of_logs)
 {
     static const char dir[] = TEST_DATA "/fixtures/diagnosis";
     struct diagnose *d = open_builtin();
-    ACT_AUTO(act_strv) seen = {0};
+    struct seen seen = {.d = d, .won = act_calloc(d->n_patterns, sizeof(*seen.won))};
     DIR *folder = opendir(dir);
 
     assert_non_null(folder);
@@ -349,13 +432,13 @@ TEST(samples_of_logs)
             continue;
         ACT_AUTOFREE char *path = act_path_join(dir, e->d_name);
         assert_ok(act_file_read(path, 1 << 20, &content, &len, &err), err);
-        take_fixture(d, content, &seen);
+        take_fixture(&seen, content);
         free(content);
     }
     closedir(folder);
-    for (size_t i = 0; i < diagnose_count(d); i++)
-        if (!act_strv_has(&seen, diagnose_rule(d, i)->id))
-            fail_msg("no sample for the rule '%s'", diagnose_rule(d, i)->id);
+    check_all_win(&seen);
+    act_strv_release(&seen.rules);
+    free(seen.won);
     diagnose_free(d);
 }
 
@@ -414,6 +497,7 @@ TEST(places_of_logs)
     assert_int_equal(diagnose_where_of("user_logs/std_log_process_3.txt", -1), DIAGNOSE_OTHER_RANK);
     assert_int_equal(diagnose_where_of("system_logs/prepare_n1.txt", 0), DIAGNOSE_PREPARE);
     assert_int_equal(diagnose_where_of("system_logs/mpirun.txt", 0), DIAGNOSE_MPIRUN);
+    assert_int_equal(diagnose_where_of("system_logs/srun.txt", 0), DIAGNOSE_MPIRUN);
     assert_int_equal(diagnose_where_of("system_logs/slurm.txt", 0), DIAGNOSE_SLURM);
     assert_int_equal(diagnose_where_of("metrics/n1.jsonl", 0), 0);
     assert_int_equal(diagnose_where_of("user_logs/std_log.txt", 0), DIAGNOSE_FAILED_RANK);

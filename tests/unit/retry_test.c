@@ -162,9 +162,35 @@ TEST(whether_another_attempt_follows)
         struct retry_try failed = {.attempt = rows[i].before + 1, .seconds = 1};
         snprintf(failed.class, sizeof(failed.class), "%s", rows[i].class);
         snprintf(failed.words, sizeof(failed.words), "%s", rows[i].words);
-        if (retry_decide(&node.spec, &history, &failed) != rows[i].verdict)
+        if (retry_decide(&node.spec, false, &history, &failed) != rows[i].verdict)
             fail_msg("row %zu", i);
         act_strv_release(&node.spec.retry_on);
+    }
+}
+
+/* Slurm queues such a job again itself when it notices; the ranks notice first. */
+TEST(a_failed_node_of_a_job_that_slurm_requeues_is_tried_again_without_retry)
+{
+    static const struct {
+        bool is_requeued;
+        const char *class;
+        int before;
+        enum retry_verdict verdict;
+    } rows[] = {
+        {true, "node_failure", 0, RETRY_AGAIN},
+        {true, "node_failure", RUN_RETRY_MOST, RETRY_USED_UP},
+        {false, "node_failure", 0, RETRY_NOT_ASKED},
+        {true, "rank_lost", 0, RETRY_NOT_ASKED},
+        {true, "", 0, RETRY_NOT_ASKED},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct node node = node_of(0, NULL);
+        struct retry_history history = {.n = rows[i].before};
+        struct retry_try failed = {.attempt = 1, .seconds = 99};
+        snprintf(failed.class, sizeof(failed.class), "%s", rows[i].class);
+        if (retry_decide(&node.spec, rows[i].is_requeued, &history, &failed) != rows[i].verdict)
+            fail_msg("row %zu", i);
     }
 }
 

@@ -1,7 +1,6 @@
 /* why.c - why a run failed, from the agent's record, the status and the ends of the logs.
  *
- * Every text that may tell something is scanned with the rules (diagnose/verdict.c). The logs of other ranks are read
- * only if the rank that failed first says nothing, or merely that it lost its peer.
+ * What is read of the logs, and in which order, diagnose/attempt.c says, for the agent too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +13,7 @@
 #include "run/run.h"
 
 enum {
-    RANK_TAIL = 256 << 10,
-    OTHER_TAIL = 64 << 10,
-    OTHER_RANKS = 64,
-    SYSTEM_LOGS = 16, /* of each kind at most */
+    JSON_MAX = 256 << 10,
     METRICS_TAIL = 32 << 10,
     METRICS_LINES = 6, /* the last minute */
     SHOWN_LINES = 20,
@@ -34,6 +30,7 @@ struct asking {
     bool has_record;          /* the agent wrote down why */
     struct flow_why *out;
     struct diagnose_verdict verdict;
+    uint64_t slurm_from;      /* where the attempt's part of RUN_FILE_SLURM begins */
     char *class, *class_line; /* as the agent has judged it; NULL: it has not */
 };
 
@@ -98,7 +95,7 @@ static int read_json(const struct asking *a, const char *name, json_t **out, str
     const struct store_entry *log = find_log(a, name);
     ACT_AUTO(act_buf) text = {0};
     struct act_error ignored;
-    int rc = log && log->size <= RANK_TAIL ? read_tail(a, log, RANK_TAIL, &text, err) : 0;
+    int rc = log && log->size <= JSON_MAX ? read_tail(a, log, JSON_MAX, &text, err) : 0;
 
     *out = NULL;
     if (text.len > 0 && codec_json_parse(text.data, text.len, name, out, &ignored) < 0)
@@ -155,6 +152,8 @@ static int read_record(struct asking *a, struct act_error *err)
     if (a->has_record) {
         take_record(out, record);
         take_class(a, record);
+        int64_t from = codec_json_int(record, "slurm_from", 0);
+        a->slurm_from = from > 0 ? (uint64_t)from : 0;
     }
     if (!a->class && *out->class) {
         a->class = act_strdup(out->class);
@@ -179,77 +178,63 @@ static void take_last_lines(struct flow_why *out, const struct act_buf *text)
             act_strv_push(&out->lines, lines.v[i]);
 }
 
-static int ask_failed_rank(struct asking *a, struct act_error *err)
+static int read_failed_rank(struct asking *a, struct act_buf *out, const char **out_log, struct act_error *err)
 {
     const struct store_entry *log = find_rank_log(a, a->out->rank);
-    const char *name = name_in_attempt(a, log);
-    ACT_AUTO(act_buf) text = {0};
-    int rc = read_tail(a, log, RANK_TAIL, &text, err);
+    int rc = read_tail(a, log, DIAGNOSE_FAILED_TAIL, out, err);
 
-    a->out->rank_log = act_strdup(name ? name : name_in_attempt(a, find_rank_log(a, 0)));
-
-    if (rc == 0 && text.len > 0) {
-        if (a->out->lines.n == 0)
-            take_last_lines(a->out, &text);
-        diagnose_judge_failed_rank(&a->verdict, text.data, text.len, name, a->out->rank);
-    }
+    *out_log = name_in_attempt(a, log);
+    a->out->rank_log = act_strdup(*out_log ? *out_log : name_in_attempt(a, find_rank_log(a, 0)));
+    if (rc == 0 && out->len > 0 && a->out->lines.n == 0)
+        take_last_lines(a->out, out);
     return rc;
 }
 
-static void ask_agent(struct asking *a)
+/* What Slurm said of earlier attempts does not count. */
+static int read_log(void *arg, const char *name, struct act_buf *out, struct act_error *err)
+{
+    const struct asking *a = arg;
+    const struct store_entry *log = find_log(a, name);
+    uint64_t from = strcmp(name, RUN_FILE_SLURM) == 0 ? a->slurm_from : 0;
+    uint64_t size = log && log->size > from ? log->size - from : 0;
+
+    return size > 0 ? read_tail(a, log, size < DIAGNOSE_OTHER_TAIL ? size : DIAGNOSE_OTHER_TAIL, out, err) : 0;
+}
+
+static int read_rank(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err)
+{
+    const struct asking *a = arg;
+    const struct store_entry *log = find_rank_log(a, rank);
+
+    *out_log = name_in_attempt(a, log);
+    return read_tail(a, log, DIAGNOSE_OTHER_TAIL, out, err);
+}
+
+static void list_logs(const struct asking *a, struct act_strv *out)
+{
+    for (size_t i = 0; i < a->logs.n; i++)
+        if (act_starts_with(a->logs.v[i].key, a->prefix))
+            act_strv_push(out, a->logs.v[i].key + strlen(a->prefix));
+}
+
+static int ask_logs(struct asking *a, struct act_error *err)
 {
     ACT_AUTOFREE char *reason = act_sprintf("%s\n%s", a->out->reason, a->status.reason);
+    ACT_AUTO(act_buf) said = {0};
+    ACT_AUTO(act_strv) logs = {0};
+    struct diagnose_attempt attempt = {.reason = reason,
+                                       .rank = a->out->rank,
+                                       .ranks = a->run->spec.nodes * a->run->spec.procs_per_node,
+                                       .node = a->out->node,
+                                       .said = &said,
+                                       .logs = &logs,
+                                       .read_log = read_log,
+                                       .read_rank = read_rank,
+                                       .arg = a};
+    int rc = read_failed_rank(a, &said, &attempt.said_log, err);
 
-    diagnose_judge_end(&a->verdict, reason, a->out->rank);
-}
-
-/* The output of the preparation counts only if the preparation failed: pip warns about many things. */
-static bool is_asked(const struct asking *a, unsigned where)
-{
-    if (where & (DIAGNOSE_MPIRUN | DIAGNOSE_SLURM))
-        return true;
-    return (where & DIAGNOSE_PREPARE) && strstr(a->out->reason, "preparation");
-}
-
-static int ask_system_logs(struct asking *a, struct act_error *err)
-{
-    size_t prefix = strlen(a->prefix), asked = 0;
-    int rc = 0;
-
-    for (size_t i = 0; i < a->logs.n && asked < SYSTEM_LOGS && rc == 0; i++) {
-        const char *name = a->logs.v[i].key + prefix;
-        struct act_buf text = {0};
-        if (!act_starts_with(a->logs.v[i].key, a->prefix))
-            continue;
-        unsigned where = diagnose_where_of(name, a->out->rank);
-        if (!is_asked(a, where))
-            continue;
-        asked++;
-        rc = read_tail(a, &a->logs.v[i], OTHER_TAIL, &text, err);
-        if (rc == 0 && text.len > 0)
-            diagnose_judge_text(&a->verdict, (enum diagnose_where)where, text.data, text.len, name);
-        act_buf_release(&text);
-    }
-    return rc;
-}
-
-static int ask_other_ranks(struct asking *a, struct act_error *err)
-{
-    int world = a->run->spec.nodes * a->run->spec.procs_per_node, asked = 0, rc = 0;
-
-    for (int rank = 0; rank < world && asked < OTHER_RANKS && rc == 0; rank++) {
-        const struct store_entry *log = find_rank_log(a, rank);
-        const char *name = name_in_attempt(a, log);
-        struct act_buf text = {0};
-        if (rank == a->out->rank)
-            continue;
-        asked++;
-        rc = read_tail(a, log, OTHER_TAIL, &text, err);
-        if (rc == 0 && text.len > 0)
-            diagnose_judge_other_rank(&a->verdict, text.data, text.len, name, rank);
-        act_buf_release(&text);
-    }
-    return rc;
+    list_logs(a, &logs);
+    return rc < 0 ? rc : diagnose_judge_attempt(&a->verdict, &attempt, err);
 }
 
 /* ---- what was full */
@@ -430,15 +415,9 @@ static int explain(struct asking *a, struct act_error *err)
     a->verdict.exit_status = a->out->exit_status;
     a->verdict.signal = a->out->signal;
     if (rc == 0)
-        rc = ask_failed_rank(a, err);
-    if (rc == 0) {
-        ask_agent(a);
-        rc = ask_system_logs(a, err);
-    }
-    if (rc == 0)
         rc = ask_metrics(a, err);
-    if (rc == 0 && !diagnose_is_settled(&a->verdict))
-        rc = ask_other_ranks(a, err);
+    if (rc == 0)
+        rc = ask_logs(a, err);
     if (rc == 0 && a->verdict.rule && a->verdict.rule->compare && a->run->status.state != RUN_RUNNING)
         rc = ask_all_ranks(a, a->out->failed_unix_s, err);
     return rc;

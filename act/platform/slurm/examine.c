@@ -177,6 +177,30 @@ static void examine_launcher(struct slurm *s, struct platform_findings *findings
         platform_findings_add(findings, true, launcher, "%.*s", (int)strcspn(result.out, "\n"), result.out);
 }
 
+/* srun loads its plugin for MPI before it looks for nodes; with --test-only it stops there. */
+static void examine_mpi(struct slurm *s, struct platform_findings *findings)
+{
+    static const char what[] = "slurm.mpi", before[] = "srun: error:";
+    const char *mpi = s->config.mpi;
+    ACT_AUTOFREE char *option = act_sprintf("--mpi=%s", mpi ? mpi : "none");
+    const char *const argv[] = {"srun", option, "--test-only", "--ntasks=1", "true", NULL};
+    struct site_command command = {.argv = argv};
+    ACT_AUTO(site_result) result = {0};
+    struct act_error err;
+
+    if (!mpi || !act_streq(s->config.launcher, "srun") || site_run(s->site, &command, &result, &err) < 0)
+        return;
+    bool refused = result.status != 0 && result.err && strstr(result.err, "MPI type");
+    const char *said = refused && act_starts_with(result.err, before) ? result.err + sizeof(before) - 1 : result.err;
+    if (refused)
+        platform_findings_add(findings, false, what,
+                              "srun cannot load '%s':%.*s; set it to pmi2 or none, if 'srun --mpi=list' has them, or "
+                              "slurm.launcher to mpirun",
+                              mpi, (int)strcspn(said, "\n"), said);
+    else
+        platform_findings_add(findings, true, what, "srun has '%s'; the nodes need it too", mpi);
+}
+
 void slurm_examine(struct platform *p, struct platform_findings *findings)
 {
     struct slurm *s = slurm_of(p);
@@ -189,6 +213,7 @@ void slurm_examine(struct platform *p, struct platform_findings *findings)
     examine_root(s, findings);
     examine_agent(s, findings);
     examine_launcher(s, findings);
+    examine_mpi(s, findings);
 }
 
 /* ---- on a node */

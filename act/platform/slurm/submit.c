@@ -150,7 +150,7 @@ static void push_output(const struct form *form, struct act_strv *out)
     act_buf_adds(&b, "--output=");
     for (const char *c = form->run_dir; *c; c++)
         act_buf_adds(&b, *c == '%' ? "%%" : (char[2]){*c, '\0'});
-    act_buf_addf(&b, "%s/" RUN_DIR_SYSTEM "/slurm.txt", form->task);
+    act_buf_addf(&b, "%s/" RUN_FILE_SLURM, form->task);
     act_strv_take(out, act_buf_steal(&b));
 }
 

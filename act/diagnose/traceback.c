@@ -1,0 +1,83 @@
+/* traceback.c - which line of a text ends a Python traceback: that one is the exception, whatever its name.
+ *
+ *   none --head--> begun --frame--> frames --line that is not indented--> begun, as a remote traceback may follow
+ *
+ * Whatever a launcher, a table or a group of exceptions writes before each frame stands before the exception too. */
+#include <ctype.h>
+#include <string.h>
+
+#include "diagnose/diagnose_internal.h"
+
+enum { STRANGERS = 50 /* lines of other processes within a traceback */ };
+
+void traceback_begin(struct traceback *t)
+{
+    *t = (struct traceback){.phase = TRACEBACK_BEGUN};
+}
+
+/* Where what a launcher may have written before a frame ends; NULL: it is no frame. */
+static const char *find_frame(const char *line, size_t len)
+{
+    static const char frame[] = "  File \"";
+
+    return memmem(line, len, frame, sizeof(frame) - 1);
+}
+
+/* "ValueError: bad", "queue.Empty", "__main__.f.<locals>.Odd", "RayTaskError(Empty): ..." */
+static bool is_exception(const char *line, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && (isalnum((unsigned char)line[n]) || strchr("_.<>()", line[n]) || (line[n] & 0x80)))
+        n++;
+    return n > 0 && !isdigit((unsigned char)line[0]) &&
+           (n == len || (line[n] == ':' && (n + 1 == len || line[n + 1] == ' ')));
+}
+
+/* A line that tells nothing of the traceback. */
+static size_t pass(struct traceback *t, size_t len)
+{
+    if (++t->strangers > STRANGERS)
+        t->phase = TRACEBACK_NONE;
+    return len;
+}
+
+/* What stands before a frame stands before all of them. */
+static size_t take_first(struct traceback *t, const char *line, size_t len)
+{
+    const char *frame = find_frame(line, len);
+    size_t n = frame ? (size_t)(frame - line) : 0;
+
+    if (!frame || n > sizeof(t->prefix))
+        return pass(t, len);
+    *t = (struct traceback){.phase = TRACEBACK_FRAMES, .prefix_len = n};
+    memcpy(t->prefix, line, n);
+    return len;
+}
+
+static size_t take_next(struct traceback *t, const char *line, size_t len)
+{
+    size_t n = t->prefix_len;
+
+    if (len <= n || memcmp(line, t->prefix, n) != 0)
+        return pass(t, len);
+    if (line[n] == ' ')
+        return len;
+    if (!is_exception(line + n, len - n))
+        return pass(t, len);
+    traceback_begin(t);
+    return n;
+}
+
+size_t traceback_take(struct traceback *t, const char *line, size_t len)
+{
+    switch (t->phase) {
+    case TRACEBACK_BEGUN:
+        return take_first(t, line, len);
+    case TRACEBACK_FRAMES:
+        return take_next(t, line, len);
+    case TRACEBACK_NONE:
+        break;
+    }
+    return len;
+}
