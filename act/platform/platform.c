@@ -38,6 +38,20 @@ const struct platform_row *platform_row(const struct platform *p)
     return p->row;
 }
 
+char **platform_image(struct config *config)
+{
+    const struct platform_row *row = platform_find(config->platform);
+
+    return row->image ? row->image(config) : &config->docker.image;
+}
+
+bool platform_image_is_said(const struct config *config)
+{
+    const char *key = platform_find(config->platform)->image_key;
+
+    return config_is_said(config, "docker.image") || (key && config_is_said(config, key));
+}
+
 int platform_open(struct services *services, const struct config *config, struct platform **out, struct act_error *err)
 {
     *out = NULL;

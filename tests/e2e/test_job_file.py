@@ -534,6 +534,36 @@ def test_what_azure_is_told(act, azureml):
     assert "horovod/horovod:0.20" in json.dumps(azureml.tell("objects")["environments"])
 
 
+def test_the_image_of_a_job_file_on_kubernetes(act, kubernetes_api):
+    """As 'a cluster add' writes it: the cluster file has an image of its own, under the other of the two keys."""
+    kubernetes_api.use(act)
+    file = job_file(act, **custom("true"), constraints={"maxWallClockTime": "01:00:00"}, containerSettings={
+        "imageSourceRegistry": {"serverUrl": "reg.io", "image": "team/tf:2"}, "shmSize": "1g"})
+    assert image_of(act, file) == "reg.io/team/tf:2"
+    assert image_of(act, file, "-p", "k8s: {image: 'typed:1'}") == "typed:1"
+    assert image_of(act, file, "-p", "docker: {image: 'typed:2'}") == "typed:2"
+
+
+def image_of(act, file, *before):
+    pod = act.run("-c", "k8s", *before, "submit", "--dry-run", "-f", file).json
+    return pod["items"][0]["spec"]["template"]["spec"]["containers"][0]["image"]
+
+
+def test_what_the_command_says_beats_the_job_file(lab):
+    """And that beats the cluster file, whichever of its keys says it."""
+    lab.configure(slurm={"sbatch_options": ["--time=7"]}, env={"ONE": "cluster", "TWO": "cluster", "THREE": "cluster"})
+    file = job_file(lab.act, **custom("echo $ONE $TWO $THREE"), constraints={"maxWallClockTime": "00:20:00"},
+                    environmentVariables=[{"name": n, "value": "file"} for n in ("TWO", "THREE")])
+    run, _ = finish(lab.act, file, before=("-c", "lab", "-p", "env: {THREE: typed}"))
+    assert lab.act.lines(run) == ["cluster file typed"]
+    assert lab.bed.show(lab.bed.job(run))["TimeLimit"] == "00:20:00"
+    run, said = finish(lab.act, file, before=("-c", "lab", "-p", "slurm: {time: '5'}"))
+    assert lab.bed.show(lab.bed.job(run))["TimeLimit"] == "00:05:00"
+    assert "maxWallClockTime is not used: this command itself gives 'slurm.time'" in said
+    run, _ = finish(lab.act, file, before=("-c", "lab", "-p", "slurm: {sbatch_options: [--time=9]}"))
+    assert lab.bed.show(lab.bed.job(run))["TimeLimit"] == "00:09:00"
+
+
 def test_registry_on_azure(act, azureml):
     act.run("init")
     registry = {"serverUrl": "demo.azurecr.io", "image": "demo.azurecr.io/team/tf",

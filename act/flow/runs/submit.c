@@ -230,7 +230,7 @@ static void describe_by_platform(const struct config *c, const struct platform *
         row->describe(c, &asked, spec);
     if (row->nodes_send_logs)
         flow_describe_sent(c, spec);
-    spec->own_image = job && job->image && spec->image;
+    spec->own_image = job && job->image && act_streq(spec->image, job->image);
 }
 
 /* ---- the steps */
