@@ -96,7 +96,9 @@ int slurm_check(struct platform *p, const struct run_spec *spec, struct act_erro
     int rc = check_container(s, err);
     if (rc == 0)
         rc = check_options(s, err);
-    return rc < 0 ? rc : platform_check_shares(spec, "the nodes of a Slurm cluster", err);
+    if (rc == 0)
+        rc = platform_check_shares(spec, "the nodes of a Slurm cluster", err);
+    return rc < 0 || !spec->id ? rc : slurm_check_start(slurm_of(p), spec, err);
 }
 
 static void push_option(struct act_strv *out, const char *option, const char *value)
@@ -194,6 +196,7 @@ static void push_after(const struct slurm *s, const char *after, struct act_strv
         act_strv_pushf(out, "--dependency=%s%safterany:%s", others ? others : "", others ? "," : "", after);
 }
 
+/* The last option counts: what this run says, a job file's time too, beats the options of the cluster file. */
 static void push_words(const struct slurm *s, const struct run_spec *spec, const struct form *form,
                        struct act_strv *out)
 {
@@ -212,9 +215,12 @@ static void push_words(const struct slurm *s, const struct run_spec *spec, const
         act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
     act_strv_push(out, is_requeued(s, spec) ? "--requeue" : "--no-requeue");
     act_strv_pushf(out, "--chdir=%s", form->cwd);
+    if (!s->options_are_said)
+        act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
     push_option(out, "--time", c->time);
     slurm_push_places(s, spec, out);
-    act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
+    if (s->options_are_said)
+        act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
     push_after(s, form->after, out);
 }
 
@@ -224,6 +230,13 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
     const struct form form = {.name = spec->id, .run_dir = run_dir, .task = "", .cwd = run_dir, .after = after};
 
     push_words(s, spec, &form, out);
+    act_strv_push(out, "/dev/stdin");
+}
+
+void slurm_test_words(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
+{
+    push_words(s, spec, &(struct form){.name = "act", .run_dir = "/", .task = "", .cwd = "/"}, out);
+    act_strv_push(out, "--test-only");
     act_strv_push(out, "/dev/stdin");
 }
 
