@@ -30,6 +30,11 @@
 
 const struct cli_option cli_option_table[] = {
     {"-f", "file", STRING(job_file), "FILE", "what this file of Azure Batch AI describes", CLI_BEHIND},
+    {NULL, "storage-account-name", STRING(storage_account), "NAME",
+     "what <AZURE_BATCHAI_STORAGE_ACCOUNT> of the file stands for; else $AZURE_BATCHAI_STORAGE_ACCOUNT", CLI_BEHIND},
+    {NULL, "storage-account-key", STRING(storage_key), "KEY",
+     "likewise <AZURE_BATCHAI_STORAGE_KEY>, for all to see who list processes; better $AZURE_BATCHAI_STORAGE_KEY",
+     CLI_BEHIND},
     {"-f", "follow", FLAG(follow), NULL, "go on until the run ends", CLI_BEHIND},
     {NULL, "rank", INT(rank), "N", "the log of this rank (default: 0)", CLI_BEHIND},
     {NULL, "all", FLAG(all), NULL, "all of them", CLI_BEHIND},

@@ -226,6 +226,59 @@ def test_volumes_are_mounted_on_azure(act, azureml, container):
         assert not path.is_file() or service.key.encode() not in path.read_bytes(), path
 
 
+def test_placeholders_of_the_recipes(act, azureml, container):
+    """As az batchai filled them in: from options, else from the environment."""
+    act.write("other.json", "{}")
+    file = act.project / volume_job(act, azureml, container)
+    account, key = azureml.service.account, azureml.service.key
+    file.write_text(file.read_text().replace(account, "<AZURE_BATCHAI_STORAGE_ACCOUNT>").replace(
+        json.dumps(key)[1:-1], "<AZURE_BATCHAI_STORAGE_KEY>"))
+    act.fail("submit", "-f", "job.json", status=7,
+             match=r"'<AZURE_BATCHAI_STORAGE_ACCOUNT>' stands for: give --storage-account-name, or set \$AZURE_BATCHAI_")
+    env = {"AZURE_BATCHAI_STORAGE_ACCOUNT": account}
+    act.fail("submit", "-f", "job.json", status=7, env=env, match="'<AZURE_BATCHAI_STORAGE_KEY>' stands for")
+    shown = act.run("submit", "--dry-run", "-f", "job.json", env={**env, "AZURE_BATCHAI_STORAGE_KEY": key})
+    assert key not in shown.out + shown.err and "holds secrets" not in shown.err
+    run, said = finish(act, "job.json", "--storage-account-name", account, "--storage-account-key", key)
+    assert act.lines(run)[0].startswith("from the share, from the container") and key not in said + act.run("q", "--json").out
+    for path in act.home.rglob("*"):
+        assert not path.is_file() or key.encode() not in path.read_bytes(), path
+    act.fail("submit", "--storage-account-key", key, "true", status=2, match="give it with -f")
+
+
+def test_what_no_node_can_start(act):
+    """A word or a variable that the kernel does not take is refused before anything runs; a little less runs."""
+    long = "x" * (128 * 1024)
+    act.fail("submit", "-f", job_file(act, **custom(f"true {long}")), status=2,
+             match="a word of the command has .* put it into a script of the project")
+    variable = [{"name": "LONG", "value": long}]
+    act.fail("submit", "-f", job_file(act, **custom("true"), environmentVariables=variable), status=2,
+             match="the variable 'LONG' has .* put its value into a file")
+    assert act.run("q", "--json").json["runs"] == []
+    run, _ = finish(act, job_file(act, **custom("echo ${#LONG}"), environmentVariables=[
+        {"name": "LONG", "value": long[:-6]}]))
+    assert act.lines(run) == [str(len(long) - 6)]
+
+
+def test_two_volumes_at_one_path(act, azureml):
+    act.fail("submit", "-f", job_file(act, **custom("true"), mountVolumes={
+        kind: [{"accountName": "acct", "relativeMountPath": "data", place: where, "credentials": {"accountKey": "YQ=="}}]
+        for kind, place, where in (("azureFileShares", "azureFileUrl", "https://acct.file.core.windows.net/s"),
+                                   ("azureBlobFileSystems", "containerName", "c"))}),
+        status=7, match=r"azureBlobFileSystems\[0\]' is mounted at 'data', as another volume is")
+
+
+@pytest.mark.parametrize("text, match", [
+    ('{"properties": {\n  // how many\n  "nodeCount": 1}}', r"job\.json:2:3: this is a comment"),
+    ('{"properties": /* all */ {"nodeCount": 1}}', r"job\.json:1:16: this is a comment"),
+    ('{"properties": {"nodeCount": 1,\n}}', r"job\.json:1:31: this is a comma with nothing behind it"),
+    ('{"a": "// , } \\" #", "b": [1, 2,]}', r"job\.json:1:32: this is a comma with nothing behind it"),
+    ('{"properties": {"nodeCount": 01}}', r"job\.json:1:\d+: ")])
+def test_what_json_does_not_have(act, text, match):
+    act.write("job.json", text)
+    act.fail("submit", "-f", "job.json", status=7, match=match)
+
+
 def test_volumes_of_a_repeated_run(act, azureml, container):
     """The keys are gone, the datastores are there: as long as they are, and lead where they led."""
     run, _ = finish(act, volume_job(act, azureml, container))

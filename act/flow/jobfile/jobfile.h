@@ -33,15 +33,18 @@ struct flow_job_file {
     struct act_strv notes; /* what has no counterpart, or a different one; a line each */
 };
 
+struct flow_job_storage; /* flow/runs/submit.h */
+
 /* A file of Azure Batch AI: JSON, perhaps after a byte order mark. One that does not begin as an object is -ACT_CONFIG:
  * "'FILE' is not " and is_not. A new reference. */
 int flow_batch_file_read(const char *path, const char *is_not, json_t **out, struct act_error *err) ACT_NODISCARD;
 /* Reads a job file. Not JSON, unknown members, or missing ones: -ACT_CONFIG with file and place. Uses the mapped
  * folders, project and platform of config. A share on a host that may not be sent its key: -ACT_DENIED. Release out. */
-int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out,
-                       struct act_error *err) ACT_NODISCARD;
+int flow_job_file_read(const char *path, const struct config *config, const struct flow_job_storage *storage,
+                       struct flow_job_file *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise from parsed JSON; name is for messages. */
-int flow_job_file_parse(json_t *json, const char *name, const struct config *config, struct flow_job_file *out,
+int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
+                        const struct flow_job_storage *storage, struct flow_job_file *out,
                         struct act_error *err) ACT_NODISCARD;
 /* Checks that it is a valid job file (format.c). Renames members from the Python SDK's spelling and removes
  * comments. */

@@ -239,7 +239,7 @@ int step_read_job_file(struct passage *p, struct act_error *err)
 {
     struct flow_job_file *job = &p->job;
     const char *file = p->io->job_file;
-    int rc = file ? flow_job_file_read(file, &p->flow->config, job, err) : 0;
+    int rc = file ? flow_job_file_read(file, &p->flow->config, &p->io->storage, job, err) : 0;
 
     if (rc < 0 || !file)
         return rc;

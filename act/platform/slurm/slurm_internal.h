@@ -45,6 +45,10 @@ int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char
 /* Sets the error for what a program wrote to stderr. */
 int slurm_refuse(const char *program, const char *complaint, struct act_error *err);
 
+/* Adds what only Slurm knows about its refusal of a run: the partitions there are, the GPUs that nodes have. Returns the
+ * error. */
+int slurm_hint(struct slurm *s, const struct run_spec *spec, struct act_error *err);
+
 /* ---- look.c */
 
 /* The current view of a run. */

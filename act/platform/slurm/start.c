@@ -260,7 +260,7 @@ static int judge_refusal(const struct start *t, struct act_error *err)
     if (rc == -ACT_TEMPORARY || rc == -ACT_NOT_FOUND || rc == -ACT_FAIL) /* no word of the controller's on the run */
         return not_known(err);
     if (!is_of_nodes(complaint) || are_all_in_service(t))
-        return rc;
+        return slurm_hint(t->s, t->spec, err);
     act_warn("with the nodes that are in service now it could not start, so it waits for others: %s", complaint);
     return 0;
 }
@@ -294,21 +294,33 @@ static bool has_agent(struct site *site)
     return site_find_agent(site, &path, &there, &ignored) == 0 && there;
 }
 
-/* To ask needs no agent there, so that a dry run brings none. */
-static int ask_site(struct slurm *s, const struct act_strv *sbatch, char **out, struct act_error *err)
+static int ask_and_judge(struct start *t, const struct act_strv *sbatch, struct act_error *err)
 {
     ACT_AUTO(act_strv) words = {0};
-    bool was_open = s->site != NULL;
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error unknown;
 
     act_strv_push(&words, "sh");
     act_strv_push(&words, "-c");
     act_strv_push(&words, ask);
     act_strv_push(&words, "sh");
     act_strv_copy(&words, sbatch->v, sbatch->n);
+    if (slurm_run(t->s, (const char *const *)words.v, &text, &unknown) < 0)
+        return not_known(&unknown);
+    split(text, t);
+    return judge(t, err);
+}
+
+/* Neither question nor hint needs the agent there, so that a dry run brings none; what comes next may. */
+static int look_only(struct start *t, const struct act_strv *sbatch, struct act_error *err)
+{
+    struct slurm *s = t->s;
+    bool was_open = s->site != NULL;
+
     s->only_look = !was_open;
-    int rc = slurm_run(s, (const char *const *)words.v, out, err);
+    int rc = ask_and_judge(t, sbatch, err);
     s->only_look = false;
-    if (!was_open && s->site && !has_agent(s->site)) { /* what comes next may bring it */
+    if (!was_open && s->site && !has_agent(s->site)) {
         site_free(s->site);
         s->site = NULL;
     }
@@ -320,18 +332,13 @@ int slurm_check_start(struct slurm *s, const struct run_spec *spec, struct act_e
     struct start t = {.s = s, .spec = spec};
     ACT_AUTO(act_strv) words = {0};
     ACT_AUTO(act_buf) line = {0};
-    ACT_AUTOFREE char *text = NULL;
-    struct act_error unknown;
 
     slurm_test_words(s, spec, &words);
     for (size_t i = 0; i < words.n; i++)
         act_buf_addf(&line, "%s\n", words.v[i]);
     if (act_streq(line.data, s->could_start)) /* the runs of a sweep are alike */
         return 0;
-    if (ask_site(s, &words, &text, &unknown) < 0)
-        return not_known(&unknown);
-    split(text, &t);
-    int rc = judge(&t, err);
+    int rc = look_only(&t, &words, err);
     if (rc == 0)
         act_str_replace(&s->could_start, line.data);
     return rc;

@@ -424,61 +424,6 @@ static int find_job(struct handover *h, int64_t *out, struct act_error *err)
     return 0;
 }
 
-/* The largest number of GPUs of a node; -1: not known. */
-static int most_gpus(struct slurm *s)
-{
-    const char *const argv[] = {"sinfo", "--noheader", "-o", "%G", NULL};
-    ACT_AUTOFREE char *text = NULL;
-    struct act_error ignored;
-    int most = 0;
-
-    if (slurm_run(s, argv, &text, &ignored) < 0)
-        return -1;
-    for (char *at = text, *line; (line = strsep(&at, "\n"));)
-        most = slurm_gpus(line) > most ? slurm_gpus(line) : most;
-    return most;
-}
-
-static void hint_gpus(struct handover *h, struct act_error *err)
-{
-    int most = h->spec->gpus_per_node > 0 && slurm_has_gpus(h->s) ? most_gpus(h->s) : -1;
-
-    if (most == 0)
-        act_error_hint(err, "the nodes have no GPUs, and the run asks for %d on each: set slurm.gres to none",
-                       h->spec->gpus_per_node);
-    else if (most > 0 && most < h->spec->gpus_per_node)
-        act_error_hint(err, "a node has at most %d GPUs, and the run asks for %d on each: set gpu_per_node to %d", most,
-                       h->spec->gpus_per_node, most);
-}
-
-static void hint_partitions(struct handover *h, struct act_error *err)
-{
-    const char *const argv[] = {"sinfo", "--noheader", "-o", "%R", NULL};
-    ACT_AUTOFREE char *text = NULL;
-    struct act_error ignored;
-    ACT_AUTO(act_strv) names = {0};
-    ACT_AUTO(act_buf) list = {0};
-
-    if (slurm_run(h->s, argv, &text, &ignored) < 0)
-        return;
-    for (char *at = text, *line; (line = strsep(&at, "\n"));)
-        if (*line && !act_strv_has(&names, line)) {
-            act_buf_addf(&list, "%s%s", names.n ? ", " : "", line);
-            act_strv_push(&names, line);
-        }
-    if (names.n)
-        act_error_hint(err, "there are %s; set slurm.partition", list.data);
-}
-
-/* Adds what only Slurm knows about its refusal. */
-static const struct {
-    const char *part;
-    void (*add)(struct handover *h, struct act_error *err);
-} hints[] = {
-    {"nvalid partition", hint_partitions},
-    {"node configuration is not available", hint_gpus},
-};
-
 /* The words of the call, and the script (new string). */
 static char *form_job(struct handover *h, struct act_strv *words)
 {
@@ -505,10 +450,7 @@ static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, stru
         *out_unclear = true;
         rc = act_error_set(err, ACT_FAIL, "sbatch did not print a job's number but '%.200s'", text);
     }
-    for (size_t i = 0; rc < 0 && !*out_unclear && i < sizeof(hints) / sizeof(hints[0]); i++)
-        if (strstr(act_error_text(err), hints[i].part))
-            hints[i].add(h, err);
-    return rc;
+    return rc < 0 && !*out_unclear ? slurm_hint(h->s, h->spec, err) : rc;
 }
 
 /* A submission reported as failed must not run later, whatever became of it. */
