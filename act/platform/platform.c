@@ -97,11 +97,12 @@ static int check_words(const struct run_spec *spec, struct act_error *err)
                                  strlen(spec->argv.v[i]), WORD_MAX);
     for (size_t i = 0; i < spec->n_env; i++) {
         const struct run_env *env = &spec->env[i];
-        if (strlen(env->name) + 1 + (env->value ? strlen(env->value) : 0) >= WORD_MAX)
+        size_t n = env->value ? strlen(env->value) : 0;
+        if (strlen(env->name) + 1 + n >= WORD_MAX)
             return act_error_set(err, ACT_USAGE,
                                  "the variable '%s' has %zu bytes, and nodes start programs with less than %d in each: "
                                  "put its value into a file of the project",
-                                 env->name, strlen(env->value), WORD_MAX);
+                                 env->name, n, WORD_MAX);
     }
     return 0;
 }

@@ -246,6 +246,16 @@ def test_placeholders_of_the_recipes(act, azureml, container):
     act.fail("submit", "--storage-account-key", key, "true", status=2, match="give it with -f")
 
 
+def test_a_script_in_a_volume_that_nothing_mounts(act, azureml):
+    file = job_file(act, horovodSettings={"pythonScriptFilePath": "$AZ_BATCHAI_MOUNT_ROOT/afs/train.py"}, mountVolumes={
+        "azureFileShares": [{"accountName": "acct", "azureFileUrl": "https://acct.file.core.windows.net/s",
+                             "relativeMountPath": "afs", "credentials": {}}]})
+    act.fail("submit", "-f", file, status=7,
+             match="horovodSettings.pythonScriptFilePath' is .* in the volume 'afs', which is not mounted")
+    act.write("afs/train.py", "")
+    assert "the code's 'afs' stands for the volume" in act.run("submit", "--dry-run", "-f", file).err
+
+
 def test_what_no_node_can_start(act):
     """A word or a variable that the kernel does not take is refused before anything runs; a little less runs."""
     long = "x" * (128 * 1024)

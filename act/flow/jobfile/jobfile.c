@@ -300,6 +300,36 @@ static const char variables[] =
     "AZ_BATCHAI_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP/node-${NODE_RANK:-0}\"\n"
     "mkdir -p \"$AZ_BATCHAI_JOB_TEMP\" || exit\n";
 
+/* Nodes would start, and be paid for, to find that the program is not there. */
+static int check_script(const struct job_build *b, const char *settings, const char *script)
+{
+    const char *rel = script ? mounted_part(script) : NULL;
+
+    for (size_t i = 0; rel && i < b->missing.n; i++) {
+        const char *path = b->missing.v[i];
+        size_t n = strlen(path);
+        if (strncmp(rel, path, n) == 0 && rel[n] == '/')
+            return act_error_set(b->err, ACT_CONFIG,
+                                 "%s: 'properties.%s.pythonScriptFilePath' is '%s', in the volume '%s', which is not "
+                                 "mounted: map a folder of that name, or put the script into the code",
+                                 b->file, settings, script, path);
+    }
+    return 0;
+}
+
+static int check_scripts(const struct job_build *b)
+{
+    const char *name;
+    json_t *settings;
+    int rc = 0;
+
+    json_object_foreach(b->job, name, settings)
+    {
+        rc = rc < 0 ? rc : check_script(b, name, job_text(settings, "pythonScriptFilePath"));
+    }
+    return rc;
+}
+
 static int build(struct job_build *b)
 {
     static int (*const steps[])(struct job_build *) = {job_take_volumes,    add_inputs,     add_outputs,
@@ -313,6 +343,8 @@ static int build(struct job_build *b)
         return rc;
     add_preparation(b);
     rc = job_add_command(b);
+    if (rc == 0)
+        rc = check_scripts(b);
     if (rc < 0)
         return rc;
     note_unused(b);
@@ -335,6 +367,7 @@ int flow_job_file_parse(json_t *json, const char *name, const struct config *con
     if (rc == 0)
         rc = build(&b);
     out->line = act_buf_steal(&b.line);
+    act_strv_release(&b.missing);
     if (rc < 0)
         flow_job_file_release(out);
     return rc;

@@ -349,9 +349,11 @@ static int take_volume(struct job_build *b, const struct volume *v)
         job_note(b, "mountVolumes.%s: the code's '%s' stands for the volume", v->kind->list, v->path);
     else if (server)
         return refuse_server(b, v, server);
-    else
+    else {
         job_note(b, "mountVolumes.%s: the volume at '%s' is not mounted%s; %s", v->kind->list, v->path, reason,
                  v->kind->instead);
+        act_strv_push(&b->missing, v->path);
+    }
     return 0;
 }
 
