@@ -163,7 +163,8 @@ def test_options_say_what_a_file_of_batch_ai_does_not(act, azureml):
     act.fail("cluster", "create", "fresh", "-f", bare, status=2, match="needs --vm-size and --max")
     assert sent(azureml, "PUT") == []
     key = act.write("key.pub", KEY + "\n")
-    done = act.run("cluster", "create", "fresh", "-f", bare, "--vm-size", "STANDARD_NC6", "--max", "3", "--ssh-key", key)
+    done = act.run("cluster", "create", "fresh", "-f", bare, "--vm-size", "STANDARD_NC6", "--max", "3",
+                   "--ssh-key", key)
     own = sent(azureml, "PUT")[0][1]["properties"]["properties"]
     assert own["vmSize"] == "STANDARD_NC6" and own["scaleSettings"]["maxNodeCount"] == 3
     assert own["userAccountCredentials"] == {"adminUserName": "ann", "adminUserSshPublicKey": KEY}
