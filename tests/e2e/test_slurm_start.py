@@ -6,7 +6,8 @@ import pytest
 
 from slurm_fixtures import in_lab, start
 
-PARTITIONS = ("AccountingStorageEnforce=associations,limits,qos", "PartitionName=short Nodes=n1,n2 MaxTime=10 MaxNodes=1",
+PARTITIONS = ("AccountingStorageEnforce=associations,limits,qos",
+              "PartitionName=short Nodes=n1,n2 MaxTime=10 MaxNodes=1",
               "PartitionName=closed Nodes=n3 State=DOWN")
 
 

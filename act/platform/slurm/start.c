@@ -12,9 +12,8 @@
 #include "base/log.h"
 #include "platform/slurm/slurm_internal.h"
 
-/* The words are those of sbatch. Each part of the output ends with \036; there is no more of it where the controller did
- * not get to see the request. Of the QOS only those sites are asked that enforce limits, and not for long: their
- * database may be away. */
+/* The words are those of sbatch. Each part of the output ends with \036, and what the controller did not see has no more
+ * parts. Of the QOS only those sites are asked that enforce limits, and not for long: their database may be away. */
 static const char ask[] =
     "said=$(printf '#!/bin/sh\\n' | LC_ALL=C \"$@\" 2>&1); status=$?\n"
     "[ $status -lt 126 ] || { echo \"$said\" >&2; exit $status; }\n"
