@@ -30,11 +30,6 @@
 
 const struct cli_option cli_option_table[] = {
     {"-f", "file", STRING(job_file), "FILE", "what this file of Azure Batch AI describes", CLI_BEHIND},
-    {NULL, "storage-account-name", STRING(storage_account), "NAME",
-     "what <AZURE_BATCHAI_STORAGE_ACCOUNT> of the file stands for; else $AZURE_BATCHAI_STORAGE_ACCOUNT", CLI_BEHIND},
-    {NULL, "storage-account-key", STRING(storage_key), "KEY",
-     "likewise <AZURE_BATCHAI_STORAGE_KEY>, for all to see who list processes; better $AZURE_BATCHAI_STORAGE_KEY",
-     CLI_BEHIND},
     {"-f", "follow", FLAG(follow), NULL, "go on until the run ends", CLI_BEHIND},
     {NULL, "rank", INT(rank), "N", "the log of this rank (default: 0)", CLI_BEHIND},
     {NULL, "all", FLAG(all), NULL, "all of them", CLI_BEHIND},
@@ -114,6 +109,11 @@ const struct cli_option cli_option_table[] = {
     {NULL, "container", STRING(container), "NAME", "add, aml: the container, made if it is not there", CLI_BEHIND},
     {NULL, "device-code", FLAG(device_code), NULL, "log in with a code typed into a browser", CLI_BEHIND},
     {NULL, "tenant", STRING(tenant), "TENANT", "log in to this tenant: its id or domain name", CLI_BEHIND},
+    {NULL, "storage-account-name", STRING(storage_account), "NAME",
+     "what <AZURE_BATCHAI_STORAGE_ACCOUNT> of the file stands for; else $AZURE_BATCHAI_STORAGE_ACCOUNT", CLI_BEHIND},
+    {NULL, "storage-account-key", STRING(storage_key), "KEY",
+     "likewise <AZURE_BATCHAI_STORAGE_KEY>, for all to see who list processes; better $AZURE_BATCHAI_STORAGE_KEY",
+     CLI_BEHIND},
     {NULL, "vm-size", STRING(vm_size), "SIZE", "the size of a node: STANDARD_NC6, ...", CLI_BEHIND},
     {NULL, "min", INT(min), "N", "nodes to keep when there is no work (default 0)", CLI_BEHIND},
     {NULL, "nodes", INT(nodes), "N", "exactly N nodes, whether there is work or not", CLI_BEHIND},

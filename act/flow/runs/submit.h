@@ -13,7 +13,7 @@
 #include "flow/runs/runs.h"
 #include "run/run.h"
 
-/* What stands for "<AZURE_BATCHAI_STORAGE_ACCOUNT>" and "<AZURE_BATCHAI_STORAGE_KEY>" in the volumes of a job file, from
+/* What stands for "<AZURE_BATCHAI_STORAGE_ACCOUNT>" and "<AZURE_BATCHAI_STORAGE_KEY>" in the volumes of a job file, by
  * options; NULL: the environment variables of these names. */
 struct flow_job_storage {
     const char *account, *key;

@@ -1,5 +1,5 @@
-/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, start.c, look.c (states), cluster.c
- * (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
+/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, start.c (whether one could
+ * start), look.c (states), cluster.c (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
 #ifndef ACT_PLATFORM_SLURM_INTERNAL_H
 #define ACT_PLATFORM_SLURM_INTERNAL_H
 
@@ -45,7 +45,7 @@ int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char
 /* Sets the error for what a program wrote to stderr. */
 int slurm_refuse(const char *program, const char *complaint, struct act_error *err);
 
-/* Adds what only Slurm knows about its refusal of a run: the partitions there are, the GPUs that nodes have. Returns the
+/* Adds what only Slurm knows about its refusal of a run: which partitions there are, what GPUs nodes have. Returns the
  * error. */
 int slurm_hint(struct slurm *s, const struct run_spec *spec, struct act_error *err);
 

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "platform/slurm/slurm_internal.h"
 
-/* The words are those of sbatch. Each part of the output ends with \036, and what the controller did not see has no more
+/* The words are those of sbatch. Each part of the output ends with \036. What the controller did not see has no more
  * parts. Of the QOS only those sites are asked that enforce limits, and not for long: their database may be away. */
 static const char ask[] =
     "said=$(printf '#!/bin/sh\\n' | LC_ALL=C \"$@\" 2>&1); status=$?\n"
