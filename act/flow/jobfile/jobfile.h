@@ -52,8 +52,8 @@ int flow_job_file_check(json_t *json, const char *name, struct act_error *err) A
 /* Likewise of a file that describes a cluster of Batch AI. */
 int flow_batch_cluster_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
 /* Sets in config the image, shared memory, time limit and volumes that the job asks for, as far as its platform
- * supports them and this command says nothing else, and adds to the job's notes what is not used. Returns the time limit
- * in seconds for the command itself if the platform has none; 0: not needed. */
+ * supports them and this command says nothing else, and adds to the job's notes what is not used. Returns the limit in
+ * seconds for the command itself if the platform has none; 0: not needed. */
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
 /* The toolkit that the title of a run (run_spec.title) names, "pyTorch". New string; NULL: it is of no job file. */
 char *flow_job_tool(const char *title);
