@@ -67,7 +67,7 @@ struct cli_options {
     int64_t min, nodes; /* -1: not given */
     int64_t idle_s;     /* 0: not given */
     bool low_priority, no_wait, share_sas;
-    char *job_file;
+    char *job_file, *storage_account, *storage_key;
     char *output;
     bool svg, csv, open;
     bool watch, once;

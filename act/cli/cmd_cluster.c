@@ -477,8 +477,10 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
         c->ssh_key = key;
     if (o->admin_user && !c->ssh_key)
         return act_error_set(err, ACT_USAGE, "--admin-user needs --ssh-key: nobody logs in with a password");
-    if (c->ssh_key && !c->admin_user)
-        c->admin_user = "azureuser";
+    if (o->job_file && !c->ssh_key)
+        act_note("neither the file nor --ssh-key gives a public key: nobody can log in to the nodes");
+    if (!c->ssh_key || !c->admin_user)
+        c->admin_user = c->ssh_key ? "azureuser" : NULL;
     return make(cli, c, err);
 }
 

@@ -16,6 +16,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     ACT_AUTO(flow_init) code = {0};
     struct flow_submit io = {.argv = &cli->words,
                              .job_file = o->job_file,
+                             .storage = {o->storage_account, o->storage_key},
                              .own_size = o->num_gpu.most >= 0 || o->single,
                              .dry_run = o->dry_run,
                              .code = o->last_package ? NULL : &code,
@@ -25,6 +26,9 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     if (o->job_file && cli->words.n)
         return act_error_set(err, ACT_USAGE, "'%s' says what to run: there cannot be a command, '%s', as well",
                              o->job_file, cli->words.v[0]);
+    if (!o->job_file && (o->storage_account || o->storage_key))
+        return act_error_set(err, ACT_USAGE, "--storage-account-%s is for the volumes of a job file: give it with -f",
+                             o->storage_key ? "key" : "name");
     int rc = o->job_file ? 0 : cli_check_command(cli, "a submit python3 train.py", err);
     if (rc == 0)
         rc = cli_labels(cli, &io.labels, err);

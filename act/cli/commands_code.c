@@ -64,8 +64,8 @@ const struct cli_command cli_code_commands[] = {
                 "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
                 "name (null: none), tags;\n"
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
-     .options = "cluster num-gpu param single compile-args file last-package name tag hang retry retry-on "
-                "use-bad-nodes dry-run yes json",
+     .options = "cluster num-gpu param single compile-args file storage-account-name storage-account-key last-package "
+                "name tag hang retry retry-on use-bad-nodes dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,

@@ -332,7 +332,8 @@ int config_account_read(const struct config *config, const struct config_folder 
         check_secrets(out, tree, f);
         check_endpoints(out, tree, f);
     }
-    check_mode(config, out, tree, f);
+    if (!folder->account || !folder->account->secret_is_lent) /* else the file does not hold it */
+        check_mode(config, out, tree, f);
     return 0;
 }
 

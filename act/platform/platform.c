@@ -38,6 +38,20 @@ const struct platform_row *platform_row(const struct platform *p)
     return p->row;
 }
 
+char **platform_image(struct config *config)
+{
+    const struct platform_row *row = platform_find(config->platform);
+
+    return row->image ? row->image(config) : &config->docker.image;
+}
+
+bool platform_image_is_said(const struct config *config)
+{
+    const char *key = platform_find(config->platform)->image_key;
+
+    return config_is_said(config, "docker.image") || (key && config_is_said(config, key));
+}
+
 int platform_open(struct services *services, const struct config *config, struct platform **out, struct act_error *err)
 {
     *out = NULL;
@@ -70,9 +84,34 @@ int platform_limits(struct platform *p, struct platform_limits *out, struct act_
     return p->row->limits(p, out, err);
 }
 
+/* The kernel of a node starts nothing with a longer word or variable: execve(2), MAX_ARG_STRLEN. */
+enum { WORD_MAX = 128 * 1024 };
+
+static int check_words(const struct run_spec *spec, struct act_error *err)
+{
+    for (size_t i = 0; i < spec->argv.n; i++)
+        if (strlen(spec->argv.v[i]) >= WORD_MAX)
+            return act_error_set(err, ACT_USAGE,
+                                 "a word of the command has %zu bytes, and nodes start programs with less than %d in "
+                                 "each: put it into a script of the project",
+                                 strlen(spec->argv.v[i]), WORD_MAX);
+    for (size_t i = 0; i < spec->n_env; i++) {
+        const struct run_env *env = &spec->env[i];
+        size_t n = env->value ? strlen(env->value) : 0;
+        if (strlen(env->name) + 1 + n >= WORD_MAX)
+            return act_error_set(err, ACT_USAGE,
+                                 "the variable '%s' has %zu bytes, and nodes start programs with less than %d in each: "
+                                 "put its value into a file of the project",
+                                 env->name, n, WORD_MAX);
+    }
+    return 0;
+}
+
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
-    return p->row->check ? p->row->check(p, spec, err) : 0;
+    int rc = check_words(spec, err);
+
+    return rc == 0 && p->row->check ? p->row->check(p, spec, err) : rc;
 }
 
 int platform_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err)

@@ -248,13 +248,16 @@ struct platform_row {
      * has no such setting. */
     void (*set_time_limit)(struct config *config, int64_t seconds);
     void (*set_shm_size)(struct config *config, const char *size);
+    const char *time_limit_key, *shm_size_key; /* what they set */
     /* Fills in the platform's part of a run's specification. May be NULL. */
     void (*describe)(const struct config *config, const struct platform_asked *asked, struct run_spec *spec);
     /* Restores in the configuration what describe() recorded of the repeated run, unless this command overrides it. May
      * be NULL. */
     void (*repeat)(struct config *config, const struct run_spec *old);
-    /* The setting that names the image of runs. NULL: docker.image. */
+    /* The setting that names the image of runs, and the key that may name it beside docker.image. NULL: docker.image
+     * alone. */
     char **(*image)(struct config *config);
+    const char *image_key;
 
     int (*open)(const struct config *config, struct platform **out, struct act_error *err);
     /* What this platform's nodes offer, from config where the platform cannot tell. */
@@ -348,6 +351,12 @@ const struct platform_row *platform_row(const struct platform *p);
 /* The configuration values that lead somewhere, whichever platform uses them. */
 void platform_reach(const struct config *config, struct platform_reaches *out);
 void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value);
+
+/* The setting that names the image of runs. Points into config. */
+char **platform_image(struct config *config);
+/* Whether this command itself names it: what it says beats what a job file or an earlier run says, and that beats the
+ * cluster file. */
+bool platform_image_is_said(const struct config *config);
 
 /* Opens the platform of a cluster. services (shared by the whole command) and config must outlive it. A platform that
  * this version does not support: -ACT_CONFIG. */

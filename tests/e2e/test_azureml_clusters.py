@@ -157,9 +157,27 @@ def test_a_file_of_batch_ai_with_a_fixed_size(act, azureml):
     assert own["virtualMachineImage"] == {"id": NODE_IMAGE} and "userAccountCredentials" not in own
 
 
+def test_options_say_what_a_file_of_batch_ai_does_not(act, azureml):
+    """As the files of its recipes, whose sizes and users were options."""
+    bare = batch(act, vmSize=None, scaleSettings=None, userAccountSettings={"adminUserName": "ann"})
+    act.fail("cluster", "create", "fresh", "-f", bare, status=2, match="needs --vm-size and --max")
+    assert sent(azureml, "PUT") == []
+    key = act.write("key.pub", KEY + "\n")
+    done = act.run("cluster", "create", "fresh", "-f", bare, "--vm-size", "STANDARD_NC6", "--max", "3",
+                   "--ssh-key", key)
+    own = sent(azureml, "PUT")[0][1]["properties"]["properties"]
+    assert own["vmSize"] == "STANDARD_NC6" and own["scaleSettings"]["maxNodeCount"] == 3
+    assert own["userAccountCredentials"] == {"adminUserName": "ann", "adminUserSshPublicKey": KEY}
+    assert "nobody can log in" not in done.err
+    act.run("cluster", "create", "other", "-f", batch(act, userAccountSettings=None), "--admin-user", "bob",
+            "--ssh-key", key)
+    own = sent(azureml, "PUT")[1][1]["properties"]["properties"]
+    assert own["userAccountCredentials"]["adminUserName"] == "bob"
+
+
 @pytest.mark.parametrize("properties, match", [
-    ({"vmSize": None}, "'properties.vmSize' is missing"),
-    ({"scaleSettings": {}}, "must have one of 'manual', 'autoScale'"),
+    ({"scaleSettings": {"manual": {"targetNodeCount": 1}, "autoScale": {
+        "minimumNodeCount": 1, "maximumNodeCount": 5}}}, "must have one of 'manual', 'autoScale'"),
     ({"vmPriority": "spot"}, "must be 'dedicated' or 'lowpriority'"),
     ({"vmSizes": "x"}, "'properties.vmSizes' is nothing that a file of a cluster has; did you mean 'vmSize'"),
     ({"scaleSettings": {"manual": {"targetNodeCount": -1}}}, "must be a whole number from 0")])

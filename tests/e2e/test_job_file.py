@@ -226,6 +226,71 @@ def test_volumes_are_mounted_on_azure(act, azureml, container):
         assert not path.is_file() or service.key.encode() not in path.read_bytes(), path
 
 
+def test_placeholders_of_the_recipes(act, azureml, container):
+    """As az batchai filled them in: from options, else from the environment."""
+    act.write("other.json", "{}")
+    file = act.project / volume_job(act, azureml, container)
+    account, key = azureml.service.account, azureml.service.key
+    file.write_text(file.read_text().replace(account, "<AZURE_BATCHAI_STORAGE_ACCOUNT>").replace(
+        json.dumps(key)[1:-1], "<AZURE_BATCHAI_STORAGE_KEY>"))
+    act.fail("submit", "-f", "job.json", status=7,
+             match=r"'<AZURE_BATCHAI_STORAGE_ACCOUNT>' stands for: give --storage-account-name, or set \$AZURE_")
+    env = {"AZURE_BATCHAI_STORAGE_ACCOUNT": account}
+    act.fail("submit", "-f", "job.json", status=7, env=env, match="'<AZURE_BATCHAI_STORAGE_KEY>' stands for")
+    shown = act.run("submit", "--dry-run", "-f", "job.json", env={**env, "AZURE_BATCHAI_STORAGE_KEY": key})
+    assert key not in shown.out + shown.err and "holds secrets" not in shown.err
+    run, said = finish(act, "job.json", "--storage-account-name", account, "--storage-account-key", key)
+    assert act.lines(run)[0].startswith("from the share, from the container")
+    assert key not in said + act.run("q", "--json").out
+    for path in act.home.rglob("*"):
+        assert not path.is_file() or key.encode() not in path.read_bytes(), path
+    act.fail("submit", "--storage-account-key", key, "true", status=2, match="give it with -f")
+
+
+def test_a_script_in_a_volume_that_nothing_mounts(act, azureml):
+    file = job_file(act, horovodSettings={"pythonScriptFilePath": "$AZ_BATCHAI_MOUNT_ROOT/afs/train.py"}, mountVolumes={
+        "azureFileShares": [{"accountName": "acct", "azureFileUrl": "https://acct.file.core.windows.net/s",
+                             "relativeMountPath": "afs", "credentials": {}}]})
+    act.fail("submit", "-f", file, status=7,
+             match="horovodSettings.pythonScriptFilePath' is .* in the volume 'afs', which is not mounted")
+    act.write("afs/train.py", "")
+    assert "the code's 'afs' stands for the volume" in act.run("submit", "--dry-run", "-f", file).err
+
+
+def test_what_no_node_can_start(act):
+    """A word or a variable that the kernel does not take is refused before anything runs; a little less runs."""
+    long = "x" * (128 * 1024)
+    act.fail("submit", "-f", job_file(act, **custom(f"true {long}")), status=2,
+             match="a word of the command has .* put it into a script of the project")
+    variable = [{"name": "LONG", "value": long}]
+    act.fail("submit", "-f", job_file(act, **custom("true"), environmentVariables=variable), status=2,
+             match="the variable 'LONG' has .* put its value into a file")
+    assert act.run("q", "--json").json["runs"] == []
+    run, _ = finish(act, job_file(act, **custom("echo ${#LONG}"), environmentVariables=[
+        {"name": "LONG", "value": long[:-6]}]))
+    assert act.lines(run) == [str(len(long) - 6)]
+
+
+def test_two_volumes_at_one_path(act, azureml):
+    act.fail("submit", "-f", job_file(act, **custom("true"), mountVolumes={
+        kind: [{"accountName": "acct", "relativeMountPath": "data", place: where,
+                "credentials": {"accountKey": "YQ=="}}]
+        for kind, place, where in (("azureFileShares", "azureFileUrl", "https://acct.file.core.windows.net/s"),
+                                   ("azureBlobFileSystems", "containerName", "c"))}),
+        status=7, match=r"azureBlobFileSystems\[0\]' is mounted at 'data', as another volume is")
+
+
+@pytest.mark.parametrize("text, match", [
+    ('{"properties": {\n  // how many\n  "nodeCount": 1}}', r"job\.json:2:3: this is a comment"),
+    ('{"properties": /* all */ {"nodeCount": 1}}', r"job\.json:1:16: this is a comment"),
+    ('{"properties": {"nodeCount": 1,\n}}', r"job\.json:1:31: this is a comma with nothing behind it"),
+    ('{"a": "// , } \\" #", "b": [1, 2,]}', r"job\.json:1:32: this is a comma with nothing behind it"),
+    ('{"properties": {"nodeCount": 01}}', r"job\.json:1:\d+: ")])
+def test_what_json_does_not_have(act, text, match):
+    act.write("job.json", text)
+    act.fail("submit", "-f", "job.json", status=7, match=match)
+
+
 def test_volumes_of_a_repeated_run(act, azureml, container):
     """The keys are gone, the datastores are there: as long as they are, and lead where they led."""
     run, _ = finish(act, volume_job(act, azureml, container))
@@ -532,6 +597,36 @@ def test_what_azure_is_told(act, azureml):
     assert sent["distribution"]["processCountPerInstance"] == 2
     assert sent["limits"]["timeout"] == "PT86400S"
     assert "horovod/horovod:0.20" in json.dumps(azureml.tell("objects")["environments"])
+
+
+def test_the_image_of_a_job_file_on_kubernetes(act, kubernetes_api):
+    """As 'a cluster add' writes it: the cluster file has an image of its own, under the other of the two keys."""
+    kubernetes_api.use(act)
+    file = job_file(act, **custom("true"), constraints={"maxWallClockTime": "01:00:00"}, containerSettings={
+        "imageSourceRegistry": {"serverUrl": "reg.io", "image": "team/tf:2"}, "shmSize": "1g"})
+    assert image_of(act, file) == "reg.io/team/tf:2"
+    assert image_of(act, file, "-p", "k8s: {image: 'typed:1'}") == "typed:1"
+    assert image_of(act, file, "-p", "docker: {image: 'typed:2'}") == "typed:2"
+
+
+def image_of(act, file, *before):
+    pod = act.run("-c", "k8s", *before, "submit", "--dry-run", "-f", file).json
+    return pod["items"][0]["spec"]["template"]["spec"]["containers"][0]["image"]
+
+
+def test_what_the_command_says_beats_the_job_file(lab):
+    """And that beats the cluster file, whichever of its keys says it."""
+    lab.configure(slurm={"sbatch_options": ["--time=7"]}, env={"ONE": "cluster", "TWO": "cluster", "THREE": "cluster"})
+    file = job_file(lab.act, **custom("echo $ONE $TWO $THREE"), constraints={"maxWallClockTime": "00:20:00"},
+                    environmentVariables=[{"name": n, "value": "file"} for n in ("TWO", "THREE")])
+    run, _ = finish(lab.act, file, before=("-c", "lab", "-p", "env: {THREE: typed}"))
+    assert lab.act.lines(run) == ["cluster file typed"]
+    assert lab.bed.show(lab.bed.job(run))["TimeLimit"] == "00:20:00"
+    run, said = finish(lab.act, file, before=("-c", "lab", "-p", "slurm: {time: '5'}"))
+    assert lab.bed.show(lab.bed.job(run))["TimeLimit"] == "00:05:00"
+    assert "maxWallClockTime is not used: this command itself gives 'slurm.time'" in said
+    run, _ = finish(lab.act, file, before=("-c", "lab", "-p", "slurm: {sbatch_options: [--time=9]}"))
+    assert lab.bed.show(lab.bed.job(run))["TimeLimit"] == "00:09:00"
 
 
 def test_registry_on_azure(act, azureml):

@@ -132,4 +132,4 @@ def test_what_cannot_be_scaled(act, cluster):
 def test_an_old_server_has_no_elastic_runs(act, cluster):
     cluster.tell("settings", version="1.30")
     act.fail("-c", "k8s", "-n", "1:2", "submit", "true", status=None, match="older than Kubernetes 1.31")
-    assert cluster.objects("Job") == []
+    assert cluster.objects("Job") == cluster.objects("Secret") == act.run("q", "--json").json["runs"] == []

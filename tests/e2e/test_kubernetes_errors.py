@@ -103,7 +103,9 @@ def kube_json(kubernetes):
 
 def test_an_old_server(act, kubernetes):
     kubernetes.tell("settings", version="1.20")
-    refused(act, kubernetes, "older than Kubernetes 1.24")
+    refused_at_once(act, kubernetes, "older than Kubernetes 1.24", status=1)
+    act.fail(*K8S, "submit", "--dry-run", "true", match="older than Kubernetes 1.24")
+    assert kubernetes.objects("Secret") == []
 
 
 @pytest.mark.parametrize("kind, said, title", [

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct flow_job_file job = {0};
     struct act_error err;
 
-    if (json && flow_job_file_parse(json, "input", &config, &job, &err) == 0) {
+    if (json && flow_job_file_parse(json, "input", &config, NULL, &job, &err) == 0) {
         FUZZ_CHECK(job.line && job.nodes > 0 && job.procs_per_node > 0);
         flow_job_file_apply(&job, &config);
         free(config.docker.image);

@@ -29,7 +29,7 @@ static int parse(const char *text, struct flow_job_file *out, struct act_error *
     CODEC_AUTOJSON json_t *json = NULL;
 
     assert_int_equal(codec_json_parse(text, strlen(text), "job.json", &json, e), 0);
-    return flow_job_file_parse(json, "job.json", &config, out, e);
+    return flow_job_file_parse(json, "job.json", &config, NULL, out, e);
 }
 
 TEST(lines_table)

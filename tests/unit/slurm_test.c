@@ -181,6 +181,31 @@ TEST(test_times)
         assert_int_equal(slurm_duration(durations[i].text), durations[i].s);
 }
 
+TEST(test_time_limits)
+{
+    static const struct {
+        const char *text;
+        int64_t s;
+    } limits[] = {{"30", 1800},
+                  {"1:30", 90},
+                  {"1:30:00", 5400},
+                  {"2-12", 216000},
+                  {"2-12:30", 217800},
+                  {"1-00:00:10", 86410},
+                  {"UNLIMITED", 0},
+                  {"INFINITE", 0},
+                  {"", 0},
+                  {NULL, 0},
+                  {"0", 0},
+                  {"-1", 0},
+                  {"now+1hour", 0},
+                  {"1:2:3:4", 0},
+                  {"999999999999999999-0", 0}};
+
+    for (size_t i = 0; i < COUNT(limits); i++)
+        assert_int_equal(slurm_limit(limits[i].text), limits[i].s);
+}
+
 TEST(test_gpus)
 {
     static const struct {
@@ -617,8 +642,11 @@ TEST(test_words)
     ACT_AUTOFREE char *full = sbatch_lines(&s, &spec);
     assert_contains(full, "\n--gres=gpu:a100:4\n");
     assert_contains(full,
-                    "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--time=1-0\n--partition=gpu\n--account=a\n--qos=q\n"
-                    "--constraint=x&y\n--reservation=r\n--exclude=n1\n--nodelist=n[2-3]\n--mem=1 G\n/dev/stdin\n");
+                    "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--mem=1 G\n--time=1-0\n--partition=gpu\n--account=a\n"
+                    "--qos=q\n--constraint=x&y\n--reservation=r\n--exclude=n1\n--nodelist=n[2-3]\n/dev/stdin\n");
+    s.options_are_said = true; /* the last one counts */
+    ACT_AUTOFREE char *said = sbatch_lines(&s, &spec);
+    assert_contains(said, "\n--nodelist=n[2-3]\n--mem=1 G\n/dev/stdin\n");
     assert_null(strstr(full, "--signal"));
     assert_null(strstr(full, "--gpus-per-node"));
     s.config.gres = (char[]){"none"};
@@ -667,6 +695,7 @@ TEST(test_checks)
     };
     struct run_spec spec = make_spec();
 
+    spec.id = NULL; /* so that no cluster is asked */
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm s = make_slurm();
         err = (struct act_error){0};

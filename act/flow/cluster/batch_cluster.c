@@ -26,13 +26,13 @@ static int read_scale(const json_t *properties, const char *file, struct platfor
     const json_t *scale = json_object_get(properties, "scaleSettings"), *manual = json_object_get(scale, "manual"),
                  *automatic = json_object_get(scale, "autoScale");
 
-    if (!json_is_object(manual) == !json_is_object(automatic))
+    if (json_is_object(manual) && json_is_object(automatic))
         return act_error_set(err, ACT_CONFIG, "%s: 'properties.scaleSettings' must have one of 'manual', 'autoScale'",
                              file);
     *out = (struct platform_scale){.min_nodes = codec_json_int(automatic, "minimumNodeCount", -1),
                                    .max_nodes = codec_json_int(automatic, "maximumNodeCount", -1)};
     if (json_is_object(manual))
-        out->min_nodes = out->max_nodes = codec_json_int(manual, "targetNodeCount", 0);
+        out->min_nodes = out->max_nodes = codec_json_int(manual, "targetNodeCount", -1);
     return 0;
 }
 
@@ -71,8 +71,6 @@ static void note_setup(const json_t *properties, struct flow_batch_cluster *out)
             act_strv_push(&out->notes, rows[i].note);
     if (has(user, "adminUserPassword"))
         act_strv_push(&out->notes, "userAccountSettings.adminUserPassword is not used: users log in with a key alone");
-    if (!has(user, "adminUserSshPublicKey"))
-        act_strv_push(&out->notes, "userAccountSettings has no adminUserSshPublicKey: nobody can log in to the nodes");
 }
 
 static int take(const json_t *json, const char *file, struct flow_batch_cluster *out, struct act_error *err)
@@ -86,7 +84,7 @@ static int take(const json_t *json, const char *file, struct flow_batch_cluster 
     c->low_priority = strcasecmp(priority, "lowpriority") == 0;
     c->subnet = text_at(properties, "subnet", "id");
     c->ssh_key = text_at(properties, "userAccountSettings", "adminUserSshPublicKey");
-    c->admin_user = c->ssh_key ? text_at(properties, "userAccountSettings", "adminUserName") : NULL;
+    c->admin_user = text_at(properties, "userAccountSettings", "adminUserName");
     if (json_is_object(json_object_get(json, "tags")))
         c->tags = json_object_get(json, "tags");
     if (!c->low_priority && strcasecmp(priority, "dedicated") != 0)

@@ -18,9 +18,11 @@
 struct job_build {
     const char *file; /* for messages */
     const struct config *config;
+    const struct flow_job_storage *storage;
     json_t *job; /* its "properties", already checked by format.c */
     struct flow_job_file *out;
-    struct act_buf line; /* becomes out->line */
+    struct act_buf line;     /* becomes out->line */
+    struct act_strv missing; /* the paths of volumes that nothing mounts */
     struct act_error *err;
 };
 

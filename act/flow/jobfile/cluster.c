@@ -18,22 +18,32 @@ static void note(struct flow_job_file *job, const char *text)
     act_strv_push(&job->notes, text);
 }
 
-/* The host of docker.address, else what the name of the image says. New string; NULL: Docker Hub. */
-static char *registry_of(const struct config_docker *docker)
+/* Whether this command itself says what a member of the job file is about: then it is not the job file that counts. */
+static bool is_said(struct flow_job_file *job, const struct config *config, const char *key, const char *member)
 {
-    const char *scheme = docker->address ? strstr(docker->address, "://") : NULL;
-    const char *host = scheme ? scheme + strlen("://") : docker->address;
+    if (!config_is_said(config, key))
+        return false;
+    act_strv_pushf(&job->notes, "%s is not used: this command itself gives '%s'", member, key);
+    return true;
+}
+
+/* The host of docker.address, else what the name of the image says. New string; NULL: Docker Hub. */
+static char *registry_of(struct config *config)
+{
+    const char *address = config->docker.address, *image = *platform_image(config);
+    const char *scheme = address ? strstr(address, "://") : NULL;
+    const char *host = scheme ? scheme + strlen("://") : address;
 
     if (host && *host)
         return act_strndup(host, strcspn(host, "/"));
-    return docker->image ? config_image_registry(docker->image) : NULL;
+    return image ? config_image_registry(image) : NULL;
 }
 
 /* The cluster's credentials stay if the image is from its registry and the job file has none. */
 static void apply_registry(struct flow_job_file *job, struct config *config)
 {
     struct config_docker *docker = &config->docker;
-    ACT_AUTOFREE char *registry = registry_of(docker);
+    ACT_AUTOFREE char *registry = registry_of(config);
 
     if (!platform_find(config->platform)->logs_in_to_registry) {
         if (job->password)
@@ -61,8 +71,13 @@ static void apply_image(struct flow_job_file *job, struct config *config)
         act_strv_pushf(&job->notes, "the image '%s' is not used: that is not the name of an image", job->image);
         return;
     }
+    if (platform_image_is_said(config)) {
+        act_strv_pushf(&job->notes, "the image '%s' is not used: this command itself names '%s'", job->image,
+                       *platform_image(config));
+        return;
+    }
     apply_registry(job, config);
-    act_str_replace(&config->docker.image, job->image);
+    act_str_replace(platform_image(config), job->image);
 }
 
 static void apply_shm_size(struct flow_job_file *job, struct config *config)
@@ -71,23 +86,47 @@ static void apply_shm_size(struct flow_job_file *job, struct config *config)
 
     if (!job->shm_size)
         return;
-    if (row->set_shm_size)
-        row->set_shm_size(config, job->shm_size);
-    else
+    if (!row->set_shm_size)
         note(job, "containerSettings.shmSize is not used: processes have the /dev/shm of their node");
+    else if (!is_said(job, config, row->shm_size_key, "containerSettings.shmSize"))
+        row->set_shm_size(config, job->shm_size);
+}
+
+/* Returns what is left for the command itself. */
+static int64_t apply_time_limit(struct flow_job_file *job, struct config *config)
+{
+    const struct platform_row *row = platform_find(config->platform);
+
+    if (!job->limit_s || !row->set_time_limit)
+        return job->limit_s;
+    if (!is_said(job, config, row->time_limit_key, "constraints.maxWallClockTime"))
+        row->set_time_limit(config, job->limit_s);
+    return 0;
+}
+
+/* The run has the variables of the configuration already. */
+static void drop_said(struct flow_job_file *job, const struct config *config, struct act_strv *pairs)
+{
+    struct act_strv kept = {0};
+
+    for (size_t i = 0; i < pairs->n; i++) {
+        ACT_AUTOFREE char *key = act_sprintf("env.%.*s", (int)strcspn(pairs->v[i], "="), pairs->v[i]);
+        ACT_AUTOFREE char *member = act_sprintf("the variable '%s'", key + strlen("env."));
+        if (!is_said(job, config, key, member))
+            act_strv_push(&kept, pairs->v[i]);
+    }
+    act_strv_release(pairs);
+    *pairs = kept;
 }
 
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config)
 {
-    const struct platform_row *row = platform_find(config->platform);
-
     apply_image(job, config);
     apply_shm_size(job, config);
+    drop_said(job, config, &job->env);
+    drop_said(job, config, &job->secrets);
     for (size_t i = 0; i < job->n_volumes; i++)
         config_add_folder(config, &job->volumes[i]);
     job->n_volumes = 0;
-    if (!job->limit_s || !row->set_time_limit)
-        return job->limit_s;
-    row->set_time_limit(config, job->limit_s);
-    return 0;
+    return apply_time_limit(job, config);
 }

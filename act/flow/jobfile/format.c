@@ -159,17 +159,17 @@ static const struct member setup_members[] = {{"setupTask", ANYTHING, false, NUL
                                               {"mountVolumes", ANYTHING, false, NULL},
                                               {"performanceCountersSettings", ANYTHING, false, NULL},
                                               {0}};
-static const struct member user_members[] = {{"adminUserName", TEXT, true, NULL},
+static const struct member user_members[] = {{"adminUserName", TEXT, false, NULL},
                                              {"adminUserSshPublicKey", TEXT, false, NULL},
                                              {"adminUserPassword", ANYTHING, false, NULL},
                                              {0}};
 static const struct member cluster_members[] = {
-    {"vmSize", TEXT, true, NULL},
+    {"vmSize", TEXT, false, NULL},
     {"vmPriority", TEXT, false, NULL},
-    {"scaleSettings", OBJECT, true, scale_members},
+    {"scaleSettings", OBJECT, false, scale_members},
     {"virtualMachineConfiguration", OBJECT, false, machine_members},
     {"nodeSetup", OBJECT, false, setup_members},
-    {"userAccountSettings", OBJECT, true, user_members},
+    {"userAccountSettings", OBJECT, false, user_members},
     {"subnet", OBJECT, false, id_members},
     /* what the service adds when it shows a cluster */
     {"allocationState", ANYTHING, false, NULL},

@@ -300,6 +300,36 @@ static const char variables[] =
     "AZ_BATCHAI_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP/node-${NODE_RANK:-0}\"\n"
     "mkdir -p \"$AZ_BATCHAI_JOB_TEMP\" || exit\n";
 
+/* Nodes would start, and be paid for, to find that the program is not there. */
+static int check_script(const struct job_build *b, const char *settings, const char *script)
+{
+    const char *rel = script ? mounted_part(script) : NULL;
+
+    for (size_t i = 0; rel && i < b->missing.n; i++) {
+        const char *path = b->missing.v[i];
+        size_t n = strlen(path);
+        if (strncmp(rel, path, n) == 0 && rel[n] == '/')
+            return act_error_set(b->err, ACT_CONFIG,
+                                 "%s: 'properties.%s.pythonScriptFilePath' is '%s', in the volume '%s', which is not "
+                                 "mounted: map a folder of that name, or put the script into the code",
+                                 b->file, settings, script, path);
+    }
+    return 0;
+}
+
+static int check_scripts(const struct job_build *b)
+{
+    const char *name;
+    json_t *settings;
+    int rc = 0;
+
+    json_object_foreach(b->job, name, settings)
+    {
+        rc = rc < 0 ? rc : check_script(b, name, job_text(settings, "pythonScriptFilePath"));
+    }
+    return rc;
+}
+
 static int build(struct job_build *b)
 {
     static int (*const steps[])(struct job_build *) = {job_take_volumes,    add_inputs,     add_outputs,
@@ -313,6 +343,8 @@ static int build(struct job_build *b)
         return rc;
     add_preparation(b);
     rc = job_add_command(b);
+    if (rc == 0)
+        rc = check_scripts(b);
     if (rc < 0)
         return rc;
     note_unused(b);
@@ -320,17 +352,22 @@ static int build(struct job_build *b)
     return 0;
 }
 
-int flow_job_file_parse(json_t *json, const char *name, const struct config *config, struct flow_job_file *out,
-                        struct act_error *err)
+int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
+                        const struct flow_job_storage *storage, struct flow_job_file *out, struct act_error *err)
 {
-    struct job_build b = {
-        .file = name, .config = config, .job = json_object_get(json, "properties"), .out = out, .err = err};
+    struct job_build b = {.file = name,
+                          .config = config,
+                          .storage = storage,
+                          .job = json_object_get(json, "properties"),
+                          .out = out,
+                          .err = err};
 
     *out = (struct flow_job_file){0};
     int rc = flow_job_file_check(json, name, err);
     if (rc == 0)
         rc = build(&b);
     out->line = act_buf_steal(&b.line);
+    act_strv_release(&b.missing);
     if (rc < 0)
         flow_job_file_release(out);
     return rc;
@@ -353,6 +390,49 @@ static void note_secrets(const char *path, const struct config *config, struct f
                        apart);
 }
 
+/* What other tools read in such files, and JSON does not have. */
+static const struct {
+    const char *begin, *what;
+} faults[] = {{"//", "a comment"}, {"/*", "a comment"}, {"#", "a comment"}, {",", "a comma with nothing behind it"}};
+
+/* Whether it begins at that place, outside of a text. */
+static const char *fault_at(const char *at)
+{
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        size_t n = strlen(faults[i].begin);
+        if (strncmp(at, faults[i].begin, n) != 0)
+            continue;
+        if (*at != ',' || strchr("]}", at[n + strspn(at + n, " \t\r\n")]))
+            return faults[i].what;
+    }
+    return NULL;
+}
+
+/* Names the first of them in a text that is not JSON; false: there is none. */
+static bool name_fault(const char *path, const char *text, struct act_error *err)
+{
+    bool inside = false;
+    int line = 1;
+
+    for (const char *at = text, *begin = text; *at; at++) {
+        const char *fault = inside ? NULL : fault_at(at);
+        if (fault) {
+            act_error_set(err, ACT_CONFIG, "%s:%d:%d: this is %s, which JSON does not have: take it out", path, line,
+                          (int)(at - begin) + 1, fault);
+            return true;
+        }
+        if (*at == '"')
+            inside = !inside;
+        else if (*at == '\\' && inside && at[1])
+            at++;
+        if (*at != '\n')
+            continue;
+        line++;
+        begin = at + 1;
+    }
+    return false;
+}
+
 static const char byte_order_mark[] = "\xef\xbb\xbf"; /* as editors on Windows write one */
 
 int flow_batch_file_read(const char *path, const char *is_not, json_t **out, struct act_error *err)
@@ -367,14 +447,15 @@ int flow_batch_file_read(const char *path, const char *is_not, json_t **out, str
     size_t mark = act_starts_with(text, byte_order_mark) ? strlen(byte_order_mark) : 0;
     if (text[mark + strspn(text + mark, " \t\r\n")] != '{')
         return act_error_set(err, ACT_CONFIG, "'%s' is not %s", path, is_not);
-    if (codec_json_parse(text + mark, len - mark, path, out, err) < 0) {
+    if (codec_json_parse(text + mark, len - mark, path, out, err) == 0)
+        return 0;
+    if (!name_fault(path, text + mark, err))
         err->code = ACT_CONFIG;
-        return -ACT_CONFIG;
-    }
-    return 0;
+    return -ACT_CONFIG;
 }
 
-int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out, struct act_error *err)
+int flow_job_file_read(const char *path, const struct config *config, const struct flow_job_storage *storage,
+                       struct flow_job_file *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *json = NULL;
     int rc = flow_batch_file_read(path,
@@ -384,7 +465,7 @@ int flow_job_file_read(const char *path, const struct config *config, struct flo
 
     *out = (struct flow_job_file){0};
     if (rc == 0)
-        rc = flow_job_file_parse(json, path, config, out, err);
+        rc = flow_job_file_parse(json, path, config, storage, out, err);
     if (rc == 0)
         note_secrets(path, config, out);
     return rc;

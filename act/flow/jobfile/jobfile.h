@@ -33,15 +33,18 @@ struct flow_job_file {
     struct act_strv notes; /* what has no counterpart, or a different one; a line each */
 };
 
+struct flow_job_storage; /* flow/runs/submit.h */
+
 /* A file of Azure Batch AI: JSON, perhaps after a byte order mark. One that does not begin as an object is -ACT_CONFIG:
  * "'FILE' is not " and is_not. A new reference. */
 int flow_batch_file_read(const char *path, const char *is_not, json_t **out, struct act_error *err) ACT_NODISCARD;
 /* Reads a job file. Not JSON, unknown members, or missing ones: -ACT_CONFIG with file and place. Uses the mapped
  * folders, project and platform of config. A share on a host that may not be sent its key: -ACT_DENIED. Release out. */
-int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out,
-                       struct act_error *err) ACT_NODISCARD;
+int flow_job_file_read(const char *path, const struct config *config, const struct flow_job_storage *storage,
+                       struct flow_job_file *out, struct act_error *err) ACT_NODISCARD;
 /* Likewise from parsed JSON; name is for messages. */
-int flow_job_file_parse(json_t *json, const char *name, const struct config *config, struct flow_job_file *out,
+int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
+                        const struct flow_job_storage *storage, struct flow_job_file *out,
                         struct act_error *err) ACT_NODISCARD;
 /* Checks that it is a valid job file (format.c). Renames members from the Python SDK's spelling and removes
  * comments. */
@@ -49,8 +52,8 @@ int flow_job_file_check(json_t *json, const char *name, struct act_error *err) A
 /* Likewise of a file that describes a cluster of Batch AI. */
 int flow_batch_cluster_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
 /* Sets in config the image, shared memory, time limit and volumes that the job asks for, as far as its platform
- * supports them, and adds to the job's notes what it does not. Returns the time limit in seconds for the command itself
- * if the platform has none; 0: not needed. */
+ * supports them and this command says nothing else, and adds to the job's notes what is not used. Returns the limit in
+ * seconds for the command itself if the platform has none; 0: not needed. */
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
 /* The toolkit that the title of a run (run_spec.title) names, "pyTorch". New string; NULL: it is of no job file. */
 char *flow_job_tool(const char *title);

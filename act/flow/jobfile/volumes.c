@@ -19,6 +19,7 @@
 #include "codec/json.h"
 #include "config/config.h"
 #include "flow/jobfile/build.h"
+#include "flow/runs/submit.h"
 #include "platform/platform.h"
 #include "proc/mounts.h"
 
@@ -133,10 +134,52 @@ static char *account_key(const struct volume *v)
     return job_secret(json_object_get(v->item, "credentials"), "accountKey", "accountKeySecretReference");
 }
 
+/* What az batchai filled in, as most of the recipes of Batch AI have it. */
+static const struct placeholder {
+    const char *text, *variable, *option;
+} placeholders[] = {
+    {"<AZURE_BATCHAI_STORAGE_ACCOUNT>", "AZURE_BATCHAI_STORAGE_ACCOUNT", "--storage-account-name"},
+    {"<AZURE_BATCHAI_STORAGE_KEY>", "AZURE_BATCHAI_STORAGE_KEY", "--storage-account-key"},
+};
+enum { ACCOUNT, KEY };
+
+/* Whether the key is not the file's own. */
+static bool is_placeholder(const char *key)
+{
+    return act_streq(key, placeholders[KEY].text);
+}
+
+/* Replaces it in *text, if it is there. */
+static int fill(const struct job_build *b, const struct placeholder *p, const char *given, char **text)
+{
+    char *at = *text ? strstr(*text, p->text) : NULL;
+    const char *value = given ? given : getenv(p->variable);
+
+    if (!at)
+        return 0;
+    if (!value || !*value)
+        return act_error_set(b->err, ACT_CONFIG, "%s: nothing says what '%s' stands for: give %s, or set $%s", b->file,
+                             p->text, p->option, p->variable);
+    char *filled = act_sprintf("%.*s%s%s", (int)(at - *text), *text, value, at + strlen(p->text));
+    act_wipe(text);
+    *text = filled;
+    return 0;
+}
+
+static int fill_account(const struct job_build *b, char **text)
+{
+    return fill(b, &placeholders[ACCOUNT], b->storage ? b->storage->account : NULL, text);
+}
+
+static int fill_key(const struct job_build *b, char **text)
+{
+    return fill(b, &placeholders[KEY], b->storage ? b->storage->key : NULL, text);
+}
+
 static int mount_volume(struct job_build *b, const struct volume *v)
 {
     struct flow_job_file *out = b->out;
-    const char *place = job_text(v->item, v->kind->place);
+    ACT_AUTOFREE char *place = act_strdup(job_text(v->item, v->kind->place));
     bool is_share = strcmp(v->kind->place, "azureFileUrl") == 0;
 
     ACT_GROW(out->volumes, out->n_volumes);
@@ -150,6 +193,14 @@ static int mount_volume(struct job_build *b, const struct volume *v)
                                      .account = act_calloc(1, sizeof(*folder->account))};
     folder->account->account_name = act_strdup(job_text(v->item, "accountName"));
     folder->account->account_key = account_key(v);
+    int rc = fill_account(b, &folder->account->account_name);
+    if (rc == 0)
+        rc = fill_account(b, &place);
+    folder->account->secret_is_lent = is_placeholder(folder->account->account_key);
+    if (rc == 0)
+        rc = fill_key(b, &folder->account->account_key);
+    if (rc < 0)
+        return rc;
     if (job_is_in_code(b->config, v->path))
         job_note(b, "mountVolumes.%s: the volume is mounted in place of the code's '%s'", v->kind->list, v->path);
     note_options(b, v);
@@ -285,7 +336,7 @@ static int take_volume(struct job_build *b, const struct volume *v)
     ACT_AUTOFREE char *key = account_key(v);
     const char *reason = obstacle(b, v), *server = may_be_place(b, v) ? server_of(v) : NULL;
 
-    b->out->has_secrets |= key && !config_is_in_vault(key);
+    b->out->has_secrets |= key && !config_is_in_vault(key) && !is_placeholder(key);
     if (job_is_mapped(b, v->path))
         job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", v->kind->list, v->path);
     else if (!reason)
@@ -298,15 +349,30 @@ static int take_volume(struct job_build *b, const struct volume *v)
         job_note(b, "mountVolumes.%s: the code's '%s' stands for the volume", v->kind->list, v->path);
     else if (server)
         return refuse_server(b, v, server);
-    else
+    else {
         job_note(b, "mountVolumes.%s: the volume at '%s' is not mounted%s; %s", v->kind->list, v->path, reason,
                  v->kind->instead);
+        act_strv_push(&b->missing, v->path);
+    }
+    return 0;
+}
+
+/* Takes note of its path. */
+static int check_path(const struct job_build *b, const struct volume *v, struct act_strv *taken)
+{
+    if (act_strv_has(taken, v->path))
+        return act_error_set(b->err, ACT_CONFIG,
+                             "%s: 'properties.mountVolumes.%s[%zu]' is mounted at '%s', as another volume is: give it "
+                             "another relativeMountPath",
+                             b->file, v->kind->list, v->i, v->path);
+    act_strv_push(taken, v->path);
     return 0;
 }
 
 int job_take_volumes(struct job_build *b)
 {
     const json_t *all = json_object_get(b->job, "mountVolumes");
+    ACT_AUTO(act_strv) taken = {0};
     size_t i;
     json_t *item;
     int rc = 0;
@@ -315,7 +381,8 @@ int job_take_volumes(struct job_build *b)
         json_array_foreach(json_object_get(all, kinds[k].list), i, item)
         {
             struct volume v = {&kinds[k], i, item, job_text(item, "relativeMountPath")};
-            rc = take_volume(b, &v);
+            rc = check_path(b, &v, &taken);
+            rc = rc < 0 ? rc : take_volume(b, &v);
             if (rc < 0)
                 return rc;
         }

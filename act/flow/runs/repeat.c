@@ -105,16 +105,14 @@ static int repeat_environment(const struct config *config, const struct run_spec
 /* The image of the first run counts elsewhere too where a job file had named it. */
 static bool is_image_wanted(const struct config *config, const struct run_spec *old, bool moved)
 {
-    return old->image && (!moved || old->own_image) && !config_is_said(config, "docker.image") &&
-           !config_is_said(config, "k8s.image");
+    return old->image && (!moved || old->own_image) && !platform_image_is_said(config);
 }
 
 /* The registry of the cluster is that of the image, or none for it: its connection is in the workspace already. */
 static void repeat_image(struct config *config, const struct run_spec *old, bool moved)
 {
-    const struct platform_row *row = platform_find(config->platform);
     struct config_docker *docker = &config->docker;
-    char **named = row->image ? row->image(config) : &docker->image;
+    char **named = platform_image(config);
     ACT_AUTOFREE char *today = docker->image && named == &docker->image ? config_docker_image(docker) : NULL;
 
     if (!is_image_wanted(config, old, moved) || act_streq(*named, old->image) || act_streq(today, old->image))

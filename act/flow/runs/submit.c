@@ -236,7 +236,7 @@ static void describe_by_platform(const struct config *c, const struct platform *
         flow_record_place(c, spec->config);
     if (row->nodes_send_logs)
         flow_describe_sent(c, spec);
-    spec->own_image = job && job->image && spec->image;
+    spec->own_image = job && job->image && act_streq(spec->image, job->image);
 }
 
 /* ---- the steps */
@@ -245,7 +245,7 @@ int step_read_job_file(struct passage *p, struct act_error *err)
 {
     struct flow_job_file *job = &p->job;
     const char *file = p->io->job_file;
-    int rc = file ? flow_job_file_read(file, &p->flow->config, job, err) : 0;
+    int rc = file ? flow_job_file_read(file, &p->flow->config, &p->io->storage, job, err) : 0;
 
     if (rc < 0 || !file)
         return rc;

@@ -284,12 +284,13 @@ const struct platform_row platform_azureml[] = {
         .logs_in_to_registry = true, .place = azureml_place, .part = azureml_part, .place_keys = place_keys,           \
         .record_place = azureml_record_place, .runs_images = azureml_runs_images, .reach = azureml_reach,              \
         .datastore = azureml_datastore_name, .set_time_limit = azureml_set_time_limit,                                 \
-        .set_shm_size = azureml_set_shm_size, .describe = azureml_describe, .repeat = azureml_repeat,                  \
-        .open = azureml_open, .limits = azureml_limits, .check = azureml_check, .submit = azureml_submit,              \
-        .status = azureml_status, .abort = azureml_abort, .remove = azureml_remove, .open_logs = azureml_open_logs,    \
-        .page = azureml_page, .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent,                    \
-        .nodes = azureml_nodes, .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,              \
-        .examine = azureml_examine, .close = azureml_close, __VA_ARGS__                                                \
+        .set_shm_size = azureml_set_shm_size, .time_limit_key = "azureml.timeout", .shm_size_key = "azureml.shm_size", \
+        .describe = azureml_describe, .repeat = azureml_repeat, .open = azureml_open, .limits = azureml_limits,        \
+        .check = azureml_check, .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort,            \
+        .remove = azureml_remove, .open_logs = azureml_open_logs, .page = azureml_page, .spec = azureml_spec,          \
+        .list = azureml_list, .recent = azureml_recent, .nodes = azureml_nodes, .shell = azureml_shell,                \
+        .summary = azureml_summary, .jobs = azureml_jobs, .examine = azureml_examine, .close = azureml_close,          \
+        __VA_ARGS__                                                                                                    \
     }
     [AZUREML_MANAGED] = ROW(.name = "aml", .clusters = &azureml_clusters),
     [AZUREML_ITP] = ROW(.name = "itp", .is_elastic = true),

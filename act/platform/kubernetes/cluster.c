@@ -3,6 +3,8 @@
  * Source: kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/ (allocatable, Ready, unschedulable);
  * .../workload-resources/pod-v1/ (phases, field selectors).
  */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -28,6 +30,22 @@ static int count_of(int64_t thousandths)
 static void add(int *sum, int n)
 {
     *sum = count_of(((int64_t)*sum + n) * THOUSANDTHS);
+}
+
+int kubernetes_version(struct kubernetes *k, char **out_name, int *out_minor, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *version = NULL;
+    struct kube *kube;
+    int rc = kubernetes_kube(k, &kube, err);
+
+    if (rc == 0)
+        rc = kube_get(kube, "/version", "ask the server for its version", &version, err);
+    if (rc < 0)
+        return rc;
+    bool is_first = strcmp(codec_json_str(version, "major", "1"), "1") == 0;
+    *out_name = act_strdup(codec_json_str(version, "gitVersion", ""));
+    *out_minor = is_first ? atoi(codec_json_str(version, "minor", "0")) : INT_MAX;
+    return 0;
 }
 
 int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),

@@ -19,27 +19,22 @@ static const struct {
 
 static bool examine_server(struct kubernetes *k, struct platform_findings *findings)
 {
-    enum { OLDEST = 24, WITH_POLICY = 26 };
-    CODEC_AUTOJSON json_t *version = NULL;
+    ACT_AUTOFREE char *name = NULL;
     struct act_error err;
-    struct kube *kube;
-    int rc = kubernetes_kube(k, &kube, &err);
+    int minor, rc = kubernetes_version(k, &name, &minor, &err);
 
-    if (rc == 0)
-        rc = kube_get(kube, "/version", "ask the server for its version", &version, &err);
     if (rc < 0) {
         platform_findings_add(findings, false, "server", "%s", act_error_text(&err));
         return false;
     }
-    const char *name = codec_json_str(version, "gitVersion", "");
-    long minor = strtol(codec_json_str(version, "minor", "0"), NULL, 10);
-    if (minor < OLDEST && strcmp(codec_json_str(version, "major", "1"), "1") == 0)
+    if (minor < KUBERNETES_OLDEST)
         platform_findings_add(findings, false, "server", "'%s' has Kubernetes %s; runs need 1.%d or later",
-                              kube_server(kube), name, OLDEST);
+                              kube_server(k->kube), name, KUBERNETES_OLDEST);
     else
-        platform_findings_add(findings, true, "server", "'%s' of the context '%s', Kubernetes %s%s", kube_server(kube),
-                              kube_context(kube), name,
-                              minor < WITH_POLICY ? ": losing a pod fails a run, which 1.26 and later mend" : "");
+        platform_findings_add(findings, true, "server", "'%s' of the context '%s', Kubernetes %s%s",
+                              kube_server(k->kube), kube_context(k->kube), name,
+                              minor < KUBERNETES_WITH_POLICY ? ": losing a pod fails a run, which 1.26 and later mend"
+                                                             : "");
     return true;
 }
 

@@ -174,13 +174,24 @@ static bool is_given(const char *text)
     return text && *text;
 }
 
-char *kubernetes_image(const struct config *config, const struct run_spec *spec)
+/* Whether k8s.image counts, and not docker.image. */
+static bool is_own_image(const struct config *config)
 {
     bool other = config_is_said(config, "docker.image") && !config_is_said(config, "k8s.image");
 
+    return is_given(config->k8s.image) && !other;
+}
+
+char **kubernetes_image_setting(struct config *config)
+{
+    return is_own_image(config) ? &config->k8s.image : &config->docker.image;
+}
+
+char *kubernetes_image(const struct config *config, const struct run_spec *spec)
+{
     if (spec && is_given(spec->image))
         return act_strdup(spec->image);
-    if (is_given(config->k8s.image) && !other)
+    if (is_own_image(config))
         return act_strdup(config->k8s.image);
     return is_given(config->docker.image) ? config_docker_image(&config->docker) : NULL;
 }

@@ -299,12 +299,6 @@ static void kubernetes_describe(const struct config *config, const struct platfo
         spec->shm_size = act_strdup(config->k8s.shm_size);
 }
 
-/* As kubernetes_image() has it. */
-static char **kubernetes_image_setting(struct config *config)
-{
-    return config->k8s.image && *config->k8s.image ? &config->k8s.image : &config->docker.image;
-}
-
 static void kubernetes_repeat(struct config *config, const struct run_spec *old)
 {
     if (old->timeout && !config_is_said(config, "k8s.time"))
@@ -333,9 +327,12 @@ const struct platform_row platform_kubernetes = {
     .reach = kubernetes_reach,
     .set_time_limit = kubernetes_set_time_limit,
     .set_shm_size = kubernetes_set_shm_size,
+    .time_limit_key = "k8s.time",
+    .shm_size_key = "k8s.shm_size",
     .describe = kubernetes_describe,
     .repeat = kubernetes_repeat,
     .image = kubernetes_image_setting,
+    .image_key = "k8s.image",
     .open = kubernetes_open,
     .limits = kubernetes_limits,
     .check = kubernetes_check,

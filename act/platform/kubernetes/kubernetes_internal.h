@@ -85,6 +85,9 @@ enum {
     KUBERNETES_NO_CLIENT = 126,  /* and of one whose image cannot run act */
 };
 
+/* The minor versions of Kubernetes 1 that runs need, and those that lose nothing to a lost pod. */
+enum { KUBERNETES_OLDEST = 24, KUBERNETES_WITH_POLICY = 26, KUBERNETES_ELASTIC = 31 };
+
 /* A run, and what its objects need to know besides it. */
 struct kubernetes_run {
     const struct config *config;
@@ -114,6 +117,8 @@ char *kubernetes_name(const char *run_id);
 /* The id of the run that an object belongs to; NULL: it is not ACT's. Owned by the object. */
 const char *kubernetes_run_of(const json_t *object);
 
+/* The one of k8s.image and docker.image that counts. Points into config. */
+char **kubernetes_image_setting(struct config *config);
 /* The image of the run (NULL: of any run), else the one configured; NULL: none. New string. */
 char *kubernetes_image(const struct config *config, const struct run_spec *spec);
 /* Whether the run can become a Job. -ACT_CONFIG for settings and folders that it cannot have. */
@@ -145,6 +150,9 @@ const char *kubernetes_gpu_resource(const struct config *config);
 void kubernetes_merge(json_t *object, json_t *patch);
 
 /* ---- cluster.c */
+
+/* What the server says of its version, "v1.20.4", a new string, and 20 of it; INT_MAX: it is not Kubernetes 1. */
+int kubernetes_version(struct kubernetes *k, char **out_name, int *out_minor, struct act_error *err) ACT_NODISCARD;
 
 /* Calls each for every node. -ACT_DENIED: the user may not list them. */
 int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),

@@ -287,6 +287,31 @@ static bool needs_client(const struct run_spec *spec)
 
 /* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
  * a store. */
+static int too_old(const struct run_spec *spec, int minor, struct act_error *err)
+{
+    if (minor < KUBERNETES_OLDEST)
+        return act_error_set(err, ACT_FAIL,
+                             "the server is older than Kubernetes 1.%d: it does not know Indexed Jobs that can be "
+                             "suspended; ask for an upgrade of the cluster",
+                             KUBERNETES_OLDEST);
+    if (run_spec_is_elastic(spec) && minor < KUBERNETES_ELASTIC)
+        return act_error_set(err, ACT_FAIL,
+                             "the server is older than Kubernetes 1.%d: it does not know 'successPolicy', by which an "
+                             "elastic run ends; use -n N for a fixed size",
+                             KUBERNETES_ELASTIC);
+    return 0;
+}
+
+/* A server that does not say it is asked by the Job itself. */
+static int check_version(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = NULL;
+    struct act_error said;
+    int minor;
+
+    return kubernetes_version(k, &name, &minor, &said) < 0 ? 0 : too_old(spec, minor, err);
+}
+
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -296,6 +321,8 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
         rc = look_for_program(k, err);
     if (rc == 0 && needs_client(spec))
         rc = check_namespace(k, err);
+    if (rc == 0)
+        rc = check_version(k, spec, err);
     if (rc == 0)
         rc = check_names(k, err);
     if (rc == 0)
@@ -564,15 +591,9 @@ static int check_kept(const struct run_spec *run, const json_t *job, struct act_
 {
     const json_t *spec = json_object_get(job, "spec");
 
-    if (run_spec_is_elastic(run) && !json_object_get(spec, "successPolicy"))
-        return act_error_set(err, ACT_FAIL,
-                             "the server is older than Kubernetes 1.31: it does not know 'successPolicy', by which an "
-                             "elastic run ends; use -n N for a fixed size");
-    if (json_object_get(spec, "completionMode") && json_object_get(spec, "suspend"))
-        return 0;
-    return act_error_set(err, ACT_FAIL,
-                         "the server is older than Kubernetes 1.24: it does not know Indexed Jobs that can be "
-                         "suspended; ask for an upgrade of the cluster");
+    if (!json_object_get(spec, "completionMode") || !json_object_get(spec, "suspend"))
+        return too_old(run, KUBERNETES_OLDEST - 1, err);
+    return json_object_get(spec, "successPolicy") ? 0 : too_old(run, KUBERNETES_ELASTIC - 1, err);
 }
 
 /* The Job may go. */

@@ -115,3 +115,69 @@ int slurm_run(struct slurm *s, const char *const *argv, char **out, struct act_e
 
     return slurm_feed(s, argv, NULL, out, &unclear, err);
 }
+
+/* ---- what to do about a refusal */
+
+/* The largest number of GPUs of a node; -1: not known. */
+static int most_gpus(struct slurm *s)
+{
+    const char *const argv[] = {"sinfo", "--noheader", "-o", "%G", NULL};
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+    int most = 0;
+
+    if (slurm_run(s, argv, &text, &ignored) < 0)
+        return -1;
+    for (char *at = text, *line; (line = strsep(&at, "\n"));)
+        most = slurm_gpus(line) > most ? slurm_gpus(line) : most;
+    return most;
+}
+
+static void hint_gpus(struct slurm *s, const struct run_spec *spec, struct act_error *err)
+{
+    int most = spec->gpus_per_node > 0 && slurm_has_gpus(s) ? most_gpus(s) : -1;
+
+    if (most == 0)
+        act_error_hint(err, "the nodes have no GPUs, and the run asks for %d on each: set slurm.gres to none",
+                       spec->gpus_per_node);
+    else if (most > 0 && most < spec->gpus_per_node)
+        act_error_hint(err, "a node has at most %d GPUs, and the run asks for %d on each: set gpu_per_node to %d", most,
+                       spec->gpus_per_node, most);
+}
+
+static void hint_partitions(struct slurm *s, const struct run_spec *spec, struct act_error *err)
+{
+    const char *const argv[] = {"sinfo", "--noheader", "-o", "%R", NULL};
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+    ACT_AUTO(act_strv) names = {0};
+    ACT_AUTO(act_buf) list = {0};
+
+    (void)spec;
+    if (slurm_run(s, argv, &text, &ignored) < 0)
+        return;
+    for (char *at = text, *line; (line = strsep(&at, "\n"));)
+        if (*line && !act_strv_has(&names, line)) {
+            act_buf_addf(&list, "%s%s", names.n ? ", " : "", line);
+            act_strv_push(&names, line);
+        }
+    if (names.n)
+        act_error_hint(err, "there are %s; set slurm.partition", list.data);
+}
+
+/* Adds what only Slurm knows about its refusal. */
+static const struct {
+    const char *part;
+    void (*add)(struct slurm *s, const struct run_spec *spec, struct act_error *err);
+} hints[] = {
+    {"nvalid partition", hint_partitions},
+    {"node configuration is not available", hint_gpus},
+};
+
+int slurm_hint(struct slurm *s, const struct run_spec *spec, struct act_error *err)
+{
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+        if (strstr(act_error_text(err), hints[i].part))
+            hints[i].add(s, spec, err);
+    return -(int)err->code;
+}

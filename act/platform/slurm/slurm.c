@@ -247,6 +247,7 @@ static void copy_config(const struct config *config, struct slurm *s)
     for (size_t i = 0; i < TEXTS; i++)
         *text_at(&s->config, i) = act_strdup(*text_at(&from, i));
     act_strv_copy(&s->config.sbatch_options, from.sbatch_options.v, from.sbatch_options.n);
+    s->options_are_said = config_is_said(config, "slurm.sbatch_options");
     s->config.warn_seconds = from.warn_seconds;
     s->image = act_strdup(config->docker.image);
     s->gpu_per_node = config->gpu_per_node;
@@ -261,6 +262,7 @@ static void slurm_close(struct platform *p)
     for (size_t i = 0; i < TEXTS; i++)
         free(*text_at(&s->config, i));
     act_strv_release(&s->config.sbatch_options);
+    free(s->could_start);
     free(s->image);
     free(s);
 }
@@ -371,6 +373,7 @@ const struct platform_row platform_slurm = {
     .runs_images = slurm_runs_images,
     .reach = slurm_reach,
     .set_time_limit = slurm_set_time_limit,
+    .time_limit_key = "slurm.time",
     .describe = slurm_describe,
     .open = slurm_open,
     .limits = slurm_limits,

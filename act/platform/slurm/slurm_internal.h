@@ -1,5 +1,5 @@
-/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, look.c (states), cluster.c
- * (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
+/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, start.c (whether one could
+ * start), look.c (states), cluster.c (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
 #ifndef ACT_PLATFORM_SLURM_INTERNAL_H
 #define ACT_PLATFORM_SLURM_INTERNAL_H
 
@@ -14,9 +14,11 @@ struct slurm {
     char *image;                /* docker.image */
     int64_t gpu_per_node;       /* -1: not given */
     bool preemption_allowed;
-    struct site *site; /* opened on first use */
+    bool options_are_said; /* sbatch_options are this command's */
+    struct site *site;     /* opened on first use */
     bool no_accounting;
-    bool only_look; /* opening the site copies nothing there */
+    bool only_look;    /* opening the site copies nothing there */
+    char *could_start; /* what was asked of Slurm, and could */
 };
 
 static inline struct slurm *slurm_of(struct platform *p)
@@ -42,6 +44,10 @@ int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char
                struct act_error *err) ACT_NODISCARD;
 /* Sets the error for what a program wrote to stderr. */
 int slurm_refuse(const char *program, const char *complaint, struct act_error *err);
+
+/* Adds what only Slurm knows about its refusal of a run: which partitions there are, what GPUs nodes have. Returns the
+ * error. */
+int slurm_hint(struct slurm *s, const struct run_spec *spec, struct act_error *err);
 
 /* ---- look.c */
 
@@ -76,6 +82,8 @@ char *slurm_job_script(const char *agent, const char *run_dir); /* new string */
 int slurm_most_together(struct platform *p);
 int slurm_submit_several(struct platform *p, const struct platform_several *several,
                          struct act_error *err) ACT_NODISCARD;
+/* The same for a question: whether such a run could start. */
+void slurm_test_words(const struct slurm *s, const struct run_spec *spec, struct act_strv *out);
 /* The same for an array: a task for each of several runs, whose folders are in runs_dir. */
 struct slurm_array {
     const char *row; /* what their ids begin with; NULL: it is none */
@@ -90,6 +98,12 @@ char *slurm_job_text(const struct slurm *s, int64_t job);
 int64_t slurm_job_number(const char *text, bool *out_is_array);
 /* "5_3", or for task -1 "5": what Slurm's programs call a run's job. New string. */
 char *slurm_task_text(int64_t job, int64_t task);
+
+/* ---- start.c */
+
+/* Asks Slurm whether a run could ever start: -ACT_NO_CAPACITY and the like, with its words. What may pass is a warning;
+ * where nobody answers, a note. */
+int slurm_check_start(struct slurm *s, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 /* ---- examine.c */
 

@@ -96,7 +96,9 @@ int slurm_check(struct platform *p, const struct run_spec *spec, struct act_erro
     int rc = check_container(s, err);
     if (rc == 0)
         rc = check_options(s, err);
-    return rc < 0 ? rc : platform_check_shares(spec, "the nodes of a Slurm cluster", err);
+    if (rc == 0)
+        rc = platform_check_shares(spec, "the nodes of a Slurm cluster", err);
+    return rc < 0 || !spec->id ? rc : slurm_check_start(slurm_of(p), spec, err);
 }
 
 static void push_option(struct act_strv *out, const char *option, const char *value)
@@ -194,6 +196,7 @@ static void push_after(const struct slurm *s, const char *after, struct act_strv
         act_strv_pushf(out, "--dependency=%s%safterany:%s", others ? others : "", others ? "," : "", after);
 }
 
+/* The last option counts: what this run says, a job file's time too, beats the options of the cluster file. */
 static void push_words(const struct slurm *s, const struct run_spec *spec, const struct form *form,
                        struct act_strv *out)
 {
@@ -212,9 +215,12 @@ static void push_words(const struct slurm *s, const struct run_spec *spec, const
         act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
     act_strv_push(out, is_requeued(s, spec) ? "--requeue" : "--no-requeue");
     act_strv_pushf(out, "--chdir=%s", form->cwd);
+    if (!s->options_are_said)
+        act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
     push_option(out, "--time", c->time);
     slurm_push_places(s, spec, out);
-    act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
+    if (s->options_are_said)
+        act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
     push_after(s, form->after, out);
 }
 
@@ -224,6 +230,13 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
     const struct form form = {.name = spec->id, .run_dir = run_dir, .task = "", .cwd = run_dir, .after = after};
 
     push_words(s, spec, &form, out);
+    act_strv_push(out, "/dev/stdin");
+}
+
+void slurm_test_words(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
+{
+    push_words(s, spec, &(struct form){.name = "act", .run_dir = "/", .task = "", .cwd = "/"}, out);
+    act_strv_push(out, "--test-only");
     act_strv_push(out, "/dev/stdin");
 }
 
@@ -411,61 +424,6 @@ static int find_job(struct handover *h, int64_t *out, struct act_error *err)
     return 0;
 }
 
-/* The largest number of GPUs of a node; -1: not known. */
-static int most_gpus(struct slurm *s)
-{
-    const char *const argv[] = {"sinfo", "--noheader", "-o", "%G", NULL};
-    ACT_AUTOFREE char *text = NULL;
-    struct act_error ignored;
-    int most = 0;
-
-    if (slurm_run(s, argv, &text, &ignored) < 0)
-        return -1;
-    for (char *at = text, *line; (line = strsep(&at, "\n"));)
-        most = slurm_gpus(line) > most ? slurm_gpus(line) : most;
-    return most;
-}
-
-static void hint_gpus(struct handover *h, struct act_error *err)
-{
-    int most = h->spec->gpus_per_node > 0 && slurm_has_gpus(h->s) ? most_gpus(h->s) : -1;
-
-    if (most == 0)
-        act_error_hint(err, "the nodes have no GPUs, and the run asks for %d on each: set slurm.gres to none",
-                       h->spec->gpus_per_node);
-    else if (most > 0 && most < h->spec->gpus_per_node)
-        act_error_hint(err, "a node has at most %d GPUs, and the run asks for %d on each: set gpu_per_node to %d", most,
-                       h->spec->gpus_per_node, most);
-}
-
-static void hint_partitions(struct handover *h, struct act_error *err)
-{
-    const char *const argv[] = {"sinfo", "--noheader", "-o", "%R", NULL};
-    ACT_AUTOFREE char *text = NULL;
-    struct act_error ignored;
-    ACT_AUTO(act_strv) names = {0};
-    ACT_AUTO(act_buf) list = {0};
-
-    if (slurm_run(h->s, argv, &text, &ignored) < 0)
-        return;
-    for (char *at = text, *line; (line = strsep(&at, "\n"));)
-        if (*line && !act_strv_has(&names, line)) {
-            act_buf_addf(&list, "%s%s", names.n ? ", " : "", line);
-            act_strv_push(&names, line);
-        }
-    if (names.n)
-        act_error_hint(err, "there are %s; set slurm.partition", list.data);
-}
-
-/* Adds what only Slurm knows about its refusal. */
-static const struct {
-    const char *part;
-    void (*add)(struct handover *h, struct act_error *err);
-} hints[] = {
-    {"nvalid partition", hint_partitions},
-    {"node configuration is not available", hint_gpus},
-};
-
 /* The words of the call, and the script (new string). */
 static char *form_job(struct handover *h, struct act_strv *words)
 {
@@ -492,10 +450,7 @@ static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, stru
         *out_unclear = true;
         rc = act_error_set(err, ACT_FAIL, "sbatch did not print a job's number but '%.200s'", text);
     }
-    for (size_t i = 0; rc < 0 && !*out_unclear && i < sizeof(hints) / sizeof(hints[0]); i++)
-        if (strstr(act_error_text(err), hints[i].part))
-            hints[i].add(h, err);
-    return rc;
+    return rc < 0 && !*out_unclear ? slurm_hint(h->s, h->spec, err) : rc;
 }
 
 /* A submission reported as failed must not run later, whatever became of it. */

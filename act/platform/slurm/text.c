@@ -242,6 +242,20 @@ int64_t slurm_duration(const char *text)
     return days * 86400 + value;
 }
 
+int64_t slurm_limit(const char *text)
+{
+    const char *dash = text ? strchr(text, '-') : NULL;
+    const char *colon = text ? strchr(text, ':') : NULL;
+    ACT_AUTOFREE char *whole = NULL;
+
+    if (!text || !isdigit((unsigned char)*text) || strspn(text, "0123456789:-") != strlen(text))
+        return 0;
+    if (!dash && colon) /* minutes and seconds, or with hours */
+        return slurm_duration(text);
+    whole = act_sprintf("%s%s", text, !dash ? ":00" : !colon ? ":00:00" : strchr(colon + 1, ':') ? "" : ":00");
+    return slurm_duration(whole);
+}
+
 /* ---- generic resources ---- */
 
 int slurm_count(int64_t n)

@@ -54,6 +54,9 @@ char *slurm_complaint(const char *text);
 int64_t slurm_time(const char *text);
 /* "0:03", "1:02:03", "2-03:04:05"; 0 for anything else, such as "UNLIMITED". */
 int64_t slurm_duration(const char *text);
+/* A time limit, as sbatch takes it and scontrol shows it: "30", "1:30", "1:30:00", "2-12", "2-12:00"; 0 for anything
+ * else, such as "UNLIMITED" and NULL. */
+int64_t slurm_limit(const char *text);
 /* An untrusted count, clamped to 0 to a million: nothing has more, and sums do not overflow. */
 int slurm_count(int64_t n);
 /* The GPUs of "gpu:4", "gpu:a100:8(S:0-1)", "gres:gpu:2", "gpu:a100:2(IDX:0-1),gpu:h100:1", "gres/gpu=4". */
