@@ -609,7 +609,7 @@ static int unknown_folder(const struct config *config, const char *path, const c
     return -ACT_NOT_FOUND;
 }
 
-/* After a name, ".." may lead anywhere, because the name may be a link. */
+/* After a name ".." may lead anywhere, because the name may be a link. */
 static bool has_inner_parent(const char *path)
 {
     while (act_starts_with(path, "../") || act_starts_with(path, "./") || *path == '/')
@@ -625,28 +625,77 @@ const struct config_folder *config_folder_named(const struct config *config, con
     return NULL;
 }
 
+/* The part of a place in the project behind its root. */
+static const char *inside_project(const struct config *config, const char *place)
+{
+    const char *inside = place + strlen(config->project_root);
+
+    return inside + strspn(inside, "/");
+}
+
+/* The mapped folder that a place is or lies in; NULL: none. */
+static const struct config_folder *folder_around(const struct config *config, const char *place)
+{
+    if (!act_path_is_within(place, config->project_root))
+        return NULL;
+    const char *inside = inside_project(config, place);
+    return find_folder(config, inside, strcspn(inside, "/"));
+}
+
+/* Goes the way to a mapped folder that a path begins with. From there on names are those of a store, in which "a//b" is
+ * not "a/b". Returns the rest of the path; *out_place is where that begins, a new string. */
+static const char *go_to_folder(const struct config *config, const char *path, char **out_place)
+{
+    char *place = act_strdup(*path == '/' ? "/" : config->values->current_dir);
+    bool named = false;
+
+    while (*path) {
+        size_t n = strcspn(path, "/");
+        ACT_AUTOFREE char *segment = act_strndup(path, n);
+        bool is_name = n > 0 && !act_path_has_dots(segment);
+        if (folder_around(config, place) && (named || n == 0 || is_name))
+            break;
+        ACT_AUTOFREE char *full = act_path_join(place, segment);
+        free(place);
+        place = act_path_clean(full);
+        named = named || is_name;
+        path += n + (path[n] == '/');
+    }
+    *out_place = place;
+    return path;
+}
+
+/* What is in the mapped folder at a place: what of the place lies in it, then the rest of the path. New string. */
+static char *name_in_folder(const struct config *config, const char *place, const char *path, const char *rest)
+{
+    const char *inside = inside_project(config, place);
+    const char *below = inside + strcspn(inside, "/");
+
+    below += *below == '/';
+    if (*below && !*rest && act_ends_with(path, "/"))
+        return act_sprintf("%s/", below);
+    return act_path_below(below, rest);
+}
+
 int config_map_path(const struct config *config, const char *path, const struct config_folder **out_folder,
                     char **out_rest, struct act_error *err)
 {
     const char *root = config->project_root;
+    ACT_AUTOFREE char *place = NULL;
 
     if (!*path)
         return act_error_set(err, ACT_USAGE, "an empty path");
-    if (has_inner_parent(path))
-        return act_error_set(err, ACT_USAGE, "'%s': '..' is allowed only at the beginning", path);
-    ACT_AUTOFREE char *full = *path == '/' ? act_strdup(path) : act_path_join(config->values->current_dir, path);
-    ACT_AUTOFREE char *clean = act_path_clean(full);
-    if (!act_path_is_within(clean, root))
+    const char *rest = go_to_folder(config, path, &place);
+    if (has_inner_parent(path) || act_path_has_dots(rest))
+        return act_error_set(err, ACT_USAGE, "'%s': '.' and '..' are allowed only at the beginning", path);
+    if (!act_path_is_within(place, root))
         return act_error_set(err, ACT_USAGE, "'%s' is outside of the project '%s'", path, root);
-    const char *inside = clean + strlen(root);
-    inside += strspn(inside, "/");
-    size_t n = strcspn(inside, "/");
-    *out_folder = find_folder(config, inside, n);
+    *out_folder = folder_around(config, place);
     if (!*out_folder) {
-        ACT_AUTOFREE char *name = act_strndup(inside, n);
+        const char *inside = inside_project(config, place);
+        ACT_AUTOFREE char *name = act_strndup(inside, strcspn(inside, "/"));
         return unknown_folder(config, path, name, err);
     }
-    const char *rest = inside + n + (inside[n] == '/');
-    *out_rest = act_sprintf("%s%s", rest, *rest && act_ends_with(path, "/") ? "/" : "");
+    *out_rest = name_in_folder(config, place, path, rest);
     return 0;
 }

@@ -150,6 +150,8 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
                 const struct http_headers *headers);
 
 const char *azure_key_problem(const char *key);
+/* Likewise, why the service would take the key for another one. */
+const char *azure_alias_problem(const char *key);
 /* What no key of a container or a share may be, whose service takes these control characters. NULL: it is none. */
 const char *azure_text_problem(const char *key, const char *controls);
 /* Characters as the services count them: UTF-16 units. */

@@ -602,10 +602,26 @@ static void give_page(struct azure_op *op)
     go_on(walk);
 }
 
+/* The prefix begins with the way to a folder, which is a path of the service. */
+static int check_prefix(struct azure_op *op)
+{
+    const char *prefix = op->call->key, *slash = strrchr(prefix, '/');
+    ACT_AUTOFREE char *way = slash ? act_strndup(prefix, (size_t)(slash - prefix) + 1) : act_strdup("");
+    const char *problem = files_alias_problem(way);
+
+    return problem ? act_error_set(&op->call->error, ACT_FAIL, "%s: the name %s", azure_what(op), problem) : 0;
+}
+
 /* The folder is asked for while the names on the way to it are looked at. */
 static void start_walk(void *arg)
 {
     struct azure_op *op = arg;
+    int rc = check_prefix(op);
+
+    if (rc < 0) {
+        azure_finish(op, rc);
+        return;
+    }
     struct files_list *walk = op->call->list.marker ? take_resting(op) : NULL;
     bool resting = walk;
 
