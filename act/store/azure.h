@@ -224,9 +224,15 @@ void azure_build_put_from(struct azure_op *op);
 void azure_build_block_from(struct azure_op *op);
 void azure_commit(struct azure_op *op);
 void azure_list(struct azure_op *op);
-/* Whether a listing comes to its end: next (NULL: that is it) is not the marker of the page itself, and few pages in a
- * row, counted in empty, bring nothing. Names that come twice are the caller's to notice. */
-int azure_check_page(const char *marker, const char *next, bool brought, long *empty, struct act_error *err);
+/* How far a listing has come. */
+struct azure_pages {
+    long n;    /* pages */
+    long poor; /* in a row that brought next to nothing; one that brought nothing counts as ten */
+};
+/* Whether a listing comes to its end: next (NULL: that is it) is not the marker of the page itself, few pages in a row
+ * bring next to nothing, and all are no more than any container fills. n: names on the page. Names that come twice are
+ * the caller's to notice. */
+int azure_check_page(const char *marker, const char *next, size_t n, struct azure_pages *io, struct act_error *err);
 /* The query that requests a page; marker "": the first one. New string. */
 char *azure_page_query(const struct store_call *call, const char *marker);
 /* For build: the request for a page. */

@@ -129,11 +129,11 @@ struct dir {
     char *filter;           /* what the names begin with */
     struct store_page page; /* as it comes, then sorted */
     size_t checked;         /* so many of its names are known to differ */
-    long empty;             /* pages in a row that brought nothing */
-    struct dir **children;  /* one for each entry: folders that were asked for */
-    size_t at;              /* the next entry */
-    bool ended;             /* nothing more of it comes; call.rc says how it ended */
-    bool announced;         /* its own entry was given, or is not wanted */
+    struct azure_pages pages;
+    struct dir **children; /* one for each entry: folders that were asked for */
+    size_t at;             /* the next entry */
+    bool ended;            /* nothing more of it comes; call.rc says how it ended */
+    bool announced;        /* its own entry was given, or is not wanted */
     struct store_call call;
     struct dir *parent;
 };
@@ -264,7 +264,7 @@ static int take_page(struct dir *dir, const struct act_buf *text, struct act_err
     dir->page.next = NULL;
     rc = files_read_page(text, dir->key, &dir->page, err);
     if (rc == 0)
-        rc = azure_check_page(marker, dir->page.next, dir->page.n > before, &dir->empty, err);
+        rc = azure_check_page(marker, dir->page.next, dir->page.n - before, &dir->pages, err);
     return rc ? rc : check_names(dir, err);
 }
 

@@ -399,7 +399,7 @@ TEST(test_ranges)
         assert_string_equal(call.entry.key, rows[i].key);
         assert_true(call.entry.etag[0] == '"');
         if (rows[i].got)
-            assert_memory_equal(sink, "0123456789" + rows[i].offset, rows[i].got);
+            assert_memory_equal(sink, &"0123456789"[rows[i].offset], rows[i].got);
         store_call_release(&call);
     }
 }
@@ -1902,7 +1902,7 @@ TEST(test_azure_foreign_blocks_at_once)
         calls[i] = call_of(STORE_BLOCK, "foreign/once");
         calls[i].block.upload_id = id;
         calls[i].block.index = i;
-        calls[i].block.data.bytes = "01234567" + i;
+        calls[i].block.data.bytes = &"01234567"[i];
         calls[i].block.data.len = 1;
     }
     do_at_once(calls, N);

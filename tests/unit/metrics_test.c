@@ -89,7 +89,7 @@ static json_t *at(json_t *json, const char *a, const char *b)
 
 static void burn(void)
 {
-    volatile unsigned long sum = 0;
+    static volatile unsigned long sum;
 
     for (int64_t end = act_now_monotonic_ms() + 50; act_now_monotonic_ms() < end;)
         for (int i = 0; i < 10000; i++)
