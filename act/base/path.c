@@ -71,19 +71,34 @@ char *act_path_clean(const char *path)
     return act_buf_steal(&full);
 }
 
+static bool is_parent(const char *segment, size_t n)
+{
+    return n == 2 && segment[0] == '.' && segment[1] == '.';
+}
+
 static bool is_dots(const char *segment, size_t n)
 {
-    return (n == 1 || n == 2) && strncmp(segment, "..", n) == 0;
+    return is_parent(segment, n) || (n == 1 && segment[0] == '.');
+}
+
+static bool has_segment(const char *path, bool (*is)(const char *segment, size_t n))
+{
+    for (size_t n; *path; path += n + (path[n] == '/')) {
+        n = strcspn(path, "/");
+        if (is(path, n))
+            return true;
+    }
+    return false;
+}
+
+bool act_path_has_parent(const char *path)
+{
+    return has_segment(path, is_parent);
 }
 
 bool act_path_has_dots(const char *path)
 {
-    for (size_t n; *path; path += n + (path[n] == '/')) {
-        n = strcspn(path, "/");
-        if (is_dots(path, n))
-            return true;
-    }
-    return false;
+    return has_segment(path, is_dots);
 }
 
 bool act_path_is_safe(const char *name, size_t len)

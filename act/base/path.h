@@ -21,7 +21,8 @@ const char *act_path_basename(const char *path);
 /* Removes ".", empty segments and resolves ".." as far as the text allows. "" becomes ".". New string. */
 char *act_path_clean(const char *path);
 
-/* Whether a segment is "." or "..". */
+/* Whether a segment is "..", and whether one is "." or "..". */
+bool act_path_has_parent(const char *path);
 bool act_path_has_dots(const char *path);
 
 /* Whether a name from outside may be used below a target folder: not empty, not absolute, no empty, "." or

@@ -796,7 +796,9 @@ TEST(unknown_keys_warn)
 
     put_cluster("platform: slurm\nnum_gpus: 3\ndocker:\n  imagee: x\nfrobnicate: 1\n"
                 "config_param: {data_foldr: x, d_folder: {azure_blob_config_file: a, path: b, pth: c}, "
-                "s_folder: {azure_blob_config_file: a, path: b, file_share: abc}}\n");
+                "s_folder: {azure_blob_config_file: a, path: b, file_share: abc}, "
+                "o_folder: {azure_blob_config_file: a, path: /b//c/./d/}, "
+                "p_folder: {azure_blob_config_file: a, path: /b/c//}}\n");
     capture_begin();
     int rc = load(project, NULL, &c);
     ACT_AUTOFREE char *said = capture_end();
@@ -807,6 +809,8 @@ TEST(unknown_keys_warn)
     assert_contains(said, ":6:16: unknown key 'data_foldr' in 'config_param'");
     assert_contains(said, "unknown key 'pth'; did you mean 'path'?");
     assert_contains(said, "'file_share' has no effect on 's_folder' without 'storage_type: file'");
+    assert_contains(said, "the path of 'o_folder' is taken for 'b/c/d', without empty segments and '.'");
+    assert_null(strstr(said, "p_folder"));
 }
 
 /* -- accounts -- */
