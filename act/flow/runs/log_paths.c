@@ -95,10 +95,9 @@ int flow_find_named_run(struct flow *flow, const char *word, struct flow_run *ou
                         struct act_error *err)
 {
     ACT_AUTOFREE char *piece = piece_of(word);
-
-    if (act_path_has_dots(word + strlen(piece) + 1))
-        return act_error_set(err, ACT_USAGE, "'%s': no log has '.' or '..' in its name", word);
-    int rc = flow_find_run(flow, piece, out, err);
+    int rc = act_path_has_dots(word + strlen(piece) + 1)
+                 ? act_error_set(err, ACT_USAGE, "'%s': no log has '.' or '..' in its name", word)
+                 : flow_find_run(flow, piece, out, err);
 
     if (rc < 0)
         return rc;
