@@ -458,7 +458,12 @@ TEST(test_list_without_end)
 {
     static const struct {
         const char *marker, *next; /* NULL: refused */
-    } rows[] = {{NULL, "m||1"}, {"k||1", "m||2"}, {"k||999", "m||1000"}, {"k||1000", NULL}};
+    } rows[] = {{NULL, "m||1|10"},
+                {"k||1|10", "m||2|20"},
+                {"k||999|9990", "m||1000|10000"},
+                {"k||1000|10000", NULL},
+                {"k||3999999|0", "m||4000000|10"},
+                {"k||4000000|0", NULL}};
     const char *const answer[] = {LIST("", "m")};
 
     for (size_t i = 0; i < COUNT(rows); i++) {

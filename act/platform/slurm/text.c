@@ -185,7 +185,8 @@ int64_t slurm_job_number(const char *text, bool *out_is_array)
 
     if (out_is_array)
         *out_is_array = text && strstr(text, "_[");
-    return text ? id_at(text, &digits) : 0;
+    int64_t id = text ? id_at(text, &digits) : 0;
+    return id && strchr("\n_;.+", text[digits]) ? id : 0; /* its end, or what Slurm puts behind a number */
 }
 
 /* The text after "<program>: error: " or "<program>: fatal: ". */
