@@ -8,8 +8,8 @@
 /* "a/b"; one slash between, b alone when a is empty, a alone when b is empty. New string. */
 char *act_path_join(const char *a, const char *b);
 
-/* "dir/rel" with both exactly as they are: a rel that begins with a slash keeps it, so "a" and "/b" are "a//b". One that
- * is empty is the other one. New string. */
+/* "dir/rel" with both exactly as they are: a rel that begins with a slash keeps it, so "a" and "/b" are "a//b". If one
+ * is empty it is the other one. New string. */
 char *act_path_below(const char *dir, const char *rel);
 
 /* The part before the last slash ("." when there is none, "/" for the root). New string. */

@@ -13,8 +13,8 @@
 
 #include "store/store_internal.h"
 
-/* What the names of the part files of uploads in progress begin with. Those are never listed, and refused as keys; other
- * names that begin so are the users'. */
+/* What the names of the part files of uploads in progress begin with. Those are never listed, and refused as keys;
+ * other names that begin so are the users'. */
 #define FOLDER_PART      ".act-part-"
 #define FOLDER_PART_NAME 80 /* room for the name of a part file */
 

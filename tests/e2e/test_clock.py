@@ -17,7 +17,8 @@ def test_no_run_is_submitted(act, before_1970):
     run = act.submit("true")
     act.run("wait", run)
     rows = act.run("q", "--json").out
-    for words in (("submit", "true"), ("local", "true"), ("resubmit", "-y", run), ("sweep", "--grid", "lr=1,2", "true", "{lr}")):
+    for words in (("submit", "true"), ("local", "true"), ("resubmit", "-y", run),
+                  ("sweep", "--grid", "lr=1,2", "true", "{lr}")):
         message = act.fail(*words, env=before_1970, status=(1, 8, 125))
         assert "the clock of this machine is wrong, it says 1969-12-31T00:00:00Z: set it first" in message, words
     result = act.run("q", "--json")
