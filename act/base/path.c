@@ -13,6 +13,11 @@ char *act_path_join(const char *a, const char *b)
     return act_sprintf("%s%s%s", a, a[n - 1] == '/' ? "" : "/", *b == '/' ? b + 1 : b);
 }
 
+char *act_path_below(const char *dir, const char *rel)
+{
+    return act_sprintf("%s%s%s", dir, *dir && *rel ? "/" : "", rel);
+}
+
 char *act_path_dirname(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -66,6 +71,36 @@ char *act_path_clean(const char *path)
     return act_buf_steal(&full);
 }
 
+static bool is_parent(const char *segment, size_t n)
+{
+    return n == 2 && segment[0] == '.' && segment[1] == '.';
+}
+
+static bool is_dots(const char *segment, size_t n)
+{
+    return is_parent(segment, n) || (n == 1 && segment[0] == '.');
+}
+
+static bool has_segment(const char *path, bool (*is)(const char *segment, size_t n))
+{
+    for (size_t n; *path; path += n + (path[n] == '/')) {
+        n = strcspn(path, "/");
+        if (is(path, n))
+            return true;
+    }
+    return false;
+}
+
+bool act_path_has_parent(const char *path)
+{
+    return has_segment(path, is_parent);
+}
+
+bool act_path_has_dots(const char *path)
+{
+    return has_segment(path, is_dots);
+}
+
 bool act_path_is_safe(const char *name, size_t len)
 {
     if (len == 0 || name[0] == '/' || memchr(name, '\0', len))
@@ -73,7 +108,7 @@ bool act_path_is_safe(const char *name, size_t len)
     for (size_t i = 0; i < len;) {
         const char *slash = memchr(name + i, '/', len - i);
         size_t n = slash ? (size_t)(slash - name) - i : len - i;
-        if (n == 0 || (n == 1 && name[i] == '.') || (n == 2 && name[i] == '.' && name[i + 1] == '.'))
+        if (n == 0 || is_dots(name + i, n))
             return false;
         i += n + 1;
     }

@@ -8,6 +8,10 @@
 /* "a/b"; one slash between, b alone when a is empty, a alone when b is empty. New string. */
 char *act_path_join(const char *a, const char *b);
 
+/* "dir/rel" with both exactly as they are: a rel that begins with a slash keeps it, so "a" and "/b" are "a//b". If one
+ * is empty it is the other one. New string. */
+char *act_path_below(const char *dir, const char *rel);
+
 /* The part before the last slash ("." when there is none, "/" for the root). New string. */
 char *act_path_dirname(const char *path);
 
@@ -16,6 +20,10 @@ const char *act_path_basename(const char *path);
 
 /* Removes ".", empty segments and resolves ".." as far as the text allows. "" becomes ".". New string. */
 char *act_path_clean(const char *path);
+
+/* Whether a segment is "..", and whether one is "." or "..". */
+bool act_path_has_parent(const char *path);
+bool act_path_has_dots(const char *path);
 
 /* Whether a name from outside may be used below a target folder: not empty, not absolute, no empty, "." or
  * ".." segment, no NUL within len. A final slash is allowed (a folder). */

@@ -466,9 +466,12 @@ int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *
 /* For the result line of --json: failures, and the errors of whole paths. New references. */
 json_t *cli_failures_json(const struct transfer_report *report);
 json_t *cli_errors_json(const struct cli_outcome *outcome);
-/* Whether all words lie in mapped folders, also in those of from (may be NULL). Else the others are added to the
- * outcome, and when there are several words, hint says what was not done. */
-bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struct cli_outcome *outcome);
+/* flow_check_path() or flow_check_local_path(). */
+typedef int cli_path_check(struct flow *flow, const char *path, struct act_error *err);
+/* Whether all words pass the check, and lie in mapped folders of from (may be NULL) too. Else the others are added to
+ * the outcome, and when there are several words, hint says what was not done. */
+bool cli_check_paths(struct cli *cli, struct flow *from, cli_path_check *check, const char *hint,
+                     struct cli_outcome *outcome);
 /* Warns about patterns that matched nothing, unless every path failed: then there was nothing to match. */
 void cli_warn_idle_patterns(const struct cli *cli, const struct cli_outcome *outcome);
 /* Adds the report of one path to the sum, and releases it. */

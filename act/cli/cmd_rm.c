@@ -191,7 +191,7 @@ static bool check_folders(struct cli *cli, struct cli_outcome *outcome)
 
 static bool check_words(struct cli *cli, struct cli_outcome *outcome)
 {
-    return cli_check_paths(cli, NULL, "nothing was removed", outcome) && check_folders(cli, outcome);
+    return cli_check_paths(cli, NULL, flow_check_path, "nothing was removed", outcome) && check_folders(cli, outcome);
 }
 
 static int rm(void *arg, const char *word, enum flow_place place, struct flow_path *p, struct act_error *err)

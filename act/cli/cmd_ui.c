@@ -100,7 +100,7 @@ static char *address_of(const struct cli *cli, const struct web *web)
  * none. */
 static char *open_browser(const char *address)
 {
-    ACT_AUTOFREE char *folder = act_state_dir(), *target = NULL;
+    ACT_AUTOFREE char *folder = act_state_dir();
     char *path = act_sprintf("%s/ui-%ld.html", folder, (long)getpid());
     ACT_AUTO(act_buf) page = {0}, escaped = {0};
     static char opener[] = "xdg-open";

@@ -227,7 +227,7 @@ static void transfer(struct moving *moving, const char *path)
 /* Catches a source and a target, as for scp, before anything is copied. */
 static bool check_words(struct moving *moving)
 {
-    return cli_check_paths(moving->cli, moving->from,
+    return cli_check_paths(moving->cli, moving->from, moving->from ? flow_check_path : flow_check_local_path,
                            "nothing was copied: paths are of the project, and each is copied to the same place",
                            &moving->outcome);
 }

@@ -537,7 +537,9 @@ char *cli_path_below(const char *word, const struct transfer_path *what, const c
 {
     bool is_run = !*what->path && act_ends_with(word, ":");
 
-    return is_run ? act_sprintf("%s%s", word, rel) : act_path_join(word, rel);
+    ACT_AUTOFREE char *folder = act_strndup(word, strlen(word) - act_ends_with(word, "/"));
+
+    return is_run ? act_sprintf("%s%s", word, rel) : act_path_below(folder, rel);
 }
 
 void cli_buffer_stdout(void)

@@ -149,7 +149,8 @@ int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, stru
     return rc < 0 ? rc : (rc > 0 ? flow_open_run_path : flow_open_path)(&cli->flow, word, out, err);
 }
 
-bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struct cli_outcome *outcome)
+bool cli_check_paths(struct cli *cli, struct flow *from, cli_path_check *check, const char *hint,
+                     struct cli_outcome *outcome)
 {
     const struct act_strv *words = &cli->words;
 
@@ -157,7 +158,7 @@ bool cli_check_paths(struct cli *cli, struct flow *from, const char *hint, struc
         struct act_error err = {0};
         int rc = cli_names_run(cli, words->v[i], &err);
         if (rc == 0)
-            rc = flow_check_path(&cli->flow, words->v[i], &err);
+            rc = check(&cli->flow, words->v[i], &err);
         if (rc == 0 && from)
             rc = flow_check_path(from, words->v[i], &err);
         if (rc < 0)

@@ -184,13 +184,51 @@ static bool is_bare(const struct yaml *value)
     return !value->quoted && *value->text && (!yaml_is_text(value) || is_fraction(value->text));
 }
 
+/* Whether the text begins with a character that YAML takes for the end of a line or refuses, and JSON takes as it is:
+ * the number of its bytes; 0: it does not. */
+static size_t special_len(const char *text, unsigned *out_code)
+{
+    static const struct {
+        const char *bytes;
+        unsigned code;
+    } few[] = {{"\x7f", 0x7f},           {"\xe2\x80\xa8", 0x2028}, {"\xe2\x80\xa9", 0x2029},
+               {"\xef\xbb\xbf", 0xfeff}, {"\xef\xbf\xbe", 0xfffe}, {"\xef\xbf\xbf", 0xffff}};
+    unsigned char second = *text ? (unsigned char)text[1] : 0;
+
+    *out_code = second;
+    if (*text == '\xc2' && second < 0xa0) /* U+0080 to U+009F */
+        return 2;
+    for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
+        *out_code = few[i].code;
+        if (act_starts_with(text, few[i].bytes))
+            return strlen(few[i].bytes);
+    }
+    return 0;
+}
+
+bool yaml_has_special(const char *text)
+{
+    unsigned code;
+
+    while (*text && special_len(text, &code) == 0)
+        text++;
+    return *text;
+}
+
 static bool put_text(struct act_buf *out, const char *text)
 {
     json_t *string = json_string(text);
     ACT_AUTOWIPE char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    unsigned code;
 
-    if (quoted)
-        act_buf_adds(out, quoted);
+    for (const char *at = quoted; at && *at;) {
+        size_t n = special_len(at, &code);
+        if (n > 0)
+            act_buf_addf(out, "\\u%04x", code);
+        else
+            act_buf_addc(out, *at);
+        at += n > 0 ? n : 1;
+    }
     json_decref(string);
     return quoted != NULL;
 }

@@ -23,6 +23,10 @@ int yaml_edit_set(const char *text, const char *name, const char *path, const st
 int yaml_edit_unset(const char *text, const char *name, const char *path, char **out,
                     struct act_error *err) ACT_NODISCARD;
 
+/* Whether the text has characters in it that YAML, but nobody who types them, takes for the end of a line (U+0085,
+ * U+2028, U+2029) or refuses (U+FEFF, control characters). */
+bool yaml_has_special(const char *text);
+
 /* A value as YAML in one line, for any place in a document. New string; NULL: text that YAML cannot hold. */
 char *yaml_flow_text(const struct yaml *value);
 

@@ -74,16 +74,6 @@ static void resolve_workspace(struct config *c, struct config_findings *f)
 
 /* -- config_param -- */
 
-static bool has_parent_segment(const char *path)
-{
-    for (size_t n; *path; path += n + (path[n] == '/')) {
-        n = strcspn(path, "/");
-        if (n == 2 && path[0] == '.' && path[1] == '.')
-            return true;
-    }
-    return false;
-}
-
 /* "pvc:NAME/path" is a path in a PersistentVolumeClaim, which is no store of ACT's. */
 static void take_claim(struct config_folder *folder)
 {
@@ -150,7 +140,7 @@ static void take_place(const struct config *c, struct config_folder *folder, con
     const struct yaml *at = yaml_get(row, "path") ? yaml_get(row, "path") : row;
     const char *path = folder->path ? folder->path : "";
 
-    if (path[0] != '/' || path[strspn(path, "/.")] == '\0' || has_parent_segment(path) || act_has_control(path))
+    if (path[0] != '/' || path[strspn(path, "/.")] == '\0' || act_path_has_parent(path) || act_has_control(path))
         config_problem(f, at,
                        "'%s' has the mode 'path', so its path must be an absolute one, below '/' and without '..'",
                        row->key);
@@ -169,6 +159,17 @@ static void take_place(const struct config *c, struct config_folder *folder, con
     act_str_replace(&folder->path, "");
 }
 
+/* A path without the slashes that it begins and ends with. New string. */
+static char *inside_slashes(const char *path)
+{
+    const char *start = path + strspn(path, "/");
+    size_t len = strlen(start);
+
+    while (len > 0 && start[len - 1] == '/')
+        len--;
+    return act_strndup(start, len);
+}
+
 /* Brings a path in the store to its form: "data/x" for "/data//x/". */
 static void check_store_path(struct config_folder *folder, const struct yaml *row, struct config_findings *f)
 {
@@ -178,10 +179,12 @@ static void check_store_path(struct config_folder *folder, const struct yaml *ro
         config_problem(f, at ? at : row, "'%s' has no 'path', its place in the store", row->key);
         return;
     }
-    if (has_parent_segment(folder->path) || act_has_control(folder->path))
+    if (act_path_has_parent(folder->path) || act_has_control(folder->path))
         config_problem(f, at, "the path of '%s' must not contain '..' or control characters", row->key);
-    ACT_AUTOFREE char *clean = act_path_clean(folder->path);
+    ACT_AUTOFREE char *clean = act_path_clean(folder->path), *given = inside_slashes(folder->path);
     const char *start = clean + strspn(clean, "/");
+    if (strcmp(given, start) != 0)
+        config_doubt(f, at, "the path of '%s' is taken for '%s', without empty segments and '.'", row->key, start);
     free(folder->path);
     folder->path = act_strdup(strcmp(start, ".") == 0 ? "" : start);
     if (!*folder->path && strcmp(row->key, "code_path") == 0)
@@ -542,117 +545,4 @@ void config_release(struct config *config)
         free(config->values);
     }
     *config = (struct config){0};
-}
-
-/* -- paths of the project -- */
-
-static const struct config_folder *find_folder(const struct config *config, const char *name, size_t len)
-{
-    for (size_t i = 0; i < config->n_folders; i++) {
-        const char *own = config->folders[i].name;
-        if (strlen(own) == len && strncmp(own, name, len) == 0)
-            return &config->folders[i];
-    }
-    return NULL;
-}
-
-/* In a folder of the project a path that would be right in its root. */
-static void hint_root(const struct config *config, const char *path, struct act_error *err)
-{
-    const char *below = config->values->current_dir + strlen(config->project_root);
-    ACT_AUTO(act_buf) up = {0};
-
-    if (!act_path_is_within(config->values->current_dir, config->project_root) ||
-        !find_folder(config, path, strcspn(path, "/")))
-        return;
-    for (; *below; below += strcspn(below, "/")) {
-        below += strspn(below, "/");
-        act_buf_adds(&up, *below ? "../" : "");
-    }
-    if (up.len)
-        act_error_hint(err, "paths count from the current folder: did you mean '%s%s'?", up.data, path);
-}
-
-/* Where runs find a folder that is reachable only from the login node, and who has to copy it: ACT cannot. */
-static void hint_login(const struct config *config, const char *name, struct act_error *err)
-{
-    const char *root = config->slurm.root ? config->slurm.root : "~/.act";
-    ACT_AUTOFREE char *prefix = config_built_in_prefix(config->project_root);
-
-    act_error_hint(err, "through a login node folders need a store that both sides reach: see config_param in "
-                        "'aux_data/aml/slurm.example.yaml'");
-    for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++)
-        if (act_streq(name, config_built_in_folders[i]))
-            act_error_hint(err,
-                           "or have rsync move it: runs use what is there, as after 'rsync -a --mkpath %s/ "
-                           "%s:%s/store/%s/%s/'",
-                           name, config->slurm.login, act_starts_with(root, "~/") ? root + 2 : root, prefix, name);
-}
-
-static int unknown_folder(const struct config *config, const char *path, const char *name, struct act_error *err)
-{
-    ACT_AUTO(act_strv) names = {0};
-    ACT_AUTO(act_buf) list = {0};
-
-    for (size_t i = 0; i < config->n_folders; i++) {
-        act_strv_push(&names, config->folders[i].name);
-        act_buf_addf(&list, "%s'%s'", i ? ", " : "", config->folders[i].name);
-    }
-    const char *near = names.n ? act_nearest(name, (const char *const *)names.v) : NULL;
-    if (*name)
-        act_error_set(err, ACT_NOT_FOUND, "'%s' is in no mapped folder of cluster '%s'", path, config->cluster);
-    else
-        act_error_set(err, ACT_NOT_FOUND, "'%s' is the project itself, name one of its mapped folders", path);
-    if (near)
-        act_error_hint(err, "did you mean '%s'?", near);
-    hint_root(config, path, err);
-    if (list.len == 0)
-        act_error_hint(err, "no folders are mapped");
-    else if (!near)
-        act_error_hint(err, "mapped folders: %s; other files go with the code", list.data);
-    if (list.len == 0 && config->slurm.login)
-        hint_login(config, name, err);
-    return -ACT_NOT_FOUND;
-}
-
-/* After a name, ".." may lead anywhere, because the name may be a link. */
-static bool has_inner_parent(const char *path)
-{
-    while (act_starts_with(path, "../") || act_starts_with(path, "./") || *path == '/')
-        path += strspn(path, ".") + 1;
-    return strcmp(path, "..") != 0 && has_parent_segment(path);
-}
-
-const struct config_folder *config_folder_named(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->n_folders; i++)
-        if (strcmp(config->folders[i].name, name) == 0)
-            return &config->folders[i];
-    return NULL;
-}
-
-int config_map_path(const struct config *config, const char *path, const struct config_folder **out_folder,
-                    char **out_rest, struct act_error *err)
-{
-    const char *root = config->project_root;
-
-    if (!*path)
-        return act_error_set(err, ACT_USAGE, "an empty path");
-    if (has_inner_parent(path))
-        return act_error_set(err, ACT_USAGE, "'%s': '..' is allowed only at the beginning", path);
-    ACT_AUTOFREE char *full = *path == '/' ? act_strdup(path) : act_path_join(config->values->current_dir, path);
-    ACT_AUTOFREE char *clean = act_path_clean(full);
-    if (!act_path_is_within(clean, root))
-        return act_error_set(err, ACT_USAGE, "'%s' is outside of the project '%s'", path, root);
-    const char *inside = clean + strlen(root);
-    inside += strspn(inside, "/");
-    size_t n = strcspn(inside, "/");
-    *out_folder = find_folder(config, inside, n);
-    if (!*out_folder) {
-        ACT_AUTOFREE char *name = act_strndup(inside, n);
-        return unknown_folder(config, path, name, err);
-    }
-    const char *rest = inside + n + (inside[n] == '/');
-    *out_rest = act_sprintf("%s%s", rest, *rest && act_ends_with(path, "/") ? "/" : "");
-    return 0;
 }

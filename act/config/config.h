@@ -249,10 +249,10 @@ void config_account_release(struct config_account *account); /* wipes secrets */
 void config_add_folder(struct config *config, struct config_folder *folder);
 void config_folder_release(struct config_folder *folder); /* wipes secrets */
 
-/* The mapped folder of a path of the project, with the rest of the path: "data/voc" is folder "data", rest
- * "voc". Takes relative paths (to the current folder), absolute ones inside the project, "./", trailing
- * slashes (kept in *out_rest: "voc/"), and ".." only at the beginning. An unknown folder is -ACT_NOT_FOUND
- * and names the folders that are mapped. */
+/* The mapped folder of a path of the project, with the rest of the path: "data/voc" is folder "data", rest "voc". Takes
+ * relative paths (to the current folder), absolute ones inside the project, and "." and ".." only at the beginning.
+ * Behind the folder every character is the name's: "data/a//b" is "a//b", "data/voc/" is "voc/". An unknown folder is
+ * -ACT_NOT_FOUND and names the folders that are mapped. */
 int config_map_path(const struct config *config, const char *path, const struct config_folder **out_folder,
                     char **out_rest, struct act_error *err) ACT_NODISCARD;
 

@@ -234,10 +234,11 @@ static void note_matches(struct diagnose_scan *s, const char *line, size_t len)
 
 static void look_at(struct diagnose_scan *s, const char *text, size_t len)
 {
-    char line[DIAGNOSE_LINE];
+    char line[DIAGNOSE_LINE + 1];
 
     memcpy(line, text, len);
     len = diagnose_clean(line, len);
+    line[len] = '\0'; /* what checks the memory of programs looks for it, though regexec() is told the length */
     s->n_matched = 0;
     size_t exception = traceback_take(&s->traceback, line, len), from = exception < len ? exception : 0;
     for (size_t i = 0; i < s->n_found; i++)

@@ -7,6 +7,14 @@
 
 enum kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHER };
 
+/* Until 8.6 libcurl has no other word for a line that is longer than it takes. */
+#if LIBCURL_VERSION_NUM < 0x080600
+#define LINE_TOO_LONG CURLE_OUT_OF_MEMORY
+#else
+#define LINE_TOO_LONG CURLE_TOO_LARGE
+#endif
+#define NO_END "a line of its head does not end"
+
 /* CURLE_SSL_CONNECT_ERROR is a failed handshake: a reset in its middle may pass, so it is tried again. */
 static const struct {
     CURLcode code;
@@ -26,6 +34,7 @@ static const struct {
     {CURLE_SSL_ISSUER_ERROR, UNTRUSTED, NULL},
     {CURLE_SSL_CACERT_BADFILE, NO_CERTIFICATES, NULL},
     {CURLE_WRITE_ERROR, REFUSED, NULL},
+    {LINE_TOO_LONG, REFUSED, NO_END},
 };
 
 /* ---- proxies ---- */
@@ -55,7 +64,7 @@ static bool is_failure_of_proxy(const struct http_try *t, CURLcode code)
 
     if ((t->peer->local || t->call->direct) && !(t->call->tls && t->call->tls->proxy))
         return false;
-    return code == CURLE_COULDNT_RESOLVE_PROXY ||
+    return code == CURLE_COULDNT_RESOLVE_PROXY || (code == LINE_TOO_LONG && t->handle->sends == 0) ||
            (code == CURLE_COULDNT_CONNECT && t->handle->why[0] && !strstr(t->handle->why, host));
 }
 
@@ -91,6 +100,7 @@ static bool describe_proxy(struct http_try *t, CURLcode code, bool *out_may_pass
     act_error_set(&t->call->error, ACT_TEMPORARY, "cannot reach %s: the proxy '%s' cannot be used: %s", t->peer->name,
                   proxy,
                   code == CURLE_COULDNT_RESOLVE_PROXY ? "its name cannot be resolved"
+                  : code == LINE_TOO_LONG             ? "of its response, " NO_END
                   : errnum                            ? strerror_r((int)errnum, text, sizeof(text))
                                                       : "no connection");
     t->call->error.network = true;

@@ -68,6 +68,33 @@ static void note_status(struct http_handle *h)
     h->status = (int)status;
 }
 
+/* Content-MD5 is that of the body, also of a part (RFC 1864, RFC 2616 section 14.15), where the body is what was asked
+ * for: the answer to a PUT may name that of the request. */
+static const char *md5_of_body(const struct http_call *call)
+{
+    const char *md5 = strcmp(call->method, "GET") == 0 ? http_header_get(&call->response_headers, "Content-MD5") : NULL;
+
+    return md5 && strlen(md5) == ACT_MD5_BASE64 - 1 ? md5 : NULL;
+}
+
+static void begin_sum(struct http_handle *h)
+{
+    h->summed = h->status >= 200 && md5_of_body(h->t->call);
+    if (h->summed)
+        act_md5_init(&h->md5);
+}
+
+bool http_body_is_damaged(struct http_handle *h)
+{
+    char md5[ACT_MD5_BASE64];
+
+    if (!h->summed)
+        return false;
+    act_md5_done(&h->md5, md5);
+    h->summed = false;
+    return strcmp(md5, md5_of_body(h->t->call)) != 0;
+}
+
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
@@ -87,6 +114,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     } else if (len > 0 && (*line == '\r' || *line == '\n')) {
         h->head_complete = true;
         note_status(h);
+        begin_sum(h);
     } else if (colon && colon > line) {
         take_header(response, line, len, colon);
     }
@@ -118,6 +146,8 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     }
     if (h->http->limit && len > 0 && http_limit_ask(h->http->limit, h, HTTP_DOWN, len) == 0)
         return CURL_WRITEFUNC_PAUSE; /* it comes again */
+    if (h->summed)
+        act_md5_add(&h->md5, data, len);
     if (!to_sink) {
         act_buf_add(&call->body_text, data, len);
         return len;
@@ -433,7 +463,7 @@ static void start_use(struct http_handle *h, struct http_try *t)
 {
     h->t = t;
     h->sends = h->status = 0;
-    h->head_complete = false;
+    h->head_complete = h->summed = false;
     h->header_bytes = h->sent = 0;
     h->moved = 0;
     h->moved_ms = act_now_monotonic_ms();

@@ -178,8 +178,12 @@ static CURLcode note_response(struct http_try *t)
         snprintf(h->why, sizeof(h->why), "the response ended within its headers");
         return CURLE_PARTIAL_FILE;
     }
-    t->call->status = h->status;
     t->peer->answered = true;
+    if (http_body_is_damaged(h)) {
+        snprintf(h->refused, sizeof(h->refused), "its body is damaged: it does not have its Content-MD5");
+        return CURLE_WRITE_ERROR;
+    }
+    t->call->status = h->status;
     return CURLE_OK;
 }
 

@@ -2,6 +2,7 @@
 #ifndef ACT_HTTP_HTTP_INTERNAL_H
 #define ACT_HTTP_HTTP_INTERNAL_H
 
+#include "base/hash.h"
 #include "engine/engine.h"
 #include "http/bucket.h"
 #include "http/http.h"
@@ -79,8 +80,10 @@ struct http_handle {
     int status;          /* of the last complete head */
     bool head_complete;  /* the empty line after the headers came */
     size_t header_bytes; /* of the response */
-    size_t sent;         /* of the body, where a limit makes us hand it over */
-    char refused[128];   /* why the response was refused here; empty: it was not */
+    bool summed;         /* the head names the MD5 of the body, which is computed in md5 */
+    struct act_md5 md5;
+    size_t sent;       /* of the body, where a limit makes us hand it over */
+    char refused[128]; /* why the response was refused here; empty: it was not */
     char why[CURL_ERROR_SIZE];
     /* under a limit, by direction */
     bool waits[2];
@@ -96,6 +99,9 @@ struct http_handle {
 struct http_handle *http_handle_take(struct http_try *t);
 void http_handle_give(struct http_handle *handle);
 void http_handles_free(struct http *http);
+
+/* At the end of a response: whether its body is another than the head says. */
+bool http_body_is_damaged(struct http_handle *h);
 
 /* --- peer.c: who may be sent now ----------------------------------------------------------------------- */
 

@@ -131,13 +131,14 @@ enum job_end job_parse_end(const char *show_job, int starts)
 int64_t job_parse_kill_wait(const char *show_config)
 {
     const char *line = strstr(show_config, "KillWait");
+    enum { MOST_S = 65533 }; /* slurm.conf(5) */
     char *end;
 
     line = line ? strchr(line, '=') : NULL;
     if (!line)
         return -1;
     long value = strtol(line + 1, &end, 10);
-    return end == line + 1 || value < 0 ? -1 : value;
+    return end == line + 1 || value < 0 || value > MOST_S ? -1 : value;
 }
 
 /* The beginning of a log of the run from some byte on, with a 0 at its end; nothing if there is no such log. */

@@ -24,6 +24,7 @@
 #include "node/child.h"
 #include "node/confine.h"
 #include "node/zip.h"
+#include "run/run.h"
 
 enum { THREADS_MAX = 16, ENTRIES_AT_ONCE = 32 };
 
@@ -240,15 +241,28 @@ static int unpack_links(const struct unzip *u, struct act_error *err)
 
 /* ---- all of it ---- */
 
+static int check_size(const struct unzip *u, uint64_t *out_total, struct act_error *err)
+{
+    struct stat st;
+
+    *out_total = 0;
+    for (size_t i = 0; i < u->zip.n; i++)
+        if (__builtin_add_overflow(*out_total, u->zip.v[i].size, out_total))
+            return zip_refuse(&u->zip.v[i], "has an impossible size", err);
+    if (fstat(u->zip.fd, &st) < 0)
+        return act_error_errno(err, errno, "cannot look at it");
+    return run_check_unpacked((uint64_t)st.st_size, *out_total, err);
+}
+
 static int check_room(const struct unzip *u, struct act_error *err)
 {
     char needed[ACT_UNIT_TEXT], there[ACT_UNIT_TEXT];
     struct statvfs fs;
-    uint64_t total = 0;
+    uint64_t total;
+    int rc = check_size(u, &total, err);
 
-    for (size_t i = 0; i < u->zip.n; i++)
-        if (__builtin_add_overflow(total, u->zip.v[i].size, &total))
-            return zip_refuse(&u->zip.v[i], "has an impossible size", err);
+    if (rc < 0)
+        return rc;
     if (fstatvfs(u->target_fd, &fs) < 0)
         return act_error_errno(err, errno, "cannot look at '%s'", u->target);
     uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;

@@ -35,6 +35,10 @@ struct package_rules {
     struct act_strv excludes, includes;  /* the patterns of -x and -i */
 };
 
+/* The name of a part file of the folder store, and of nothing else. */
+#define UNFINISHED ".act-part-" Q16 "-" Q16 Q16
+#define Q16        "????????????????"
+
 /* Of no use on a node, or dangerous there. The more general last. */
 static const char *const built_in[] = {
     ".git",
@@ -56,7 +60,8 @@ static const char *const built_in[] = {
     "**/build/lib.*/", /* what setup.py leaves: built for this machine */
     "**/build/temp.*/",
     "/assets/",           /* logs that were fetched */
-    ".act-part-*",        /* unfinished downloads */
+    UNFINISHED,           /* downloads, */
+    UNFINISHED ".map",    /* and which parts of them are there */
     "/aux_data/configs/", /* account files: secrets */
     "/.*",                /* the original packed '*' */
 };

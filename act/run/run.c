@@ -113,6 +113,22 @@ bool run_name_valid(const char *name)
     return *name && *name != '-' && strlen(name) <= ID_MAX;
 }
 
+int run_check_unpacked(uint64_t package_bytes, uint64_t unpacked_bytes, struct act_error *err)
+{
+    enum { TIMES = 100 }; /* text packs to a fifth, tables of numbers to a twentieth */
+    static const uint64_t harmless = UINT64_C(1) << 30;
+    char packed[ACT_UNIT_TEXT], unpacked[ACT_UNIT_TEXT];
+
+    if (unpacked_bytes <= harmless || unpacked_bytes / TIMES <= package_bytes)
+        return 0;
+    act_size_to_text(package_bytes, packed);
+    act_size_to_text(unpacked_bytes, unpacked);
+    return act_error_set(err, ACT_FAIL,
+                         "the package has %s and unpacks to %s, more than %d times as much, on each node: leave out of "
+                         "the code what is empty, or make it in the run",
+                         packed, unpacked, TIMES);
+}
+
 int64_t run_abort_grace_s(const char *text)
 {
     enum { USUAL_S = 10, DAY_S = 86400 };

@@ -119,6 +119,10 @@ static inline bool run_spec_is_elastic(const struct run_spec *spec)
 }
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
 
+/* Why a package of so many bytes must not be unpacked to so many: a few megabytes could fill the disks of all nodes.
+ * 0, or -ACT_FAIL. */
+int run_check_unpacked(uint64_t package_bytes, uint64_t unpacked_bytes, struct act_error *err) ACT_NODISCARD;
+
 /* ACT_ABORT_GRACE, the seconds that a run has between SIGTERM and SIGKILL. text is its value; NULL, and what is no
  * number of seconds less than a day, is the usual ten. */
 int64_t run_abort_grace_s(const char *text);

@@ -392,6 +392,7 @@ static const struct store_ops ops = {
               [STORE_CLEAR] = start_op,
               [STORE_URL] = start_op},
     .key_problem = azure_key_problem,
+    .alias_problem = azure_alias_problem,
     .window = azure_window,
     .close = azure_close,
     .max_put = MAX_PUT,

@@ -150,6 +150,8 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
                 const struct http_headers *headers);
 
 const char *azure_key_problem(const char *key);
+/* Likewise, why the service would take the key for another one. */
+const char *azure_alias_problem(const char *key);
 /* What no key of a container or a share may be, whose service takes these control characters. NULL: it is none. */
 const char *azure_text_problem(const char *key, const char *controls);
 /* Characters as the services count them: UTF-16 units. */
@@ -222,9 +224,15 @@ void azure_build_put_from(struct azure_op *op);
 void azure_build_block_from(struct azure_op *op);
 void azure_commit(struct azure_op *op);
 void azure_list(struct azure_op *op);
-/* Whether a listing comes to its end: next (NULL: that is it) is not the marker of the page itself, and few pages in a
- * row, counted in empty, bring nothing. Names that come twice are the caller's to notice. */
-int azure_check_page(const char *marker, const char *next, bool brought, long *empty, struct act_error *err);
+/* How far a listing has come. */
+struct azure_pages {
+    long n;    /* pages */
+    long poor; /* in a row that brought next to nothing; one that brought nothing counts as ten */
+};
+/* Whether a listing comes to its end: next (NULL: that is it) is not the marker of the page itself, few pages in a row
+ * bring next to nothing, and all are no more than any container fills. n: names on the page. Names that come twice are
+ * the caller's to notice. */
+int azure_check_page(const char *marker, const char *next, size_t n, struct azure_pages *io, struct act_error *err);
 /* The query that requests a page; marker "": the first one. New string. */
 char *azure_page_query(const struct store_call *call, const char *marker);
 /* For build: the request for a page. */

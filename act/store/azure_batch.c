@@ -378,13 +378,18 @@ static void answer_batch(struct azure_op *op)
     }
 }
 
+static bool must_be_single(const struct azure *azure, const char *key)
+{
+    return azure->no_batch || act_ends_with(key, "/") || azure_alias_problem(key); /* that one is refused */
+}
+
 void azure_batch(struct azure_op *op)
 {
     struct azure_batch *batch = op->batch = act_calloc(1, sizeof(*batch));
 
     op->release = release_batch;
     for (size_t i = 0; i < op->call->delete_many.n; i++) {
-        if (op->azure->no_batch || act_ends_with(op->call->delete_many.v[i].key, "/"))
+        if (must_be_single(op->azure, op->call->delete_many.v[i].key))
             batch->ones[batch->n_ones++] = i;
         else
             batch->parts[batch->n_parts++] = i;

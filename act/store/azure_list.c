@@ -10,7 +10,7 @@
  * work.
  *
  * A listing is refused when nobody could go through it to its end and see each object once: names out of order, twice
- * or not asked for, two markers, pages that bring nothing without end.
+ * or not asked for, two markers, pages without end, or that bring next to nothing again and again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,17 +22,19 @@
 #include "store/azure.h"
 
 #define MAX_PAGE_BYTES ((size_t)64 << 20)
-#define MAX_EMPTY      1000 /* pages in a row; the service gives one now and then where it was interrupted */
+#define MAX_POOR       10000   /* pages in a row; the service gives one now and then where it was interrupted */
+#define FEW            10      /* names, and what an empty page counts */
+#define MAX_PAGES      4000000 /* of 5000 names: more than an account of the largest size has room for */
 #define BLOBS          "/EnumerationResults/Blobs"
 #define BLOB           "/Blob" /* below that */
 #define PREFIX         "/BlobPrefix"
 
 struct azure_list {
     /* from the marker */
-    char *service_marker;   /* "": from the start */
-    char *query;            /* of the request */
-    char *last;             /* the last name so far, "" none */
-    long empty;             /* pages in a row that brought nothing */
+    char *service_marker; /* "": from the start */
+    char *query;          /* of the request */
+    char *last;           /* the last name so far, "" none */
+    struct azure_pages pages;
     struct store_page held; /* folders held back */
 
     /* of the page */
@@ -65,7 +67,7 @@ static void release_list(struct azure_op *op)
     free(list);
 }
 
-/* ---- the marker: "service marker|last name|empty pages|key,mtime,mode|...", each text percent-encoded */
+/* ---- the marker: "service marker|last name|pages|poor pages|key,mtime,mode|...", each text percent-encoded */
 
 static char *take_text(const char **at, const char *end_chars)
 {
@@ -76,14 +78,21 @@ static char *take_text(const char **at, const char *end_chars)
     return http_decode(raw);
 }
 
+static long take_count(const char **at)
+{
+    ACT_AUTOFREE char *text = take_text(at, "|");
+
+    return strtol(text, NULL, 10);
+}
+
 static void read_marker(struct azure_list *list, const char *marker)
 {
     const char *at = marker ? marker : "";
 
     list->service_marker = take_text(&at, "|");
     list->last = take_text(&at, "|");
-    ACT_AUTOFREE char *empty = take_text(&at, "|");
-    list->empty = strtol(empty, NULL, 10);
+    list->pages.n = take_count(&at);
+    list->pages.poor = take_count(&at);
     while (*at) {
         struct store_entry *folder = store_page_add(&list->held);
         folder->kind = STORE_FOLDER;
@@ -109,7 +118,7 @@ static char *write_marker(const struct azure_list *list, const char *last)
     add_encoded(&out, list->next);
     act_buf_addc(&out, '|');
     add_encoded(&out, last);
-    act_buf_addf(&out, "|%ld", list->empty);
+    act_buf_addf(&out, "|%ld|%ld", list->pages.n, list->pages.poor);
     for (size_t i = 0; i < list->held.n; i++) {
         act_buf_addc(&out, '|');
         add_encoded(&out, list->held.v[i].key);
@@ -250,14 +259,17 @@ static int end_element(void *arg, const char *path, const char *text, struct act
     return 0;
 }
 
-int azure_check_page(const char *marker, const char *next, bool brought, long *empty, struct act_error *err)
+int azure_check_page(const char *marker, const char *next, size_t n, struct azure_pages *io, struct act_error *err)
 {
-    *empty = brought ? 0 : *empty + 1;
-    if (act_streq(next, marker) && next)
+    io->n++;
+    io->poor = n >= FEW ? 0 : io->poor + (n ? 1 : FEW);
+    if (!next)
+        return 0;
+    if (act_streq(next, marker))
         return act_error_set(err, ACT_FAIL, "the service gives the same page again and again");
-    if (next && *empty > MAX_EMPTY)
-        return act_error_set(err, ACT_FAIL, "the service gives pages without end that bring nothing: %ld in a row",
-                             *empty);
+    if (io->poor > MAX_POOR || io->n > MAX_PAGES)
+        return act_error_set(err, ACT_FAIL, "the service gives pages without end%s: this was number %ld",
+                             io->poor > MAX_POOR ? " that bring next to nothing" : "", io->n);
     return 0;
 }
 
@@ -272,7 +284,7 @@ static int parse_answer(struct azure_op *op, struct act_error *err)
         return rc;
     if (!list->complete)
         return act_error_set(err, ACT_FAIL, "the answer is not a listing");
-    rc = azure_check_page(list->service_marker, list->next, list->first_found, &list->empty, err);
+    rc = azure_check_page(list->service_marker, list->next, list->found.n, &list->pages, err);
     if (rc == 0 && list->first_found && *list->last && strcmp(list->first_found, list->last) <= 0)
         rc = act_error_set(err, ACT_FAIL, "the service does not keep its names in order: '%s' behind '%s'",
                            list->first_found, list->last);

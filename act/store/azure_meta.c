@@ -161,21 +161,27 @@ size_t azure_count_units(const char *text, size_t len)
     return n;
 }
 
-static const char *segments_problem(const char *key)
+const char *azure_alias_problem(const char *key)
 {
-    size_t segments = 0;
+    const char *problem = strchr(key, '\\') ? "contains a backslash, which Blob Storage takes for '/'" : NULL;
 
-    for (const char *s = key; *s; segments++) {
+    for (const char *s = key; *s && !problem;) {
         size_t n = strcspn(s, "/");
-        if (n == 1 && s[0] == '.')
-            return "contains a '.' segment";
-        if (n == 2 && s[0] == '.' && s[1] == '.')
-            return "contains a '..'";
-        if (n && s[n - 1] == '.')
-            return "contains a segment that ends in '.', which Blob Storage drops";
+        problem = n ? store_segment_problem(s, n) : NULL;
+        if (n && !problem && s[n - 1] == '.')
+            problem = "contains a segment that ends in '.', which Blob Storage drops";
         s += n + (s[n] == '/');
     }
-    return segments > 254 ? "has more than 254 segments" : NULL;
+    return problem;
+}
+
+static size_t count_segments(const char *key)
+{
+    size_t n = 0;
+
+    for (const char *s = key; *s; n++)
+        s += strcspn(s, "/") + (strchr(s, '/') != NULL);
+    return n;
 }
 
 const char *azure_text_problem(const char *key, const char *controls)
@@ -202,7 +208,5 @@ const char *azure_key_problem(const char *key)
         return problem;
     if (azure_count_units(key, strlen(key)) > 1024)
         return "is longer than 1024 characters";
-    if (strchr(key, '\\'))
-        return "contains a backslash, which Blob Storage takes for '/'";
-    return segments_problem(key);
+    return count_segments(key) > 254 ? "has more than 254 segments" : azure_alias_problem(key);
 }

@@ -253,6 +253,7 @@ static const struct store_ops ops = {
               [STORE_CLEAR] = start_op,
               [STORE_URL] = start_op},
     .key_problem = files_key_problem,
+    .alias_problem = files_alias_problem,
     .window = azure_window,
     .close = azure_close,
     .max_put = MAX_PUT,

@@ -97,6 +97,8 @@ void files_check_match(struct azure_op *op, const char *key, const char *etag, v
 /* ---- files_name.c */
 
 const char *files_key_problem(const char *key);
+/* Likewise, why the service may take the key for another one; the key may be that of a temporary file. */
+const char *files_alias_problem(const char *key);
 /* Whether the last segment of a key is a temporary name. */
 bool files_is_temp(const char *key);
 bool files_is_journal(const char *key);

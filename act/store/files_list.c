@@ -129,11 +129,11 @@ struct dir {
     char *filter;           /* what the names begin with */
     struct store_page page; /* as it comes, then sorted */
     size_t checked;         /* so many of its names are known to differ */
-    long empty;             /* pages in a row that brought nothing */
-    struct dir **children;  /* one for each entry: folders that were asked for */
-    size_t at;              /* the next entry */
-    bool ended;             /* nothing more of it comes; call.rc says how it ended */
-    bool announced;         /* its own entry was given, or is not wanted */
+    struct azure_pages pages;
+    struct dir **children; /* one for each entry: folders that were asked for */
+    size_t at;             /* the next entry */
+    bool ended;            /* nothing more of it comes; call.rc says how it ended */
+    bool announced;        /* its own entry was given, or is not wanted */
     struct store_call call;
     struct dir *parent;
 };
@@ -264,7 +264,7 @@ static int take_page(struct dir *dir, const struct act_buf *text, struct act_err
     dir->page.next = NULL;
     rc = files_read_page(text, dir->key, &dir->page, err);
     if (rc == 0)
-        rc = azure_check_page(marker, dir->page.next, dir->page.n > before, &dir->empty, err);
+        rc = azure_check_page(marker, dir->page.next, dir->page.n - before, &dir->pages, err);
     return rc ? rc : check_names(dir, err);
 }
 
@@ -602,10 +602,26 @@ static void give_page(struct azure_op *op)
     go_on(walk);
 }
 
+/* The prefix begins with the way to a folder, which is a path of the service. */
+static int check_prefix(struct azure_op *op)
+{
+    const char *prefix = op->call->key, *slash = strrchr(prefix, '/');
+    ACT_AUTOFREE char *way = slash ? act_strndup(prefix, (size_t)(slash - prefix) + 1) : act_strdup("");
+    const char *problem = files_alias_problem(way);
+
+    return problem ? act_error_set(&op->call->error, ACT_FAIL, "%s: the name %s", azure_what(op), problem) : 0;
+}
+
 /* The folder is asked for while the names on the way to it are looked at. */
 static void start_walk(void *arg)
 {
     struct azure_op *op = arg;
+    int rc = check_prefix(op);
+
+    if (rc < 0) {
+        azure_finish(op, rc);
+        return;
+    }
     struct files_list *walk = op->call->list.marker ? take_resting(op) : NULL;
     bool resting = walk;
 

@@ -29,35 +29,41 @@ static bool is_reserved(const char *segment, size_t len)
 
 static const char *segment_problem(const char *segment, size_t len)
 {
-    if (len == 0)
-        return "contains an empty segment";
-    if (len == 1 && segment[0] == '.')
-        return "contains a '.' segment";
-    if (len == 2 && strncmp(segment, "..", 2) == 0)
-        return "contains a '..'";
+    const char *problem = store_segment_problem(segment, len);
+
+    if (problem)
+        return problem;
     if (azure_count_units(segment, len) > MAX_SEGMENT)
         return "contains a segment of more than 255 characters";
-    if (strncmp(segment, FILES_TEMP, strlen(FILES_TEMP)) == 0)
-        return "contains '" FILES_TEMP "', which is for files that are not whole yet";
     return is_reserved(segment, len) ? "contains the name of a device, which a share does not take" : NULL;
 }
 
-static const char *segments_problem(const char *key)
+/* The first problem of a segment. *out_depth: how many there are. */
+static const char *segments_problem(const char *key, const char *(*of)(const char *segment, size_t len),
+                                    size_t *out_depth)
 {
     const char *problem = NULL;
-    size_t depth = 0;
 
-    for (const char *s = key; *s && !problem; depth++) {
+    *out_depth = 0;
+    for (const char *s = key; *s && !problem; ++*out_depth) {
         size_t n = strcspn(s, "/");
-        problem = segment_problem(s, n);
+        problem = of(s, n);
         s += n + (s[n] == '/');
     }
-    return !problem && depth > MAX_DEPTH ? "has more than 250 segments" : problem;
+    return problem;
+}
+
+const char *files_alias_problem(const char *key)
+{
+    size_t depth;
+
+    return segments_problem(key, store_segment_problem, &depth);
 }
 
 const char *files_key_problem(const char *key)
 {
     const char *problem = azure_text_problem(key, "");
+    size_t depth;
 
     if (problem)
         return problem;
@@ -65,7 +71,12 @@ const char *files_key_problem(const char *key)
         return "is longer than 2048 characters";
     if (strpbrk(key, "\"\\:|<>*?"))
         return "contains one of \" \\ : | < > * ?, which a share does not take";
-    return segments_problem(key);
+    problem = segments_problem(key, segment_problem, &depth);
+    if (!problem && depth > MAX_DEPTH)
+        problem = "has more than 250 segments";
+    if (!problem && files_is_temp(key))
+        problem = "is one that ACT gives to files that are not whole yet";
+    return problem;
 }
 
 /* ---- temporary names */

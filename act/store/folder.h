@@ -13,7 +13,8 @@
 
 #include "store/store_internal.h"
 
-/* Prefix of the part files of uploads in progress: never listed, refused as keys. */
+/* What the names of the part files of uploads in progress begin with. Those are never listed, and refused as keys;
+ * other names that begin so are the users'. */
 #define FOLDER_PART      ".act-part-"
 #define FOLDER_PART_NAME 80 /* room for the name of a part file */
 
@@ -256,6 +257,8 @@ void folder_uploads_close(struct folder *folder);
 
 /* Whether it is the name of a part file. */
 bool folder_is_part(const char *name);
+/* Whether it is that of a part file or of its map. */
+bool folder_is_temporary(const char *name);
 /* Whether no process is using the part file. */
 bool folder_part_is_free(int dir, const char *part);
 int folder_clear(struct folder_job *job, struct folder_place *place, struct act_error *err);

@@ -133,7 +133,7 @@ static bool is_of_interest(const struct folder_walk *walk, const struct dirent *
         return false;
     if (walk->leftovers && type != DT_DIR)
         return folder_is_part(name) && (type == DT_REG || type == DT_LNK);
-    return !act_starts_with(name, FOLDER_PART);
+    return type == DT_DIR || !folder_is_temporary(name);
 }
 
 /* Whether a link in the current folder would be refused in another folder store, in which what exists of a followed

@@ -10,22 +10,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/path.h"
 
 /* ---- names */
 
 static const char *segment_problem(const char *s, size_t n)
 {
-    if (n == 0)
-        return "contains an empty segment ('//')";
-    if (n == 1 && s[0] == '.')
-        return "contains a '.' segment";
-    if (n == 2 && s[0] == '.' && s[1] == '.')
-        return "contains a '..'";
-    if (n > NAME_MAX)
-        return "contains a segment of more than 255 bytes";
-    if (n >= strlen(FOLDER_PART) && memcmp(s, FOLDER_PART, strlen(FOLDER_PART)) == 0)
-        return "contains a segment that begins with '" FOLDER_PART "', kept for uploads under way";
-    return NULL;
+    const char *problem = store_segment_problem(s, n);
+
+    return !problem && n > NAME_MAX ? "contains a segment of more than 255 bytes" : problem;
 }
 
 /* Checks the segments of the first len bytes. */
@@ -50,7 +43,10 @@ static const char *path_problem(const char *path, size_t len)
 
 const char *folder_key_problem(const char *key)
 {
-    return *key ? path_problem(key, strlen(key)) : "is empty";
+    const char *problem = *key ? path_problem(key, strlen(key)) : "is empty";
+
+    return !problem && folder_is_temporary(act_path_basename(key)) ? "is one that ACT gives to uploads under way"
+                                                                   : problem;
 }
 
 const char *folder_part_problem(const char *key)

@@ -664,6 +664,14 @@ bool folder_is_part(const char *name)
     return act_is_hex(key, key_hex) && name[key_hex] == '-' && act_is_hex(name + key_hex + 1, id_hex);
 }
 
+bool folder_is_temporary(const char *name)
+{
+    size_t len = strlen(name) - (act_ends_with(name, MAP) ? strlen(MAP) : 0);
+    ACT_AUTOFREE char *part = act_strndup(name, len);
+
+    return act_starts_with(name, FOLDER_PART) && folder_is_part(part);
+}
+
 bool folder_part_is_free(int dir, const char *part)
 {
     struct act_error err;

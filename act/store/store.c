@@ -246,13 +246,26 @@ static bool writes(enum store_op op)
            op == STORE_BLOCK_FROM;
 }
 
+/* Those that speak of one object. */
+static bool names_object(enum store_op op)
+{
+    return op != STORE_LIST && op != STORE_DELETE_MANY && op != STORE_SYNC;
+}
+
+static const char *problem_of(const struct store *store, const struct store_call *call)
+{
+    if (writes(call->op))
+        return store_key_problem(store, call->key);
+    return names_object(call->op) && store->ops->alias_problem ? store->ops->alias_problem(call->key) : NULL;
+}
+
 /* What no store can do. 0, or the error in call->error. */
 static int check_call(const struct store *store, struct store_call *call)
 {
     struct act_error *err = &call->error;
     const struct store_data *data = store_data_of(call);
     const char *verb = store_verb(call->op);
-    const char *problem = writes(call->op) ? store_key_problem(store, call->key) : NULL;
+    const char *problem = problem_of(store, call);
     bool folder_key = act_ends_with(call->key, "/");
 
     if (!store_can(store, call->op))
@@ -261,8 +274,7 @@ static int check_call(const struct store *store, struct store_call *call)
     if (call->op == STORE_DELETE_MANY && call->delete_many.n > STORE_MAX_DELETIONS)
         return act_error_set(err, ACT_USAGE, "cannot delete %zu objects from '%s' at once", call->delete_many.n,
                              store->name);
-    if (call->op != STORE_LIST && call->op != STORE_DELETE_MANY && call->op != STORE_URL && call->op != STORE_SYNC &&
-        *call->key == '\0')
+    if (names_object(call->op) && call->op != STORE_URL && *call->key == '\0')
         return act_error_set(err, ACT_USAGE, "cannot %s an object without a name in '%s'", verb, store->name);
     if (problem)
         return act_error_set(err, ACT_FAIL, "cannot %s '%s' in '%s': the name %s", verb, call->key, store->name,
@@ -416,6 +428,17 @@ bool store_has_real_folders(const struct store *store)
 bool store_is_disk(const struct store *store)
 {
     return store->ops->is_disk;
+}
+
+const char *store_segment_problem(const char *segment, size_t len)
+{
+    if (len == 0)
+        return "contains an empty segment ('//')";
+    if (len == 1 && segment[0] == '.')
+        return "contains a '.' segment";
+    if (len == 2 && strncmp(segment, "..", len) == 0)
+        return "contains a '..'";
+    return NULL;
 }
 
 const char *store_key_problem(const struct store *store, const char *key)

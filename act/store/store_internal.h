@@ -13,6 +13,8 @@ struct store_ops {
     int (*list)(struct store *store, struct store_call *call, struct store_page *out); /* for HEAD and LIST */
     bool (*is_busy)(const struct store *store);            /* whether a call has to wait; NULL: never */
     const char *(*key_problem)(const char *key);           /* NULL: the store is only read */
+    const char *(*alias_problem)(const char *key);         /* why a request for this key would mean another one, as
+                                                              key_problem says it; NULL: none ever does */
     void (*close)(struct store *store);                    /* frees all but store->name */
     int (*window)(const struct store *store);              /* store_window(); NULL: always 1 */
     void (*hurry)(struct store *store);                    /* store_hurry(); NULL: no call is ever kept */
@@ -41,6 +43,9 @@ void store_finish(struct store_call *call, int rc);
 
 /* The name of a store of a run's logs, new, and the run's id in it. */
 char *store_logs_name(const char *id, const char **out_id);
+
+/* What is wrong with a segment of a key that is a path: it is empty, "." or "..". NULL: nothing. */
+const char *store_segment_problem(const char *segment, size_t len);
 
 /* Ends a LIST or HEAD of a store that lists everything at once: takes the page's entries (if rc is 0), all of which
  * begin with the key of the call, in any order, and turns them into what the call asks for. */

@@ -7,7 +7,7 @@
 
 static char *key_for(const struct walk *walk, const struct sync_item *item)
 {
-    return walk->single ? act_strdup(walk->to_path) : act_path_join(walk->to_path, item->rel);
+    return walk->single ? act_strdup(walk->to_path) : act_path_below(walk->to_path, item->rel);
 }
 
 static void tell_plan(const struct walk *walk, const struct sync_item *item, const char *to_key)
@@ -41,11 +41,10 @@ static bool will_fail(struct walk *walk, const struct sync_item *item)
 /* Why the destination cannot have it. New string; NULL: it can. */
 static char *problem_of(const struct walk *walk, const struct sync_item *item, const char *to_key)
 {
-    bool safe = act_path_is_safe(item->rel, strlen(item->rel));
-    const char *problem = safe ? store_key_problem(walk->to, to_key) : "is not a safe relative path";
+    const char *problem = store_key_problem(walk->to, to_key);
 
     if (problem)
-        return act_sprintf("the name '%s' %s", to_key, problem);
+        return act_sprintf("the name '%s' %s", walk->single ? to_key : item->rel, problem);
     if (item->from.size <= store_max_put(walk->to) * STORE_MAX_BLOCKS)
         return NULL;
     return act_sprintf("its %llu bytes are more than an object in %s can have", (unsigned long long)item->from.size,

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/path.h"
 #include "transfer/transfer_internal.h"
 
 char *transfer_prefix(const char *path)
@@ -48,8 +47,7 @@ static int is_folder(struct store *store, const char *path, struct act_error *er
 int transfer_resolve(struct store *store, const char *path, struct transfer_path *out, struct act_error *err)
 {
     bool wants_folder = *path == '\0' || act_ends_with(path, "/");
-    ACT_AUTOFREE char *clean = act_path_clean(path);
-    const char *key = strcmp(clean, ".") == 0 ? "" : clean;
+    ACT_AUTOFREE char *key = act_strndup(path, strlen(path) - act_ends_with(path, "/"));
 
     bool is_link = false;
     int file = wants_folder ? 0 : is_file(store, key, &is_link, err);

@@ -35,7 +35,7 @@ static const char *const kinds[] = {
     [FAULT_TRUNCATE] = "truncate", [FAULT_OVERLONG] = "overlong", [FAULT_STALL] = "stall",
     [FAULT_RANGE] = "range",       [FAULT_CHECKSUM] = "checksum", [FAULT_CORRUPT] = "corrupt",
     [FAULT_REPLACE] = "replace",   [FAULT_PAGE] = "page",         [FAULT_TRICKLE] = "trickle",
-    [FAULT_PENDING] = "pending",
+    [FAULT_PENDING] = "pending",   [FAULT_HEADER] = "header",     [FAULT_BODY_MD5] = "body-md5",
 };
 static const char *const places[] = {
     [AT_ANSWER] = "answer",   [AT_REQUEST] = "request", [AT_UPLOAD] = "upload",
@@ -62,8 +62,11 @@ static bool set_text(char *out, size_t cap, const char *value)
 
 static bool set_page(struct fault *f, const char *value)
 {
-    static const char *const names[] = {
-        [PAGE_RIGHT] = "torn", [PAGE_REPEAT] = "repeat", [PAGE_EMPTY] = "empty", [PAGE_LOOP] = "loop"};
+    static const char *const names[] = {[PAGE_RIGHT] = "torn",
+                                        [PAGE_REPEAT] = "repeat",
+                                        [PAGE_EMPTY] = "empty",
+                                        [PAGE_LOOP] = "loop",
+                                        [PAGE_ENDLESS] = "endless"};
     int page = index_of(names, COUNT(names), value);
 
     f->page = page < 0 ? PAGE_RIGHT : (enum page_fault)page;

@@ -18,7 +18,10 @@ enum fault_kind {
     FAULT_CORRUPT,  /* changes one byte in the middle of the answer's body */
     FAULT_REPLACE,  /* somebody else replaces the blob by as many other bytes, before the request is served */
     FAULT_PENDING,  /* a copy that is under way for some time, by what the service says */
-    FAULT_PAGE,     /* a page of a listing that repeats its marker, leads back ("loop"), is empty, or breaks off */
+    FAULT_PAGE,     /* a page of a listing that repeats its marker, leads back ("loop"), is empty, breaks off, or has
+                       one name that is new, as the next one will ("endless") */
+    FAULT_HEADER,   /* a header that is longer than any client takes */
+    FAULT_BODY_MD5, /* a Content-MD5 that is not that of the whole body */
 };
 
 enum fault_where {

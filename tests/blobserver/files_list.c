@@ -102,15 +102,20 @@ int list_directory(struct request *r, struct reply *reply)
     if (l.times || l.etag || l.attributes || l.key)
         text_addf(t, "<DirectoryId>%llu</DirectoryId>", (unsigned long long)directory->id);
     text_str(t, "<Entries>");
-    for (long n = 0;
-         r->page != PAGE_EMPTY && n < max && i < directory->n && starts_with(directory->children[i]->key, prefix); n++)
+    if (r->page == PAGE_ENDLESS)
+        list_endless(t, "File", "", *marker ? start : "", start, sizeof(start));
+    for (long n = 0; r->page != PAGE_EMPTY && r->page != PAGE_ENDLESS && n < max && i < directory->n &&
+                     starts_with(directory->children[i]->key, prefix);
+         n++)
         add_node(&l, directory->children[i++]);
     text_str(t, "</Entries><NextMarker>");
     if (r->page == PAGE_REPEAT)
         i = first;
     else if (r->page == PAGE_LOOP)
         i = begin + (*marker && first == begin);
-    if (i < directory->n && starts_with(directory->children[i]->key, prefix))
+    if (r->page == PAGE_ENDLESS)
+        list_marker(t, start);
+    else if (i < directory->n && starts_with(directory->children[i]->key, prefix))
         list_marker(t, directory->children[i]->key);
     text_str(t, "</NextMarker></EnumerationResults>");
     free(prefix);

@@ -10,7 +10,7 @@ struct pair {
     char *name, *value;
 };
 
-enum page_fault { PAGE_RIGHT, PAGE_REPEAT, PAGE_EMPTY, PAGE_LOOP };
+enum page_fault { PAGE_RIGHT, PAGE_REPEAT, PAGE_EMPTY, PAGE_LOOP, PAGE_ENDLESS };
 
 /* A request, decoded inside the memory that its head was received in and inside `decoded`. */
 struct request {

@@ -1,6 +1,7 @@
 /* list.c - List Blobs and List Containers. */
 #include "service.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +152,15 @@ void list_marker(struct text *t, const char *name)
     t->n += strlen(t->s + t->n);
 }
 
+void list_endless(struct text *t, const char *element, const char *prefix, const char *start, char *out, size_t cap)
+{
+    long n = *start ? strtol(start + strlen(prefix), NULL, 10) + 1 : 0;
+
+    snprintf(out, cap, "%s%012ld", prefix, n);
+    text_addf(t, "<%s><Name>%s</Name><Properties><Content-Length>1</Content-Length></Properties></%s>", element, out,
+              element);
+}
+
 bool list_read_marker(const char *marker, char *name, size_t cap)
 {
     long n = strncmp(marker, "2!", 2) ? -1 : base64_decode(marker + 2, name, cap - 1);
@@ -218,13 +228,18 @@ int list_blobs(struct request *r, struct reply *reply)
     add_head(r, l.out);
     text_str(l.out, "<Blobs>");
     const struct entry *e;
-    for (long n = 0; r->page != PAGE_EMPTY && n < max && (e = entry_at(&at)) && starts_with(e->name, l.prefix);)
+    if (r->page == PAGE_ENDLESS)
+        list_endless(l.out, "Blob", l.prefix, *marker ? start : "", start, sizeof(start));
+    for (long n = 0; r->page != PAGE_EMPTY && r->page != PAGE_ENDLESS && n < max && (e = entry_at(&at)) &&
+                     starts_with(e->name, l.prefix);)
         n += add_next(&l, &at);
     text_str(l.out, "</Blobs><NextMarker>");
     if (r->page == PAGE_LOOP && *marker && entry_at(&first) == entry_at(&begin))
         entry_next(&begin);
     e = entry_at(r->page == PAGE_REPEAT ? &first : r->page == PAGE_LOOP ? &begin : &at);
-    if (e && starts_with(e->name, l.prefix))
+    if (r->page == PAGE_ENDLESS)
+        list_marker(l.out, start);
+    else if (e && starts_with(e->name, l.prefix))
         list_marker(l.out, e->name);
     text_str(l.out, "</NextMarker></EnumerationResults>");
     reply_header(reply, "Content-Type", "application/xml");

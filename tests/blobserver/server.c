@@ -28,6 +28,7 @@ enum {
     FIRST_READ = 16 << 10,
     TURNS = 16, /* of one connection, before others have theirs */
     OVERLONG = 100,
+    LONG_HEADER = 1 << 20,
     TRICKLE_MS = 20,
 };
 
@@ -239,6 +240,20 @@ static void corrupt(struct reply *reply)
         reply->body.s[reply->body.n / 2] ^= 1;
 }
 
+/* Of nothing, whatever the body is. */
+static void add_md5(struct reply *reply)
+{
+    char md5[25];
+
+    md5_base64("", 0, md5);
+    reply_header(reply, "Content-MD5", md5);
+}
+
+static void add_long_header(struct reply *reply)
+{
+    text_addf(&reply->head, "x-ms-meta-long: %0*d\r\n", LONG_HEADER, 0);
+}
+
 static void spoil_reply(struct connection *c)
 {
     struct reply *reply = &c->reply;
@@ -253,6 +268,12 @@ static void spoil_reply(struct connection *c)
         break;
     case FAULT_CORRUPT:
         corrupt(reply);
+        break;
+    case FAULT_BODY_MD5:
+        add_md5(reply);
+        break;
+    case FAULT_HEADER:
+        add_long_header(reply);
         break;
     case FAULT_PAGE:
         reply->body.n -= c->fault.torn ? reply->body.n / 2 : 0;

@@ -45,6 +45,9 @@ void reply_etag(struct reply *reply, uint64_t etag, int64_t modified);
 void list_name(struct text *t, const char *name);
 void list_element(struct text *t, const char *name, const char *value);
 void list_marker(struct text *t, const char *name);
+/* An entry behind start (the name that the page begins with; "": the first one) of a listing that has no end, and its
+ * name in out. */
+void list_endless(struct text *t, const char *element, const char *prefix, const char *start, char *out, size_t cap);
 bool list_read_marker(const char *marker, char *name, size_t cap);
 /* The page's size; 0 when what was asked for is out of range. */
 long list_page_size(const struct request *r);

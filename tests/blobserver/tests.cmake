@@ -30,3 +30,8 @@ target_link_libraries(bounds PRIVATE act_base Threads::Threads act_flags act_san
 # An older kernel, for the programs that are installed.
 add_executable(oldkernel oldkernel.c)
 target_link_libraries(oldkernel PRIVATE act_flags)
+
+# A machine whose clock is wrong, for programs that load it.
+add_library(oldclock MODULE oldclock.c)
+target_link_libraries(oldclock PRIVATE act_flags)
+set_target_properties(oldclock PROPERTIES PREFIX "")

@@ -399,7 +399,7 @@ TEST(test_ranges)
         assert_string_equal(call.entry.key, rows[i].key);
         assert_true(call.entry.etag[0] == '"');
         if (rows[i].got)
-            assert_memory_equal(sink, "0123456789" + rows[i].offset, rows[i].got);
+            assert_memory_equal(sink, &"0123456789"[rows[i].offset], rows[i].got);
         store_call_release(&call);
     }
 }
@@ -1275,16 +1275,38 @@ TEST(test_folder_collisions)
     call.put.attr.kind = STORE_FOLDER;
     assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
     assert_fails(delete_key("coll/dir/"), t.err, ACT_FAIL, "not empty");
-    assert_non_null(store_key_problem(t.store, "x/.act-part-1"));
-    assert_int_equal(put(".act-part-1/x", "x", 1), -ACT_FAIL);
     static const char *const keys[] = {"coll/dir/x", "coll/file"};
     assert_list("coll/", false, keys, COUNT(keys)); /* and no part file is left */
+}
+
+/* Nothing but the names that uploads give is kept for them. */
+TEST(test_temporary_names)
+{
+#define PART ".act-part-0123456789abcdef-0123456789abcdef0123456789abcdef"
+#define TEMP ".act-part-0123456789abcdef0123456789abcdef0123456789abcdef"
+    static const char *const users[] = {"temp/.act-part-", "temp/" PART "x", "temp/" TEMP "x", "temp/.act-part-x",
+                                        "temp/.act-part-y/z"};
+    static const char *const of_folder[] = {PART, "x/" PART, "x/" PART ".map"}, *const of_share[] = {TEMP, "x/" TEMP};
+
+    for (size_t i = 0; i < COUNT(of_folder) && store_is_disk(t.store); i++)
+        assert_fails(put(of_folder[i], "x", 1), t.err, ACT_FAIL, "ACT gives to uploads");
+    for (size_t i = 0; i < COUNT(of_share) && store_has_real_folders(t.store) && !store_is_disk(t.store); i++)
+        assert_fails(put(of_share[i], "x", 1), t.err, ACT_FAIL, "ACT gives to files");
+    for (size_t i = 0; i < COUNT(users); i++)
+        put_text(users[i], users[i]);
+    for (size_t i = 0; i < COUNT(users); i++)
+        assert_content(users[i], users[i], strlen(users[i]));
+    assert_list("temp/", false, users, COUNT(users));
+    for (size_t i = 0; i < COUNT(users); i++)
+        assert_ok(delete_key(users[i]), t.err);
+#undef PART
+#undef TEMP
 }
 
 TEST(test_folder_odd_files)
 {
     ACT_AUTOFREE char *pipe_path = in_root("odd/pipe"), *bad = in_root("odd/bad\xff");
-    ACT_AUTOFREE char *part = in_root("odd/.act-part-0123");
+    ACT_AUTOFREE char *part = in_root("odd/.act-part-0123456789abcdef-0123456789abcdef0123456789abcdef");
     static const char *const keys[] = {"odd/x"};
     struct store_call call;
 
@@ -1880,7 +1902,7 @@ TEST(test_azure_foreign_blocks_at_once)
         calls[i] = call_of(STORE_BLOCK, "foreign/once");
         calls[i].block.upload_id = id;
         calls[i].block.index = i;
-        calls[i].block.data.bytes = "01234567" + i;
+        calls[i].block.data.bytes = &"01234567"[i];
         calls[i].block.data.len = 1;
     }
     do_at_once(calls, N);
@@ -1983,8 +2005,8 @@ TEST(test_share_folder_of_others)
 
 TEST(test_share_names)
 {
-    static const char *const bad[] = {"a?",        "a:b", "<x>",      "\"q\"", "p|q",         "s*",           "a\\b",
-                                      "tab\there", "nul", "d/com1/x", "a//b",  ".act-part-1", "x/.act-part-1"};
+    static const char *const bad[] = {"a?",   "a:b",       "<x>", "\"q\"",    "p|q", "s*",
+                                      "a\\b", "tab\there", "nul", "d/com1/x", "a//b"};
     static const char *const keys[] = {"names/dot.", "names/dot..", "names/space "};
     char longest[257];
 

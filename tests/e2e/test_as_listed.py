@@ -176,3 +176,43 @@ def test_listing_without_end(act, azure_double):
         act.fail(*words, match="again and again|without end")
     azure_double.service.no_faults()
     assert set(azure_double.keys()) == {"data/a", "data/b"}
+
+
+@pytest.mark.parametrize("stored", ["double", "share"], indirect=True)
+def test_listing_of_ever_new_names(act, stored):
+    """Each page has a name and a marker that no earlier one had."""
+    for name in ("a", "b"):
+        stored.put(f"data/{name}", b"x")
+    stored.service.fault("page", page="endless", path="comp=list", times=0)
+    result = act.run("ls", "data/", status=1, timeout=300)
+    assert "pages without end that bring next to nothing" in result.err
+    stored.service.no_faults()
+    assert set(stored.keys()) == {"data/a", "data/b"}
+
+
+# ---- responses that cannot be
+
+
+@pytest.mark.parametrize("stored", ["double", "share"], indirect=True)
+@pytest.mark.parametrize("words", [("ls", "data/"), ("cat", "data/a"), ("d", "--overwrite", "data")])
+def test_a_header_without_end(act, stored, words):
+    stored.put("data/a", b"theirs")
+    act.write("data/a", "ours")
+    stored.service.fault("header", times=0)
+    message = act.fail(*words, match="is not acceptable: a line of its head does not end")
+    assert "memory" not in message
+    assert (act.project / "data/a").read_text() == "ours"
+
+
+@pytest.mark.parametrize("stored", ["double", "share"], indirect=True)
+@pytest.mark.parametrize("size", [6, LARGE])
+@pytest.mark.parametrize("words", [("ls", "data/"), ("cat", "data/a"), ("d", "--overwrite", "data"),
+                                   ("verify", "--deep", "data")])
+def test_a_body_that_contradicts_its_md5(act, stored, words, size):
+    theirs = os.urandom(size)
+    stored.put("data/a", theirs)
+    act.write("data/a", b"x" * size, mtime=1_400_000_000)
+    stored.service.fault("body-md5", method="GET", path="comp=list" if words[0] == "ls" else "/data/a", times=0)
+    result = act.run(*words, status=(1, 8))
+    assert "does not have its Content-MD5" in result.err and result.raw_out[:size] != theirs
+    assert (act.project / "data/a").read_bytes() == b"x" * size

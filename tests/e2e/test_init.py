@@ -720,3 +720,14 @@ def test_gitignore_can_be_turned_off(act):
     act.write("a.pt", "x")
     assert "a.pt  (.gitignore:1 '*.pt')" in act.run("init", "--dry-run").out
     assert "a.pt  (" not in act.run("-p", "gitignore: false", "init", "--dry-run").out
+
+
+def test_a_few_bytes_that_would_fill_every_node(act):
+    act.write("empty.bin", "").touch()
+    os.truncate(act.project / "empty.bin", (1 << 30) + (1 << 20))
+    for words in (("init", "-y"), ("submit", "-y", "true")):
+        message = act.fail(*words, match="unpacks to 1.0 GiB, more than 100 times as much")
+        assert "leave out of the code what is empty" in message
+    assert act.run("q", "--json").json["runs"] == []
+    act.write(".actignore", "empty.bin")
+    act.run("init")

@@ -137,6 +137,7 @@ TEST(test_kill_wait)
     assert_int_equal(job_parse_kill_wait("KillWait = 5 sec"), 5);
     assert_int_equal(job_parse_kill_wait("KillWait"), -1);
     assert_int_equal(job_parse_kill_wait("KillWait = soon"), -1);
+    assert_int_equal(job_parse_kill_wait("KillWait = 9223372036854775807 sec"), -1);
     assert_int_equal(job_parse_kill_wait(""), -1);
 }
 

@@ -260,7 +260,7 @@ TEST(test_get)
         assert_int_equal(call.get.got, rows[i].got);
         assert_int_equal(call.entry.size, rows[i].size);
         if (call.get.got)
-            assert_memory_equal(sink, "0123456789" + call.get.offset, call.get.got);
+            assert_memory_equal(sink, &"0123456789"[call.get.offset], call.get.got);
         assert_has(server.requests[0], "GET /acct/cont/k HTTP/1.1\r\n");
         assert_has(server.requests[0], "\r\nx-ms-range: bytes=");
         end_call(&call);
@@ -458,7 +458,12 @@ TEST(test_list_without_end)
 {
     static const struct {
         const char *marker, *next; /* NULL: refused */
-    } rows[] = {{NULL, "m||1"}, {"k||1", "m||2"}, {"k||999", "m||1000"}, {"k||1000", NULL}};
+    } rows[] = {{NULL, "m||1|10"},
+                {"k||1|10", "m||2|20"},
+                {"k||999|9990", "m||1000|10000"},
+                {"k||1000|10000", NULL},
+                {"k||3999999|0", "m||4000000|10"},
+                {"k||4000000|0", NULL}};
     const char *const answer[] = {LIST("", "m")};
 
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -324,6 +324,18 @@ TEST(path_clean_table)
     }
 }
 
+TEST(names_below_folders_stay_as_they_are)
+{
+    static const char *const rows[][3] = {{"a", "b", "a/b"}, {"a", "/b", "a//b"}, {"a/", "b", "a//b"},
+                                          {"", "/b", "/b"},  {"", "b", "b"},      {"a", "", "a"},
+                                          {"", "", ""},      {"a", "b/", "a/b/"}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *path = act_path_below(rows[i][0], rows[i][1]);
+        assert_string_equal(path, rows[i][2]);
+    }
+}
+
 TEST(path_safety_table)
 {
     static const struct {
@@ -343,6 +355,11 @@ TEST(path_safety_table)
     assert_true(act_path_is_within("data/voc2/x", "data/voc2"));
     assert_true(act_path_is_within("data", "."));
     assert_false(act_path_is_within("../data", "."));
+    assert_true(act_path_has_parent("..") && act_path_has_parent("a/../b") && act_path_has_parent("a/.."));
+    assert_false(act_path_has_parent("a/./b") || act_path_has_parent("...") || act_path_has_parent("..a/a.."));
+    assert_true(act_path_has_dots(".") && act_path_has_dots("a/./b") && act_path_has_dots("a//.."));
+    assert_false(act_path_has_dots("") || act_path_has_dots("a//b") || act_path_has_dots(".a/a./...") ||
+                 act_path_has_dots("/"));
 }
 
 TEST(path_parts)

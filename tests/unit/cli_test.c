@@ -647,12 +647,12 @@ TEST(what_is_cut_is_counted_in_columns)
 {
     static const char *const commands[] = {
         "训练 python 模型.py",
-        "e\xcc\x81"
-        "e\xcc\x81"
-        "e\xcc\x81 eee eee",
+        ("e\xcc\x81"
+         "e\xcc\x81"
+         "e\xcc\x81 eee eee"),
         "😀😀😀😀😀😀😀",
-        "a\xe2\x80\x8d"
-        "b\x1b[31mc d e f g h",
+        ("a\xe2\x80\x8d"
+         "b\x1b[31mc d e f g h"),
         "line\nand line\tand line",
         "\xff\xfe\xff not text",
     };

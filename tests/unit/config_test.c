@@ -796,7 +796,9 @@ TEST(unknown_keys_warn)
 
     put_cluster("platform: slurm\nnum_gpus: 3\ndocker:\n  imagee: x\nfrobnicate: 1\n"
                 "config_param: {data_foldr: x, d_folder: {azure_blob_config_file: a, path: b, pth: c}, "
-                "s_folder: {azure_blob_config_file: a, path: b, file_share: abc}}\n");
+                "s_folder: {azure_blob_config_file: a, path: b, file_share: abc}, "
+                "o_folder: {azure_blob_config_file: a, path: /b//c/./d/}, "
+                "p_folder: {azure_blob_config_file: a, path: /b/c//}}\n");
     capture_begin();
     int rc = load(project, NULL, &c);
     ACT_AUTOFREE char *said = capture_end();
@@ -807,6 +809,8 @@ TEST(unknown_keys_warn)
     assert_contains(said, ":6:16: unknown key 'data_foldr' in 'config_param'");
     assert_contains(said, "unknown key 'pth'; did you mean 'path'?");
     assert_contains(said, "'file_share' has no effect on 's_folder' without 'storage_type: file'");
+    assert_contains(said, "the path of 'o_folder' is taken for 'b/c/d', without empty segments and '.'");
+    assert_null(strstr(said, "p_folder"));
 }
 
 /* -- accounts -- */
@@ -1232,7 +1236,17 @@ TEST(maps_paths)
         {"", "data/", "data", "", 0},
         {"", "./data/voc", "data", "voc", 0},
         {"", "data/voc/", "data", "voc/", 0},
-        {"", "data//voc/./a", "data", "voc/a", 0},
+        {"", "data/voc//a", "data", "voc//a", 0},
+        {"", "data//voc/", "data", "/voc/", 0},
+        {"", "data//", "data", "/", 0},
+        {"", ".//./data/voc", "data", "voc", 0},
+        {"", "@//./data//voc", "data", "/voc", 0},
+        {"data/voc", ".//a", "data", "voc//a", 0},
+        {"data/voc", "..//a", "data", "/a", 0},
+        {"data/voc", "./", "data", "voc/", 0},
+        {"", "data/./a", NULL, "are allowed only at the beginning", ACT_USAGE},
+        {"", "data/.", NULL, "are allowed only at the beginning", ACT_USAGE},
+        {"data", "./a/.", NULL, "are allowed only at the beginning", ACT_USAGE},
         {"", "output/x y/\xc3\xa9", "output", "x y/\xc3\xa9", 0},
         {"", "data/..x/y..", "data", "..x/y..", 0},
         {"", "@/data/voc", "data", "voc", 0},
@@ -1252,9 +1266,9 @@ TEST(maps_paths)
         {"", "../proj2/data", NULL, "outside of the project", ACT_USAGE},
         {"", "@2/data", NULL, "outside of the project", ACT_USAGE},
         {"", "/etc/passwd", NULL, "outside of the project", ACT_USAGE},
-        {"", "data/../data", NULL, "'..' is allowed only at the beginning", ACT_USAGE},
-        {"", "data/..", NULL, "'..' is allowed only at the beginning", ACT_USAGE},
-        {"", "@/data/../../x", NULL, "'..' is allowed only at the beginning", ACT_USAGE},
+        {"", "data/../data", NULL, "are allowed only at the beginning", ACT_USAGE},
+        {"", "data/..", NULL, "are allowed only at the beginning", ACT_USAGE},
+        {"", "@/data/../../x", NULL, "are allowed only at the beginning", ACT_USAGE},
     };
 
     put(".git/x", "");

@@ -217,7 +217,7 @@ TEST(patterns_that_matched_nothing_are_known)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct filter *filter = new_filter(&rows[i].texts);
         struct act_strv idle = {0};
-        ACT_AUTOFREE char *result = taken(filter, rows[i].paths);
+        free(taken(filter, rows[i].paths));
         filter_idle(filter, &idle);
         if (idle.n != (*rows[i].idle ? 1 : 0) || (idle.n && !act_ends_with(idle.v[0], rows[i].idle)))
             fail_msg("row %zu: %zu '%s'", i, idle.n, idle.n ? idle.v[0] : "");

@@ -154,6 +154,10 @@ TEST(header_floods_are_refused)
     tear_down(&f);
     assert_fails(ask_once(&f, large.data, CLOSE), f.err, ACT_FAIL, "headers");
     tear_down(&f);
+    static const char endless[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ";
+    ACT_AUTOFREE char *line = act_sprintf("%s%0400000d\r\n\r\n", endless, 0);
+    assert_fails(ask_once(&f, line, CLOSE), f.err, ACT_FAIL, "is not acceptable: a line of its head does not end");
+    tear_down(&f);
     act_buf_release(&many);
     act_buf_release(&large);
 }

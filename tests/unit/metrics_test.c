@@ -87,10 +87,10 @@ static json_t *at(json_t *json, const char *a, const char *b)
     return found;
 }
 
+static volatile unsigned long sum; /* so that nothing is left out */
+
 static void burn(void)
 {
-    volatile unsigned long sum = 0;
-
     for (int64_t end = act_now_monotonic_ms() + 50; act_now_monotonic_ms() < end;)
         for (int i = 0; i < 10000; i++)
             sum += (unsigned long)i;

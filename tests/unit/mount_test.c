@@ -127,6 +127,8 @@ TEST(test_time_limits)
     } rows[] = {{"90", 5400},    {"1:30", 90},        {"12:00:00", 43200},
                 {"3-0", 259200}, {"3-01:30", 264600}, {"40-00:00:01", 3456001},
                 {"unlimited", 0}};
+    static const char *const endless[] = {"99999999999999999999", "9223372036854775807-0",
+                                          "1-9223372036854775807:99:99"};
     struct config config = {.platform = (char[]){"slurm"}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -134,6 +136,12 @@ TEST(test_time_limits)
         config.slurm.time = text;
         assert_int_equal(flow_run_limit_s(&config), rows[i].limit_s);
         assert_int_equal(flow_key_life_s(&config), 30 * 24 * 3600 + rows[i].limit_s);
+    }
+    for (size_t i = 0; i < sizeof(endless) / sizeof(endless[0]); i++) { /* longer than any run, and still a number */
+        ACT_AUTOFREE char *text = act_strdup(endless[i]);
+        config.slurm.time = text;
+        assert_true(flow_run_limit_s(&config) > INT64_C(366) * 24 * 3600);
+        assert_int_equal(flow_key_life_s(&config), (30 + 366) * 24 * 3600);
     }
 }
 

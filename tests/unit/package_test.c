@@ -189,6 +189,9 @@ static void assert_nothing_written(void)
 
 /* Rules */
 
+#define PART ".act-part-0123456789abcdef-0123456789abcdef0123456789abcdef"
+#define Q16  "????????????????"
+
 TEST(rules_table)
 {
     static const struct {
@@ -254,7 +257,9 @@ TEST(rules_table)
          "build/lib.linux/: built-in rule '**/build/lib.*/'; e/build/temp.1/: built-in rule "
          "'**/build/temp.*/'"},
         {"assets/x d/assets/x", "", "", "d/ d/assets/ d/assets/x", "assets/: built-in rule '/assets/'"},
-        {"d/.act-part-7", "", "", "d/", "d/.act-part-7: built-in rule '.act-part-*'"},
+        {"d/.act-part-7", "", "", "d/ d/.act-part-7", ""},
+        {"d/" PART, "", "", "d/", "d/" PART ": built-in rule '.act-part-" Q16 "-" Q16 Q16 "'"},
+        {"d/" PART ".map", "", "", "d/", "d/" PART ".map: built-in rule '.act-part-" Q16 "-" Q16 Q16 ".map'"},
         {".env .a/b c/.env", "", "", "c/ c/.env", ".a/: built-in rule '/.*'; .env: built-in rule '/.*'"},
         {".env .git/x", "", "!.env", ".env", ".git/: built-in rule '.git'"},
         {".env .git/x", "", "!.*", ".env", ".git/: built-in rule '.git'"},

@@ -356,7 +356,7 @@ TEST_IN(test_package_is_checked, setup_wire, teardown)
     put_file(package, "something else");
     assert_int_equal(site_create_run(site, &spec, package, &existed, &err), -ACT_TEMPORARY);
     assert_int_equal(count_in(packages) + count_in(runs) + count_in(fresh), 0);
-    ACT_AUTOFREE char *id = make_run(); /* the connection is still of use */
+    free(make_run()); /* the connection is still of use */
 }
 
 /* The disk becomes full, the quota is reached: here the limit of a file's size. */
@@ -378,7 +378,7 @@ BOTH(test_no_space)
     unlink(package);
     assert_fails(rc, err, ACT_FAIL, strerror(EFBIG));
     assert_int_equal(count_in(runs) + count_in(fresh) + count_in(packages), 0);
-    ACT_AUTOFREE char *id = make_run(); /* and later there is room again */
+    free(make_run()); /* and later there is room again */
 }
 
 BOTH(test_leftovers)
@@ -395,7 +395,7 @@ BOTH(test_leftovers)
         if (i == 0)
             assert_int_equal(utimensat(AT_FDCWD, dir, old, 0), 0);
     }
-    ACT_AUTOFREE char *id = make_run();
+    free(make_run());
     ACT_AUTOFREE char *young = in_root(names[1]);
     assert_int_equal(count_in(fresh), 1);
     assert_int_equal(access(young, F_OK), 0);

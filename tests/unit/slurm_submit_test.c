@@ -38,6 +38,7 @@ static const char stand_in[] =
     "  case $mode in\n"
     "  lost) refuse 'Batch job submission failed: Socket timed out on send/recv operation';;\n"
     "  silent) exit 0;;\n"
+    "  says*) echo \"${mode#says }\"; exit 0;;\n"
     "  dead) exit 137;;\n"
     "  die_after) kill -9 $PPID; exit 1;;\n"
     "  full) mkdir $D/root/runs/$name/job.json;;\n"
@@ -285,6 +286,26 @@ TEST(test_lost_answers)
         assert_ok(submit(&spec, &err), err);
         assert_jobs(&spec, "\"1\"");
         run_spec_release(&spec);
+    }
+}
+
+/* What is no number of a job is none, whichever program prints it. */
+TEST(test_numbers_that_are_none)
+{
+    static const char *const said[] = {"-1", "0", "4294967295", "99999999999999999999", "1 job", "+1"};
+
+    for (size_t i = 0; i < COUNT(said); i++) {
+        ACT_AUTOFREE char *mode = act_sprintf("says %s", said[i]), *past = act_sprintf("%s\n", said[i]);
+        const char *const modes[] = {mode, "nothing"}; /* the second time Slurm has no job, and sacct says so */
+        write_file("past", past, 0600);
+        for (size_t k = 0; k < COUNT(modes); k++) {
+            struct run_spec spec = make_spec();
+            write_file("jobs", "", 0600);
+            write_file("mode", modes[k], 0600);
+            assert_ok(submit(&spec, &err), err);
+            assert_jobs(&spec, "\"1\"");
+            run_spec_release(&spec);
+        }
     }
 }
 

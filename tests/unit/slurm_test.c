@@ -102,10 +102,27 @@ TEST(test_sbatch_answers)
         {"12a\n", 0},
         {"9 lives\n", 0},
         {"99999999999999999999999\n", 0},
+        {"-1\n", 0},
+        {"0\n", 0},
+        {"+5\n", 0},
+        {" 5\n", 0},
+        {"4294967280\n", 4294967280},
+        {"4294967295\n", 0}, /* what Slurm says for no job, without its sign */
     };
+    static const struct {
+        const char *text;
+        int64_t id;
+        bool is_array;
+    } numbers[] = {{"123", 123, false},      {"123_[0-7]", 123, true}, {"123_4\n", 123, false}, {"-1", 0, false},
+                   {"4294967295", 0, false}, {"", 0, false},           {"junk", 0, false},      {NULL, 0, false}};
 
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(slurm_id_from_sbatch(rows[i].text), rows[i].id);
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        bool is_array;
+        assert_int_equal(slurm_job_number(numbers[i].text, &is_array), numbers[i].id);
+        assert_int_equal(is_array, numbers[i].is_array);
+    }
     ACT_AUTOFREE char *said = slurm_complaint(
         "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid "
         "partition "
@@ -314,8 +331,8 @@ TEST(test_garbage)
         slurm_nodes_from_scontrol(text, 2, &nodes);
         if (!strchr(text, '-')) /* ranges may be long */
             slurm_hosts(text, &hosts);
-        ACT_AUTOFREE char *ids = slurm_gpu_ids(text);
-        ACT_AUTOFREE char *complaint = slurm_complaint(text);
+        free(slurm_gpu_ids(text));
+        free(slurm_complaint(text));
         assert_true(slurm_gpus(text) >= 0);
         assert_true(slurm_id_from_sbatch(text) >= 0);
         platform_nodes_release(&nodes);

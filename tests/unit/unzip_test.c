@@ -23,6 +23,7 @@
 #include "node/launcher.h"
 #include "node/unzip.h"
 #include "proc/proc.h"
+#include "run/run.h"
 
 static char *zip, *target;
 
@@ -373,6 +374,22 @@ TEST(test_disk_is_too_small)
              "save(b)");
     int rc = node_unzip(zip, NULL, target, false, &err);
     assert_true(rc < 0); /* 1.2 TiB declared; where that fits, the first entry is found out */
+}
+
+/* The first has 1 MiB and would unpack to a GiB and more; what is no more than that is nobody's disk full. */
+TEST(test_bomb)
+{
+    make_zip("i = zipfile.ZipInfo('zeros'); i.compress_type = zipfile.ZIP_DEFLATED\n"
+             "with z.open(i, 'w') as f:\n"
+             "    for _ in range(1025): f.write(bytes(1 << 20))");
+    assert_fails(node_unzip(zip, NULL, target, false, &err), err, ACT_FAIL,
+                 "and unpacks to 1.0 GiB, more than 100 times");
+    ACT_AUTOFREE char *path = act_path_join(target, "zeros");
+    assert_int_equal(access(path, F_OK), -1);
+    assert_ok(run_check_unpacked(1, UINT64_C(1) << 30, &err), err);
+    assert_ok(run_check_unpacked(UINT64_C(1) << 30, UINT64_C(100) << 30, &err), err);
+    assert_int_equal(run_check_unpacked(UINT64_C(1) << 30, UINT64_C(101) << 30, &err), -ACT_FAIL);
+    assert_int_equal(run_check_unpacked(0, UINT64_MAX, &err), -ACT_FAIL);
 }
 
 TEST(test_checksum)

@@ -62,6 +62,27 @@ TEST(edit_replaces)
         expect(rows[i].text, rows[i].path, rows[i].value, rows[i].wanted);
 }
 
+/* What is read again is what was written, whatever YAML makes of a character as it stands. */
+TEST(edit_keeps_every_character)
+{
+    static const char *const characters[] = {
+        "\x7f",         "\xc2\x80",     "\xc2\x85",     "\xc2\x9f",     "\xc2\xa0",     "\xe2\x80\xa8",
+        "\xe2\x80\xa9", "\xef\xbb\xbf", "\xef\xbf\xbe", "\xef\xbf\xbf", "\xef\xbf\xbd", "\x01",
+        "\t",           "\n",           "\\\"'",        "\r",           ": # ",         "\xf0\x9f\x8e\x89"};
+
+    for (size_t i = 0; i < COUNT(characters); i++) {
+        ACT_AUTOFREE char *text = act_sprintf("a%sb %s", characters[i], characters[i]), *out = NULL;
+        struct yaml *value = yaml_new_text("t", text), *tree = NULL;
+        assert_ok(yaml_edit_set("# c\nk: 1\n", "t", "k", value, &out, &err), err);
+        assert_ok(yaml_parse(out, strlen(out), "t", &tree, &err), err);
+        assert_string_equal(yaml_get(tree, "k")->text, text);
+        yaml_tree_free(value);
+        yaml_tree_free(tree);
+    }
+    assert_true(yaml_has_special("x\xc2\x85"));
+    assert_false(yaml_has_special("x\xc2\xa0\xc3\xbc\n"));
+}
+
 TEST(edit_inserts)
 {
     static const struct {

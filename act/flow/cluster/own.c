@@ -188,7 +188,7 @@ static int edited(const char *text, const char *name, const struct flow_key *key
     *out = NULL;
     if (!key->value)
         return yaml_edit_unset(text, name, key->key, out, err);
-    if (config_is_text_key(key->key))
+    if (config_is_text_key(key->key) || yaml_has_special(key->value))
         value = yaml_new_text(name, key->value);
     else
         rc = yaml_parse(key->value, strlen(key->value), "the value", &value, err);

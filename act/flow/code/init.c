@@ -315,8 +315,11 @@ static int upload(struct work *w, struct act_error *err)
             err, ACT_CONFIG,
             "cluster '%s' does not say where the code is stored: it has no 'code_path' in 'config_param'",
             w->flow->config.cluster);
-    int rc = flow_store(w->flow, &w->flow->config.code, &w->store, err);
+    int rc = run_check_unpacked(w->io->package.bytes, w->io->list.bytes, err);
 
+    if (rc < 0)
+        return rc;
+    rc = flow_store(w->flow, &w->flow->config.code, &w->store, err);
     if (rc == 0)
         rc = store_package(w, err);
     if (rc == 0)

@@ -58,8 +58,8 @@ static int map(const struct config *config, const char *path, struct mapping *ou
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *folder = act_path_join(config->project_root, out->folder->name);
-    out->local = act_path_join(folder, out->rest);
-    out->key = act_path_join(out->folder->path, out->rest);
+    out->local = act_path_below(folder, out->rest);
+    out->key = act_path_below(out->folder->path, out->rest);
     return 0;
 }
 
@@ -68,6 +68,30 @@ int flow_check_path(struct flow *flow, const char *path, struct act_error *err)
     ACT_AUTO(mapping) m = {0};
 
     return map(&flow->config, path, &m, err);
+}
+
+/* Whether a file here can have the name. */
+static bool has_local_name(const struct mapping *m)
+{
+    return !*m->rest || act_path_is_safe(m->rest, strlen(m->rest));
+}
+
+static int check_local_name(const struct mapping *m, const char *path, struct act_error *err)
+{
+    if (has_local_name(m))
+        return 0;
+    return act_error_set(err, ACT_USAGE,
+                         "'%s' has an empty segment ('//'), which no file on this machine can have in its name; in a "
+                         "container it is another name than the one without",
+                         path);
+}
+
+int flow_check_local_path(struct flow *flow, const char *path, struct act_error *err)
+{
+    ACT_AUTO(mapping) m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    return rc < 0 ? rc : check_local_name(&m, path, err);
 }
 
 /* Where the mapped folder is here. New string. */
@@ -182,7 +206,7 @@ static bool is_empty_folder(struct store *store, const char *key)
 int flow_resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
                  struct act_error *err)
 {
-    ACT_AUTOFREE char *name = *key ? act_path_clean(key) : act_strdup("");
+    ACT_AUTOFREE char *name = bare(key);
     int rc = transfer_resolve(store, key, out, err);
 
     if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING && is_empty_folder(store, name)) {
@@ -208,7 +232,7 @@ static int resolve_mapped(struct flow *flow, struct store *store, const struct m
         rc = act_error_set(err, ACT_FAIL, "cannot look at '%s': it is a symbolic link in %s, not a folder", path,
                            store_name(store));
     }
-    if (rc == -ACT_NOT_FOUND)
+    if (rc == -ACT_NOT_FOUND && has_local_name(m))
         flow_explain_absence(flow, m->folder, m->local, err);
     return rc;
 }
@@ -263,8 +287,8 @@ static int check_parts(const struct transfer_path *from, const struct transfer_o
 static int check_places(const struct transfer_path *from, const struct store *to, const char *to_path, const char *path,
                         struct act_error *err)
 {
-    ACT_AUTOFREE char *a = act_path_join(store_name(from->store), from->path);
-    ACT_AUTOFREE char *b = act_path_join(store_name(to), to_path);
+    ACT_AUTOFREE char *a = act_path_below(store_name(from->store), from->path);
+    ACT_AUTOFREE char *b = act_path_below(store_name(to), to_path);
 
     if (strcmp(a, b) == 0)
         return act_error_set(err, ACT_USAGE, "'%s' is the same place on both sides: %s", path, a);
@@ -329,7 +353,7 @@ char *flow_step_path(const struct flow_data *io, const struct transfer_step *ste
     const char *rel = step->entry->key + strlen(base);
     ACT_AUTOFREE char *path = bare(io->route->path);
 
-    return act_path_join(path, rel + (*rel == '/'));
+    return act_path_below(path, rel + (*base && *rel == '/'));
 }
 
 /* What path is in the store of another cluster. Both sides use the services of one command. */
@@ -369,6 +393,8 @@ int flow_upload(struct flow *flow, struct flow *from, const char *path, struct f
     int rc = map(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
+    if (rc == 0 && !from)
+        rc = check_local_name(&m, path, err);
     if (rc == 0 && io->options.delete_extra)
         rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
     if (rc == 0)
@@ -426,6 +452,8 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
 
     io->report = (struct transfer_report){0};
     if (rc == 0)
+        rc = check_local_name(&m, path, err);
+    if (rc == 0)
         rc = flow_store(flow, m.folder, &store, err);
     if (rc == 0)
         rc = resolve_mapped(flow, store, &m, path, &from, err);
@@ -443,7 +471,7 @@ char *flow_verify_path(const struct flow_verify *io, const char *rel)
 {
     ACT_AUTOFREE char *base = bare(io->route->path);
 
-    return act_path_join(base, io->route->from->is_folder ? rel : "");
+    return act_path_below(base, io->route->from->is_folder ? rel : "");
 }
 
 static int verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m, const char *path,
@@ -475,6 +503,8 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
     int rc = map(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
+    if (rc == 0 && !other)
+        rc = check_local_name(&m, path, err);
     if (rc == 0)
         rc = other ? open_other(other, path, &from, err) : open_mapped_source(flow, &m, io->follow, &from, err);
     if (rc == 0)
@@ -525,7 +555,7 @@ static int open_here(struct flow *flow, const struct mapping *m, struct store **
 {
     struct stat st;
 
-    if (stat(m->local, &st) < 0 || !S_ISDIR(st.st_mode))
+    if (!has_local_name(m) || stat(m->local, &st) < 0 || !S_ISDIR(st.st_mode))
         return act_error_set(err, ACT_NOT_FOUND, "no such folder: '%s'", m->local);
     return store_folder_open(flow_http(flow), m->local, false, out, err);
 }

@@ -16,6 +16,8 @@ struct flow_route;
 /* Whether path lies in a mapped folder: 0, or the error that everything below would give of it before it opens a store.
  */
 int flow_check_path(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
+/* Likewise, of one that has a file or folder on this machine as its other side. */
+int flow_check_local_path(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
 
 struct flow_data {
     struct transfer_options options;

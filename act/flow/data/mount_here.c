@@ -51,6 +51,9 @@ static int find_place(struct flow *flow, const char *path, bool *io_read_only, s
 
     if (rc == 0 && f->claim)
         rc = act_error_set(err, ACT_CONFIG, "it is on the PersistentVolumeClaim '%s', which only pods see", f->claim);
+    if (rc == 0 && *rest && !act_path_is_safe(rest, strlen(rest)))
+        rc = act_error_set(err, ACT_USAGE, "'%s' has an empty segment ('//') in its name, which a mount cannot have",
+                           path);
     if (rc == 0 && *rest)
         rc = flow_trust_path(&flow->config, f->name, rest, err);
     if (rc < 0)

@@ -95,14 +95,13 @@ int flow_find_named_run(struct flow *flow, const char *word, struct flow_run *ou
                         struct act_error *err)
 {
     ACT_AUTOFREE char *piece = piece_of(word);
-    int rc = flow_find_run(flow, piece, out, err);
+    int rc = act_path_has_dots(word + strlen(piece) + 1)
+                 ? act_error_set(err, ACT_USAGE, "'%s': no log has '.' or '..' in its name", word)
+                 : flow_find_run(flow, piece, out, err);
 
     if (rc < 0)
         return rc;
-    const char *path = word + strlen(piece) + 1;
-    ACT_AUTOFREE char *clean = act_path_clean(path + strspn(path, "/"));
-    bool all = strcmp(clean, ".") == 0;
-    *out_path = act_sprintf("%s%s", all ? "" : clean, !all && act_ends_with(path, "/") ? "/" : "");
+    *out_path = act_strdup(word + strlen(piece) + 1);
     return 0;
 }
 

@@ -193,11 +193,17 @@ static int shape_of_file(const struct config *c, struct platform *platform, cons
     return 0;
 }
 
-static void identify(const struct flow *flow, struct run_spec *spec)
+/* The id of a run has the time in it, and times before 1970 have no place there. */
+static int identify(const struct flow *flow, struct run_spec *spec, struct act_error *err)
 {
     const struct config *c = &flow->config;
+    char now[ACT_TIME_TEXT];
 
     spec->created_unix_s = act_now_unix_s();
+    if (spec->created_unix_s < 0) {
+        act_time_to_iso(spec->created_unix_s, now);
+        return act_error_set(err, ACT_FAIL, "the clock of this machine is wrong, it says %s: set it first", now);
+    }
     spec->id = run_id_new(c->experiment_name, spec->created_unix_s);
     spec->experiment = act_strdup(c->experiment_name);
     spec->cluster = act_strdup(c->cluster);
@@ -211,6 +217,7 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     if (c->file)
         json_object_set_new(spec->config, "file", codec_json_bytes_new(c->file));
     add_env(&c->env, spec);
+    return 0;
 }
 
 static void add_labels(const struct flow_labels *labels, struct run_spec *spec)
@@ -267,10 +274,8 @@ int step_open_platform(struct passage *p, struct act_error *err)
 
 int step_identify(struct passage *p, struct act_error *err)
 {
-    (void)err;
-    identify(p->flow, p->spec);
     p->spec->resubmit_of = act_strdup(p->old ? p->old->row.id : NULL);
-    return 0;
+    return identify(p->flow, p->spec, err);
 }
 
 /* Those of the old run stay, where this command says no others. */

@@ -93,9 +93,8 @@ struct slurm_array {
 void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const char *runs_dir,
                        const struct slurm_array *array, const char *after, struct act_strv *out);
 char *slurm_array_script(const char *agent, const char *runs_dir, const char *row); /* new string */
-/* "5", for an array "5_[0-3]", a new string; and the inverse. */
+/* "5", for an array "5_[0-3]". New string; slurm_job_number() is the inverse. */
 char *slurm_job_text(const struct slurm *s, int64_t job);
-int64_t slurm_job_number(const char *text, bool *out_is_array);
 /* "5_3", or for task -1 "5": what Slurm's programs call a run's job. New string. */
 char *slurm_task_text(int64_t job, int64_t task);
 

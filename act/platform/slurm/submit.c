@@ -298,13 +298,6 @@ char *slurm_task_text(int64_t job, int64_t task)
     return task < 0 ? act_sprintf("%lld", (long long)job) : act_sprintf("%lld_%lld", (long long)job, (long long)task);
 }
 
-int64_t slurm_job_number(const char *text, bool *out_is_array)
-{
-    if (out_is_array)
-        *out_is_array = text && strstr(text, "_[");
-    return text ? strtoll(text, NULL, 10) : 0;
-}
-
 /* ---- the claim ---- */
 
 /* A run being submitted to Slurm, or several. */

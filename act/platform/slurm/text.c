@@ -143,14 +143,27 @@ void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out)
 
 /* ---- sbatch ---- */
 
+/* The number of a job that a text begins with, and its digits; 0: none. Numbers have 32 bits, of which Slurm keeps the
+ * last few for what is no job (MAX_VAL in slurm.h). */
+static int64_t id_at(const char *text, size_t *out_digits)
+{
+    static const int64_t most = 0xfffffff0;
+    size_t digits = 0;
+
+    while (isdigit((unsigned char)text[digits]))
+        digits++;
+    *out_digits = digits;
+    int64_t id = digits <= DIGITS_MAX ? leading_number(text) : 0;
+    return id <= most ? id : 0;
+}
+
 /* A line of digits, optionally followed by ";<cluster>"; 0: it is not. */
 static int64_t id_line(const char *line, size_t len)
 {
-    size_t digits = 0;
+    size_t digits;
+    int64_t id = id_at(line, &digits);
 
-    while (digits < len && isdigit((unsigned char)line[digits]))
-        digits++;
-    return digits && digits <= DIGITS_MAX && (digits == len || line[digits] == ';') ? leading_number(line) : 0;
+    return digits == len || line[digits] == ';' ? id : 0;
 }
 
 int64_t slurm_id_from_sbatch(const char *text)
@@ -164,6 +177,16 @@ int64_t slurm_id_from_sbatch(const char *text)
         text += len + (text[len] == '\n');
     }
     return id;
+}
+
+int64_t slurm_job_number(const char *text, bool *out_is_array)
+{
+    size_t digits;
+
+    if (out_is_array)
+        *out_is_array = text && strstr(text, "_[");
+    int64_t id = text ? id_at(text, &digits) : 0;
+    return id && strchr("\n_;.+", text[digits]) ? id : 0; /* its end, or what Slurm puts behind a number */
 }
 
 /* The text after "<program>: error: " or "<program>: fatal: ". */

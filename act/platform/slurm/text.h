@@ -47,6 +47,8 @@ bool slurm_next_row(char **cursor, char **fields, size_t n);
 int64_t slurm_task(const char *job);
 /* The id that sbatch --parsable printed: the last line "<number>" or "<number>;<cluster>"; 0: none. */
 int64_t slurm_id_from_sbatch(const char *text);
+/* The number that "5", "5_3" or "5_[0-3]" begins with; 0: it is that of no job. text and out_is_array may be NULL. */
+int64_t slurm_job_number(const char *text, bool *out_is_array);
 /* A program's message, on one line without its "sbatch: error: ". New string. */
 char *slurm_complaint(const char *text);
 
