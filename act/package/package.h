@@ -130,7 +130,7 @@ void package_summary_release(struct package_summary *summary);
  * verified. The bytes are the same either way; they depend on the versions of libdeflate, zlib and libzip besides the
  * tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named. A file that
  * options->judge keeps out is -ACT_PARTIAL: package_judge() with all finds it. Runs the engine. A kill leaves at most a
- * file new-*.zip, see package_sweep().
+ * temporary file, see base/temp.h.
  *
  * Nothing is synced to the disk: users of a package or an index verify it, and make it again if needed. */
 int package_write(const struct package_options *options, const struct package_list *list,
@@ -159,8 +159,5 @@ struct package_contents {
 };
 int package_contents(const char *file, struct package_contents *out, struct act_error *err) ACT_NODISCARD;
 void package_contents_release(struct package_contents *contents);
-
-/* Removes unfinished packages of processes that have ended. */
-void package_sweep(const char *folder);
 
 #endif

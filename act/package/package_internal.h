@@ -153,10 +153,4 @@ int package_index_save(const char *path, const struct package_list *list, const 
 /* What is known of an entry, when it can be taken from the last package as it is; else NULL. */
 const struct package_known *package_index_find(const struct package_index *index, const struct package_entry *entry);
 
-/* ---- temp.c */
-
-/* Makes a file new-*.zip in the folder, 0600, that is locked for as long as it is open. Returns a descriptor and
- * its path, a new string; or -1 with errno. */
-int package_temp(const char *folder, char **out_path);
-
 #endif

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/temp.h"
 #include "base/text.h"
 #include "engine/engine.h"
 #include "package/task.h"
@@ -652,7 +653,7 @@ static int publish(struct build *b, const char *temp)
 static int build_into_temp(struct build *b)
 {
     ACT_AUTOFREE char *temp = NULL;
-    int fd = package_temp(b->output->folder, &temp);
+    int fd = act_temp_open(b->output->folder, &temp);
 
     if (fd < 0)
         return fail_output(b, errno);

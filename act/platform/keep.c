@@ -274,6 +274,18 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
     return rc < 0 ? rc : run_script(site, dry_run ? SUM : REMOVE, words, out, err);
 }
 
+int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err)
+{
+    struct site_left left = {0};
+    struct site *site = NULL;
+    int rc = open_site(p, &site, err);
+
+    if (rc == 0 && site)
+        rc = site_clear(site, dry_run, &left, err);
+    *out = (struct platform_kept){.bytes = left.bytes, .n = left.n};
+    return rc;
+}
+
 int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_error *err)
 {
     const struct {
@@ -288,6 +300,8 @@ int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_er
         const char *const words[] = {rows[i].folder, NULL};
         rc = run_script(site, SUM, words, rows[i].kept, err);
     }
+    if (rc == 0 && site)
+        rc = platform_clear(p, true, &out->left, err);
     if (rc == 0 && site)
         out->where = act_strdup(site_root(site));
     return rc;

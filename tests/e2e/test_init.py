@@ -402,7 +402,7 @@ def test_a_package_that_is_damaged_here_is_made_anew(act):
 def test_leftovers_of_killed_runs_are_removed(act):
     cache = act.home / "cache/packages"
     cache.mkdir(parents=True)
-    for name in ("new-123.zip", "new-aBcDeF.zip"):
+    for name in (".act-new-123456", ".act-new-aBcDeF"):
         (cache / name).write_bytes(b"half")
     for name, age in (("foreign-99.zip", 2 * 86400), (".act-part-x", 2 * 86400), ("foreign-98.zip", 60)):
         (cache / name).write_bytes(b"half")
@@ -419,7 +419,7 @@ def test_killed_while_packing(act):
     cache = act.home / "cache/packages"
     for signal in ("kill", "terminate"):
         process = act.start("init")
-        while process.poll() is None and not list(cache.glob("new-*.zip")):
+        while process.poll() is None and not list(cache.glob(".act-new-*")):
             time.sleep(0.001)
         getattr(process, signal)()
         process.communicate(timeout=60)
@@ -427,7 +427,7 @@ def test_killed_while_packing(act):
             assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
     sha256 = act.run("init").out.strip()
     assert hashlib.sha256(packages(act)[sha256].read_bytes()).hexdigest() == sha256
-    assert not list(cache.glob("new-*"))
+    assert not list(cache.glob(".act-new-*"))
 
 
 def test_awkward_names(act):

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/temp.h"
 #include "base/text.h"
 #include "engine/engine.h"
 #include "package/package_internal.h"
@@ -969,19 +970,19 @@ TEST(what_a_killed_process_left_is_swept)
 {
     int held;
 
-    assert_int_equal(run("mkdir '%s' && cd '%s' && echo x >new-abcdef.zip && echo x >new-123.zip && "
-                         "echo x >other.zip && mkdir new-folder",
+    assert_int_equal(run("mkdir '%s' && cd '%s' && echo x >.act-new-abcdef && echo x >.act-new-123 && "
+                         "echo x >other.zip && mkdir .act-new-folder",
                          out_dir, out_dir),
                      0);
-    ACT_AUTOFREE char *live = act_path_join(out_dir, "new-live00.zip");
+    ACT_AUTOFREE char *live = act_path_join(out_dir, ".act-new-live00");
     held = open(live, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(flock(held, LOCK_EX), 0);
-    package_sweep(out_dir);
-    assert_int_equal(run("cd '%s' && test \"$(ls | tr '\\n' ' ')\" = 'new-folder new-live00.zip other.zip '", out_dir),
-                     0);
+    act_temp_sweep(out_dir, 0);
+    assert_int_equal(
+        run("cd '%s' && test \"$(ls -A | tr '\\n' ' ')\" = '.act-new-folder .act-new-live00 other.zip '", out_dir), 0);
     close(held);
-    package_sweep(out_dir);
-    assert_int_equal(run("cd '%s' && test ! -e new-live00.zip", out_dir), 0);
+    act_temp_sweep(out_dir, 0);
+    assert_int_equal(run("cd '%s' && test ! -e .act-new-live00", out_dir), 0);
 }
 
 /* Sizes, offsets and counts beyond 32 and 16 bits, in a file that begins with a hole. */

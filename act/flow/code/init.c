@@ -25,6 +25,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/temp.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config.h"
@@ -299,7 +300,7 @@ static void prune_cache(void)
     DIR *d = opendir(packages);
     struct stat st;
 
-    package_sweep(packages);
+    act_temp_sweep(packages, 0);
     for (struct dirent *e; d && (e = readdir(d));)
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             st.st_mtime < act_now_unix_s() - kept_s(e->d_name))
