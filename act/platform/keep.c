@@ -17,8 +17,10 @@ enum { KIB = 1024, LONG_S = 600 };
     "d=$1; shift; [ -d \"$d\" ] || { echo 0 0; exit 0; }\n"                                                            \
     "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec du -sk {} +"                                   \
     " | awk '{s += $1; n++} END {print s + 0, n + 0}'\n"
-/* The same, and then it is removed. */
-#define REMOVE SUM "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec rm -rf -- {} +\n"
+/* The same, and then it is removed. find(1) minds what somebody else removes while it looks, so that it looks again. */
+#define REMOVE                                                                                                         \
+    SUM "go() { find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec rm -rf -- {} +; }\n"                \
+        "go \"$@\" 2>/dev/null || go \"$@\"\n"
 
 static int run_script(struct site *site, const char *script, const char *const *words, struct platform_kept *out,
                       struct act_error *err)

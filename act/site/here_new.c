@@ -246,6 +246,8 @@ static int send_filled_away(const char *folder, const char *id, struct act_error
 int here_remove_run(struct site *site, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = site_run_dir(site, id), *folder = folder_of(site);
+    struct site_left left = {0};
+    struct act_error others;
     int rc = 0;
 
     if (!run_id_valid(id))
@@ -257,5 +259,7 @@ int here_remove_run(struct site *site, const char *id, struct act_error *err)
     }
     if (rc == 0)
         rc = send_filled_away(folder, id, err);
+    if (rc == 0 && send_left_away(folder, false, &left, &others) < 0)
+        (void)others; /* of other runs: the next one tries again */
     return rc < 0 ? rc : remove_gone(folder, err);
 }

@@ -656,6 +656,23 @@ def test_killed_at_any_request(blocks):
     raise AssertionError("more requests than thought")
 
 
+def test_a_package_that_came_there_meanwhile(act, azure, proxy):
+    """The last request of a process that was killed arrives between the look and the upload of the next one."""
+    act.write("a.txt", "x")
+    sha256 = act.run("init").out.strip()
+    key = f"code/project/{sha256}.zip"
+    package = azure.get(key)
+    azure.service.delete(f"{azure.container}/files/{key}")
+
+    def other_first(exchange):
+        azure.put(key, package)
+        exchange.forward()
+
+    rule = proxy.add(Rule(other_first, method="PUT", path=sha256))
+    assert act.run("init").out.strip() == sha256
+    assert rule.hits == 1 and azure.get(key) == package
+
+
 def test_two_inits_at_once(blocks):
     """Both succeed, and what is there afterwards is whole."""
     blocks.init()

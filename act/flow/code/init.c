@@ -189,9 +189,17 @@ static int upload_whole(struct work *w, struct act_error *err)
     return rc;
 }
 
-/* The package itself, once. */
+static int send_package(struct work *w, struct act_error *err)
+{
+    return flow_has_blocks(w->store, &w->io->package) ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
+                                                      : upload_whole(w, err);
+}
+
+/* The package itself, once. Its name says what is in it: where it came there meanwhile, as by a request of a process
+ * that was killed, it is what was to be sent. */
 static int store_package(struct work *w, struct act_error *err)
 {
+    struct act_error ignored;
     int rc = is_stored(w, err);
 
     if (rc != 0)
@@ -199,8 +207,8 @@ static int store_package(struct work *w, struct act_error *err)
     rc = verify(w, err);
     if (rc < 0)
         return rc;
-    return flow_has_blocks(w->store, &w->io->package) ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
-                                                      : upload_whole(w, err);
+    rc = send_package(w, err);
+    return rc < 0 && rc != -ACT_INTERRUPTED && is_stored(w, &ignored) == 1 ? 0 : rc;
 }
 
 static int write_pointer(const struct work *w, const char *etag, struct act_error *err)

@@ -1,0 +1,112 @@
+"""What commands leave that are killed, and what happens to those that work at the same time."""
+import json
+import os
+import random
+import re
+import socket
+import time
+
+
+def secrets_below(act):
+    return sorted(act.home.rglob("secrets.json"))
+
+
+def leave_behind(act, run, host=None, age=0):
+    """What a submission leaves of a run when it is killed."""
+    folder = act.home / f"new/{run}.0123456789ab@{host or socket.gethostname()}"
+    folder.mkdir(parents=True)
+    (folder / "secrets.json").write_text('{"MY_TOKEN": "hush"}')
+    os.utime(folder, (time.time() - age,) * 2)
+    return folder
+
+
+def leftovers(act):
+    return [p for p in (act.home / "new").glob("*") if not p.name.startswith(".")]
+
+
+def test_what_killed_commands_left(act):
+    run = act.finish("true")
+    one = leave_behind(act, "exp_1_00000000")
+    rows = {json.loads(line)["what"]: json.loads(line) for line in act.run("du", "--json").out.splitlines()}
+    assert rows["leftovers"]["n"] == 1 and rows["leftovers"]["where"] == str(act.home / "new")
+    said = act.run("prune", "--older", "30d", "--dry-run")
+    assert "would remove 0 runs, 0 packages and 0 agents, 1 leftover of killed commands, " in said.err and one.exists()
+    assert act.run("-y", "prune", "--older", "30d", "--json").json["leftovers"] == 1
+    assert not leftovers(act) and "leftovers" not in act.run("du").out
+    other = act.finish("true")
+    for command in (["rm", "-y", run + ":"], ["submit", "true"], ["rm", "-y", other + ":"]):
+        leave_behind(act, "exp_1_00000000")
+        act.run(*command)
+        assert not secrets_below(act) and not leftovers(act), command
+
+
+def test_what_was_left_on_another_machine(act):
+    """Its locks may not reach here: only age tells, or the removal of the run itself."""
+    run = act.finish("true")
+    leave_behind(act, "exp_1_00000000", "elsewhere", 7200)
+    young = leave_behind(act, "exp_1_00000001", "elsewhere")
+    own = leave_behind(act, run, "elsewhere")
+    act.run("submit", "true")
+    assert sorted(leftovers(act)) == sorted([young, own])
+    act.run("rm", "-y", run + ":")
+    assert leftovers(act) == [young]
+
+
+def test_a_submission_that_was_killed_is_removed_whole(act):
+    """Its row is there, and it was never submitted."""
+    act.write("big.bin", os.urandom(3_000_000))
+    act.run("init")
+    rng = random.Random(7)
+    for _ in range(12):
+        process = act.start("-e", "MY_TOKEN=hush", "submit", "true")
+        time.sleep(rng.uniform(0.05, 0.6))
+        process.kill()
+        process.communicate()
+    for run in act.run("q", "--json").json["runs"]:
+        act.run("abort", run["id"], status=None)
+        act.run("wait", run["id"], status=None)
+        act.run("rm", "-y", run["id"] + ":")
+    act.run("prune", "-y", "--older", "1s", status=None)
+    assert not secrets_below(act) and not leftovers(act)
+
+
+def test_many_prune_at_once(act):
+    """What another one has removed meanwhile is no error."""
+    for _ in range(4):
+        act.finish("true")
+    for i in range(30):
+        old = [act.home / f"packages/{i:064x}.zip", act.home / f"bin/{i:016x}/act-node"]
+        for path in old:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x" * 10_000)
+            os.utime(path, (1e9, 1e9))
+            os.utime(path.parent, (1e9, 1e9))
+        leave_behind(act, f"exp_1_{i:08x}")
+    time.sleep(2)
+    done = [p.communicate() + (p.returncode,) for p in
+            [act.start("-y", "prune", "--older", "1s") for _ in range(10)]]
+    assert [d[2] for d in done] == [0] * 10, done
+    assert not any(b"stay" in d[1] for d in done), done
+    assert not act.run("q", "--json").json["runs"] and not leftovers(act)
+    assert not list((act.home / "packages").iterdir()) and not list((act.home / "runs").iterdir())
+
+
+def test_many_clusters_are_added_at_once(act):
+    """One of them is the default, and it says so."""
+    n = 20
+    started = [act.start("cluster", "add", f"c{i}", "--kind", "local", "-y") for i in range(n)]
+    done = [p.communicate() + (p.returncode,) for p in started]
+    assert [d[2] for d in done] == [0] * n, done
+    names = {c["name"] for c in act.run("cluster", "list", "--json").json["own"]}
+    assert names >= {f"c{i}" for i in range(n)}
+    (chosen,) = re.findall(r"default_cluster: (c\d+)", next(act.scratch.rglob("config.yaml")).read_text())
+    assert [i for i, d in enumerate(done) if f"a -c c{i} ".encode() not in d[0] + d[1]] == [int(chosen[1:])], done
+
+
+def test_many_change_one_file_at_once(act):
+    """Each change is in the file, or its command says that it is not."""
+    started = [act.start("config", "set", f"env.V{i}", i) for i in range(12)]
+    done = [p.communicate() + (p.returncode,) for p in started]
+    assert [d[2] for d in done] == [0] * 12, done
+    text = act.run("config", "show").out
+    assert all(f"V{i}" in text for i in range(12)), text
