@@ -4,7 +4,10 @@ import os
 import random
 import re
 import socket
+import subprocess
 import time
+
+import pytest
 
 
 def secrets_below(act):
@@ -94,7 +97,7 @@ def test_many_prune_at_once(act):
 def test_many_clusters_are_added_at_once(act):
     """One of them is the default, and it says so."""
     n = 20
-    started = [act.start("cluster", "add", f"c{i}", "--kind", "local", "-y") for i in range(n)]
+    started = [act.start("cluster", "add", f"c{i}", "--kind", "local", "-y", cwd=act.scratch) for i in range(n)]
     done = [p.communicate() + (p.returncode,) for p in started]
     assert [d[2] for d in done] == [0] * n, done
     names = {c["name"] for c in act.run("cluster", "list", "--json").json["own"]}
@@ -110,3 +113,50 @@ def test_many_change_one_file_at_once(act):
     assert [d[2] for d in done] == [0] * 12, done
     text = act.run("config", "show").out
     assert all(f"V{i}" in text for i in range(12)), text
+
+
+# ---- a full disk
+
+@pytest.fixture
+def small_disk(act):
+    """The runs are on a disk of 24 MiB, of which a file takes the half."""
+    act.home.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=700", "none", act.home], capture_output=True)
+    if done.returncode:
+        pytest.skip("no permission to mount")
+    act.env["ACT_CONFIG_HOME"] = str(act.scratch / "config")
+    filler = act.home / "filler"
+    filler.write_bytes(b"x" * (12 << 20))
+    yield filler
+    subprocess.run(["umount", "-l", act.home], check=True)
+
+
+WRITE = "head -c 40000000 /dev/zero | tr '\\0' x"
+
+
+def fill_the_disk(act, filler, command):
+    run = act.submit("sh", "-c", command)
+    act.until(lambda: json.loads((act.home / f"runs/{run}/status.json").read_text())["state"] in ("Failed", "Completed"), "its end")
+    filler.unlink()
+    return run
+
+
+@pytest.mark.parametrize("command,state", [(f"{WRITE} || true; true", "Completed"),
+                                           (f"{WRITE}; exit 3", "Failed")])
+def test_the_disk_is_full_while_a_log_is_written(act, small_disk, command, state):
+    run = fill_the_disk(act, small_disk, command)
+    (row,) = [r for r in act.run("q", "--json").json["runs"] if r["id"] == run]
+    assert row["state"] == state
+    assert "the log of rank 0 is not whole: No space left on device" in row["reason"]
+    said = act.run("why", run).out
+    assert "log of rank 0 is not whole" in said or "this log is not whole" in said, said
+    if state == "Failed":
+        assert "NoSpace" in said or "disk" in said, said
+    last = act.run("logs", run, status=None).out.splitlines()[-1]
+    assert last == "act: this log is not whole: No space left on device while it was written"
+
+
+def test_a_log_that_is_whole(act):
+    run = act.finish("echo", "x")
+    assert "not whole" not in act.run("why", run).out + act.run("logs", run).out
+    assert not list((act.home / f"runs/{run}").rglob("room.*"))
