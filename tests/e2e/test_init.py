@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -412,6 +413,20 @@ def test_leftovers_of_killed_runs_are_removed(act):
     assert left == {f"{sha256}.zip", "foreign-98.zip"}
 
 
+def test_a_file_that_grows_all_the_time(act):
+    """As the log of a server that runs in the project."""
+    act.write("train.py", "x")
+    log = act.write("server.log", "line\n" * 1000)
+    writer = subprocess.Popen(["sh", "-c", f"while echo line >>'{log}'; do :; done"])
+    try:
+        said = act.run("init")
+    finally:
+        writer.kill()
+        writer.wait()
+    assert "'server.log' grew while it was packaged: the package has its first " in said.err
+    assert "'.actignore'" in said.err
+
+
 def test_killed_while_packing(act):
     """Nothing half-written stays under a right name, and the next run does not mind."""
     for i in range(40):
@@ -730,6 +745,65 @@ def test_gitignore_means_what_git_says(act, seed):
     answer = subprocess.run([*git, "check-ignore", "-z", "--stdin"], input=asked, capture_output=True, check=False)
     ignored = {name[2:] for name in answer.stdout.decode().split("\0") if name}
     assert packed == {name for name in files - ignored if not name.startswith(".")}
+
+
+def ignored_by_git(act, root, names):
+    env = {**os.environ, "HOME": act.env["HOME"], "GIT_CONFIG_NOSYSTEM": "1"}
+    for name in ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"):
+        env.pop(name, None)
+    done = subprocess.run(["git", "-C", str(root), "check-ignore", "-z", "--stdin"], input="\0".join(names).encode(),
+                          capture_output=True, check=False, env=env)
+    assert done.returncode in (0, 1), done
+    return {name for name in done.stdout.decode().split("\0") if name}
+
+
+OWN = {
+    "default": lambda home, git: (home / ".config/git").mkdir(parents=True) or (home / ".config/git/ignore"),
+    "named": lambda home, git: (home / ".gitconfig").write_text('[core]\n\texcludesFile = "~/my ignore" # mine\n')
+    and home / "my ignore",
+    "included": lambda home, git: (home / ".gitconfig").write_text("[include]\n\tpath = more.inc\n")
+    and (home / "more.inc").write_text("[core]\nexcludesfile=~/mine\n") and home / "mine",
+    "of the clone": lambda home, git: (git / "config").open("a").write(f"[core]\n\texcludesFile = {home}/here\n")
+    and home / "here",
+}
+
+
+@pytest.mark.parametrize("how", OWN)
+def test_excludes_of_the_user_count_as_for_git(act, how):
+    """The user's own come last, then those of the clone; a .gitignore takes back what they leave out."""
+    subprocess.run(["git", "init", "-q", str(act.project)], check=True)
+    home = pathlib.Path(act.env["HOME"])
+    OWN[how](home, act.project / ".git").write_text("*.own\n!info.*\n/p/root.txt\n*.both\n")
+    (act.project / ".git/info/exclude").write_text("*.info\n!kept.both\np/*.x\n")
+    act.write("p/.gitignore", "!back.own\n!back.info\n")
+    act.write("p/aux_data/aml/aml.yaml", (act.project / "aux_data/aml/aml.yaml").read_text())
+    root = act.project / "p"
+    for name in ("a.own", "back.own", "sub/b.own", "c.info", "info.info", "back.info", "root.txt", "sub/root.txt",
+                 "a.both", "kept.both", "y.x", "sub/y.x", "plain"):
+        act.write(f"p/{name}", "x")
+    files = {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file() and p.name != ".gitignore"}
+    ignored = ignored_by_git(act, root, sorted(files))
+    assert len(ignored) > 5
+    out = json.loads(act.run("init", "--dry-run", "--json", cwd=root).out)
+    assert {e["path"] for e in out["content"] if not e["path"].endswith("/")} == files - ignored
+    rules = " ".join(row["rule"] for row in out["left_out"])
+    assert ".git/info/exclude:1 '*.info'" in rules and str(home) in rules
+    everything = json.loads(act.run("-p", "gitignore: false", "init", "--dry-run", "--json", cwd=root).out)
+    assert {e["path"] for e in everything["content"] if not e["path"].endswith("/")} == files
+
+
+def test_excludes_in_a_second_work_tree(act):
+    main = act.scratch / "main"
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    subprocess.run(["git", "-C", str(main), "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q",
+                    "--allow-empty", "-m", "x"], check=True)
+    tree = act.scratch / "tree"
+    subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tree)], check=True, capture_output=True)
+    (main / ".git/info/exclude").write_text("*.info\n")
+    shutil.copytree(act.project, tree, dirs_exist_ok=True)
+    (tree / "a.info").write_text("x")
+    assert ignored_by_git(act, tree, ["a.info"]) == {"a.info"}
+    assert "a.info  (" in act.run("init", "--dry-run", cwd=tree).out
 
 
 def test_gitignore_can_be_turned_off(act):

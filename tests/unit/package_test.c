@@ -347,6 +347,54 @@ TEST(gitignore_table)
     }
 }
 
+/* The last value of core.excludesFile. */
+static void keep_excludes(void *arg, const char *name, const char *value)
+{
+    char **out = arg;
+
+    if (strcmp(name, "core.excludesfile") != 0)
+        return;
+    free(*out);
+    *out = act_strdup(value);
+}
+
+TEST(gitconfig_table)
+{
+    static const struct {
+        const char *text, *excludes;
+    } rows[] = {
+        {"[core]\nexcludesFile = a\n", "a"},
+        {"[CORE]excludesfile=a", "a"},
+        {"\xef\xbb\xbf[core]\r\n\texcludesFile = a b \t\r\n", "a b"},
+        {"[core]\nexcludesFile = a # b\n", "a"},
+        {"[core]\nexcludesFile = a;b\n", "a"},
+        {"[core]\nexcludesFile = \"a # b \" \n", "a # b "},
+        {"[core]\nexcludesFile = a\"b\"c\n", "abc"},
+        {"[core]\nexcludesFile = a\\\\b\\\"c\n", "a\\b\"c"},
+        {"[core]\nexcludesFile = a\\\nb\n", "ab"},
+        {"[core]\nexcludesFile = a\nexcludesFile = b\n", "b"},
+        {"[core]\nexcludesFile =\n", ""},
+        {"[core]\nexcludesFile\nother = x\n", NULL},
+        {"[core \"x\"]\nexcludesFile = a\n", NULL},
+        {"[other]\nexcludesFile = a\n", NULL},
+        {"# [core]\n; [core]\nexcludesFile = a\n", NULL},
+        {"excludesFile = a\n", NULL},
+        /* what is malformed ends it */
+        {"[core]\nexcludesFile = a\n[core\nexcludesFile = b\n", "a"},
+        {"[core]\nexcludesFile = a\nexcludesFile = \"b\n", "a"},
+        {"[core]\nexcludesFile = a\nexcludesFile = \\q\n", "a"},
+        {"[core]\nexcludesFile = a\n?\nexcludesFile = b\n", "a"},
+        {"[core]\nexcludesFile = a\\", NULL},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *got = NULL;
+        package_gitconfig_parse(rows[i].text, keep_excludes, &got);
+        if (!act_streq(got, rows[i].excludes))
+            fail_msg("row %zu: %s", i, got ? got : "none");
+    }
+}
+
 TEST(ignore_files_that_are_fifos_are_not_waited_for)
 {
     struct package_options with = {.root = project};
@@ -654,7 +702,9 @@ TEST(what_changed_since_the_scan_is_named)
     static const struct {
         const char *change, *named;
     } rows[] = {
-        {"echo more >>f", "'f'"},
+        {"echo more >>f; chmod 600 f", "'f'"},
+        {"cp f g; echo more >>g; mv g f", "'f'"},
+        {"echo more >>f; touch -d 2001-01-01 f", "'f'"},
         {"touch -d 2001-01-01 f", "'f'"},
         {"cp -p f g && mv g f", "'f'"},
         {"rm f", "'f'"},
@@ -680,20 +730,39 @@ TEST(what_changed_since_the_scan_is_named)
         assert_int_equal(run("cd '%s' && %s", project, rows[i].change), 0);
         int rc = write_list(&list, &summary, &err);
         if (rc != -ACT_TEMPORARY || !strstr(act_error_text(&err), rows[i].named) ||
-            !strstr(act_error_text(&err), "changed"))
+            !strstr(act_error_text(&err), "changed") || !strstr(act_error_text(&err), "'.actignore'"))
             fail_msg("row %zu (%s): %d %s", i, rows[i].change, rc, act_error_text(&err));
         assert_nothing_written();
         package_list_release(&list);
     }
 }
 
-/* Appends a byte to the file as soon as somebody has opened it. */
-static void *append_when_opened(void *inotify_fd)
+TEST(of_a_file_that_grew_its_first_bytes_are_taken)
+{
+    for (size_t size = 3; size < 40 << 20; size *= 1000) {
+        struct package_summary summary;
+
+        start_again();
+        ACT_AUTOFREE char *path = in_project("f");
+        assert_int_equal(run("head -c %zu /dev/zero | tr '\\0' y >'%s'", size, path), 0);
+        ACT_AUTO(package_list) list = scan();
+        assert_int_equal(run("echo more >>'%s'", path), 0);
+        assert_ok(write_list(&list, &summary, &err), err);
+        assert_int_equal(run("unzip -p '%s'/%s.zip f | head -c %zu | cmp -n %zu - '%s' && "
+                             "test $(unzip -p '%s'/%s.zip f | wc -c) = %zu",
+                             out_dir, summary.sha256, size, size, path, out_dir, summary.sha256, size),
+                         0);
+        package_summary_release(&summary);
+    }
+}
+
+/* Truncates the file by a byte as soon as somebody has opened it. */
+static void *truncate_when_opened(void *inotify_fd)
 {
     char event[4096];
     ACT_AUTOFREE char *path = in_project("big");
 
-    if (read(*(int *)inotify_fd, event, sizeof(event)) > 0 && truncate(path, (256 << 20) + 1) == 0)
+    if (read(*(int *)inotify_fd, event, sizeof(event)) > 0 && truncate(path, (256 << 20) - 1) == 0)
         return NULL;
     return inotify_fd;
 }
@@ -709,7 +778,7 @@ TEST(a_change_while_a_file_is_read_is_noticed)
     assert_int_equal(run("truncate -s 256M '%s'", path), 0); /* takes long enough to compress */
     ACT_AUTO(package_list) list = scan();
     assert_true(inotify_add_watch(fd, path, IN_ACCESS) >= 0);
-    assert_int_equal(pthread_create(&thread, NULL, append_when_opened, &fd), 0);
+    assert_int_equal(pthread_create(&thread, NULL, truncate_when_opened, &fd), 0);
     assert_int_equal(write_list(&list, &summary, &err), -ACT_TEMPORARY);
     pthread_join(thread, &failed);
     assert_null(failed);
