@@ -6,6 +6,8 @@
  *      reads them, then .actignore in the root, in the same syntax: the last that matches decides, but only
  *      .actignore takes back what the built-in list leaves out; what is in a folder that is left out is not
  *      looked at,
+ *      What it leaves out of what a command may need (*.so, wandb, ...) does not count where zip_options have
+ *      patterns, as these replaced the list of the original,
  *   3. zip_options: "-x PATTERN..." as Info-ZIP ('*' also matches '/'; backslashes and quotes that protected
  *      the pattern from a shell are dropped; "-i PATTERN..." takes only what matches). Other options of zip
  *      that change nothing here are passed over, the rest is an error.
@@ -61,6 +63,11 @@ struct package_left_out {
     char *rule; /* "built-in rule '__pycache__'", "zip_options '-x *.ckpt'", ".actignore:3 '*.tmp'",
                    "socket" */
 };
+
+/* How much it matters that a rule has left something out: what no command needs; what one may need; what the built-in
+ * list leaves out although it may be needed. */
+enum package_rule_weight { PACKAGE_RULE_PLAIN, PACKAGE_RULE_NOTED, PACKAGE_RULE_SAID };
+enum package_rule_weight package_rule_weight(const char *rule);
 
 struct package_list {
     struct package_entry *v; /* sorted by path, byte order */

@@ -806,6 +806,38 @@ def test_excludes_in_a_second_work_tree(act):
     assert "a.info  (" in act.run("init", "--dry-run", cwd=tree).out
 
 
+def test_what_the_built_in_list_leaves_out_is_said_once(act):
+    act.write("pkg/_C.cpython-311-x86_64-linux-gnu.so", "x")
+    act.write("wandb/run.json", "x")
+    said = act.run("init").err
+    assert "left out: 'pkg/_C.cpython-311-x86_64-linux-gnu.so' (built-in rule '*.so'), 'wandb/' (built-in rule" in said
+    act.write("a.py", "x")
+    assert "left out" not in act.run("init").err
+    act.write("b.o", "x")
+    assert "left out: 'b.o' (built-in rule '*.o')" in act.run("init").err
+    listed = act.run("-p", "zip_options: ['-x', '*.o']", "init", "--dry-run").out
+    assert "b.o  (zip_options '-x *.o')" in listed and "_C.cpython-311-x86_64-linux-gnu.so  (" not in listed
+
+
+MISSED = [("pkg/_C.cpython-311-x86_64-linux-gnu.so", "ModuleNotFoundError: No module named 'pkg._C'", "*.so"),
+          ("pkg/_C.so", "ImportError: cannot import name '_C' from 'pkg' (/x/pkg/__init__.py)", "*.so"),
+          ("lib/libmine.so", "ImportError: libmine.so: cannot open shared object file: No such file or directory", "*.so"),
+          ("visualization/a.png", "FileNotFoundError: [Errno 2] No such file or directory: 'visualization/a.png'",
+           "/visualization/"),
+          ("wandb/x.py", "ModuleNotFoundError: No module named 'wandb'", "wandb/")]
+
+
+@pytest.mark.parametrize("path,line,rule", MISSED)
+def test_why_names_the_rule_that_left_out_what_is_missing(act, path, line, rule):
+    act.write(path, "x")
+    run = act.finish("sh", "-c", f"echo \"{line}\"; exit 1", status=None)
+    said = act.run("why", run).out
+    shown = path if "*" in rule else path.split("/")[0] + "/"
+    assert f"'{shown}' is not in the package: built-in rule '{rule}' leaves it out" in said, said
+    other = act.finish("sh", "-c", "echo \"ModuleNotFoundError: No module named 'other'\"; exit 1", status=None)
+    assert "is not in the package" not in act.run("why", other).out
+
+
 def test_gitignore_can_be_turned_off(act):
     act.write(".gitignore", "*.pt")
     act.write("a.pt", "x")

@@ -217,7 +217,15 @@ TEST(rules_table)
         {"a A", "-x a", "", "A", "a: zip_options '-x a'"},
         {"a.py b.c d/e.py", "-i *.py", "", "a.py d/e.py", "b.c: zip_options '-i'"},
         {"a.py b.py", "-i *.py -x b*", "", "a.py", "b.py: zip_options '-x b*'"},
-        {"a.pyc b", "-i *", "", "b", "a.pyc: built-in rule '*.py[co]'"},
+        /* patterns replace what the original left out by options of its own; secrets and ACT's own files stay out */
+        {"a.pyc b.so wandb/x", "-i *", "", "a.pyc b.so wandb/ wandb/x", ""},
+        {"a.so b/build/lib.x/y visualization/z c", "-x c", "",
+         "a.so b/ b/build/ b/build/lib.x/ b/build/lib.x/y visualization/ visualization/z", "c: zip_options '-x c'"},
+        {"a.so b", "-q", "", "b", "a.so: built-in rule '*.so'"},
+        {".env aux_data/configs/a assets/l d/.act-part-1 d/.act-new-1 b", "-x c", "", "aux_data/ b d/",
+         ".env: built-in rule '/.*'; assets/: built-in rule '/assets/'; aux_data/configs/: built-in rule "
+         "'/aux_data/configs/'; d/.act-new-1: built-in rule '.act-new-*'; d/.act-part-1: built-in rule "
+         "'.act-part-*'"},
         {"a", "-qr -y -9 -u -v -ryq1 --quiet", "", "a", ""},
         /* .actignore */
         {"a b/a c", "", "a", "b/ c", "a: .actignore:1 'a'; b/a: .actignore:1 'a'"},

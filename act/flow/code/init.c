@@ -458,10 +458,14 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
         prune_cache();
         rc = upload(&w, err);
     }
+    if (rc == 0 && !io->dry_run)
+        flow_note_left_out(io->package.sha256, &io->list);
     if (lock >= 0)
         close(lock);
     if (io->done)
         io->done(io->arg);
+    if (rc == 0 && !io->dry_run)
+        flow_say_left_out(flow->config.project_root, &io->list);
     if (rc == 0 && !(io->command && io->package.unchanged)) /* a run with the same code: it was told before */
         flow_guard_tell(flow->config.project_root, &io->list);
     return rc;
