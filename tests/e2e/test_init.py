@@ -821,7 +821,8 @@ def test_what_the_built_in_list_leaves_out_is_said_once(act):
 
 MISSED = [("pkg/_C.cpython-311-x86_64-linux-gnu.so", "ModuleNotFoundError: No module named 'pkg._C'", "*.so"),
           ("pkg/_C.so", "ImportError: cannot import name '_C' from 'pkg' (/x/pkg/__init__.py)", "*.so"),
-          ("lib/libmine.so", "ImportError: libmine.so: cannot open shared object file: No such file or directory", "*.so"),
+          ("lib/libmine.so", "ImportError: libmine.so: cannot open shared object file: No such file or directory",
+           "*.so"),
           ("visualization/a.png", "FileNotFoundError: [Errno 2] No such file or directory: 'visualization/a.png'",
            "/visualization/"),
           ("wandb/x.py", "ModuleNotFoundError: No module named 'wandb'", "wandb/")]

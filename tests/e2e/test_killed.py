@@ -147,7 +147,8 @@ WRITE = "head -c 40000000 /dev/zero | tr '\\0' x"
 
 def fill_the_disk(act, filler, command):
     run = act.submit("sh", "-c", command)
-    act.until(lambda: json.loads((act.home / f"runs/{run}/status.json").read_text())["state"] in ("Failed", "Completed"), "its end")
+    status = act.home / f"runs/{run}/status.json"
+    act.until(lambda: json.loads(status.read_text())["state"] in ("Failed", "Completed"), "its end")
     filler.unlink()
     return run
 
