@@ -36,8 +36,8 @@ struct package_rules {
     struct act_strv excludes, includes;  /* the patterns of -x and -i */
 };
 
-/* Of no use on a node, or dangerous there. The more general last. What the original left out by its own zip_options does
- * not count beside those of the user. */
+/* Of no use on a node, or dangerous there. The more general last. What the original left out by its own zip_options
+ * does not count beside those of the user. */
 static const struct {
     const char *pattern;
     bool is_option; /* patterns of zip_options replace it */

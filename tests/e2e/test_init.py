@@ -112,7 +112,10 @@ def test_rules(act):
     act.write(".actignore", "# comments\n*.log\n!important.log\n/old/\n")
     act.cluster("aml", extra={"zip_options": ["-x", "*.ckpt", "-x", r"\*src/py-faster-rcnn/\*"]})
     names = files_in(pack(act))
-    assert {n for n in names if not n.endswith("/")} == {"keep.py", "sub/keep.py", "sub/important.log"}
+    assert {n for n in names if not n.endswith("/")} == {"keep.py", "sub/keep.py", "sub/important.log",
+                                                         "__pycache__/a.pyc", "sub/mod.pyc"}
+    act.cluster("aml")
+    assert not [n for n in files_in(pack(act)) if n.endswith(".pyc")], "without patterns the built-in list counts"
 
 
 def test_a_dot_file_that_is_asked_for(act):
