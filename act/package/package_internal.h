@@ -40,7 +40,7 @@ char *package_gitignore_ask(struct package_gitignore *gitignore, const char *pat
 
 /* ---- gitconfig.c */
 
-/* The file of the user's own excludes (core.excludesFile, or git's default), which need not be there; NULL: none. git_dir:
+/* Where the user's own excludes are (core.excludesFile, or git's default), if they are there; NULL: nowhere. git_dir:
  * of the repository, with its own configuration; NULL: there is none. New string. */
 char *package_git_excludes(const char *git_dir, const char *top);
 /* A path of git's, as seen from a folder: "~/x", absolute or relative. New string. */

@@ -26,7 +26,7 @@ static char *note_path(const char *sha256)
 
 /* ---- saying it */
 
-/* "left out by the built-in list: 'pkg/_C.so' ('*.so'), 'wandb/' ('wandb/') and 3 more; ...". New string; NULL: none. */
+/* "left out: 'pkg/_C.so' (built-in rule '*.so') and 3 more; ...". New string; NULL: none. */
 static char *words_of(const struct package_list *list)
 {
     struct act_buf out = {0};
