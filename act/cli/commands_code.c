@@ -12,7 +12,8 @@ const struct cli_command cli_code_commands[] = {
      .details =
          "The package is named by its content and stored once: nothing is uploaded when nothing changed.\n"
          "What stays out: what zip_options of the cluster file, git or .actignore exclude, mapped folders, dot\n"
-         "files at the top level, and, without patterns in zip_options, a built-in list. Packing is always incremental, so initi is\n"
+         "files at the top level, and, without patterns in zip_options, a built-in list.\n"
+         "Packing is always incremental, so initi is\n"
          "the same as init: files that have not changed are not read again, and of a large package only the\n"
          "parts that the store lacks are uploaded. compile.aml.sh runs on the nodes.\n"
          "--json: version (1), sha256, bytes, entries, files_read, bytes_sent and published. --dry-run --json:\n"
