@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/temp.h"
 #include "base/text.h"
 
 /* Reads all of fd, and closes it. */
@@ -150,39 +150,53 @@ struct landing {
     bool *out_existed; /* set: it replaces nothing */
 };
 
+/* 0, or -1 with errno. */
 static int fill_landing(const struct landing *l, int fd, const void *data, size_t len)
 {
-    int rc = act_write_all(fd, data, len) < 0 || fchmod(fd, l->mode) < 0 || (l->durable && fsync(fd) < 0);
+    return act_write_all(fd, data, len) < 0 || fchmod(fd, l->mode) < 0 || (l->durable && fsync(fd) < 0) ? -1 : 0;
+}
 
-    return close(fd) < 0 || rc ? -1 : 0; /* some file systems notice a quota only at the end */
+/* Some file systems notice a quota only when a file is closed. The lock goes with a copy of the descriptor. */
+static int check_close(int fd)
+{
+    int copy = dup(fd);
+
+    return copy < 0 || close(copy) < 0 ? -1 : 0;
+}
+
+static int take_name(const struct landing *l, const char *temp)
+{
+    return l->out_existed ? act_rename_new(AT_FDCWD, temp, l->path) : rename(temp, l->path);
 }
 
 /* 0, or -1 with errno. */
-static int land(const struct landing *l, const void *data, size_t len)
+static int land(const struct landing *l, const char *dir, const void *data, size_t len)
 {
-    ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", l->path);
-    int fd = mkostemp(temp, O_CLOEXEC);
+    ACT_AUTOFREE char *temp = NULL;
+    int fd = l->durable ? act_temp_open(dir, &temp) : act_temp_open_unlocked(dir, &temp), saved;
 
     if (fd < 0)
         return -1;
-    if (fill_landing(l, fd, data, len) < 0 ||
-        (l->out_existed ? act_rename_new(AT_FDCWD, temp, l->path) : rename(temp, l->path)) < 0) {
-        int saved = errno;
+    int rc = fill_landing(l, fd, data, len) < 0 || check_close(fd) < 0 || take_name(l, temp) < 0 ? -1 : 0;
+    saved = errno;
+    if (rc < 0)
         unlink(temp);
-        errno = saved;
-        return -1;
-    }
-    if (l->durable)
+    else if (l->durable)
         sync_folder_of(l->path);
-    return 0;
+    close(fd);
+    errno = saved;
+    return rc;
 }
 
 static int write_whole(const struct landing *l, const void *data, size_t len, struct act_error *err)
 {
+    enum { OLD_S = 60 };
     ACT_AUTOFREE char *dir = act_path_dirname(l->path);
     int rc = act_mkdir_all(dir, 0777, err);
 
-    if (rc < 0 || land(l, data, len) == 0)
+    if (rc == 0 && l->durable)
+        act_temp_sweep(dir, OLD_S);
+    if (rc < 0 || land(l, dir, data, len) == 0)
         return rc;
     if (l->out_existed && errno == EEXIST) {
         *l->out_existed = true;
@@ -267,23 +281,6 @@ bool act_is_foreign(const char *path, uid_t *out_owner)
     if (out_owner)
         *out_owner = st.st_uid;
     return true;
-}
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path) < 0 && errno != ENOENT ? -1 : 0;
-}
-
-int act_remove_tree(const char *path, struct act_error *err)
-{
-    enum { OPEN_FOLDERS = 32 };
-
-    if (nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
-        return act_error_errno(err, errno, "cannot remove '%s'", path);
-    return 0;
 }
 
 /* Copies a range to the same place, where the kernel cannot do it by itself. */

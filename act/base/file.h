@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -17,7 +18,8 @@ int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_
                           struct act_error *err) ACT_NODISCARD;
 
 /* Replaces path by the data: readers see the old or the new content, never a part, also after a power cut.
- * The file gets exactly this mode; missing folders are made. errno is set on failure. */
+ * The file gets exactly this mode; missing folders are made. errno is set on failure. Until then it has a name of
+ * temp.h beside it. */
 int act_file_write(const char *path, const void *data, size_t len, mode_t mode, struct act_error *err) ACT_NODISCARD;
 /* The same without waiting for the disk: what a power cut leaves may be torn, and the reader must notice it. */
 int act_file_write_quickly(const char *path, const void *data, size_t len, mode_t mode,
@@ -44,8 +46,10 @@ int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODI
 /* Whether files can be written in a folder or, if it does not exist, it could be made. Nothing is touched. */
 int act_can_write_in(const char *path, struct act_error *err) ACT_NODISCARD;
 
-/* rm -rf; never follows a symbolic link. A path that does not exist is fine. */
+/* rm -rf; never follows a symbolic link. A path that does not exist, and what others remove meanwhile, are fine. */
 int act_remove_tree(const char *path, struct act_error *err) ACT_NODISCARD;
+/* What a file, or a tree, takes up on the disk, in bytes; no link is followed. */
+uint64_t act_tree_size(const char *path);
 
 /* Open path, which begins with root, without following symbolic links after root. A link on the way or at the end is
  * -ACT_DENIED, and the error names it. Return a descriptor >= 0. act_open_below() takes the flags of open(); with

@@ -20,20 +20,22 @@ char *cli_sum_of_runs(const struct flow_prune *p, size_t n)
     return act_sprintf("%zu run%s%s%s", n, plural(n), logs.len ? logs.data : "", logs.len ? ")" : "");
 }
 
-/* "3 runs (2 with logs here), 1 package and 0 agents, 1.2 MiB" */
+/* "3 runs (2 with logs here), 1 package and 0 agents, 2 leftovers of killed commands, 1.2 MiB" */
 static char *sum_of(const struct flow_prune *p, size_t n_runs)
 {
     ACT_AUTOFREE char *runs = cli_sum_of_runs(p, n_runs);
     char size[ACT_UNIT_TEXT];
 
     act_size_to_text(p->bytes, size);
-    return act_sprintf("%s, %zu package%s and %zu agent%s, %s", runs, p->n_packages, plural(p->n_packages), p->n_agents,
-                       plural(p->n_agents), size);
+    ACT_AUTOFREE char *left =
+        p->n_left ? act_sprintf(", %zu leftover%s of killed commands", p->n_left, plural(p->n_left)) : act_strdup("");
+    return act_sprintf("%s, %zu package%s and %zu agent%s%s, %s", runs, p->n_packages, plural(p->n_packages),
+                       p->n_agents, plural(p->n_agents), left, size);
 }
 
 static bool is_empty(const struct flow_prune *p)
 {
-    return p->n + p->n_packages + p->n_agents == 0;
+    return p->n + p->n_packages + p->n_agents + p->n_left == 0;
 }
 
 /* What is old and stays all the same. */
@@ -65,12 +67,12 @@ static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
     for (size_t i = 0; i < p->n; i++)
         json_array_append_new(runs,
                               json_pack("{s:s,s:I}", "id", p->v[i].run.row.id, "bytes", (json_int_t)p->v[i].bytes));
-    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run,
+    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run,
                      "removed", dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs", runs, "packages",
-                     (json_int_t)p->n_packages, "agents", (json_int_t)p->n_agents, "copies", (json_int_t)p->n_copies,
-                     "sent", (json_int_t)p->n_sent, "bytes", (json_int_t)p->bytes, "left", "active",
-                     (json_int_t)p->active, "others", (json_int_t)p->others, "service", (json_int_t)p->service,
-                     "unreachable", (json_int_t)p->unreachable);
+                     (json_int_t)p->n_packages, "agents", (json_int_t)p->n_agents, "leftovers", (json_int_t)p->n_left,
+                     "copies", (json_int_t)p->n_copies, "sent", (json_int_t)p->n_sent, "bytes", (json_int_t)p->bytes,
+                     "left", "active", (json_int_t)p->active, "others", (json_int_t)p->others, "service",
+                     (json_int_t)p->service, "unreachable", (json_int_t)p->unreachable);
 }
 
 void cli_print_removed(const struct flow_prune *p)

@@ -263,7 +263,10 @@ static void put_state(const struct flow_run *run, const struct flow_why *why)
 
     switch (s->state) {
     case RUN_COMPLETED:
-        puts("completed: there is nothing to explain");
+        if (*s->reason)
+            put_field(run_state_name(s->state), s->reason);
+        else
+            puts("completed: there is nothing to explain");
         break;
     case RUN_CANCELED:
         put_field(run_state_name(s->state), *s->reason ? s->reason : "nobody wrote down why");

@@ -127,9 +127,10 @@ const struct cli_command cli_data_commands[] = {
      .details =
          "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
          "(1), path, objects, bytes.\n" RUN_PATHS "\n"
-         "Without a path: folders of runs, packages and agents, copies of logs, the built-in store with its data\n"
-         "of all projects, the package cache and the ledger; 'a prune' removes what old runs have left. With -c\n"
-         "only what runs on that cluster have. --json: a line each with version (1), what, where, n and bytes.",
+         "Without a path: folders of runs, packages and agents, what killed commands have left there (leftovers),\n"
+         "copies of logs, the built-in store with its data of all projects, the package cache and the ledger;\n"
+         "'a prune' removes what old runs and killed commands have left. With -c only what runs on that\n"
+         "cluster have. --json: a line each with version (1), what, where, n and bytes.",
      .options = "cluster param depth bytes json transfers",
      .run_options = "cluster depth bytes json transfers",
      .max_words = ANY,

@@ -316,12 +316,14 @@ const struct cli_command cli_run_commands[] = {
                 "folders where they ran (on Kubernetes and Azure Machine Learning: their jobs) with the logs there,\n"
                 "the copies of logs in assets/ and those that their nodes sent to the store of the code, and their\n"
                 "rows in the table of runs. It also removes packages that no remaining run uses, where the runs were,\n"
-                "in the cache and in the built-in store, and agents of other versions where every run has ended. It\n"
-                "does not touch runs that are active or of another user or project, nor a package that somebody\n"
-                "else's run may need, and says what it leaves for such a reason. Packages stay in a store of the code\n"
-                "that others may use. If it is interrupted, the next one continues.\n"
-                "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, copies and\n"
-                "sent (runs with logs here and in the store), bytes and left (active, others, service, unreachable).",
+                "in the cache and in the built-in store, agents of other versions where every run has ended, and\n"
+                "what commands that were killed have left where runs are. It does not touch runs that are active or\n"
+                "of another user or project, nor a package that somebody else's run may need, and says what it\n"
+                "leaves for such a reason. Packages stay in a store of the code that others may use. If it is\n"
+                "interrupted, the next one continues.\n"
+                "--json: version (1), dry_run, removed (how many), runs (id, bytes), packages, agents, leftovers,\n"
+                "copies and sent (runs with logs here and in the store), bytes and left (active, others, service,\n"
+                "unreachable).",
      .options = "cluster param older dry-run yes json",
      .run = cmd_prune},
     {.name = "resubmit",

@@ -186,7 +186,7 @@ const struct config_key config_cluster_keys[] = {
     {"env", CONFIG_ENV, CLUSTER(env), .help = "environment variables of the run"},
     {"zip_options", CONFIG_TEXTS, CLUSTER(zip_options), .help = "options of zip for the code package"},
     {"gitignore", CONFIG_BOOL, CLUSTER(gitignore), "true",
-     .help = "what .gitignore leaves out stays out of the code package"},
+     .help = "what git ignores stays out of the code package"},
     {"mount", CONFIG_CHOICE, CLUSTER(mount), .choices = "blobfuse2|rclone|copy",
      .help = "on the platforms local and slurm, what mounts folders, by default the first that the node has; copy "
              "brings them before the command, and sends changes after it"},

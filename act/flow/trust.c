@@ -60,16 +60,21 @@ static size_t find_project(const json_t *projects, const char *real)
     return i;
 }
 
+static void trusted_in(const json_t *record, const char *real, struct act_strv *out)
+{
+    const json_t *projects = json_object_get(record, "projects");
+
+    codec_json_strv_get(json_object_get(json_array_get(projects, find_project(projects, real)), "trusted"), out);
+}
+
 static int trusted_of(const char *real, struct act_strv *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *record = NULL;
     int rc = read_record(&record, err);
 
-    if (rc < 0)
-        return rc;
-    const json_t *projects = json_object_get(record, "projects");
-    codec_json_strv_get(json_object_get(json_array_get(projects, find_project(projects, real)), "trusted"), out);
-    return 0;
+    if (rc == 0)
+        trusted_in(record, real, out);
+    return rc;
 }
 
 int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out, struct act_error *err)
@@ -84,17 +89,29 @@ int flow_untrusted(const char *project, const struct act_strv *items, struct act
     return rc;
 }
 
-/* Reads the record, lets change() modify it and writes it, under a lock. */
+static void add_new(struct act_strv *all, const struct act_strv *items)
+{
+    for (size_t i = 0; i < items->n; i++)
+        if (!act_strv_has(all, items->v[i]))
+            act_strv_push(all, items->v[i]);
+}
+
+/* Reads the record, adds to what is trusted of the project, or forgets it (NULL), and writes it, under a lock. */
 static int change_record(const char *real, const struct act_strv *keep, bool *out_had, struct act_error *err)
 {
     ACT_AUTOFREE char *path = record_path(""), *lock_path = record_path(".lock");
     ACT_AUTOFREE char *dir = act_state_dir();
     CODEC_AUTOJSON json_t *record = NULL;
+    ACT_AUTO(act_strv) all = {0};
     int rc = act_mkdir_all(dir, 0700, err), lock = rc < 0 ? rc : act_lock(lock_path, true, err);
 
     if (lock < 0)
         return lock;
     rc = read_record(&record, err);
+    if (rc == 0 && keep) {
+        trusted_in(record, real, &all);
+        add_new(&all, keep);
+    }
     json_t *projects = json_object_get(record, "projects");
     size_t at = find_project(projects, real);
     *out_had = rc == 0 && at < json_array_size(projects);
@@ -102,7 +119,7 @@ static int change_record(const char *real, const struct act_strv *keep, bool *ou
         json_array_remove(projects, at);
     if (rc == 0 && keep)
         json_array_append_new(projects, json_pack("{s:o, s:o}", "path", codec_json_bytes_new(real), "trusted",
-                                                  codec_json_strv_new(keep)));
+                                                  codec_json_strv_new(&all)));
     if (rc == 0)
         rc = codec_json_write(path, record, 0600, err);
     close(lock);
@@ -112,16 +129,9 @@ static int change_record(const char *real, const struct act_strv *keep, bool *ou
 int flow_trust_keep(const char *project, const struct act_strv *items, struct act_error *err)
 {
     ACT_AUTOFREE char *real = flow_real_place(project);
-    ACT_AUTO(act_strv) all = {0};
     bool had;
-    int rc = trusted_of(real, &all, err);
 
-    for (size_t i = 0; i < items->n; i++)
-        if (!act_strv_has(&all, items->v[i]))
-            act_strv_push(&all, items->v[i]);
-    if (rc == 0)
-        rc = change_record(real, &all, &had, err);
-    return rc;
+    return change_record(real, items, &had, err);
 }
 
 int flow_trust_forget(const char *project, bool *out_had, struct act_error *err)

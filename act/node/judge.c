@@ -202,6 +202,39 @@ void judge_run(struct supervisor *s)
     }
 }
 
+/* ---- what is not in a log ---- */
+
+/* "the log of rank 3 (and of 2 others) is not whole: No space left on device". New string; NULL: they are. */
+static char *words_of_cut_logs(const struct supervisor *s)
+{
+    const struct record *first = NULL;
+    ACT_AUTOFREE char *others = NULL;
+    int n = 0;
+
+    for (int rank = 0; rank < node_world_size(&s->node); rank++) {
+        const struct record *r = &s->ranks[rank].record;
+        n += r->no_room != 0;
+        if (r->no_room && !first)
+            first = r;
+    }
+    if (!first)
+        return NULL;
+    others = n > 1 ? act_sprintf(" (and of %d others)", n - 1) : act_strdup("");
+    return act_sprintf("the log of rank %d%s is not whole: %s", first->rank, others, strerror(first->no_room));
+}
+
+/* That does not change how the run ended. */
+void judge_cut_logs(struct supervisor *s)
+{
+    ACT_AUTOFREE char *words = words_of_cut_logs(s);
+
+    if (!words)
+        return;
+    node_say("%s", words);
+    ACT_AUTOFREE char *both = act_sprintf("%s%s%s", s->status.reason, s->status.reason[0] ? "; " : "", words);
+    attempt_set_reason(s, both);
+}
+
 /* ---- what is not in the store ---- */
 
 void judge_note_unsent(struct supervisor *s, const char *reason)

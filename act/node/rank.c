@@ -178,6 +178,7 @@ int node_rank(int argc, char **argv)
 {
     struct supervised all = {.rank = {.log_fd = -1,
                                       .out_fd = -1,
+                                      .room.fd = -1,
                                       .grace_ms = -1,
                                       .report = send_record,
                                       .gone = end_with_supervisor,

@@ -10,6 +10,7 @@
 #include "node/node.h"
 #include "node/place.h"
 #include "node/record.h"
+#include "node/room.h"
 
 struct rank {
     struct node node;
@@ -21,6 +22,7 @@ struct rank {
     int64_t grace_ms;               /* for a command that got SIGTERM; -1: the sender decides when to kill it */
     int log_fd;                     /* the user's log */
     int out_fd;                     /* of the command; -1: as ours */
+    struct room room;               /* for out_fd */
     void (*report)(struct rank *r); /* the record has changed */
     void (*gone)(struct rank *r);   /* the watch says WATCH_GONE; does not return */
     void (*tick)(struct rank *r);   /* at tick_at_ms, which it sets anew */

@@ -50,10 +50,16 @@ static void on_signal(struct rank *r, int sig)
         kill(r->child, sig);
 }
 
-/* Until the first of two times, 0: never; -1: for ever. */
-static int64_t time_left(int64_t a_ms, int64_t b_ms)
+/* Of two times; 0: never. */
+static int64_t earlier(int64_t a_ms, int64_t b_ms)
 {
-    int64_t at_ms = a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms, left = at_ms - act_now_monotonic_ms();
+    return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
+}
+
+/* Until then; -1: for ever. */
+static int64_t time_left(int64_t at_ms)
+{
+    int64_t left = at_ms - act_now_monotonic_ms();
 
     return at_ms ? left > 0 ? left : 0 : -1;
 }
@@ -70,7 +76,10 @@ static int wait_event(struct rank *r)
     }
     if (r->tick_at_ms && act_now_monotonic_ms() >= r->tick_at_ms)
         r->tick(r);
-    if (watch_wait(&r->watch, time_left(r->kill_at_ms, r->tick_at_ms), &sig) == WATCH_GONE)
+    if (r->room.look_at_ms && act_now_monotonic_ms() >= r->room.look_at_ms)
+        room_look(&r->room);
+    int64_t next_ms = earlier(r->room.look_at_ms, earlier(r->kill_at_ms, r->tick_at_ms));
+    if (watch_wait(&r->watch, time_left(next_ms), &sig) == WATCH_GONE)
         r->gone(r);
     on_signal(r, sig);
     return sig;
@@ -195,20 +204,24 @@ static int run_command(struct rank *r)
         act_strv_release(&words);
         return ACT_WRAPPER;
     }
+    if (r->out_fd >= 0)
+        room_open(&r->room, &r->node, r->place.rank);
     pid_t pid =
         child_start(&(struct child){.argv = (const char *const *)words.v, .cwd = r->node.code, .out_fd = r->out_fd});
     int start_errno = errno;
 
     act_strv_release(&words);
-    errno = start_errno;
-    if (pid < 0)
-        return fail_to_start(r, errno);
+    if (pid < 0) {
+        (void)room_close(&r->room, r->log_fd);
+        return fail_to_start(r, start_errno);
+    }
     r->record.pid = pid;
     r->record.started_unix_ns = act_now_unix_ns();
     r->report(r);
     node_say("command started, process %d", (int)pid);
 
     int status = wait_child(r, pid);
+    r->record.no_room = room_close(&r->room, r->log_fd);
     r->record.ended_unix_ns = act_now_unix_ns();
     r->record.exit_status = child_exit_status(status);
     r->record.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

@@ -267,8 +267,11 @@ static void remove_copy(void)
 
 int node_job(int argc, char **argv)
 {
-    struct service s = {
-        .rank = {.log_fd = STDERR_FILENO, .out_fd = -1, .grace_ms = node_abort_grace_ms(), .report = report_failure}};
+    struct service s = {.rank = {.log_fd = STDERR_FILENO,
+                                 .out_fd = -1,
+                                 .room.fd = -1,
+                                 .grace_ms = node_abort_grace_ms(),
+                                 .report = report_failure}};
     struct act_error err;
 
     if (!parse(argc, argv, &s)) {

@@ -285,6 +285,7 @@ static void run_supervisor(struct supervisor *s)
     judge_run(s);
     if (s->status.state != RUN_COMPLETED)
         container_remove_all(&s->node);
+    judge_cut_logs(s);
     judge_unsent(s);
 }
 

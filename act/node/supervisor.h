@@ -122,6 +122,8 @@ int judge_count_came(const struct supervisor *s);
 bool judge_only_terminated(const struct supervisor *s);
 /* Sets the final status after all ranks are gone. */
 void judge_run(struct supervisor *s);
+/* Says in the status that logs are not whole, because the disk was full. */
+void judge_cut_logs(struct supervisor *s);
 /* Something that the run wrote is not in the store; afterwards, with that, whatever became of the run otherwise, no run
  * has completed, and its status says it. */
 void judge_note_unsent(struct supervisor *s, const char *reason);

@@ -1,9 +1,9 @@
-/* gitignore.c - what the .gitignore files say: those of the project's folders, and those above the project up to the
- * top of the repository it lies in.
+/* gitignore.c - what git ignores: by the .gitignore files of the project's folders, and those above the project up to
+ * the top of the repository it lies in; by .git/info/exclude of that; and by the user's own excludes (gitconfig.c).
  *
  * As git does it (gitignore(5)): the file nearest to a path comes first, in it the last line that matches, and
- * nothing in an excluded folder is looked at. Settings of one user or one clone do not count (.git/info/exclude,
- * core.excludesFile, the index), so the same tree is the same package for everybody.
+ * nothing in an excluded folder is looked at. What is in the index does not count: a file that was added in spite of a
+ * pattern is left out all the same.
  */
 #include "package/package_internal.h"
 
@@ -58,15 +58,14 @@ static void take_lines(struct level *level, const struct act_strv *lines)
         }
 }
 
-/* Reads dir's file, if there is one; like git, not through a link. Takes level's strings. */
-static int push_level(struct package_gitignore *g, const char *dir, struct level level, struct act_error *err)
+/* Reads a file, if there is one. Takes level's strings. */
+static int push_file(struct package_gitignore *g, const char *path, struct level level, struct act_error *err)
 {
-    ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
     ACT_AUTO(act_strv) lines = {0};
     struct stat st;
     int rc = 0;
 
-    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
         rc = filter_read_regular_lines(path, &lines, err);
     if (lines.n > 0) {
         take_lines(&level, &lines);
@@ -75,6 +74,18 @@ static int push_level(struct package_gitignore *g, const char *dir, struct level
         release_level(&level);
     }
     return rc;
+}
+
+/* The file of a folder; like git, not through a link. */
+static int push_level(struct package_gitignore *g, const char *dir, struct level level, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
+    struct stat st;
+
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+        return push_file(g, path, level, err);
+    release_level(&level);
+    return 0;
 }
 
 /* A folder that others may write to, such as /tmp, may be above the project: other users' files there are ignored. */
@@ -104,10 +115,61 @@ static char *find_top(const char *root)
     return dir;
 }
 
-/* The files from the top of the repository down to the folder above the root. */
-static int push_above(struct package_gitignore *g, struct act_error *err)
+/* The first line of a small file of git's, without a prefix; NULL: there is none. New string. */
+static char *read_pointer(const char *path, const char *prefix)
 {
-    ACT_AUTOFREE char *top = find_top(g->root);
+    enum { MOST = 64 << 10 };
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+    size_t len;
+
+    if (act_file_read_regular(path, MOST, &text, &len, &ignored) < 0 || !act_starts_with(text, prefix))
+        return NULL;
+    const char *value = text + strlen(prefix);
+    return act_strndup(value, strcspn(value, "\r\n"));
+}
+
+/* The folder with the configuration of the repository: .git, or where it points to, as in a second work tree
+ * (gitrepository-layout(5)). NULL: there is none. New string. */
+static char *find_git_dir(const char *top)
+{
+    ACT_AUTOFREE char *git = act_path_join(top, ".git");
+    ACT_AUTOFREE char *pointer = read_pointer(git, "gitdir: ");
+    ACT_AUTOFREE char *dir = pointer ? package_path_from(top, pointer) : act_strdup(git);
+    ACT_AUTOFREE char *common_file = act_path_join(dir, "commondir");
+    ACT_AUTOFREE char *common = read_pointer(common_file, "");
+
+    return common ? package_path_from(dir, common) : act_strdup(dir);
+}
+
+/* A file that counts for all that is in the repository. */
+static int push_whole(struct package_gitignore *g, const char *top, const char *path, struct act_error *err)
+{
+    size_t len = strlen(top);
+    bool is_above = !act_streq(top, g->root);
+
+    return push_file(
+        g, path,
+        (struct level){.folder = act_strdup(""),
+                       .add = is_above ? act_sprintf("%s/", g->root + (len > 1 ? len + 1 : 1)) : act_strdup(""),
+                       .shown = act_strdup(path)},
+        err);
+}
+
+/* What does not travel with the repository: the nearer last. */
+static int push_own(struct package_gitignore *g, const char *top, struct act_error *err)
+{
+    ACT_AUTOFREE char *git_dir = top ? find_git_dir(top) : NULL;
+    ACT_AUTOFREE char *excludes = package_git_excludes(git_dir, top ? top : g->root);
+    ACT_AUTOFREE char *info = git_dir ? act_path_join(git_dir, "info/exclude") : NULL;
+    int rc = excludes ? push_whole(g, top ? top : g->root, excludes, err) : 0;
+
+    return rc == 0 && info ? push_whole(g, top, info, err) : rc;
+}
+
+/* The files from the top of the repository down to the folder above the root. */
+static int push_above(struct package_gitignore *g, const char *top, struct act_error *err)
+{
     size_t len = top ? strlen(top) : 0;
     int rc = 0;
 
@@ -131,7 +193,10 @@ int package_gitignore_new(const char *root, struct package_gitignore **out, stru
     struct package_gitignore *g = act_calloc(1, sizeof(*g));
 
     g->root = act_path_clean(root);
-    int rc = push_above(g, err);
+    ACT_AUTOFREE char *top = find_top(g->root);
+    int rc = push_own(g, top, err);
+    if (rc == 0)
+        rc = push_above(g, top, err);
     if (rc < 0) {
         package_gitignore_free(g);
         g = NULL;

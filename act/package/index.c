@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/temp.h"
 #include "base/text.h"
 
 enum { CHECKSUM = ACT_SHA256_HEX - 1 };
@@ -284,7 +285,7 @@ int package_index_save(const char *path, const struct package_list *list, const 
     ACT_AUTO(act_buf) b = {0};
     ACT_AUTOFREE char *folder = act_path_dirname(path);
     ACT_AUTOFREE char *temp = NULL;
-    int fd = package_temp(folder, &temp), rc = 0;
+    int fd = act_temp_open(folder, &temp), rc = 0;
 
     if (fd < 0)
         return act_error_errno(err, errno, "cannot write '%s'", path);

@@ -6,6 +6,8 @@
  *      reads them, then .actignore in the root, in the same syntax: the last that matches decides, but only
  *      .actignore takes back what the built-in list leaves out; what is in a folder that is left out is not
  *      looked at,
+ *      What it leaves out of what a command may need (*.so, wandb, ...) does not count where zip_options have
+ *      patterns, as these replaced the list of the original,
  *   3. zip_options: "-x PATTERN..." as Info-ZIP ('*' also matches '/'; backslashes and quotes that protected
  *      the pattern from a shell are dropped; "-i PATTERN..." takes only what matches). Other options of zip
  *      that change nothing here are passed over, the rest is an error.
@@ -61,6 +63,11 @@ struct package_left_out {
     char *rule; /* "built-in rule '__pycache__'", "zip_options '-x *.ckpt'", ".actignore:3 '*.tmp'",
                    "socket" */
 };
+
+/* How much it matters that a rule has left something out: what no command needs; what one may need; what the built-in
+ * list leaves out although it may be needed. */
+enum package_rule_weight { PACKAGE_RULE_PLAIN, PACKAGE_RULE_NOTED, PACKAGE_RULE_SAID };
+enum package_rule_weight package_rule_weight(const char *rule);
 
 struct package_list {
     struct package_entry *v; /* sorted by path, byte order */
@@ -128,9 +135,10 @@ void package_summary_release(struct package_summary *summary);
  * read and compressed by the engine's workers, within about 48 MiB of memory. What the index knows by size, mtime,
  * ctime, inode and mode is neither read nor compressed: its bytes come from the last package, each block of which is
  * verified. The bytes are the same either way; they depend on the versions of libdeflate, zlib and libzip besides the
- * tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named. A file that
+ * tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named; of one that has only
+ * become longer its first bytes are taken, which is a warning. A file that
  * options->judge keeps out is -ACT_PARTIAL: package_judge() with all finds it. Runs the engine. A kill leaves at most a
- * file new-*.zip, see package_sweep().
+ * temporary file, see base/temp.h.
  *
  * Nothing is synced to the disk: users of a package or an index verify it, and make it again if needed. */
 int package_write(const struct package_options *options, const struct package_list *list,
@@ -159,8 +167,5 @@ struct package_contents {
 };
 int package_contents(const char *file, struct package_contents *out, struct act_error *err) ACT_NODISCARD;
 void package_contents_release(struct package_contents *contents);
-
-/* Removes unfinished packages of processes that have ended. */
-void package_sweep(const char *folder);
 
 #endif

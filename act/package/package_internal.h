@@ -38,6 +38,17 @@ int package_gitignore_enter(struct package_gitignore *gitignore, const char *fol
 /* The line that leaves the path out ("src/.gitignore:3 '*.pt'", a new string), or NULL. */
 char *package_gitignore_ask(struct package_gitignore *gitignore, const char *path, bool is_folder);
 
+/* ---- gitconfig.c */
+
+/* Where the user's own excludes are (core.excludesFile, or git's default), if they are there; NULL: nowhere. git_dir:
+ * of the repository, with its own configuration; NULL: there is none. New string. */
+char *package_git_excludes(const char *git_dir, const char *top);
+/* A path of git's, as seen from a folder: "~/x", absolute or relative. New string. */
+char *package_path_from(const char *dir, const char *path);
+/* Calls each for the values of a text in git's syntax, in order: "section.key" in lower case. Sections with a
+ * subsection are passed over; what is malformed ends it. */
+void package_gitconfig_parse(const char *text, void (*each)(void *arg, const char *name, const char *value), void *arg);
+
 /* A name for an error text: at most a line's worth, control characters and bytes that are not UTF-8 as \xNN. */
 char *package_printable(const char *path);
 
@@ -152,11 +163,5 @@ int package_index_save(const char *path, const struct package_list *list, const 
                        const struct package_summary *summary, struct act_error *err) ACT_NODISCARD;
 /* What is known of an entry, when it can be taken from the last package as it is; else NULL. */
 const struct package_known *package_index_find(const struct package_index *index, const struct package_entry *entry);
-
-/* ---- temp.c */
-
-/* Makes a file new-*.zip in the folder, 0600, that is locked for as long as it is open. Returns a descriptor and
- * its path, a new string; or -1 with errno. */
-int package_temp(const char *folder, char **out_path);
 
 #endif

@@ -1,8 +1,8 @@
 /* rules.c - what goes into a package: the configuration, the built-in list, .gitignore, .actignore and zip_options.
  *
  * A path is left out when any of three says so: the configuration (a mapped folder, a file with secrets); the
- * built-in list and .gitignore, unless .actignore takes it back, or .actignore itself; zip_options. What is in
- * a folder that the first two leave out is never asked for.
+ * built-in list, as far as zip_options do not replace it, and what git ignores, unless .actignore takes it back, or
+ * .actignore itself; zip_options. What is in a folder that the first two leave out is never asked for.
  */
 #include "package/package_internal.h"
 
@@ -10,6 +10,7 @@
 
 #include "base/glob.h"
 #include "base/path.h"
+#include "base/temp.h"
 #include "base/text.h"
 #include "filter/pattern.h"
 
@@ -39,32 +40,50 @@ struct package_rules {
 #define UNFINISHED ".act-part-" Q16 "-" Q16 Q16
 #define Q16        "????????????????"
 
-/* Of no use on a node, or dangerous there. The more general last. */
-static const char *const built_in[] = {
-    ".git",
-    ".hg",
-    ".svn",
-    "__pycache__/",
-    "*.py[co]",
-    "*.o", /* as the original: built for this machine */
-    "*.so",
-    "venv/",
-    ".venv/",
-    "node_modules/",
-    "wandb/",
-    "/tmp_run/",
-    "/visualization/",
-    ".ipynb_checkpoints/",
-    ".mypy_cache/",
-    ".pytest_cache/",
-    "**/build/lib.*/", /* what setup.py leaves: built for this machine */
-    "**/build/temp.*/",
-    "/assets/",           /* logs that were fetched */
-    UNFINISHED,           /* downloads, */
-    UNFINISHED ".map",    /* and which parts of them are there */
-    "/aux_data/configs/", /* account files: secrets */
-    "/.*",                /* the original packed '*' */
+/* Of no use on a node, or dangerous there. The more general last. What the original left out by its own zip_options
+ * does not count beside those of the user. */
+static const struct {
+    const char *pattern;
+    bool is_option; /* patterns of zip_options replace it */
+    enum package_rule_weight weight;
+} built_in[] = {
+    {".git", true, PACKAGE_RULE_PLAIN},
+    {".hg", true, PACKAGE_RULE_PLAIN},
+    {".svn", true, PACKAGE_RULE_PLAIN},
+    {"__pycache__/", true, PACKAGE_RULE_PLAIN},
+    {"*.py[co]", true, PACKAGE_RULE_PLAIN},
+    {"*.o", true, PACKAGE_RULE_SAID}, /* as the original: built for this machine */
+    {"*.so", true, PACKAGE_RULE_SAID},
+    {"venv/", true, PACKAGE_RULE_NOTED},
+    {".venv/", true, PACKAGE_RULE_NOTED},
+    {"node_modules/", true, PACKAGE_RULE_NOTED},
+    {"wandb/", true, PACKAGE_RULE_SAID},
+    {"/tmp_run/", true, PACKAGE_RULE_SAID},
+    {"/visualization/", true, PACKAGE_RULE_SAID},
+    {".ipynb_checkpoints/", true, PACKAGE_RULE_PLAIN},
+    {".mypy_cache/", true, PACKAGE_RULE_PLAIN},
+    {".pytest_cache/", true, PACKAGE_RULE_PLAIN},
+    {"**/build/lib.*/", true, PACKAGE_RULE_SAID}, /* what setup.py leaves: built for this machine */
+    {"**/build/temp.*/", true, PACKAGE_RULE_NOTED},
+    {"/assets/", false, PACKAGE_RULE_PLAIN},           /* logs that were fetched */
+    {UNFINISHED, false, PACKAGE_RULE_PLAIN},           /* downloads, */
+    {UNFINISHED ".map", false, PACKAGE_RULE_PLAIN},    /* and which parts of them are there */
+    {ACT_TEMP_PREFIX "*", false, PACKAGE_RULE_PLAIN},  /* unfinished files of ACT's own */
+    {"/aux_data/configs/", false, PACKAGE_RULE_PLAIN}, /* account files: secrets */
+    {"/.*", false, PACKAGE_RULE_NOTED},                /* the original packed '*' */
 };
+
+enum package_rule_weight package_rule_weight(const char *rule)
+{
+    static const char prefix[] = "built-in rule '";
+
+    for (size_t i = 0; act_starts_with(rule, prefix) && i < sizeof(built_in) / sizeof(built_in[0]); i++) {
+        size_t len = strlen(built_in[i].pattern);
+        if (strncmp(rule + strlen(prefix), built_in[i].pattern, len) == 0 && rule[strlen(prefix) + len] == '\'')
+            return built_in[i].weight;
+    }
+    return act_starts_with(rule, "the configuration's") ? PACKAGE_RULE_PLAIN : PACKAGE_RULE_NOTED;
+}
 
 /* gitignore lines */
 
@@ -290,6 +309,16 @@ static enum package_verdict ask_zip_options(const struct package_rules *rules, c
 
 /* All together */
 
+static void add_built_in(struct package_rules *rules)
+{
+    bool replaced = rules->excludes.n + rules->includes.n > 0;
+
+    for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
+        if (!replaced || !built_in[i].is_option)
+            add_line(rules, built_in[i].pattern, 0);
+    rules->n_built_in = rules->n_lines;
+}
+
 static char *say_line(const struct line *line)
 {
     const char *text = line->pattern.text;
@@ -329,14 +358,13 @@ int package_rules_new(const struct package_options *options, struct package_rule
         *out = rules;
         return 0;
     }
-    for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
-        add_line(rules, built_in[i], 0);
-    rules->n_built_in = rules->n_lines;
-    int rc = load_ignore_file(rules, options->root, err);
+    int rc = load_zip_options(rules, options->zip_options, err);
+    if (rc == 0)
+        add_built_in(rules);
+    if (rc == 0)
+        rc = load_ignore_file(rules, options->root, err);
     if (rc == 0 && !options->no_gitignore)
         rc = package_gitignore_new(options->root, &rules->gitignore, err);
-    if (rc == 0)
-        rc = load_zip_options(rules, options->zip_options, err);
     if (rc < 0) {
         package_rules_free(rules);
         rules = NULL;

@@ -1,7 +1,8 @@
 /* task.c - what workers do: read and compress files, read and verify blocks of the last package.
  *
  * Each file is compared with the scan before and after it is read, and so is each piece of a large one, so that all
- * of them come from one state.
+ * of them come from one state. A log that somebody writes to is never the same twice: of a file that has only become
+ * longer the bytes that it had are taken, as tar does.
  */
 #include "package/task.h"
 
@@ -27,12 +28,20 @@ static bool is_unchanged(const struct package_entry *entry, const struct stat *s
            st->st_ino == entry->inode;
 }
 
+static bool has_grown(const struct package_entry *entry, const struct stat *st)
+{
+    return (st->st_mode & (S_IFMT | 0777)) == entry->mode && (uint64_t)st->st_size > entry->size &&
+           act_timespec_ns(st->st_mtim) >= entry->mtime_ns && st->st_ino == entry->inode;
+}
+
 static int fail_changed(struct package_task *task, const struct package_entry *entry)
 {
     ACT_AUTOFREE char *name = package_printable(entry->path);
 
     return act_error_set(&task->error, ACT_TEMPORARY,
-                         "'%s' changed while it was packaged; try again when nothing writes to it", name);
+                         "'%s' changed while it was packaged; try again when nothing writes to it, or leave it out in "
+                         "'.actignore'",
+                         name);
 }
 
 /* A file that is gone or was replaced counts as changed. */
@@ -52,7 +61,12 @@ static int check(struct package_task *task, const struct package_entry *entry, i
 
     if (fstat(fd, &st) < 0)
         return fail_errno(task, entry, errno);
-    return is_unchanged(entry, &st) ? 0 : fail_changed(task, entry);
+    if (is_unchanged(entry, &st))
+        return 0;
+    if (!has_grown(entry, &st))
+        return fail_changed(task, entry);
+    atomic_store(&task->grew[entry - task->entries], true);
+    return 0;
 }
 
 static int read_checked(struct package_task *task, const struct package_entry *entry, int fd, uint64_t offset,

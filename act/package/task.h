@@ -2,6 +2,8 @@
 #ifndef ACT_PACKAGE_TASK_H
 #define ACT_PACKAGE_TASK_H
 
+#include <stdatomic.h>
+
 #include "package/package_internal.h"
 
 enum package_task_kind {
@@ -16,6 +18,7 @@ struct package_task {
     /* in */
     const struct package_entry *entries;
     size_t n;
+    atomic_bool *grew; /* BATCH, PIECE: of the entries: it is longer than it was scanned. Tasks may share one */
     struct package_item *items; /* BATCH: of the entries, its own; data counts from its first byte */
     uint64_t offset;            /* PIECE, COPY: the range */
     size_t len;

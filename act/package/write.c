@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +22,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/temp.h"
 #include "base/text.h"
 #include "engine/engine.h"
 #include "package/task.h"
@@ -100,6 +103,7 @@ struct build {
 
     /* the archive */
     struct package_item *items;
+    atomic_bool *grew; /* of the entries */
     struct package_sink sink;
     struct package_summary *out;
     uint64_t block_start, entries_end;
@@ -365,6 +369,7 @@ static struct step *plan(struct build *b)
 
     *s = (struct step){.build = b, .first = b->next, .from = b->next_from};
     s->task.entries = &b->list->v[b->next];
+    s->task.grew = &b->grew[b->next];
     s->task.judge = b->options->judge;
     s->task.root_fd = b->root_fd;
     s->task.deflaters = b->deflaters;
@@ -625,6 +630,7 @@ static void run_build(struct build *b)
 {
     b->end = &b->first;
     b->items = act_calloc(b->list->n + 1, sizeof(*b->items));
+    b->grew = act_calloc(b->list->n + 1, sizeof(*b->grew));
     b->good_blocks = act_calloc(b->last.n_blocks + 1, sizeof(*b->good_blocks));
     b->deflaters = package_deflaters_new();
     b->progress = (struct package_progress){.entries = b->list->n, .bytes = b->list->bytes};
@@ -649,10 +655,29 @@ static int publish(struct build *b, const char *temp)
     return b->output->index ? package_index_save(b->output->index, b->list, b->items, b->out, &b->error) : 0;
 }
 
+static void warn_of_growth(const struct build *b)
+{
+    const struct package_entry *first = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->list->n; i++)
+        if (atomic_load(&b->grew[i])) {
+            first = first ? first : &b->list->v[i];
+            n++;
+        }
+    if (n == 0)
+        return;
+    ACT_AUTOFREE char *name = package_printable(first->path);
+    ACT_AUTOFREE char *more = n > 1 ? act_sprintf(" (and %zu more)", n - 1) : act_strdup("");
+    act_warn("'%s'%s grew while it was packaged: the package has its first %" PRIu64 " bytes; '.actignore' leaves out "
+             "what the nodes do not need",
+             name, more, first->size);
+}
+
 static int build_into_temp(struct build *b)
 {
     ACT_AUTOFREE char *temp = NULL;
-    int fd = package_temp(b->output->folder, &temp);
+    int fd = act_temp_open(b->output->folder, &temp);
 
     if (fd < 0)
         return fail_output(b, errno);
@@ -665,7 +690,10 @@ static int build_into_temp(struct build *b)
         package_index_compare(&b->last, b->list, b->items, b->out);
     if (rc < 0)
         unlink(temp);
+    else
+        warn_of_growth(b);
     close(fd);
+    free(b->grew);
     free(b->items);
     return rc;
 }

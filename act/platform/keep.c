@@ -17,8 +17,10 @@ enum { KIB = 1024, LONG_S = 600 };
     "d=$1; shift; [ -d \"$d\" ] || { echo 0 0; exit 0; }\n"                                                            \
     "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec du -sk {} +"                                   \
     " | awk '{s += $1; n++} END {print s + 0, n + 0}'\n"
-/* The same, and then it is removed. */
-#define REMOVE SUM "find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec rm -rf -- {} +\n"
+/* The same, and then it is removed. find(1) minds what somebody else removes while it looks, so that it looks again. */
+#define REMOVE                                                                                                         \
+    SUM "go() { find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec rm -rf -- {} +; }\n"                \
+        "go \"$@\" 2>/dev/null || go \"$@\"\n"
 
 static int run_script(struct site *site, const char *script, const char *const *words, struct platform_kept *out,
                       struct act_error *err)
@@ -274,6 +276,18 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
     return rc < 0 ? rc : run_script(site, dry_run ? SUM : REMOVE, words, out, err);
 }
 
+int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err)
+{
+    struct site_left left = {0};
+    struct site *site = NULL;
+    int rc = open_site(p, &site, err);
+
+    if (rc == 0 && site)
+        rc = site_clear(site, dry_run, &left, err);
+    *out = (struct platform_kept){.bytes = left.bytes, .n = left.n};
+    return rc;
+}
+
 int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_error *err)
 {
     const struct {
@@ -288,6 +302,8 @@ int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_er
         const char *const words[] = {rows[i].folder, NULL};
         rc = run_script(site, SUM, words, rows[i].kept, err);
     }
+    if (rc == 0 && site)
+        rc = platform_clear(p, true, &out->left, err);
     if (rc == 0 && site)
         out->where = act_strdup(site_root(site));
     return rc;

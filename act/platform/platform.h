@@ -433,9 +433,11 @@ int platform_remove_package(struct platform *p, const char *sha256, bool dry_run
  * is, has not ended. *out_busy: so it is. */
 int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out, bool *out_busy,
                            struct act_error *err) ACT_NODISCARD;
+/* What commands of this user that were killed have left there, and it is removed. dry_run: it is only measured. */
+int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err) ACT_NODISCARD;
 /* What is there of this user's. Nothing on a platform without a site. */
 struct platform_keeps {
-    struct platform_kept runs, packages, agents;
+    struct platform_kept runs, packages, agents, left;
     char *where; /* new string; NULL: it keeps nothing */
 };
 int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_error *err) ACT_NODISCARD;

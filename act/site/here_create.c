@@ -1,24 +1,16 @@
 /* here_create.c - creates what is below the root: folders of runs, packages, the agent. Whatever is visible there is
- * complete: it is filled under another name and renamed. */
-#include <dirent.h>
+ * complete: it is filled under another name and renamed (here_new.c). */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "proc/proc.h"
 #include "site/site_internal.h"
-
-static char *below(const struct site *site, const char *name)
-{
-    return act_path_join(site->root, name);
-}
 
 /* ---- files that never change ---- */
 
@@ -29,49 +21,14 @@ bool here_is_there(const char *path, int64_t size)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
 }
 
-/* An unused name in dir ("": none) for a file that will be called name. New string. */
-static char *other_name(const char *dir, const char *name)
-{
-    uint8_t bytes[6];
-    char random[2 * sizeof(bytes) + 1];
-
-    act_random(bytes, sizeof(bytes)); /* several machines may work in this folder */
-    act_hex(bytes, sizeof(bytes), random);
-    return act_sprintf("%s%s.%s.%s", dir, *dir ? "/" : "", name, random);
-}
-
-int here_temp(const struct site *site, const char *path, char **out, struct act_error *err)
-{
-    ACT_AUTOFREE char *fresh = below(site, "new");
-    int rc = act_mkdir_all(fresh, 0700, err);
-
-    if (rc < 0)
-        return rc;
-    *out = other_name(fresh, act_path_basename(path));
-    return 0;
-}
-
-int here_publish(const char *temp, const char *path, int rc, struct act_error *err)
-{
-    ACT_AUTOFREE char *dir = act_path_dirname(path);
-
-    if (rc == 0)
-        rc = act_mkdir_all(dir, 0700, err);
-    if (rc == 0 && rename(temp, path) < 0)
-        rc = act_error_errno(err, errno, "cannot write '%s'", path);
-    if (rc < 0 && temp)
-        unlink(temp);
-    return rc;
-}
-
 static int copy_whole(const struct site *site, const char *from, const char *to, mode_t mode, struct act_error *err)
 {
-    ACT_AUTOFREE char *temp = NULL;
-    int rc = here_temp(site, to, &temp, err);
+    struct here_filling f;
+    int rc = here_fill(site, act_path_basename(to), &f, err);
 
     if (rc == 0)
-        rc = act_file_copy(from, temp, mode, err);
-    return here_publish(temp, to, rc, err);
+        rc = act_file_copy(from, f.path, mode, err);
+    return here_publish(&f, to, rc, err);
 }
 
 int here_size_of(const char *path, int64_t *out, struct act_error *err)
@@ -115,25 +72,6 @@ static int add_package(const struct site *site, const char *dir, const char *pac
 
 /* ---- runs ---- */
 
-/* Removes leftovers of clients that were killed while they filled a folder. */
-static void remove_leftovers(const char *fresh)
-{
-    enum { OLD_S = 3600 };
-    DIR *d = opendir(fresh);
-    struct act_error err;
-    struct stat st;
-
-    for (struct dirent *e; d && (e = readdir(d));) {
-        ACT_AUTOFREE char *path = act_path_join(fresh, e->d_name);
-        if (e->d_name[0] == '.' || lstat(path, &st) < 0 || st.st_mtime > act_now_unix_s() - OLD_S)
-            continue;
-        if (act_remove_tree(path, &err) < 0)
-            break; /* the next one tries again */
-    }
-    if (d)
-        closedir(d);
-}
-
 static int fill_run_dir(const struct site *site, const char *dir, const struct run_spec *spec, const char *package,
                         struct act_error *err)
 {
@@ -163,24 +101,22 @@ static int publish(const char *temp, const char *dir, bool *out_existed, struct 
     return *out_existed ? 0 : act_error_errno(err, errno, "cannot make the run's folder '%s'", dir);
 }
 
-/* A new folder in new/. */
-static int make_temp(const struct site *site, const char *id, char **out, struct act_error *err)
+/* A new folder that is being filled. What others have left goes before. */
+static int make_filling(struct site *site, const char *id, struct here_filling *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *fresh = below(site, "new");
-    ACT_AUTOFREE char *runs = below(site, "runs");
+    ACT_AUTOFREE char *runs = act_path_join(site->root, "runs");
+    struct act_error ignored;
+    struct site_left left;
     int rc = act_mkdir_all(runs, 0700, err);
 
-    if (rc == 0)
-        rc = act_mkdir_all(fresh, 0700, err);
+    *out = (struct here_filling){.lock_fd = -1};
     if (rc < 0)
         return rc;
-    remove_leftovers(fresh);
-    *out = act_sprintf("%s/%s.XXXXXX", fresh, id);
-    if (mkdtemp(*out))
-        return 0;
-    rc = act_error_errno(err, errno, "cannot make a folder in '%s'", fresh);
-    free(*out);
-    *out = NULL;
+    if (here_clear(site, false, &left, &ignored) < 0)
+        (void)ignored; /* the next one tries again */
+    rc = here_fill(site, id, out, err);
+    if (rc == 0 && mkdir(out->path, 0700) < 0)
+        rc = act_error_errno(err, errno, "cannot make the folder '%s'", out->path);
     return rc;
 }
 
@@ -193,12 +129,34 @@ static int lock_in(const char *dir, int *out_fd, struct act_error *err)
     return fd < 0 ? fd : 0;
 }
 
+/* Makes the folder, or leaves the one that exists as it is. */
+static int fill_and_publish(struct site *site, const struct run_spec *spec, const char *package, const char *dir,
+                            int *out_lock_fd, bool *out_existed, struct act_error *err)
+{
+    struct here_filling f;
+    int rc = make_filling(site, spec->id, &f, err);
+    bool made = rc == 0;
+
+    if (rc == 0 && out_lock_fd)
+        rc = lock_in(f.path, out_lock_fd, err);
+    if (rc == 0)
+        rc = fill_run_dir(site, f.path, spec, package, err);
+    if (rc == 0)
+        rc = publish(f.path, dir, out_existed, err);
+    if (made && (rc < 0 || *out_existed)) {
+        struct act_error ignored;
+        if (act_remove_tree(f.path, &ignored) < 0)
+            (void)ignored; /* it will be removed as left over */
+    }
+    here_filling_release(&f);
+    return rc;
+}
+
 int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
                     bool *out_existed, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = site_run_dir(site, spec->id);
-    ACT_AUTOFREE char *temp = NULL;
-    int rc = 0, lock_fd = -1;
+    int lock_fd = -1;
 
     *out_existed = false;
     if (!run_id_valid(spec->id))
@@ -206,42 +164,12 @@ int here_create_run(struct site *site, const struct run_spec *spec, const char *
     *out_existed = access(dir, F_OK) == 0;
     if (*out_existed)
         return 0;
-    rc = make_temp(site, spec->id, &temp, err);
-    if (rc < 0)
-        return rc;
-    if (out_lock_fd)
-        rc = lock_in(temp, &lock_fd, err);
-    if (rc == 0)
-        rc = fill_run_dir(site, temp, spec, package, err);
-    if (rc == 0)
-        rc = publish(temp, dir, out_existed, err);
-    if (rc < 0 || *out_existed) {
-        struct act_error ignored;
-        if (act_remove_tree(temp, &ignored) < 0)
-            (void)ignored; /* it will be removed as a leftover */
-        if (lock_fd >= 0)
-            close(lock_fd);
-    } else if (out_lock_fd) {
+    int rc = fill_and_publish(site, spec, package, dir, out_lock_fd ? &lock_fd : NULL, out_existed, err);
+    if (rc == 0 && !*out_existed && out_lock_fd)
         *out_lock_fd = lock_fd;
-    }
+    else if (lock_fd >= 0)
+        close(lock_fd);
     return rc;
-}
-
-int here_remove_run(struct site *site, const char *id, struct act_error *err)
-{
-    ACT_AUTOFREE char *dir = site_run_dir(site, id);
-    ACT_AUTOFREE char *temp = NULL;
-
-    if (!run_id_valid(id) || access(dir, F_OK) < 0)
-        return 0;
-    int rc = make_temp(site, id, &temp, err);
-    if (rc < 0)
-        return rc;
-    if (rename(dir, temp) < 0)
-        rc = act_error_errno(err, errno, "cannot remove the run's folder '%s'", dir);
-    struct act_error ignored;
-    int removed = act_remove_tree(temp, rc < 0 ? &ignored : err);
-    return rc < 0 ? rc : removed;
 }
 
 /* ---- the agent ---- */

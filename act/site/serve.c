@@ -216,6 +216,16 @@ static int serve_remove(struct request *r, struct act_error *err)
     return here_remove_run(r->site, text_of(r, "id"), err);
 }
 
+static int serve_clear(struct request *r, struct act_error *err)
+{
+    struct site_left left;
+    int rc = here_clear(r->site, json_is_true(json_object_get(r->frame.head, "dry_run")), &left, err);
+
+    json_object_set_new(r->response, "n", json_integer((json_int_t)left.n));
+    json_object_set_new(r->response, "bytes", json_integer((json_int_t)left.bytes));
+    return rc;
+}
+
 /* Which of the programs of an agent are not here. */
 static int serve_agent(struct request *r, struct act_error *err)
 {
@@ -287,13 +297,13 @@ static int receive_file(struct request *r, const char *path, mode_t mode, int64_
                         struct act_error *err)
 {
     struct act_error why;
-    ACT_AUTOFREE char *temp = NULL;
-    int rc = here_temp(r->site, path, &temp, err), fd = -1;
+    struct here_filling f;
+    int rc = here_fill(r->site, act_path_basename(path), &f, err), fd = -1;
 
     if (rc == 0) {
-        fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        fd = open(f.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0)
-            rc = act_error_errno(err, errno, "cannot write '%s'", temp);
+            rc = act_error_errno(err, errno, "cannot write '%s'", f.path);
     }
     int received = receive(r, fd, path, bytes, out_channel_rc, rc < 0 ? &why : err);
     rc = rc < 0 ? rc : received;
@@ -301,7 +311,7 @@ static int receive_file(struct request *r, const char *path, mode_t mode, int64_
         rc = act_error_errno(err, errno, "cannot write '%s'", path);
     if (fd >= 0 && close(fd) < 0 && rc == 0)
         rc = act_error_errno(err, errno, "cannot write '%s'", path);
-    return here_publish(temp, path, rc, err);
+    return here_publish(&f, path, rc, err);
 }
 
 static int serve_put(struct request *r, int *out_channel_rc, struct act_error *err)
@@ -321,9 +331,9 @@ static const struct {
     const char *name;
     int (*serve)(struct request *r, struct act_error *err);
 } operations[] = {
-    {"agent", serve_agent},   {"create", serve_create}, {"files", serve_files},   {"list", serve_list},
-    {"open", serve_open},     {"read", serve_read},     {"remove", serve_remove}, {"run", serve_run},
-    {"states", serve_states}, {"text", serve_text},     {"write", serve_write},
+    {"agent", serve_agent}, {"clear", serve_clear},   {"create", serve_create}, {"files", serve_files},
+    {"list", serve_list},   {"open", serve_open},     {"read", serve_read},     {"remove", serve_remove},
+    {"run", serve_run},     {"states", serve_states}, {"text", serve_text},     {"write", serve_write},
 };
 
 static int find_and_serve(struct request *r, int *out_channel_rc, struct act_error *err)

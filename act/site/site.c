@@ -93,6 +93,11 @@ int site_remove_run(struct site *site, const char *id, struct act_error *err)
     return site->wire ? wire_remove_run(site, id, err) : here_remove_run(site, id, err);
 }
 
+int site_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err)
+{
+    return site->wire ? wire_clear(site, dry_run, out, err) : here_clear(site, dry_run, out, err);
+}
+
 int site_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
               size_t *out_got, struct act_error *err)
 {

@@ -8,7 +8,7 @@
  *   bin/<16 hex>/act-node, act   the agent of this version, by its content
  *   packages/<sha256>.zip        packages that were brought here
  *   runs/<run id>/               see run/run.h
- *   new/                         folders that are being filled
+ *   new/                         what is being filled, or removed
  *
  * For one thread at a time. Behind ssh a broken connection is -ACT_TEMPORARY: the request may or may not have been
  * carried out; the next call connects again.
@@ -81,8 +81,18 @@ int site_create_run(struct site *site, const struct run_spec *spec, const char *
  * (to be closed) only when there was none. */
 int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
                            bool *out_existed, struct act_error *err) ACT_NODISCARD;
-/* Removes the folder again, all at once, for a run that could not be started after all. A missing folder is success. */
+/* Removes the folder again, its secrets first, and what a submission or a removal that was killed has left of it. A
+ * missing folder is success. */
 int site_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
+
+/* Removes what processes of this user that were killed have left below new/; so does each site_create_run(). What
+ * still lives on the site's machine is not touched, nor what came from another one in the last hour. dry_run: it is
+ * only measured. */
+struct site_left {
+    uint64_t bytes;
+    size_t n;
+};
+int site_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err) ACT_NODISCARD;
 
 /* Files of a run's folder; name is relative to it and safe, no link is followed on the way. A missing one is
  * -ACT_NOT_FOUND. */

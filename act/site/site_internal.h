@@ -55,17 +55,25 @@ void site_files_add(struct site_files *files, const char *name, uint64_t size, i
 /* here_create.c. out_lock_fd: as site_create_locked_run(), or NULL. */
 int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
                     bool *out_existed, struct act_error *err) ACT_NODISCARD;
-int here_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
 char *here_package_path(const struct site *site, const char *sha256); /* where a package is kept; new string */
 int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 int here_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
 /* Whether path is a file of that size. */
 bool here_is_there(const char *path, int64_t size);
-/* An unused name in new/, on the same file system, for a file that will be path. Makes its folders. New string. */
-int here_temp(const struct site *site, const char *path, char **out, struct act_error *err) ACT_NODISCARD;
-/* When rc is 0 renames temp (may be NULL) to path, making its folder; else removes it. Returns rc, or its own error. */
-int here_publish(const char *temp, const char *path, int rc, struct act_error *err) ACT_NODISCARD;
+
+/* here_new.c: what is being made below new/, on the same file system, to become name. */
+struct here_filling {
+    char *path;  /* nothing is there yet */
+    int lock_fd; /* while it is open, nobody takes that for left over; -1: no locks there */
+};
+/* Makes the folder new/. Release *out in every case, here_publish() does it, too. */
+int here_fill(const struct site *site, const char *name, struct here_filling *out, struct act_error *err) ACT_NODISCARD;
+void here_filling_release(struct here_filling *f);
+/* When rc is 0 renames a file to path, making its folder; else removes it. Returns rc, or its own error. */
+int here_publish(struct here_filling *f, const char *path, int rc, struct act_error *err) ACT_NODISCARD;
+int here_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
+int here_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err) ACT_NODISCARD;
 
 /* wire.c */
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err) ACT_NODISCARD;
@@ -80,6 +88,7 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
 int wire_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
                     struct act_error *err) ACT_NODISCARD;
 int wire_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
+int wire_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err) ACT_NODISCARD;
 int wire_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
               size_t *out_got, struct act_error *err) ACT_NODISCARD;
 int wire_read_text(struct site *site, const char *id, const char *name, char **out,

@@ -419,6 +419,21 @@ int wire_remove_run(struct site *site, const char *id, struct act_error *err)
     return rc;
 }
 
+int wire_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err)
+{
+    struct exchange x = {.request = json_pack("{s:s, s:b}", "op", "clear", "dry_run", dry_run)};
+    int rc = call(site, &x, err);
+
+    *out = (struct site_left){0};
+    int64_t n = codec_json_int(x.response.head, "n", -1), bytes = codec_json_int(x.response.head, "bytes", -1);
+    if (rc == 0 && (n < 0 || bytes < 0))
+        rc = bad_response("n", err);
+    if (rc == 0)
+        *out = (struct site_left){.bytes = (uint64_t)bytes, .n = (size_t)n};
+    frame_release(&x.response);
+    return rc;
+}
+
 /* ---- files ---- */
 
 static json_t *file_request(const char *op, const char *id, const char *name)

@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -111,7 +112,10 @@ def test_rules(act):
     act.write(".actignore", "# comments\n*.log\n!important.log\n/old/\n")
     act.cluster("aml", extra={"zip_options": ["-x", "*.ckpt", "-x", r"\*src/py-faster-rcnn/\*"]})
     names = files_in(pack(act))
-    assert {n for n in names if not n.endswith("/")} == {"keep.py", "sub/keep.py", "sub/important.log"}
+    assert {n for n in names if not n.endswith("/")} == {"keep.py", "sub/keep.py", "sub/important.log",
+                                                         "__pycache__/a.pyc", "sub/mod.pyc"}
+    act.cluster("aml")
+    assert not [n for n in files_in(pack(act)) if n.endswith(".pyc")], "without patterns the built-in list counts"
 
 
 def test_a_dot_file_that_is_asked_for(act):
@@ -402,7 +406,7 @@ def test_a_package_that_is_damaged_here_is_made_anew(act):
 def test_leftovers_of_killed_runs_are_removed(act):
     cache = act.home / "cache/packages"
     cache.mkdir(parents=True)
-    for name in ("new-123.zip", "new-aBcDeF.zip"):
+    for name in (".act-new-123456", ".act-new-aBcDeF"):
         (cache / name).write_bytes(b"half")
     for name, age in (("foreign-99.zip", 2 * 86400), (".act-part-x", 2 * 86400), ("foreign-98.zip", 60)):
         (cache / name).write_bytes(b"half")
@@ -412,6 +416,20 @@ def test_leftovers_of_killed_runs_are_removed(act):
     assert left == {f"{sha256}.zip", "foreign-98.zip"}
 
 
+def test_a_file_that_grows_all_the_time(act):
+    """As the log of a server that runs in the project."""
+    act.write("train.py", "x")
+    log = act.write("server.log", "line\n" * 1000)
+    writer = subprocess.Popen(["sh", "-c", f"while echo line >>'{log}'; do :; done"])
+    try:
+        said = act.run("init")
+    finally:
+        writer.kill()
+        writer.wait()
+    assert "'server.log' grew while it was packaged: the package has its first " in said.err
+    assert "'.actignore'" in said.err
+
+
 def test_killed_while_packing(act):
     """Nothing half-written stays under a right name, and the next run does not mind."""
     for i in range(40):
@@ -419,7 +437,7 @@ def test_killed_while_packing(act):
     cache = act.home / "cache/packages"
     for signal in ("kill", "terminate"):
         process = act.start("init")
-        while process.poll() is None and not list(cache.glob("new-*.zip")):
+        while process.poll() is None and not list(cache.glob(".act-new-*")):
             time.sleep(0.001)
         getattr(process, signal)()
         process.communicate(timeout=60)
@@ -427,7 +445,7 @@ def test_killed_while_packing(act):
             assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
     sha256 = act.run("init").out.strip()
     assert hashlib.sha256(packages(act)[sha256].read_bytes()).hexdigest() == sha256
-    assert not list(cache.glob("new-*"))
+    assert not list(cache.glob(".act-new-*"))
 
 
 def test_awkward_names(act):
@@ -656,6 +674,23 @@ def test_killed_at_any_request(blocks):
     raise AssertionError("more requests than thought")
 
 
+def test_a_package_that_came_there_meanwhile(act, azure, proxy):
+    """The last request of a process that was killed arrives between the look and the upload of the next one."""
+    act.write("a.txt", "x")
+    sha256 = act.run("init").out.strip()
+    key = f"code/project/{sha256}.zip"
+    package = azure.get(key)
+    azure.service.delete(f"{azure.container}/files/{key}")
+
+    def other_first(exchange):
+        azure.put(key, package)
+        exchange.forward()
+
+    rule = proxy.add(Rule(other_first, method="PUT", path=sha256))
+    assert act.run("init").out.strip() == sha256
+    assert rule.hits == 1 and azure.get(key) == package
+
+
 def test_two_inits_at_once(blocks):
     """Both succeed, and what is there afterwards is whole."""
     blocks.init()
@@ -713,6 +748,98 @@ def test_gitignore_means_what_git_says(act, seed):
     answer = subprocess.run([*git, "check-ignore", "-z", "--stdin"], input=asked, capture_output=True, check=False)
     ignored = {name[2:] for name in answer.stdout.decode().split("\0") if name}
     assert packed == {name for name in files - ignored if not name.startswith(".")}
+
+
+def ignored_by_git(act, root, names):
+    env = {**os.environ, "HOME": act.env["HOME"], "GIT_CONFIG_NOSYSTEM": "1"}
+    for name in ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"):
+        env.pop(name, None)
+    done = subprocess.run(["git", "-C", str(root), "check-ignore", "-z", "--stdin"], input="\0".join(names).encode(),
+                          capture_output=True, check=False, env=env)
+    assert done.returncode in (0, 1), done
+    return {name for name in done.stdout.decode().split("\0") if name}
+
+
+OWN = {
+    "default": lambda home, git: (home / ".config/git").mkdir(parents=True) or (home / ".config/git/ignore"),
+    "named": lambda home, git: (home / ".gitconfig").write_text('[core]\n\texcludesFile = "~/my ignore" # mine\n')
+    and home / "my ignore",
+    "included": lambda home, git: (home / ".gitconfig").write_text("[include]\n\tpath = more.inc\n")
+    and (home / "more.inc").write_text("[core]\nexcludesfile=~/mine\n") and home / "mine",
+    "of the clone": lambda home, git: (git / "config").open("a").write(f"[core]\n\texcludesFile = {home}/here\n")
+    and home / "here",
+}
+
+
+@pytest.mark.parametrize("how", OWN)
+def test_excludes_of_the_user_count_as_for_git(act, how):
+    """The user's own come last, then those of the clone; a .gitignore takes back what they leave out."""
+    subprocess.run(["git", "init", "-q", str(act.project)], check=True)
+    home = pathlib.Path(act.env["HOME"])
+    OWN[how](home, act.project / ".git").write_text("*.own\n!info.*\n/p/root.txt\n*.both\n")
+    (act.project / ".git/info/exclude").write_text("*.info\n!kept.both\np/*.x\n")
+    act.write("p/.gitignore", "!back.own\n!back.info\n")
+    act.write("p/aux_data/aml/aml.yaml", (act.project / "aux_data/aml/aml.yaml").read_text())
+    root = act.project / "p"
+    for name in ("a.own", "back.own", "sub/b.own", "c.info", "info.info", "back.info", "root.txt", "sub/root.txt",
+                 "a.both", "kept.both", "y.x", "sub/y.x", "plain"):
+        act.write(f"p/{name}", "x")
+    files = {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file() and p.name != ".gitignore"}
+    ignored = ignored_by_git(act, root, sorted(files))
+    assert len(ignored) > 5
+    out = json.loads(act.run("init", "--dry-run", "--json", cwd=root).out)
+    assert {e["path"] for e in out["content"] if not e["path"].endswith("/")} == files - ignored
+    rules = " ".join(row["rule"] for row in out["left_out"])
+    assert ".git/info/exclude:1 '*.info'" in rules and str(home) in rules
+    everything = json.loads(act.run("-p", "gitignore: false", "init", "--dry-run", "--json", cwd=root).out)
+    assert {e["path"] for e in everything["content"] if not e["path"].endswith("/")} == files
+
+
+def test_excludes_in_a_second_work_tree(act):
+    main = act.scratch / "main"
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    subprocess.run(["git", "-C", str(main), "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q",
+                    "--allow-empty", "-m", "x"], check=True)
+    tree = act.scratch / "tree"
+    subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tree)], check=True, capture_output=True)
+    (main / ".git/info/exclude").write_text("*.info\n")
+    shutil.copytree(act.project, tree, dirs_exist_ok=True)
+    (tree / "a.info").write_text("x")
+    assert ignored_by_git(act, tree, ["a.info"]) == {"a.info"}
+    assert "a.info  (" in act.run("init", "--dry-run", cwd=tree).out
+
+
+def test_what_the_built_in_list_leaves_out_is_said_once(act):
+    act.write("pkg/_C.cpython-311-x86_64-linux-gnu.so", "x")
+    act.write("wandb/run.json", "x")
+    said = act.run("init").err
+    assert "left out: 'pkg/_C.cpython-311-x86_64-linux-gnu.so' (built-in rule '*.so'), 'wandb/' (built-in rule" in said
+    act.write("a.py", "x")
+    assert "left out" not in act.run("init").err
+    act.write("b.o", "x")
+    assert "left out: 'b.o' (built-in rule '*.o')" in act.run("init").err
+    listed = act.run("-p", "zip_options: ['-x', '*.o']", "init", "--dry-run").out
+    assert "b.o  (zip_options '-x *.o')" in listed and "_C.cpython-311-x86_64-linux-gnu.so  (" not in listed
+
+
+MISSED = [("pkg/_C.cpython-311-x86_64-linux-gnu.so", "ModuleNotFoundError: No module named 'pkg._C'", "*.so"),
+          ("pkg/_C.so", "ImportError: cannot import name '_C' from 'pkg' (/x/pkg/__init__.py)", "*.so"),
+          ("lib/libmine.so", "ImportError: libmine.so: cannot open shared object file: No such file or directory",
+           "*.so"),
+          ("visualization/a.png", "FileNotFoundError: [Errno 2] No such file or directory: 'visualization/a.png'",
+           "/visualization/"),
+          ("wandb/x.py", "ModuleNotFoundError: No module named 'wandb'", "wandb/")]
+
+
+@pytest.mark.parametrize("path,line,rule", MISSED)
+def test_why_names_the_rule_that_left_out_what_is_missing(act, path, line, rule):
+    act.write(path, "x")
+    run = act.finish("sh", "-c", f"echo \"{line}\"; exit 1", status=None)
+    said = act.run("why", run).out
+    shown = path if "*" in rule else path.split("/")[0] + "/"
+    assert f"'{shown}' is not in the package: built-in rule '{rule}' leaves it out" in said, said
+    other = act.finish("sh", "-c", "echo \"ModuleNotFoundError: No module named 'other'\"; exit 1", status=None)
+    assert "is not in the package" not in act.run("why", other).out
 
 
 def test_gitignore_can_be_turned_off(act):

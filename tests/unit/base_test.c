@@ -1,4 +1,5 @@
 /* The base library: errors, text, paths, files, hashes, units, time. */
+#include "unit/killed.h"
 #include "unit/test.h"
 
 #include <ctype.h>
@@ -18,6 +19,7 @@
 #include "base/pages.h"
 #include "base/path.h"
 #include "base/secrets.h"
+#include "base/temp.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -421,6 +423,73 @@ TEST(file_write_replaces_whole)
     assert_string_equal(text, "three");
     free(text);
     free(path);
+}
+
+/* Writes over it in a child that is killed at its nth system call. False: it ended before. */
+static bool write_killed(const char *path, int n)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
+            _exit(2);
+        _exit(act_file_write(path, "new", 3, 0600, &err) < 0);
+    }
+    return kill_at(pid, n);
+}
+
+/* The names in a folder that are neither hidden nor temporary ones, and those of both. */
+static void count_names(const char *folder, int *out_temp, int *out_other)
+{
+    DIR *d = opendir(folder);
+
+    *out_temp = *out_other = 0;
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        bool is_temp = act_starts_with(e->d_name, ACT_TEMP_PREFIX);
+        *out_temp += is_temp;
+        *out_other += !is_temp && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    }
+    closedir(d);
+}
+
+/* What is left has a name of its own, and goes with a later write; what is young may be another machine's. */
+TEST(a_write_that_is_killed_leaves_only_temporary_names)
+{
+    char folder[] = "/tmp/act-base-XXXXXX";
+    const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    bool killed = true;
+    int temp, other, left = 0;
+
+    if (!can_trace())
+        skip();
+    assert_non_null(mkdtemp(folder));
+    ACT_AUTOFREE char *path = act_path_join(folder, "file.yaml");
+    assert_ok(act_file_write(path, "old", 3, 0600, &err), err);
+    for (int n = 1; killed; n++) {
+        killed = write_killed(path, n);
+        ACT_AUTOFREE char *text = NULL;
+        assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
+        assert_true(strcmp(text, "old") == 0 || strcmp(text, "new") == 0);
+        count_names(folder, &temp, &other);
+        assert_int_equal(other, 1);
+        left += temp;
+        DIR *d = opendir(folder);
+        for (const struct dirent *e; (e = readdir(d));)
+            if (act_starts_with(e->d_name, ACT_TEMP_PREFIX))
+                assert_int_equal(utimensat(dirfd(d), e->d_name, old, 0), 0);
+        closedir(d);
+        assert_ok(act_file_write(path, "old", 3, 0600, &err), err);
+        count_names(folder, &temp, &other);
+        assert_int_equal(temp, 0);
+    }
+    assert_true(left > 2);
+    ACT_AUTOFREE char *held = NULL;
+    int fd = act_temp_open(folder, &held);
+    assert_int_equal(futimens(fd, old), 0);
+    assert_ok(act_file_write(path, "old", 3, 0600, &err), err);
+    assert_int_equal(access(held, F_OK), 0);
+    close(fd);
+    assert_ok(act_remove_tree(folder, &err), err);
 }
 
 TEST(file_create_replaces_nothing)

@@ -2,6 +2,7 @@
  * finds there. Every test has a root of its own; the store is opened anew as a later process would. */
 #define TEST_SETUP    setup
 #define TEST_TEARDOWN teardown
+#include "unit/killed.h"
 #include "unit/test.h"
 
 #include <dirent.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -541,36 +541,6 @@ TEST(two_processes_upload_the_same)
 
 /* ---- killed at each system call */
 
-/* Lets the child run until it enters its nth system call, on any of its threads, and kills it. False: it ended
- * before. */
-static bool kill_at(pid_t pid, int n)
-{
-    int status = 0, seen = 0;
-    pid_t thread = waitpid(pid, &status, __WALL);
-
-    assert_int_equal(thread, pid);
-    assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL),
-                     0);
-    while (thread > 0) {
-        bool is_call = WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
-        struct __ptrace_syscall_info info = {0};
-        if (WIFEXITED(status) && thread == pid) {
-            assert_int_equal(WEXITSTATUS(status), 0);
-            return false;
-        }
-        if (is_call && ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof(info), &info) > 0 &&
-            info.op == PTRACE_SYSCALL_INFO_ENTRY && ++seen == n)
-            break;
-        if (WIFSTOPPED(status))
-            ptrace(PTRACE_SYSCALL, thread, 0, 0);
-        thread = waitpid(-1, &status, __WALL);
-    }
-    kill(pid, SIGKILL);
-    while (waitpid(-1, &status, __WALL) > 0)
-        ;
-    return true;
-}
-
 /* The child stops itself when the store is open: what comes next is counted. */
 static pid_t traced_child(void (*act)(void))
 {
@@ -609,16 +579,6 @@ static void clear_leftovers(void)
         struct store_call clear = call_of(STORE_CLEAR, call.list.page.v[i].key, &id);
         assert_ok(run(&clear), t.err);
     }
-}
-
-static bool can_trace(void)
-{
-    pid_t pid = fork();
-    int status = 0;
-
-    if (pid == 0)
-        _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) ? 1 : 0);
-    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /* Kills the work at each of its steps. After each the old object is there or the new one is, the upload can be

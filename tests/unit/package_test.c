@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/temp.h"
 #include "base/text.h"
 #include "engine/engine.h"
 #include "package/package_internal.h"
@@ -219,7 +220,15 @@ TEST(rules_table)
         {"a A", "-x a", "", "A", "a: zip_options '-x a'"},
         {"a.py b.c d/e.py", "-i *.py", "", "a.py d/e.py", "b.c: zip_options '-i'"},
         {"a.py b.py", "-i *.py -x b*", "", "a.py", "b.py: zip_options '-x b*'"},
-        {"a.pyc b", "-i *", "", "b", "a.pyc: built-in rule '*.py[co]'"},
+        /* patterns replace what the original left out by options of its own; secrets and ACT's own files stay out */
+        {"a.pyc b.so wandb/x", "-i *", "", "a.pyc b.so wandb/ wandb/x", ""},
+        {"a.so b/build/lib.x/y visualization/z c", "-x c", "",
+         "a.so b/ b/build/ b/build/lib.x/ b/build/lib.x/y visualization/ visualization/z", "c: zip_options '-x c'"},
+        {"a.so b", "-q", "", "b", "a.so: built-in rule '*.so'"},
+        {".env aux_data/configs/a assets/l d/.act-part-1 d/.act-new-1 b", "-x c", "", "aux_data/ b d/",
+         ".env: built-in rule '/.*'; assets/: built-in rule '/assets/'; aux_data/configs/: built-in rule "
+         "'/aux_data/configs/'; d/.act-new-1: built-in rule '.act-new-*'; d/.act-part-1: built-in rule "
+         "'.act-part-*'"},
         {"a", "-qr -y -9 -u -v -ryq1 --quiet", "", "a", ""},
         /* .actignore */
         {"a b/a c", "", "a", "b/ c", "a: .actignore:1 'a'; b/a: .actignore:1 'a'"},
@@ -348,6 +357,54 @@ TEST(gitignore_table)
                 fail_msg("row %zu: kept '%s', left out '%s'", i, in, out);
             package_list_release(&list);
         }
+    }
+}
+
+/* The last value of core.excludesFile. */
+static void keep_excludes(void *arg, const char *name, const char *value)
+{
+    char **out = arg;
+
+    if (strcmp(name, "core.excludesfile") != 0)
+        return;
+    free(*out);
+    *out = act_strdup(value);
+}
+
+TEST(gitconfig_table)
+{
+    static const struct {
+        const char *text, *excludes;
+    } rows[] = {
+        {"[core]\nexcludesFile = a\n", "a"},
+        {"[CORE]excludesfile=a", "a"},
+        {"\xef\xbb\xbf[core]\r\n\texcludesFile = a b \t\r\n", "a b"},
+        {"[core]\nexcludesFile = a # b\n", "a"},
+        {"[core]\nexcludesFile = a;b\n", "a"},
+        {"[core]\nexcludesFile = \"a # b \" \n", "a # b "},
+        {"[core]\nexcludesFile = a\"b\"c\n", "abc"},
+        {"[core]\nexcludesFile = a\\\\b\\\"c\n", "a\\b\"c"},
+        {"[core]\nexcludesFile = a\\\nb\n", "ab"},
+        {"[core]\nexcludesFile = a\nexcludesFile = b\n", "b"},
+        {"[core]\nexcludesFile =\n", ""},
+        {"[core]\nexcludesFile\nother = x\n", NULL},
+        {"[core \"x\"]\nexcludesFile = a\n", NULL},
+        {"[other]\nexcludesFile = a\n", NULL},
+        {"# [core]\n; [core]\nexcludesFile = a\n", NULL},
+        {"excludesFile = a\n", NULL},
+        /* what is malformed ends it */
+        {"[core]\nexcludesFile = a\n[core\nexcludesFile = b\n", "a"},
+        {"[core]\nexcludesFile = a\nexcludesFile = \"b\n", "a"},
+        {"[core]\nexcludesFile = a\nexcludesFile = \\q\n", "a"},
+        {"[core]\nexcludesFile = a\n?\nexcludesFile = b\n", "a"},
+        {"[core]\nexcludesFile = a\\", NULL},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *got = NULL;
+        package_gitconfig_parse(rows[i].text, keep_excludes, &got);
+        if (!act_streq(got, rows[i].excludes))
+            fail_msg("row %zu: %s", i, got ? got : "none");
     }
 }
 
@@ -658,7 +715,9 @@ TEST(what_changed_since_the_scan_is_named)
     static const struct {
         const char *change, *named;
     } rows[] = {
-        {"echo more >>f", "'f'"},
+        {"echo more >>f; chmod 600 f", "'f'"},
+        {"cp f g; echo more >>g; mv g f", "'f'"},
+        {"echo more >>f; touch -d 2001-01-01 f", "'f'"},
         {"touch -d 2001-01-01 f", "'f'"},
         {"cp -p f g && mv g f", "'f'"},
         {"rm f", "'f'"},
@@ -684,20 +743,39 @@ TEST(what_changed_since_the_scan_is_named)
         assert_int_equal(run("cd '%s' && %s", project, rows[i].change), 0);
         int rc = write_list(&list, &summary, &err);
         if (rc != -ACT_TEMPORARY || !strstr(act_error_text(&err), rows[i].named) ||
-            !strstr(act_error_text(&err), "changed"))
+            !strstr(act_error_text(&err), "changed") || !strstr(act_error_text(&err), "'.actignore'"))
             fail_msg("row %zu (%s): %d %s", i, rows[i].change, rc, act_error_text(&err));
         assert_nothing_written();
         package_list_release(&list);
     }
 }
 
-/* Appends a byte to the file as soon as somebody has opened it. */
-static void *append_when_opened(void *inotify_fd)
+TEST(of_a_file_that_grew_its_first_bytes_are_taken)
+{
+    for (size_t size = 3; size < 40 << 20; size *= 1000) {
+        struct package_summary summary;
+
+        start_again();
+        ACT_AUTOFREE char *path = in_project("f");
+        assert_int_equal(run("head -c %zu /dev/zero | tr '\\0' y >'%s'", size, path), 0);
+        ACT_AUTO(package_list) list = scan();
+        assert_int_equal(run("echo more >>'%s'", path), 0);
+        assert_ok(write_list(&list, &summary, &err), err);
+        assert_int_equal(run("unzip -p '%s'/%s.zip f | head -c %zu | cmp -n %zu - '%s' && "
+                             "test $(unzip -p '%s'/%s.zip f | wc -c) = %zu",
+                             out_dir, summary.sha256, size, size, path, out_dir, summary.sha256, size),
+                         0);
+        package_summary_release(&summary);
+    }
+}
+
+/* Truncates the file by a byte as soon as somebody has opened it. */
+static void *truncate_when_opened(void *inotify_fd)
 {
     char event[4096];
     ACT_AUTOFREE char *path = in_project("big");
 
-    if (read(*(int *)inotify_fd, event, sizeof(event)) > 0 && truncate(path, (256 << 20) + 1) == 0)
+    if (read(*(int *)inotify_fd, event, sizeof(event)) > 0 && truncate(path, (256 << 20) - 1) == 0)
         return NULL;
     return inotify_fd;
 }
@@ -713,7 +791,7 @@ TEST(a_change_while_a_file_is_read_is_noticed)
     assert_int_equal(run("truncate -s 256M '%s'", path), 0); /* takes long enough to compress */
     ACT_AUTO(package_list) list = scan();
     assert_true(inotify_add_watch(fd, path, IN_ACCESS) >= 0);
-    assert_int_equal(pthread_create(&thread, NULL, append_when_opened, &fd), 0);
+    assert_int_equal(pthread_create(&thread, NULL, truncate_when_opened, &fd), 0);
     assert_int_equal(write_list(&list, &summary, &err), -ACT_TEMPORARY);
     pthread_join(thread, &failed);
     assert_null(failed);
@@ -974,19 +1052,19 @@ TEST(what_a_killed_process_left_is_swept)
 {
     int held;
 
-    assert_int_equal(run("mkdir '%s' && cd '%s' && echo x >new-abcdef.zip && echo x >new-123.zip && "
-                         "echo x >other.zip && mkdir new-folder",
+    assert_int_equal(run("mkdir '%s' && cd '%s' && echo x >.act-new-abcdef && echo x >.act-new-123 && "
+                         "echo x >other.zip && mkdir .act-new-folder",
                          out_dir, out_dir),
                      0);
-    ACT_AUTOFREE char *live = act_path_join(out_dir, "new-live00.zip");
+    ACT_AUTOFREE char *live = act_path_join(out_dir, ".act-new-live00");
     held = open(live, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(flock(held, LOCK_EX), 0);
-    package_sweep(out_dir);
-    assert_int_equal(run("cd '%s' && test \"$(ls | tr '\\n' ' ')\" = 'new-folder new-live00.zip other.zip '", out_dir),
-                     0);
+    act_temp_sweep(out_dir, 0);
+    assert_int_equal(
+        run("cd '%s' && test \"$(ls -A | tr '\\n' ' ')\" = '.act-new-folder .act-new-live00 other.zip '", out_dir), 0);
     close(held);
-    package_sweep(out_dir);
-    assert_int_equal(run("cd '%s' && test ! -e new-live00.zip", out_dir), 0);
+    act_temp_sweep(out_dir, 0);
+    assert_int_equal(run("cd '%s' && test ! -e .act-new-live00", out_dir), 0);
 }
 
 /* Sizes, offsets and counts beyond 32 and 16 bits, in a file that begins with a hole. */

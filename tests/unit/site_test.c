@@ -1,5 +1,6 @@
 /* site_test.c - the same cases on this machine, and through a connection to site_serve(); or, with ACT_TEST_LOGIN,
  * through ssh to that host, which must be this machine. Then what neither side may believe of the other. */
+#include "unit/killed.h"
 #include "unit/test.h"
 
 #include <dirent.h>
@@ -399,6 +400,164 @@ BOTH(test_leftovers)
     ACT_AUTOFREE char *young = in_root(names[1]);
     assert_int_equal(count_in(fresh), 1);
     assert_int_equal(access(young, F_OK), 0);
+}
+
+/* ---- killed at each system call ---- */
+
+/* Files called name in the folders of new/. */
+static int count_left(const char *name)
+{
+    ACT_AUTOFREE char *fresh = in_root("new");
+    DIR *d = opendir(fresh);
+    int n = 0;
+
+    for (struct dirent *e; d && (e = readdir(d));) {
+        ACT_AUTOFREE char *path = act_sprintf("%s/%s/%s", fresh, e->d_name, name);
+        n += e->d_name[0] != '.' && access(path, F_OK) == 0;
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* The child does this with the run. */
+static pid_t traced_child(int (*act)(const struct run_spec *), const struct run_spec *spec)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
+            _exit(2);
+        _exit(act(spec) < 0);
+    }
+    return pid;
+}
+
+static int create(const struct run_spec *spec)
+{
+    bool existed;
+
+    return site_create_run(site, spec, NULL, &existed, &err);
+}
+
+static int delete (const struct run_spec *spec)
+{
+    return site_remove_run(site, spec->id, &err);
+}
+
+/* What a killed submission left is gone when any other run has been submitted, and when it is removed itself. */
+TEST_IN(test_create_is_killed_at_every_step, setup_here, teardown)
+{
+    bool killed = true;
+    int with_secrets = 0;
+
+    if (!can_trace())
+        skip();
+    for (int n = 1; killed; n++) {
+        ACT_AUTO(run_spec) spec = make_spec();
+        killed = kill_at(traced_child(create, &spec), n);
+        with_secrets += count_left(RUN_FILE_SECRETS);
+        if (n % 2) {
+            ACT_AUTOFREE char *other = make_run();
+            assert_int_equal(count_left(""), 0);
+        }
+        ACT_AUTOFREE char *dir = in_run(spec.id, "");
+        assert_ok(site_remove_run(site, spec.id, &err), err);
+        assert_int_equal(count_left(""), 0);
+        assert_int_equal(access(dir, F_OK), -1);
+    }
+    assert_true(with_secrets > 3);
+}
+
+/* The same of a removal; and the secrets are what goes first. */
+TEST_IN(test_remove_is_killed_at_every_step, setup_here, teardown)
+{
+    bool killed = true;
+    int left = 0;
+
+    if (!can_trace())
+        skip();
+    for (int n = 1; killed; n++) {
+        ACT_AUTO(run_spec) spec = make_spec();
+        struct site_left found;
+        assert_ok(create(&spec), err);
+        killed = kill_at(traced_child(delete, &spec), n);
+        assert_int_equal(count_left(RUN_FILE_SECRETS), 0);
+        left += count_left("");
+        if (n % 2 == 0) {
+            assert_ok(site_clear(site, true, &found, &err), err);
+            assert_int_equal(found.n, count_left(""));
+            assert_ok(site_clear(site, false, &found, &err), err);
+            assert_int_equal(count_left(""), 0);
+        }
+        ACT_AUTOFREE char *dir = in_run(spec.id, "");
+        assert_ok(site_remove_run(site, spec.id, &err), err);
+        assert_int_equal(count_left(""), 0);
+        assert_int_equal(access(dir, F_OK), -1);
+    }
+    assert_true(left > 3);
+}
+
+/* What is being filled belongs to somebody who lives: only this run's own removal ends it. */
+TEST_IN(test_clear_leaves_the_living, setup_here, teardown)
+{
+    struct here_filling f;
+    struct site_left found;
+
+    assert_ok(here_fill(site, "x_1_00000000", &f, &err), err);
+    assert_ok(act_mkdir_all(f.path, 0700, &err), err);
+    ACT_AUTOFREE char *secrets = act_path_join(f.path, RUN_FILE_SECRETS);
+    put_file(secrets, "{}");
+    ACT_AUTOFREE char *id = make_run();
+    assert_ok(site_clear(site, false, &found, &err), err);
+    assert_int_equal(found.n, 0);
+    assert_int_equal(access(secrets, F_OK), 0);
+    close(f.lock_fd);
+    f.lock_fd = -1;
+    assert_ok(site_clear(site, true, &found, &err), err);
+    assert_int_equal(found.n, 1);
+    assert_true(found.bytes > 0);
+    assert_ok(site_clear(site, false, &found, &err), err);
+    assert_int_equal(count_left(""), 0);
+    here_filling_release(&f);
+}
+
+/* Many remove the same runs and clear at once; none minds the others. */
+TEST_IN(test_removed_by_many, setup_here, teardown)
+{
+    enum { MANY = 8, RUNS = 12 };
+    char *ids[RUNS];
+
+    for (int i = 0; i < RUNS; i++) {
+        ids[i] = make_run();
+        for (int k = 0; k < 20; k++) {
+            ACT_AUTOFREE char *name = act_sprintf("%s/d%d/e/f%d", RUN_DIR_USER, k, k);
+            ACT_AUTOFREE char *path = in_run(ids[i], name);
+            ACT_AUTOFREE char *dir = act_path_dirname(path);
+            assert_ok(act_mkdir_all(dir, 0700, &err), err);
+            assert_int_equal(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+        }
+    }
+    for (int i = 0; i < MANY; i++)
+        if (fork() == 0) {
+            struct site_left found;
+            int rc = 0;
+            for (int k = 0; k < RUNS && rc == 0; k++)
+                rc = site_remove_run(site, ids[k], &err);
+            if (rc == 0)
+                rc = site_clear(site, false, &found, &err);
+            if (rc < 0)
+                print_message("%s\n", act_error_text(&err));
+            _exit(rc < 0);
+        }
+    for (int i = 0, status; i < MANY; i++) {
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    ACT_AUTOFREE char *runs = in_root("runs");
+    assert_int_equal(count_in(runs) + count_left(""), 0);
+    for (int i = 0; i < RUNS; i++)
+        free(ids[i]);
 }
 
 BOTH(test_remove)

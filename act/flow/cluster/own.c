@@ -97,8 +97,38 @@ int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, s
     return rc;
 }
 
+/* Locks the folder of the file, because the file becomes another one. -1 where a file system cannot do that: then the
+ * look before the file is replaced must do. */
+static int lock_folder_of(const char *file)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(file);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
+        continue;
+    return fd;
+}
+
+int flow_draft_open_locked(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *real = realpath(file, NULL);
+    ACT_AUTOFREE char *dir = act_path_dirname(file);
+    int rc = must_exist ? 0 : act_mkdir_all(dir, 0700, err);
+    int fd = rc < 0 ? -1 : lock_folder_of(real ? real : file);
+
+    *out = (struct flow_draft){0};
+    if (rc == 0)
+        rc = flow_draft_open(file, must_exist, out, err);
+    out->is_locked = fd >= 0;
+    out->lock_fd = fd;
+    return rc;
+}
+
 void flow_draft_release(struct flow_draft *draft)
 {
+    if (draft->is_locked)
+        close(draft->lock_fd);
+    draft->is_locked = false;
     free(draft->file);
     act_wipe(&draft->text);
 }
@@ -157,8 +187,7 @@ static int write_unchanged(const struct flow_draft *draft, const char *text, str
     return rc < 0 ? rc : act_file_write(draft->file, text, strlen(text), draft->mode, err);
 }
 
-/* Between the look at the file and its replacement nobody else may do the same. The folder is locked, because the file
- * becomes another one; where a file system cannot do that, the look alone must do. */
+/* Between the look at the file and its replacement nobody else may do the same. */
 int flow_draft_save(const struct flow_draft *draft, const char *text, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(draft->file);
@@ -168,9 +197,7 @@ int flow_draft_save(const struct flow_draft *draft, const char *text, struct act
         rc = act_mkdir_all(dir, 0700, err);
         return rc < 0 ? rc : write_new(draft, text, err);
     }
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
-        continue;
+    int fd = draft->is_locked ? -1 : lock_folder_of(draft->file);
     rc = write_unchanged(draft, text, err);
     if (fd >= 0)
         close(fd);
@@ -216,14 +243,35 @@ static int check_default(const char *name, struct act_error *err)
     return rc;
 }
 
-static int set_in_settings(const struct flow_key *key, char **out_file, bool *out_changed, struct act_error *err)
+/* NULL: whether there is none. */
+static bool is_default(const char *name)
+{
+    ACT_AUTO(config_user) user = {0};
+    struct act_error ignored;
+
+    return config_user_read(&user, &ignored) == 0 && act_streq(user.default_cluster, name);
+}
+
+/* A change that only counts while the default cluster is this one (NULL: there is none). */
+struct condition {
+    const char *default_cluster;
+};
+
+/* A dry run makes no folder. */
+static int open_settings(const char *file, bool dry_run, struct flow_draft *out, struct act_error *err)
+{
+    return dry_run ? flow_draft_open(file, false, out, err) : flow_draft_open_locked(file, false, out, err);
+}
+
+static int set_in_settings(const struct flow_key *key, const struct condition *only_if, char **out_file,
+                           bool *out_changed, struct act_error *err)
 {
     ACT_AUTO(flow_draft) draft = {0};
     ACT_AUTOFREE char *file = config_user_file();
     char *text = NULL;
-    int rc = flow_draft_open(file, false, &draft, err);
+    int rc = open_settings(file, key->dry_run, &draft, err);
 
-    if (rc == 0)
+    if (rc == 0 && (!only_if || is_default(only_if->default_cluster)))
         rc = edited(draft.text ? draft.text : "", file, key, &text, err);
     if (rc == 0 && text)
         rc = config_user_check(text, err);
@@ -272,7 +320,7 @@ static int set_in_cluster(const struct config_request *request, const struct flo
     int rc = file_of(request, out_file, err);
 
     if (rc == 0)
-        rc = flow_draft_open(*out_file, true, &draft, err);
+        rc = flow_draft_open_locked(*out_file, true, &draft, err);
     if (rc == 0)
         rc = edited(draft.text, *out_file, key, &text, err);
     if (rc == 0 && text)
@@ -318,7 +366,7 @@ int flow_set_key(const struct config_request *request, const struct flow_key *ke
     int rc = key->value && strcmp(key->key, DEFAULT) == 0 ? check_default(key->value, err) : 0;
     if (rc < 0)
         return rc;
-    rc = home == CONFIG_IN_SETTINGS ? set_in_settings(key, out_file, out_changed, err)
+    rc = home == CONFIG_IN_SETTINGS ? set_in_settings(key, NULL, out_file, out_changed, err)
                                     : set_in_cluster(request, key, out_file, out_changed, err);
     bool is_mistake = home == CONFIG_NO_KEY && !*out_changed && (rc == 0 || rc == -ACT_NOT_FOUND);
     return is_mistake ? refuse_key(key->key, near, err) : rc; /* one that is in the file can be removed from there */
@@ -326,51 +374,67 @@ int flow_set_key(const struct config_request *request, const struct flow_key *ke
 
 /* ---- the list ---- */
 
-static int set_default(const char *name, bool dry_run, struct act_error *err)
+/* *out_changed may be NULL. */
+static int set_default(const char *name, const struct condition *only_if, bool dry_run, bool *out_changed,
+                       struct act_error *err)
 {
     ACT_AUTOFREE char *file = NULL;
     bool changed;
 
-    return set_in_settings(&(struct flow_key){.key = DEFAULT, .value = name, .dry_run = dry_run}, &file, &changed, err);
+    return set_in_settings(&(struct flow_key){.key = DEFAULT, .value = name, .dry_run = dry_run}, only_if, &file,
+                           out_changed ? out_changed : &changed, err);
+}
+
+/* The cluster file of this project that comes before the user's default, or NULL. New string. */
+static char *file_instead(void)
+{
+    ACT_AUTO(config_listing) all = {0};
+
+    config_list(NULL, &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (all.v[i].is_default && !all.v[i].is_users && all.v[i].file)
+            return act_strdup(all.v[i].file);
+    return NULL;
 }
 
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err)
 {
-    ACT_AUTO(config_listing) all = {0};
     int rc = check_default(name, err);
 
-    *out_instead = NULL;
-    config_list(NULL, &all);
-    for (size_t i = 0; rc == 0 && i < all.n; i++)
-        if (all.v[i].is_default && !all.v[i].is_users && all.v[i].file)
-            *out_instead = act_strdup(all.v[i].file);
-    return rc < 0 ? rc : set_default(name, dry_run, err);
+    *out_instead = rc == 0 ? file_instead() : NULL;
+    return rc < 0 ? rc : set_default(name, NULL, dry_run, NULL, err);
+}
+
+int flow_use_first_cluster(const char *name, bool *out_is_default, struct act_error *err)
+{
+    ACT_AUTOFREE char *instead = file_instead();
+    int rc = set_default(name, &(struct condition){NULL}, false, out_is_default, err);
+
+    *out_is_default = *out_is_default && !instead;
+    return rc;
 }
 
 bool flow_is_default(const char *name)
 {
-    ACT_AUTO(config_user) user = {0};
-    struct act_error ignored;
-
-    return config_user_read(&user, &ignored) == 0 && act_streq(user.default_cluster, name);
+    return is_default(name);
 }
 
 /* The settings name the default cluster: where they cannot be written, the file keeps its name. */
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run, struct act_error *err)
 {
     ACT_AUTOFREE char *file = config_users_cluster_file(name);
-    bool chosen = flow_is_default(named->name);
+    const struct condition was_it = {named->name};
     int rc = config_check_name(name, err);
 
     if (rc == 0 && access(file, F_OK) == 0)
         rc = act_error_set(err, ACT_USAGE, "there is a cluster '%s' already: '%s'", name, file);
-    if (rc == 0 && chosen)
-        rc = set_default(name, true, err);
+    if (rc == 0 && flow_is_default(named->name))
+        rc = set_default(name, &was_it, true, NULL, err);
     if (rc < 0 || dry_run)
         return rc;
     if (act_rename_new(AT_FDCWD, named->file, file) < 0)
         return act_error_errno(err, errno, "cannot rename '%s' to '%s'", named->file, file);
-    rc = chosen ? set_default(name, false, err) : 0;
+    rc = flow_is_default(named->name) ? set_default(name, &was_it, false, NULL, err) : 0;
     if (rc < 0 && act_rename_new(AT_FDCWD, file, named->file) < 0)
         return act_error_hint(err, "'%s' is called '%s' now: 'a cluster use %s' chooses it", named->name, name, name);
     return rc;
@@ -379,13 +443,14 @@ int flow_rename_own(const struct config_named *named, const char *name, bool dry
 /* Likewise: what is removed is not the default any more. */
 int flow_remove_own(const struct config_named *named, bool dry_run, struct act_error *err)
 {
+    const struct condition is_it = {named->name}, none = {NULL};
     bool chosen = flow_is_default(named->name);
-    int rc = chosen ? set_default(NULL, dry_run, err) : 0;
+    int rc = chosen ? set_default(NULL, &is_it, dry_run, NULL, err) : 0;
 
     if (rc < 0 || dry_run || unlink(named->file) == 0)
         return rc;
     rc = act_error_errno(err, errno, "cannot remove '%s'", named->file);
-    if (chosen && set_default(named->name, false, NULL) < 0)
+    if (chosen && set_default(named->name, &none, false, NULL, NULL) < 0)
         return act_error_hint(err, "it is not the default cluster any more: 'a cluster use %s' chooses it",
                               named->name);
     return rc;

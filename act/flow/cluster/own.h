@@ -25,6 +25,8 @@ int flow_find_own(const struct config_listing *listing, const char *name, bool w
 /* Makes it the user's default ("local": the built-in one). *out_instead: the cluster file of this project that comes
  * before it, or NULL (new string). */
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err) ACT_NODISCARD;
+/* The same unless there is a default by now. *out_is_default: it is what counts here. */
+int flow_use_first_cluster(const char *name, bool *out_is_default, struct act_error *err) ACT_NODISCARD;
 /* Whether the settings of the user name the cluster. */
 bool flow_is_default(const char *name);
 /* The default of the user goes along; of one that is removed there is none any more. Where that cannot be written down,
@@ -42,9 +44,14 @@ struct flow_draft {
     char *file; /* absolute, links resolved */
     char *text; /* what it holds; NULL: it is not there */
     mode_t mode;
+    bool is_locked; /* nobody else saves into its folder until it is released */
+    int lock_fd;
 };
 /* To be changed: one that is read-only is -ACT_DENIED. must_exist: one that is not there is -ACT_NOT_FOUND. */
 int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err) ACT_NODISCARD;
+/* The same for a change that needs nobody: others who change a file of that folder wait. */
+int flow_draft_open_locked(const char *file, bool must_exist, struct flow_draft *out,
+                           struct act_error *err) ACT_NODISCARD;
 void flow_draft_release(struct flow_draft *draft);
 /* What would be wrong with a cluster file of that text, and was not before. */
 int flow_draft_check(const struct flow_draft *draft, const char *text, struct act_strv *problems,

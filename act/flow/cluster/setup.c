@@ -368,15 +368,15 @@ static bool has_others(void)
 
 int flow_setup_save(struct flow_setup *setup, bool *out_is_default, struct act_error *err)
 {
-    ACT_AUTOFREE char *text = NULL, *instead = NULL;
+    ACT_AUTOFREE char *text = NULL, *file = flow_setup_file(setup);
     int rc = flow_setup_text(setup, &text, err);
     bool first = !setup->in_project && !has_others();
 
     *out_is_default = false;
     if (rc == 0)
         rc = write_files(setup, text, err);
-    if (rc == 0 && first)
-        rc = flow_use_cluster(setup->name, false, &instead, err);
-    *out_is_default = rc == 0 && first && !instead;
-    return rc;
+    if (rc < 0 || !first)
+        return rc;
+    rc = flow_use_first_cluster(setup->name, out_is_default, err);
+    return rc < 0 ? act_error_prefix(err, "'%s' is written, but cannot be made the default", file) : 0;
 }

@@ -46,6 +46,11 @@ void flow_keep_out_logins(const struct config *config, struct act_strv *out);
  * left out or included, one line each. */
 char *flow_guard_judge(const char *path, const void *data, size_t len);
 void flow_guard_tell(const char *root, const struct package_list *list);
+/* left_out.c: says what of value the built-in list has left out of a package, once; notes it, and what others have,
+ * beside the package; and adds to notes what of that a line of a log misses. */
+void flow_say_left_out(const char *project, const struct package_list *list);
+void flow_note_left_out(const char *sha256, const struct package_list *list);
+void flow_find_left_out(const char *sha256, const char *line, struct act_strv *notes);
 /* Whether a package is large enough for flow_upload_blocks(), and the store supports it. */
 bool flow_has_blocks(const struct store *store, const struct package_summary *package);
 /* Stores the cached package as flow_package_key(). If blocks of the package at code_path can be reused, it is first

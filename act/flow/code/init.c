@@ -25,6 +25,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/temp.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config.h"
@@ -188,9 +189,17 @@ static int upload_whole(struct work *w, struct act_error *err)
     return rc;
 }
 
-/* The package itself, once. */
+static int send_package(struct work *w, struct act_error *err)
+{
+    return flow_has_blocks(w->store, &w->io->package) ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
+                                                      : upload_whole(w, err);
+}
+
+/* The package itself, once. Its name says what is in it: where it came there meanwhile, as by a request of a process
+ * that was killed, it is what was to be sent. */
 static int store_package(struct work *w, struct act_error *err)
 {
+    struct act_error ignored;
     int rc = is_stored(w, err);
 
     if (rc != 0)
@@ -198,8 +207,8 @@ static int store_package(struct work *w, struct act_error *err)
     rc = verify(w, err);
     if (rc < 0)
         return rc;
-    return flow_has_blocks(w->store, &w->io->package) ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
-                                                      : upload_whole(w, err);
+    rc = send_package(w, err);
+    return rc < 0 && rc != -ACT_INTERRUPTED && is_stored(w, &ignored) == 1 ? 0 : rc;
 }
 
 static int write_pointer(const struct work *w, const char *etag, struct act_error *err)
@@ -299,7 +308,7 @@ static void prune_cache(void)
     DIR *d = opendir(packages);
     struct stat st;
 
-    package_sweep(packages);
+    act_temp_sweep(packages, 0);
     for (struct dirent *e; d && (e = readdir(d));)
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             st.st_mtime < act_now_unix_s() - kept_s(e->d_name))
@@ -452,10 +461,14 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
         prune_cache();
         rc = upload(&w, err);
     }
+    if (rc == 0 && !io->dry_run)
+        flow_note_left_out(io->package.sha256, &io->list);
     if (lock >= 0)
         close(lock);
     if (io->done)
         io->done(io->arg);
+    if (rc == 0 && !io->dry_run)
+        flow_say_left_out(flow->config.project_root, &io->list);
     if (rc == 0 && !(io->command && io->package.unchanged)) /* a run with the same code: it was told before */
         flow_guard_tell(flow->config.project_root, &io->list);
     return rc;

@@ -27,6 +27,7 @@ static int put_file(struct flow *flow, struct store *store, const char *file, co
     ACT_AUTOFREE char *name = act_strdup(act_path_basename(file));
     struct transfer_path from = {.path = name};
     ACT_AUTO(transfer_report) report = {0};
+    struct act_error ignored;
     char etag[STORE_ETAG];
     uint64_t size;
     int rc = flow_exists(store, key, etag, &size, err);
@@ -38,6 +39,8 @@ static int put_file(struct flow *flow, struct store *store, const char *file, co
         return rc;
     rc = transfer_copy(flow_engine(flow), &from, store, key, &(struct transfer_options){0}, &report, err);
     store_free(from.store);
+    if (rc < 0 && rc != -ACT_INTERRUPTED && flow_exists(store, key, etag, &size, &ignored) == 1)
+        return 0; /* it came there meanwhile */
     return rc;
 }
 

@@ -1,10 +1,9 @@
 /* kept.c - how much ACT keeps: on this machine, and at each place that has runs of the ledger. */
-#include <errno.h>
 #include <fts.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -13,8 +12,6 @@
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/runs_internal.h"
 #include "platform/platform.h"
-
-enum { BLOCK = 512 };
 
 void flow_keeps_release(struct flow_keeps *keeps)
 {
@@ -31,20 +28,6 @@ static void add(struct flow_keeps *out, const char *what, char *where, uint64_t 
         free(where);
     else
         ACT_PUSH(out->v, out->n, (struct flow_kept){.what = what, .where = where, .bytes = bytes, .n = n});
-}
-
-uint64_t flow_disk_size(const char *path)
-{
-    ACT_AUTOFREE char *root = act_strdup(path);
-    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    uint64_t blocks = 0;
-
-    for (FTSENT *e; tree && (e = fts_read(tree));)
-        if (e->fts_info != FTS_DP && e->fts_info != FTS_NS && e->fts_info != FTS_ERR)
-            blocks += (uint64_t)e->fts_statp->st_blocks;
-    if (tree)
-        fts_close(tree);
-    return blocks * BLOCK;
 }
 
 static size_t count_in(const char *path)
@@ -67,10 +50,10 @@ static void add_here(struct flow_keeps *out)
     ACT_AUTOFREE char *store = act_path_join(state, "store");
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *ledger = act_path_join(state, "ledger.db");
-    uint64_t bytes = flow_disk_size(ledger);
+    uint64_t bytes = act_tree_size(ledger);
 
-    add(out, "built-in store", act_strdup(store), flow_disk_size(store), count_in(store));
-    add(out, "package cache", act_strdup(packages), flow_disk_size(packages), count_in(packages));
+    add(out, "built-in store", act_strdup(store), act_tree_size(store), count_in(store));
+    add(out, "package cache", act_strdup(packages), act_tree_size(packages), count_in(packages));
     add(out, "ledger", act_strdup(ledger), bytes, bytes > 0);
 }
 
@@ -79,7 +62,7 @@ static void add_copies(const struct flow_run *run, struct flow_keeps *out)
 {
     ACT_AUTOFREE char *copies = flow_assets(run);
     ACT_AUTOFREE char *folder = flow_log_folder(run->row.project);
-    uint64_t bytes = flow_disk_size(copies);
+    uint64_t bytes = act_tree_size(copies);
 
     for (size_t i = 0; i < out->n && bytes > 0; i++)
         if (strcmp(out->v[i].where, folder) == 0) {
@@ -103,6 +86,7 @@ static void add_place(struct platform *platform, const char *cluster, struct flo
         add(out, "runs", act_sprintf("%s/runs", where), there.runs.bytes, there.runs.n);
         add(out, "packages", act_sprintf("%s/packages", where), there.packages.bytes, there.packages.n);
         add(out, "agents", act_sprintf("%s/bin", where), there.agents.bytes, there.agents.n);
+        add(out, "leftovers", act_sprintf("%s/new", where), there.left.bytes, there.left.n);
     }
     free(there.where);
 }

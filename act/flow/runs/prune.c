@@ -69,7 +69,20 @@ static uint64_t size_of_copies(const struct flow_run *run)
     if (fd < 0)
         return 0;
     close(fd);
-    return flow_disk_size(folder);
+    return act_tree_size(folder);
+}
+
+/* One that was never submitted may have left something where it was to go, all the same. */
+static int find_place(struct flow *flow, const struct flow_run *run, struct platform **out, struct act_error *err)
+{
+    struct act_error ignored;
+    int rc = flow_platform_of(flow, &run->row, out, run->status.unsubmitted ? &ignored : err);
+
+    if (!run->status.unsubmitted)
+        return rc;
+    if (rc < 0 || !platform_can_remove(*out))
+        *out = NULL;
+    return 0;
 }
 
 /* Whose it is, and how much; *out takes the run if it is to go. */
@@ -78,7 +91,7 @@ static int measure(struct flow *flow, struct flow_run *run, struct flow_pruned *
 {
     *out = (struct flow_pruned){0};
     *out_others = false;
-    int rc = run->status.unsubmitted ? 0 : flow_platform_of(flow, &run->row, &out->platform, err);
+    int rc = find_place(flow, run, &out->platform, err);
     if (rc == 0 && out->platform)
         rc = platform_size(out->platform, run->row.id, &out->bytes, out_others, err);
     return rc;
@@ -182,7 +195,7 @@ static void ask_place(struct flow_prune *p, struct platform *platform, bool *sta
     for (size_t i = 0; i < p->n; i++) {
         if (p->v[i].platform != platform)
             continue;
-        stays[i] = rc < 0 || !may_go(&now[k]);
+        stays[i] = !p->v[i].run.status.unsubmitted && (rc < 0 || !may_go(&now[k]));
         p->active += rc == 0 && stays[i];
         k++;
     }
@@ -281,9 +294,15 @@ static int sweep_packages(struct platform *platform, struct flow_prune *p, bool 
 
 static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
 {
-    struct platform_kept kept;
+    struct platform_kept kept, left;
     bool busy = false;
-    int rc = platform_remove_agents(platform, p->older_s, dry_run, &kept, &busy, err);
+    int rc = platform_clear(platform, dry_run, &left, err);
+
+    p->n_left += left.n;
+    p->bytes += left.bytes;
+    if (rc < 0)
+        return rc;
+    rc = platform_remove_agents(platform, p->older_s, dry_run, &kept, &busy, err);
 
     p->busy = p->busy || busy;
     p->n_agents += kept.n;
@@ -596,7 +615,7 @@ static int remove_and_forget(struct flow *flow, struct flow_prune *p, size_t *ou
 {
     ask_again(p);
     struct gone gone = {.ids = act_calloc(p->n + 1, sizeof(const char *))};
-    p->bytes = p->n_packages = p->n_agents = p->n_copies = p->n_sent = 0;
+    p->bytes = p->n_packages = p->n_agents = p->n_left = p->n_copies = p->n_sent = 0;
     remove_runs(flow, p, &gone);
     int rc = forget_runs(flow, &gone, err);
     *out_n = gone.n;

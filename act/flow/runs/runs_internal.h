@@ -63,7 +63,4 @@ int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err) A
 /* Waits for the next round, at most until until_ms (0: no limit); moved: this round brought something new. */
 void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64_t until_ms);
 
-/* kept.c: what a file, or a tree, takes up on the disk, in bytes; no link is followed. */
-uint64_t flow_disk_size(const char *path);
-
 #endif

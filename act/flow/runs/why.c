@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "diagnose/diagnose.h"
+#include "flow/code/code_internal.h"
 #include "flow/runs/logs_internal.h"
 #include "platform/platform.h"
 #include "run/run.h"
@@ -475,6 +476,15 @@ static int ask_why(struct asking *a, struct act_error *err)
     return rc;
 }
 
+/* What is missing may have been left out of the package. */
+static void note_left_out(const struct flow_run *run, struct flow_why *out)
+{
+    if (out->line)
+        flow_find_left_out(run->spec.package_sha256, out->line, &out->notes);
+    for (size_t i = 0; i < out->lines.n; i++)
+        flow_find_left_out(run->spec.package_sha256, out->lines.v[i], &out->notes);
+}
+
 int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out, struct act_error *err)
 {
     const struct run_status *status = &run->status;
@@ -496,6 +506,8 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
     flow_log_source_close(&a.from);
     if (!asks_platform)
         take_verdict(&a);
+    if (rc == 0)
+        note_left_out(run, out);
     if (rc == 0 && out->rule)
         out->advice = fill_in(out->rule->advice, run, out);
     if (rc < 0)

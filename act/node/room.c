@@ -1,0 +1,66 @@
+#include "node/room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+enum { OWN_BYTES = 8 << 10, TRIED_BYTES = 64 << 10, LOOK_MS = 5000 };
+
+static bool is_full(int errnum)
+{
+    return errnum == ENOSPC || errnum == EDQUOT;
+}
+
+/* More bytes at the end of the file. File systems may not store zeros. */
+static void take(struct room *room, size_t len)
+{
+    ACT_AUTOFREE char *bytes = act_alloc(len);
+
+    memset(bytes, 'r', len);
+    if ((act_write_all(room->fd, bytes, len) < 0 || fsync(room->fd) < 0) && is_full(errno))
+        room->errnum = errno;
+}
+
+void room_open(struct room *room, const struct node *node, int rank)
+{
+    ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_TEMP "/room.%d", rank);
+
+    *room = (struct room){.path = node_path(node, name), .look_at_ms = act_now_monotonic_ms() + LOOK_MS};
+    room->fd = open(room->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (room->fd >= 0)
+        take(room, OWN_BYTES);
+}
+
+/* Quotas are not seen here, and some file systems say nothing. */
+void room_look(struct room *room)
+{
+    struct statvfs fs;
+
+    room->look_at_ms = act_now_monotonic_ms() + LOOK_MS;
+    if (fstatvfs(room->fd, &fs) == 0 && fs.f_blocks > 0 && (geteuid() == 0 ? fs.f_bfree : fs.f_bavail) == 0)
+        room->errnum = ENOSPC;
+}
+
+int room_close(struct room *room, int log_fd)
+{
+    if (room->fd < 0)
+        return 0;
+    if (!room->errnum)
+        take(room, TRIED_BYTES);
+    close(room->fd);
+    unlink(room->path);
+    free(room->path);
+    if (room->errnum && dprintf(log_fd, "\n" RUN_LOG_AGENT "this log is not whole: %s while it was written\n",
+                                strerror(room->errnum)) < 0)
+        node_say("cannot write to the rank's log: %m");
+    room->fd = -1;
+    room->look_at_ms = 0;
+    return room->errnum;
+}
