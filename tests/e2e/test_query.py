@@ -1098,3 +1098,11 @@ def test_of_several_runs_one_is_unknown(act):
     run = act.finish("echo", "fine", before=("-n", 1))
     result = act.run("q", run, "nosuchrun", status=8)
     assert f"id        {run}\n" in result.out and "no run 'nosuchrun'" in result.err
+
+
+def test_logs_of_a_run_that_has_none(act):
+    """Nothing is not a log: whoever reads it must hear that there is none."""
+    run = act.finish("echo", "fine", before=("-n", 1))
+    shutil.rmtree(act.home / "runs" / run / "user_logs")
+    act.fail("logs", "--all", run, status=3, match=f"run '{run}' is Completed and has no log of a rank")
+    act.fail("logs", run, status=3, match="has no log 'user_logs/std_log_process_0.txt'")

@@ -243,6 +243,7 @@ TEST(settings_become_fields_of_the_pod)
 
     spec.env = env;
     spec.n_env = 1;
+    spec.limit_s = 7200;
     config.k8s = (struct config_k8s){.image = FIXED("debian:12"),
                                      .gpu_resource = FIXED("none"),
                                      .cpu = FIXED("16"),
@@ -269,7 +270,7 @@ TEST(settings_become_fields_of_the_pod)
     assert_string_equal(json_string_value(at(pod, "serviceAccountName")), "runner");
     assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 60);
     assert_true(json_is_true(at(pod, "hostIPC")) && json_is_true(at(main, "tty")));
-    assert_int_equal(json_integer_value(at(job, "spec/activeDeadlineSeconds")), 7200);
+    assert_int_equal(json_integer_value(at(job, "spec/activeDeadlineSeconds")), 7200 + 7 * 86400);
     assert_true(json_is_true(at(job, "spec/suspend"))); /* Kueue lets it go */
     assert_string_equal(kubernetes_label(job, KUBERNETES_QUEUE), "team");
 }
