@@ -28,13 +28,13 @@ def test_a_command_from_submit_to_logs(act, kubernetes):
     assert act.run("logs", run).out == "hello from the pod\n"
 
 
-def test_a_submit_is_five_requests_and_the_first_one_another(act, kubernetes):
+def test_a_submit_is_five_requests_and_the_first_one_two_more(act, kubernetes):
     act.run(*K8S, "init")
     kubernetes.forget()
     act.finish("true", before=K8S)
     first = kubernetes.requests()
     until = next(i for i, r in enumerate(first) if r["method"] == "PATCH") + 1
-    assert [r["method"] for r in first[:until]] == ["GET", "POST", "POST", "POST", "POST", "PATCH"]
+    assert [r["method"] for r in first[:until]] == ["GET", "GET", "POST", "POST", "POST", "POST", "PATCH"]
     kubernetes.forget()
     run = act.submit("true", before=K8S)
     assert len(kubernetes.requests()) == 5

@@ -103,7 +103,8 @@ def kube_json(kubernetes):
 
 def test_an_old_server(act, kubernetes):
     kubernetes.tell("settings", version="1.20")
-    refused(act, kubernetes, "older than Kubernetes 1.24")
+    refused_at_once(act, kubernetes, "older than Kubernetes 1.24", 1)
+    assert kubernetes.objects("Secret") == [], "nothing was made that would stay"
 
 
 @pytest.mark.parametrize("kind, said, title", [

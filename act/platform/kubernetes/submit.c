@@ -98,6 +98,28 @@ static int check_namespace(struct kubernetes *k, struct act_error *err)
     return look_for(k, path, "namespace", &said) < 0 ? no_namespace(k, err) : 0;
 }
 
+static int refuse_old(struct act_error *err)
+{
+    return act_error_set(err, ACT_FAIL,
+                         "the server is older than Kubernetes 1.24: it does not know Indexed Jobs that can be "
+                         "suspended; ask for an upgrade of the cluster");
+}
+
+/* Before the first thing is made there, as nothing would clear it away again. A server that does not tell its version
+ * is judged by what it makes of the Job. */
+static int check_version(struct kubernetes *k, struct act_error *err)
+{
+    enum { LEAST_MINOR = 24 };
+    struct kube_call get = {.method = "GET", .path = act_strdup("/version"), .what = "ask the server for its version"};
+    struct act_error ignored;
+    int rc = kube_do(k->kube, &get, &ignored);
+    bool is_old = rc == 0 && strcmp(codec_json_str(get.response, "major", ""), "1") == 0 &&
+                  atoi(codec_json_str(get.response, "minor", "99")) < LEAST_MINOR; /* "24+" is one of a cloud */
+
+    kube_call_release(&get);
+    return is_old ? refuse_old(err) : 0;
+}
+
 /* Where there is no namespace, the server says so when something is to be created there; of what is looked for, it says
  * that this is not there. */
 static int make_program(struct kubernetes *k, struct act_error *err)
@@ -620,11 +642,7 @@ static int check_kept(const struct run_spec *run, const json_t *job, struct act_
         return act_error_set(err, ACT_FAIL,
                              "the server is older than Kubernetes 1.31: it does not know 'successPolicy', by which an "
                              "elastic run ends; use -n N for a fixed size");
-    if (json_object_get(spec, "completionMode") && json_object_get(spec, "suspend"))
-        return 0;
-    return act_error_set(err, ACT_FAIL,
-                         "the server is older than Kubernetes 1.24: it does not know Indexed Jobs that can be "
-                         "suspended; ask for an upgrade of the cluster");
+    return json_object_get(spec, "completionMode") && json_object_get(spec, "suspend") ? 0 : refuse_old(err);
 }
 
 /* The Job may go. */
@@ -695,6 +713,8 @@ int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct a
     struct kubernetes *k = kubernetes_of(p);
     int rc = look_for_program(k, err);
 
+    if (rc == 0 && !k->has_program)
+        rc = check_version(k, err);
     if (rc == 0 && needs_client(spec))
         rc = kubernetes_need_client(k, true, err);
     return rc < 0 || k->has_program ? rc : make_program(k, err);
