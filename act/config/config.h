@@ -103,6 +103,7 @@ struct config_k8s {
     char *image, *queue, *priority_class, *service_account;
     char *gpu_resource; /* "none": nodes without GPUs */
     char *cpu, *memory, *shm_size, *time;
+    int64_t warn_seconds;          /* before the time limit */
     char *launcher;                /* "mpirun" or "direct" */
     json_t *node_selector, *pod;   /* objects */
     json_t *tolerations, *volumes; /* arrays of objects */

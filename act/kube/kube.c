@@ -5,8 +5,10 @@
  *                                 +----------------------------------+
  */
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "codec/json.h"
 #include "engine/engine.h"
 #include "kube/kube_internal.h"
@@ -99,6 +101,7 @@ void kube_free(struct kube *kube)
     free(kube->host);
     free(kube->connect_to);
     free(kube->plugin);
+    act_strv_release(&kube->warned);
     free(kube);
 }
 
@@ -223,6 +226,41 @@ static void read_clock(struct kube_try *t)
         t->kube->ahead_s = ahead > -FINE_S && ahead < FINE_S ? 0 : ahead;
 }
 
+/* What 299 - "..." says, the only form that servers send (RFC 7234, 5.5). New string; NULL: it is another. */
+static char *warning_of(const char *value)
+{
+    enum { SHOWN_BYTES = 500 };
+    const char *from = act_starts_with(value, "299 ") ? strchr(value, '"') : NULL;
+    struct act_buf text = {0};
+
+    if (!from)
+        return NULL;
+    for (const char *c = from + 1; *c && *c != '"' && text.len < SHOWN_BYTES; c++) {
+        c += *c == '\\' && c[1];
+        act_buf_addc(&text, *c);
+    }
+    return text.len ? act_buf_steal(&text) : NULL;
+}
+
+/* Each is shown once, as kubectl does, and so many of them; a server may send them with every response. */
+static void show_warnings(struct kube_try *t)
+{
+    enum { SHOWN = 10 };
+    const struct http_headers *headers = &t->http.response_headers;
+    struct act_strv *warned = &t->kube->warned;
+
+    for (size_t i = 0; i < headers->n && warned->n < SHOWN; i++) {
+        char *text = strcasecmp(headers->v[i].name, "Warning") == 0 ? warning_of(headers->v[i].value) : NULL;
+        if (!text || act_strv_has(warned, text)) {
+            free(text);
+            continue;
+        }
+        ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
+        act_warn("the cluster says: %s", line);
+        act_strv_take(warned, text);
+    }
+}
+
 static int judge(struct kube_try *t)
 {
     struct kube_call *call = t->call;
@@ -231,6 +269,7 @@ static int judge(struct kube_try *t)
     int rc = body->len ? codec_json_parse(body->data, body->len, "response", &json, NULL) : 0;
 
     read_clock(t);
+    show_warnings(t);
     call->status = t->http.status;
     call->ambiguous = t->http.ambiguous;
     if (call->status < 200 || call->status > 299) {

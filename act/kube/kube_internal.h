@@ -69,6 +69,7 @@ struct kube {
     struct kube_login login;
     struct kube_try *waiting; /* for the plugin */
     int64_t ahead_s;          /* as kube_ahead_s() */
+    struct act_strv warned;   /* what the server has warned of, each once */
 };
 
 /* One request and what it is for. */

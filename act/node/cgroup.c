@@ -35,37 +35,54 @@ static char *seen_at(const char *mount, const char *group)
     return act_path_join(at, rest + strspn(rest, "/"));
 }
 
-/* The line of version 2 in /proc/self/cgroup, "0::/path" (cgroups(7)). New string. */
-static char *group_of(const char *groups)
+/* The path in the line "<number>:<controller>:<path>" of /proc/self/cgroup (cgroups(7)); version 2 has no controller.
+ * New string. */
+static char *group_of(const char *groups, const char *controller)
 {
-    const char *line = act_starts_with(groups, "0::/") ? groups : strstr(groups, "\n0::/");
+    ACT_AUTOFREE char *mark = act_sprintf(":%s:/", controller);
 
-    if (!line)
-        return NULL;
-    line = strchr(line, '/');
-    char *group = act_strndup(line, strcspn(line, "\n"));
-    if (!strstr(group, "/..")) /* else it is outside what this process can see */
-        return group;
-    free(group);
+    for (const char *line = groups; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *colon = strchr(line, ':');
+        if (!colon || !act_starts_with(colon, mark))
+            continue;
+        const char *path = colon + strlen(mark) - 1;
+        ACT_AUTOFREE char *group = act_strndup(path, strcspn(path, "\n"));
+        return strstr(group, "/..") ? NULL : act_strdup(group); /* else it is outside what this process can see */
+    }
     return NULL;
 }
 
-char *cgroup_find(const char *mounts, const char *groups)
+/* Where the first mount of a type (" - cgroup2 ") with an option at its end (NULL: any) shows a group. New string. */
+static char *find_mounted(const char *mounts, const char *type, const char *option, const char *group)
 {
-    ACT_AUTOFREE char *group = group_of(groups);
     char *found = NULL;
 
     for (const char *line = mounts; group && !found && *line; line += strspn(line, "\n")) {
         size_t len = strcspn(line, "\n");
         ACT_AUTOFREE char *mount = act_strndup(line, len);
-        if (strstr(mount, " - cgroup2 "))
+        if (strstr(mount, type) && (!option || act_ends_with(mount, option)))
             found = seen_at(mount, group);
         line += len;
     }
     return found;
 }
 
-static char *find_own(void)
+char *cgroup_find(const char *mounts, const char *groups)
+{
+    ACT_AUTOFREE char *group = group_of(groups, "");
+
+    return find_mounted(mounts, " - cgroup2 ", NULL, group);
+}
+
+char *cgroup_find_memory(const char *mounts, const char *groups)
+{
+    ACT_AUTOFREE char *group = group_of(groups, "memory");
+    char *found = find_mounted(mounts, " - cgroup ", ",memory", group);
+
+    return found ? found : cgroup_find(mounts, groups);
+}
+
+static char *find_own(char *(*find)(const char *mounts, const char *groups))
 {
     enum { TEXT_MAX = 16 << 20 };
     ACT_AUTOFREE char *mounts = NULL;
@@ -74,7 +91,12 @@ static char *find_own(void)
     if (act_file_read("/proc/self/mountinfo", TEXT_MAX, &mounts, NULL, NULL) < 0 ||
         act_file_read("/proc/self/cgroup", TEXT_MAX, &groups, NULL, NULL) < 0)
         return NULL;
-    return cgroup_find(mounts, groups);
+    return find(mounts, groups);
+}
+
+char *cgroup_of_memory(void)
+{
+    return find_own(cgroup_find_memory);
 }
 
 static char *name_for(const char *run_dir)
@@ -105,7 +127,7 @@ static void forget(struct cgroup *c)
 /* The record comes first: an unrecorded cgroup would never be removed. */
 void cgroup_make(struct cgroup *c, const char *run_dir)
 {
-    ACT_AUTOFREE char *parent = find_own();
+    ACT_AUTOFREE char *parent = find_own(cgroup_find);
     ACT_AUTOFREE char *name = name_for(run_dir);
 
     *c = (struct cgroup){0};

@@ -185,6 +185,9 @@ void judge_run(struct supervisor *s)
     if (s->hang.phase == HANG_IS) {
         s->status.failed_rank = s->hang.rank;
         attempt_finish(s, RUN_FAILED, 128 + SIGTERM, s->hang.reason);
+    } else if (s->limit[0]) {
+        s->status.failed_rank = -1;
+        attempt_finish(s, RUN_FAILED, 128 + SIGTERM, s->limit);
     } else if (ended_by_slurm(s)) {
         finish_by_slurm(s);
     } else if (s->first_failed >= 0 && !ended_by_launcher(s)) {

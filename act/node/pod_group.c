@@ -56,6 +56,7 @@ struct pod_group {
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: the others have until then to end what is left there */
+    int64_t limit_ms;    /* monotonic: the end of the run's time; 0: it has no limit, or has not begun */
 };
 
 /* ---- who is there ---- */
@@ -190,17 +191,44 @@ static void set_status(struct pod *pod, enum run_state state, int exit_status, c
     snprintf(status->reason, sizeof(status->reason), "%.*s", (int)sizeof(status->reason) - 1, reason);
 }
 
+/* What is left of the run's time, which all attempts share; at least a second. */
+static int64_t time_left_s(struct pod *pod)
+{
+    struct pod_group *group = pod->group;
+    int64_t now = act_now_monotonic_ms();
+
+    if (!group->limit_ms)
+        group->limit_ms = now + pod->node.spec.limit_s * 1000;
+    return group->limit_ms > now + 1000 ? (group->limit_ms - now) / 1000 : 1;
+}
+
+static void supervisor_words(struct pod *pod, const char *self, const char *pods, struct act_strv *out)
+{
+    act_strv_push(out, self);
+    act_strv_push(out, "supervise");
+    act_strv_push(out, "--pods");
+    act_strv_push(out, pod->options.job);
+    if (pods) {
+        act_strv_push(out, "--group");
+        act_strv_push(out, pods);
+    }
+    if (pod->node.spec.limit_s) {
+        act_strv_push(out, "--time-left");
+        act_strv_pushf(out, "%lld", (long long)time_left_s(pod));
+    }
+    act_strv_push(out, pod->node.dir);
+}
+
 static int start_supervisor(struct pod *pod, const char *pods, struct act_error *err)
 {
+    ACT_AUTO(act_strv) words = {0};
     char self[PATH_MAX] = "";
-    const char *const all[] = {self, "supervise", "--pods", pod->options.job, pod->node.dir, NULL};
-    const char *const some[] = {self, "supervise", "--pods", pod->options.job, "--group", pods, pod->node.dir, NULL};
-    const char *const *argv = pods ? some : all;
 
     if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
         return act_error_errno(err, errno, "cannot find this program");
+    supervisor_words(pod, self, pods, &words);
     int fd = node_open_log(&pod->node, FILE_OUTPUT);
-    pid_t pid = child_start(&(struct child){.argv = argv, .out_fd = fd});
+    pid_t pid = child_start(&(struct child){.argv = (const char *const *)words.v, .out_fd = fd});
 
     if (fd >= 0)
         close(fd);

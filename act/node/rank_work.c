@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "node/container.h"
+#include "node/memory.h"
 #include "node/prepare.h"
 #include "node/starter_words.h"
 
@@ -193,9 +194,17 @@ static int command_words(const struct rank *r, struct act_strv *out, struct act_
     return rc;
 }
 
+/* Nobody else says it: a process that the kernel kills for memory cannot, and the node's log is its administrator's. */
+static void explain_kill(struct rank *r, int64_t kills_before)
+{
+    if (r->record.exit_status != 0 && !r->record.stopped && kills_before >= 0 && memory_kills() > kills_before)
+        memory_describe(r->record.reason, sizeof(r->record.reason));
+}
+
 static int run_command(struct rank *r)
 {
     const struct run_spec *spec = &r->node.spec;
+    int64_t kills = memory_kills();
     struct act_strv words = {0};
     struct act_error err;
 
@@ -225,6 +234,7 @@ static int run_command(struct rank *r)
     r->record.ended_unix_ns = act_now_unix_ns();
     r->record.exit_status = child_exit_status(status);
     r->record.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    explain_kill(r, kills);
     r->record.kept = !r->record.stopped && (r->record.exit_status ? spec->sleep_if_fail : spec->sleep_if_succeed);
     r->report(r);
     node_say("command ended with status %d", r->record.exit_status);

@@ -38,6 +38,8 @@ enum {
     SLURM_SIGNAL_MS = 2000,      /* between the first and the last process that Slurm signals */
 };
 
+static const char limit_class[] = "time_limit"; /* a rule's id */
+
 /* ---- signals ---- */
 
 /* A second signal means: now. But Slurm itself signals everything several times, and kills in the end. */
@@ -102,6 +104,38 @@ static void beat(struct supervisor *s)
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
 }
 
+static void warn_of_limit(struct supervisor *s)
+{
+    ranks_signal(s, SIGUSR1);
+}
+
+/* What the ranks make of SIGTERM does not count: their time was up. */
+static void end_by_limit(struct supervisor *s)
+{
+    char time[ACT_UNIT_TEXT];
+
+    if (s->aborted || s->phase >= RANKS_STOPPING || s->first_failed >= 0)
+        return;
+    act_duration_to_text(s->node.spec.limit_s, time);
+    snprintf(s->limit, sizeof(s->limit), "time limit reached: it may run for %s", time);
+    node_say("%s", s->limit);
+    snprintf(s->status.class, sizeof(s->status.class), "%s", limit_class);
+    s->end_class = limit_class;
+    attempt_save_failure(s, NULL, s->limit);
+    ranks_stop(s, node_abort_grace_ms());
+}
+
+static void set_limit(struct supervisor *s)
+{
+    int64_t left_ms = s->options.left_s * INT64_C(1000), warn_ms = s->node.spec.warn_s * 1000;
+
+    if (!left_ms)
+        return;
+    set_alarm(s, ALARM_LIMIT, left_ms);
+    if (warn_ms > 0 && warn_ms < left_ms)
+        set_alarm(s, ALARM_WARN, left_ms - warn_ms);
+}
+
 /* The agents have not ended their ranks in time: stop waiting for them. */
 static void give_up_ranks(struct supervisor *s)
 {
@@ -160,11 +194,11 @@ static int64_t next_timeout_ms(const struct supervisor *s)
 /* An alarm fires once and must be set again to repeat. */
 static void act_in_time(struct supervisor *s)
 {
-    static void (*const acts[N_ALARMS])(struct supervisor *) = {[ALARM_PHASE] = end_phase,
-                                                                [ALARM_LAUNCHER] = kill_launcher,
-                                                                [ALARM_SEND] = start_sending,
-                                                                [ALARM_STACKS] = hang_end_run,
-                                                                [ALARM_BEAT] = beat};
+    static void (*const acts[N_ALARMS])(struct supervisor *) = {
+        [ALARM_PHASE] = end_phase,    [ALARM_LAUNCHER] = kill_launcher,
+        [ALARM_SEND] = start_sending, [ALARM_STACKS] = hang_end_run,
+        [ALARM_BEAT] = beat,          [ALARM_WARN] = warn_of_limit,
+        [ALARM_LIMIT] = end_by_limit};
     int64_t now = act_now_monotonic_ms();
 
     for (int i = 0; i < N_ALARMS; i++)
@@ -268,6 +302,7 @@ static void run_supervisor(struct supervisor *s)
     struct act_error err;
 
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
+    set_limit(s);
     if (is_sender(s))
         set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
     wait_for_ranks(s);
@@ -350,15 +385,11 @@ static bool parse_int(const char *text, int high, int *out)
 static int parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'},
-        {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},
-        {"gpus", no_argument, NULL, 'g'},
-        {"slurm", no_argument, NULL, 'b'},
-        {"pods", required_argument, NULL, 'p'},
-        {"group", required_argument, NULL, 'e'},
-        {"after", required_argument, NULL, 'a'},
-        {NULL, 0, NULL, 0},
+        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
+        {"slurm", no_argument, NULL, 'b'},           {"pods", required_argument, NULL, 'p'},
+        {"group", required_argument, NULL, 'e'},     {"after", required_argument, NULL, 'a'},
+        {"time-left", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };
     int c;
@@ -383,6 +414,8 @@ static int parse_options(int argc, char **argv, struct supervise_options *o)
             o->group = optarg;
         else if (c == 'a')
             o->after = optarg;
+        else if (c == 't')
+            good = good && parse_int(optarg, RUN_LIMIT_MOST_S, &o->left_s);
         else
             good = false;
     }
@@ -413,7 +446,7 @@ int node_supervise(int argc, char **argv)
     if (parse_options(argc, argv, &s.options) < 0) {
         node_say(
             "usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] [--after RUN_DIR] RUN_DIR, "
-            "or --slurm RUN_DIR, or --pods NAME [--group LIST] RUN_DIR");
+            "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -38,6 +38,7 @@ struct supervise_options {
     enum where where;
     const char *pods;  /* the name that all pods have in common */
     const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */
+    int left_s;        /* of the run's time; 0: it has no limit, or whoever has allocated the nodes ends it */
 };
 
 struct rank_state {
@@ -63,6 +64,8 @@ enum alarm {
     ALARM_SEND,     /* the run's folders are sent */
     ALARM_STACKS,   /* the agents have had the time to take stacks of a run that hangs */
     ALARM_BEAT,     /* status.json says that we live */
+    ALARM_WARN,     /* the time limit is near */
+    ALARM_LIMIT,    /* it is reached */
     N_ALARMS
 };
 
@@ -89,6 +92,7 @@ struct supervisor {
     bool main_killed; /* by us */
     pid_t send_pid;   /* the process that sends folders */
     bool aborted;     /* by the user */
+    char limit[160];  /* that the time limit has ended the run, in words; empty: it has not */
     char unsent[400]; /* why something that the run wrote is not in the store; may be empty */
     /* The id of a rule of diagnose.h: the class of the failure, if whoever ended the attempt knows it without the logs.
      * Not owned; NULL: the logs say it. */

@@ -83,6 +83,7 @@ struct run_spec {
     bool sleep_if_fail, sleep_if_succeed;
     int hang_s;               /* it hangs if no rank writes and no GPU works for so long; 0: nobody looks */
     bool hang_any_gpus;       /* whatever the GPUs do */
+    int64_t limit_s, warn_s;  /* its agent ends it when it has run for so long, and warns it so long before; 0: never */
     char *launcher;           /* what starts the ranks: "mpirun" (also when NULL), "srun" or, in pods, "direct" */
     char *mpi;                /* srun's --mpi; may be NULL */
     char *container;          /* "apptainer", "pyxis", "docker" or "podman"; may be NULL */
@@ -103,7 +104,7 @@ struct run_spec {
     struct act_strv avoid; /* nodes it must not be placed on, as they have failed lately */
 };
 
-enum { RUN_HANG_MOST_S = 30 * 86400 };
+enum { RUN_HANG_MOST_S = 30 * 86400, RUN_LIMIT_MOST_S = 3650 * 86400 };
 
 void run_spec_release(struct run_spec *spec);
 /* The value of an environment variable of the run, the last of several; NULL: it has none. */

@@ -187,6 +187,10 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
     if (spec->hang_s)
         json_object_set_new(json, "hang", hang_to_json(spec));
+    if (spec->limit_s)
+        json_object_set_new(
+            json, "limit",
+            json_pack("{s:I, s:I}", "seconds", (json_int_t)spec->limit_s, "warn_seconds", (json_int_t)spec->warn_s));
     if (spec->retry_times)
         json_object_set_new(
             json, "retry",
@@ -309,6 +313,16 @@ static int get_hang(const json_t *json, struct run_spec *spec, struct act_error 
     spec->hang_s = (int)silent;
     spec->hang_any_gpus = strcmp(gpus, "any") == 0;
     return spec->hang_any_gpus || strcmp(gpus, "idle") == 0 ? 0 : malformed(err, "gpus", "idle or any");
+}
+
+static int get_limit(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *limit = json_object_get(json, "limit");
+
+    if (!limit)
+        return 0;
+    int rc = get_int(limit, "seconds", 1, RUN_LIMIT_MOST_S, &spec->limit_s, err);
+    return rc < 0 ? rc : get_int(limit, "warn_seconds", 0, RUN_LIMIT_MOST_S, &spec->warn_s, err);
 }
 
 static int get_retry(const json_t *json, struct run_spec *spec, struct act_error *err)
@@ -454,8 +468,8 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range,  get_command, get_starter, get_retry,
-        get_hang,   get_sha256, get_folders, get_env,     get_labels,
+        get_counts, get_range,  get_command, get_starter, get_retry,  get_hang,
+        get_limit,  get_sha256, get_folders, get_env,     get_labels,
     };
     int rc = get_version(json, err);
 

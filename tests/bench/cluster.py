@@ -235,7 +235,7 @@ def lines(quick):
     count, size = (60, 2 * MIB) if quick else (1000, 50 * MIB)
     return [
         Start("k8s-start", "start of `a q` to its first request", wall=.005),
-        Submit("k8s-submit-first", "submit, first time in a namespace", requests=6, first=True),
+        Submit("k8s-submit-first", "submit, first time in a namespace", requests=7, first=True),
         Submit("k8s-submit", "submit", requests=5),
         Submit("k8s-submit-gpus", "submit of a run with GPUs", requests=6, gpus=True),
         Table("k8s-table", f"table of {count:,} runs", requests=3, count=count, running=count // 20),

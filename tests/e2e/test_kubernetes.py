@@ -28,13 +28,13 @@ def test_a_command_from_submit_to_logs(act, kubernetes):
     assert act.run("logs", run).out == "hello from the pod\n"
 
 
-def test_a_submit_is_five_requests_and_the_first_one_another(act, kubernetes):
+def test_a_submit_is_five_requests_and_the_first_one_two_more(act, kubernetes):
     act.run(*K8S, "init")
     kubernetes.forget()
     act.finish("true", before=K8S)
     first = kubernetes.requests()
     until = next(i for i, r in enumerate(first) if r["method"] == "PATCH") + 1
-    assert [r["method"] for r in first[:until]] == ["GET", "POST", "POST", "POST", "POST", "PATCH"]
+    assert [r["method"] for r in first[:until]] == ["GET", "GET", "POST", "POST", "POST", "POST", "PATCH"]
     kubernetes.forget()
     run = act.submit("true", before=K8S)
     assert len(kubernetes.requests()) == 5
@@ -409,3 +409,25 @@ def test_a_queue_of_kueue(act, kubernetes):
     kubernetes.cluster(k8s={"queue": "team"})
     act.fail(*K8S, "submit", "true", status=7, match="there is no queue 'team'")
     assert act.run("q", "--json").json["runs"] == []
+
+
+# ---- the time limit
+
+
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_a_run_whose_time_is_over_keeps_its_logs(act, kubernetes, gpus):
+    """At the deadline of a Job its pods are deleted, and their logs with them; so the agent ends the run before."""
+    kubernetes.cluster(k8s={"time": "6s", "warn_seconds": 3})
+    script = "trap 'echo save now' USR1; echo begun; while :; do sleep 0.1; done"
+    run = act.submit("--retry", "2", "--", "sh", "-c", script, before=(*K8S, "-n", gpus))
+    act.run("wait", run, status=143)
+    info = act.info(run)
+    assert info["state"] == "Failed" and "time limit reached: it may run for 6s" in info["reason"]
+    text = act.run("logs", "--all", run).out
+    for rank in range(gpus):
+        assert f"[{rank}] begun" in text and f"[{rank}] save now" in text, text
+    answer = act.run("why", "--json", run).json
+    assert answer["diagnosis"]["id"] == "time_limit", answer
+    assert info["attempt"] == 1, "with another attempt it would only begin anew"
+    deadline = kubernetes.objects("Job")[0]["spec"]["activeDeadlineSeconds"]
+    assert deadline > 7 * 86400, "the last resort leaves the logs for a week"

@@ -216,6 +216,38 @@ def test_settings_that_cannot_be(act, kubernetes_api, keys, match):
     assert kubernetes_api.requests() == []
 
 
+def test_a_typing_error_in_the_pod_is_told(act, kubernetes_api):
+    """A server drops what it does not know without an error."""
+    kubernetes_api.use(act)
+    kubernetes_api.cluster(k8s={"pod": {"spec": {"tolerationz": [], "hostNetwork": True}}})
+    message = act.fail(*K8S, "submit", "true", status=7, match="no field 'tolerationz', which 'k8s.pod' in .*k8s.yaml")
+    assert "kubectl explain pod.spec" in message
+    assert kubernetes_api.objects("Job") == [] and "Run" not in act.run("q").out
+
+
+@pytest.mark.parametrize("version", ["1.24", "1.25"])
+def test_a_server_that_lacks_what_is_ours(act, kubernetes, version):
+    """It does without: only what the user has written must be known."""
+    kubernetes.tell("settings", version=version)
+    run = act.submit("true", before=K8S)
+    act.run("wait", run)
+    assert "replacement" not in str(kubernetes.objects("Job")[0]["spec"])
+
+
+def test_warnings_of_the_server(act, kubernetes):
+    """Each is shown once, and not all of many."""
+    pods = 'would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
+    kubernetes.tell("settings", warnings=[pods, pods, "old\t\\ thing"])
+    said = act.run(*K8S, "submit", "true").err
+    assert said.count(f"act: warning: the cluster says: {pods}\n") == 1 and said.count("the cluster says") == 2
+    assert "the cluster says: old \\ thing\n" in said
+    kubernetes.tell("settings", warnings=[f"thing {i} is deprecated" for i in range(200)])
+    said = act.run(*K8S, "submit", "true").err
+    assert said.count("the cluster says") == 10
+    for run in [r["id"] for r in act.run("q", "--json").json["runs"]]:
+        act.run("wait", run)
+
+
 def test_a_server_that_is_away(act, kubernetes):
     run = act.submit("sleep", "1000", before=K8S)
     act.until_state(run, "Running")

@@ -1123,3 +1123,11 @@ def test_the_logs_of_many_ranks_are_a_few_lines(act):
         (logs / f"system_logs/{'x' * (name + 1)}.txt").write_text("x\n")
     shown = act.run("q", "--refresh", run).out
     assert re.search(r"^  and [0-9]+ more: --json lists all$", shown, re.M), shown
+
+
+def test_logs_of_a_run_that_has_none(act):
+    """Nothing is not a log: whoever reads it must hear that there is none."""
+    run = act.finish("echo", "fine", before=("-n", 1))
+    shutil.rmtree(act.home / "runs" / run / "user_logs")
+    act.fail("logs", "--all", run, status=3, match=f"run '{run}' is Completed and has no log of a rank")
+    act.fail("logs", run, status=3, match="has no log 'user_logs/std_log_process_0.txt'")

@@ -1,7 +1,10 @@
 """Why a run ended as it did: a why, a parse. What the rules find in texts is in tests/unit/diagnose_test.c."""
+import contextlib
 import json
 import os
+import pathlib
 import re
+import subprocess
 import time
 
 import pytest
@@ -496,3 +499,45 @@ rules:
     rules.write_text(rules.read_text().replace("retry: no", "retry: perhaps"))
     for verb in ("why", "parse"):
         act.fail(verb, run, status=7, match=r"aux_data/diagnosis.yaml:7:3: 'retry' must be one of: no, yes")
+
+
+# ---- memory
+
+
+@pytest.fixture
+def little_memory():
+    """A folder of cgroups that this user may make in, with a limit of 400 MB; its programs are moved there."""
+    groups = pathlib.Path("/proc/self/cgroup").read_text()
+    old = re.search(r"^\d+:memory:(/.*)$", groups, re.M)
+    own = pathlib.Path("/sys/fs/cgroup/memory" if old else "/sys/fs/cgroup", (old or re.search(
+        r"^0::(/.*)$", groups, re.M))[1].lstrip("/"))
+    group = own / f"act-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / ("memory.limit_in_bytes" if old else "memory.max")).write_text(str(400 << 20))
+    except OSError as error:
+        if group.exists():
+            group.rmdir()
+        pytest.skip(f"this user may make no cgroup with a limit of memory here: {error}")
+    yield group
+    for _ in range(100):
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        if not group.exists():
+            return
+        time.sleep(0.1)
+
+
+def test_a_rank_that_the_kernel_killed_for_memory(act, little_memory):
+    """It says nothing itself. The limit is its own, and not its node's: to try it again does not help."""
+    act.write("eat.py", "x = []\nwhile True:\n    x.append(bytearray(16 << 20))\n")
+    result = subprocess.run(["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', little_memory, act.programs / "a",
+                             "-n", "1", "submit", "--retry", "2", "--", "python3", "eat.py"], cwd=act.project,
+                            env=act.env, capture_output=True, check=True)
+    run = result.stdout.decode().strip()
+    act.run("wait", run, status=137)
+    info = act.info(run)
+    assert "rank 0: killed by the kernel: it used more memory than it may (400.0 MiB)" in info["reason"], info
+    assert info["attempt"] == 1
+    answer = why(act, run)
+    assert answer["diagnosis"]["id"] == "host_out_of_memory" and "k8s.memory" in answer["diagnosis"]["advice"]

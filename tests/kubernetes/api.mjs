@@ -1,7 +1,7 @@
 // The verbs of the API, on the objects of the store.
 import { admit } from "./admission.mjs";
 import { checkBody } from "./contract.mjs";
-import { complete, dropNewer } from "./defaults.mjs";
+import { complete, dropNewer, newerFields, validates } from "./defaults.mjs";
 import { findPlural, groupsOf, NAMESPACE, POD, resourcesOf } from "./kinds.mjs";
 import { list, selector, Watch } from "./list.mjs";
 import { checkChange, checkObject } from "./validate.mjs";
@@ -59,7 +59,10 @@ export class Api {
         const call = { ...request, ...target, verb, query: request.url.searchParams };
         this.authorize(call);
         const answer = await this.judged(call);
-        return answer.warning ? { ...answer, headers: { Warning: `299 - "${answer.warning}"` } } : answer;
+        const warnings = [...(answer.warning ? [answer.warning] : []),
+            ...(verb === "create" && target.type.kind === "Job" ? this.world.settings.warnings : [])];
+        return warnings.length ? { ...answer, headers: {
+            Warning: warnings.map((text) => `299 - "${text.replace(/["\\]/g, "\\$&")}"`) } } : answer;
     }
 
     /** A body of ours that is not valid is a violation. */
@@ -69,7 +72,7 @@ export class Api {
             return await this[call.subresource === "exec" ? "get" : call.verb](call);
         } catch (error) {
             const isOurs = this.world.settings.contract && call.type.checked;
-            if (isOurs && error instanceof Refusal && (error.code === 422 || error.isViolation)) {
+            if (isOurs && error instanceof Refusal && error.code === 422) {
                 this.world.violations.push(`${call.method} ${call.url.pathname}: ${error.message}`);
             }
             throw error;
@@ -191,15 +194,18 @@ export class Api {
 
     /** Against the official client, where the type is one that ACT makes. */
     check(type, body, { query, partial = false }) {
-        const problems = this.world.settings.contract && type.checked ? checkBody(type, body, partial) : [];
+        const newer = newerFields(this.world.settings, type, body)
+            .map((field) => ({ reason: "FieldValueNotSupported", field: `spec.${field}` }));
+        const strict = query.get("fieldValidation") === "Strict" && validates(this.world.settings);
+        const problems = [...(this.world.settings.contract && type.checked ? checkBody(type, body, partial) : []),
+            ...(strict ? newer : [])];
         if (!problems.length) {
             return;
         }
         const unknown = problems.filter(({ reason }) => reason === "FieldValueNotSupported");
-        if (query.get("fieldValidation") === "Strict" && unknown.length === problems.length) {
-            throw Object.assign(badRequest(`${type.kind} in version "${type.version}" cannot be handled as a `
-                + `${type.kind}: strict decoding error: ${unknown.map(({ field }) => `unknown field "${field}"`)
-                    .join(", ")}`), { isViolation: true });
+        if (strict && unknown.length === problems.length) {
+            throw badRequest(`${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: `
+                + `strict decoding error: ${unknown.map(({ field }) => `unknown field "${field}"`).join(", ")}`);
         }
         throw invalid(type, body.metadata?.name, problems);
     }

@@ -112,7 +112,7 @@ test("Strict validation names unknown fields with 400", async () => {
     const answer = await bed.post(`${JOBS}?fieldValidation=Strict`, changed((body) => { body.spec.foo = 1; }));
     assert.equal(answer.status, 400);
     assert.match(answer.body.message, /strict decoding error: unknown field "spec\.foo"/);
-    assert.equal((await bed.violations()).length, 1);
+    assert.deepEqual(await bed.violations(), [], "who asks is told");
 });
 
 test("Secrets: base64, keys, the limit, and what is immutable", async () => {

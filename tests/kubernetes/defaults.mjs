@@ -7,13 +7,17 @@ const SINCE = { completionMode: 22, suspend: 22, ttlSecondsAfterFinished: 21, po
 
 const minor = ({ version }) => Number(version.split(".")[1]);
 
+/** The fields of a Job's spec that this version does not know. */
+export const newerFields = (settings, type, object) => type.kind === "Job"
+    ? Object.keys(SINCE).filter((field) => SINCE[field] > minor(settings) && object.spec?.[field] !== undefined) : [];
+
 export function dropNewer(settings, type, object) {
-    if (type.kind === "Job") {
-        Object.keys(SINCE).filter((field) => SINCE[field] > minor(settings)).forEach(
-            (field) => delete object.spec?.[field]);
-    }
+    newerFields(settings, type, object).forEach((field) => delete object.spec[field]);
     return object;
 }
+
+/** Whether it heeds fieldValidation; earlier ones ignored it. */
+export const validates = (settings) => minor(settings) >= 25;
 
 export const knows = (settings, field) => minor(settings) >= SINCE[field];
 

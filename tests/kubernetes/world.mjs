@@ -35,6 +35,7 @@ const DEFAULTS = {
     collectMs: 10, // before the garbage collector looks
     bookmarkMs: 1000,
     execProtocols: ["v5.channel.k8s.io", "v4.channel.k8s.io"], // for commands in containers, the best first
+    warnings: [], // that the server has of each Job that is made
     limit: 0, // most objects in a page, where a client wants pages; 0: as it wants them
 };
 

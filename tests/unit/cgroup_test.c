@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "node/cgroup.h"
 #include "node/child.h"
+#include "node/memory.h"
 #include "run/run.h"
 
 #define RUN   "exp_1700000000_0123abcd"
@@ -41,6 +42,7 @@ TEST(test_where)
         {PART, "0::/box/ab\n", NULL},
         {PART V2, "0::/box/ab\n", "/sys/fs/cgroup/box/ab"},
         {V2, "0::/../other\n", NULL},
+        {V2, "1:name=systemd:/x\n10:cpu:/y\n0::/z\n", "/sys/fs/cgroup/z"},
         {"41 31 0:38 / /mnt\\040x rw - cgroup2 cgroup2 rw\n", "0::/a\n", NULL},
         {"41 - cgroup2 \n\n", "0::/a\n", NULL},
         {"", "", NULL},
@@ -48,6 +50,30 @@ TEST(test_where)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *found = cgroup_find(rows[i].mounts, rows[i].groups);
+        if (rows[i].found)
+            assert_string_equal(found, rows[i].found);
+        else
+            assert_null(found);
+    }
+}
+
+#define V1_MEMORY "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+
+TEST(test_where_memory_is_counted)
+{
+    static const struct {
+        const char *mounts, *groups, *found;
+    } rows[] = {
+        {V1_MEMORY HYBRID, "4:memory:/m/n\n0::/a\n", "/sys/fs/cgroup/memory/m/n"},
+        {V2, "0::/a\n", "/sys/fs/cgroup/a"},
+        {HYBRID, "4:memory:/m\n0::/a\n", "/sys/fs/cgroup/unified/a"},
+        {V1_MEMORY, "4:memory:/..\n", NULL},
+        {V1_MEMORY, "4:cpu,memory:/x\n", NULL},
+        {"", "", NULL},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *found = cgroup_find_memory(rows[i].mounts, rows[i].groups);
         if (rows[i].found)
             assert_string_equal(found, rows[i].found);
         else
@@ -224,6 +250,36 @@ TEST(test_only_cgroups)
         assert_false(cgroup_sweep(where));
     }
     assert_int_equal(access(folder, F_OK), 0);
+}
+
+/* Both versions; what the cgroup itself does not have, those above it do. */
+TEST(test_memory)
+{
+    ACT_AUTOFREE char *inner = act_path_join(dir, "a/b");
+
+    assert_ok(act_mkdir_all(inner, 0755, &err), err);
+    int64_t around = memory_limit_at(inner); /* of the machine on which this is tried */
+    assert_int_equal(memory_kills_at(inner), -1);
+    write_file(dir, "memory.events", "low 0\noom 4\noom_kill 3\noom_group_kill 0\n");
+    write_file(dir, "memory.max", "1000\n");
+    assert_int_equal(memory_kills_at(inner), 3);
+    assert_int_equal(memory_limit_at(inner), 1000);
+    write_file(inner, "memory.events", "oom_kill 0\n");
+    write_file(inner, "memory.max", "max\n");
+    assert_int_equal(memory_kills_at(inner), 0);
+    assert_int_equal(memory_limit_at(inner), 1000);
+    write_file(inner, "memory.max", "900\n");
+    assert_int_equal(memory_limit_at(inner), 900);
+
+    ACT_AUTOFREE char *old = act_path_join(dir, "old");
+    assert_ok(act_mkdir_all(old, 0755, &err), err);
+    write_file(dir, "memory.max", "max\n");
+    write_file(old, "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n");
+    write_file(old, "memory.limit_in_bytes", "9223372036854771712\n");
+    assert_int_equal(memory_kills_at(old), 7);
+    assert_int_equal(memory_limit_at(old), around);
+    write_file(old, "memory.oom_control", "under_oom 0\n"); /* before Linux 4.13 */
+    assert_int_equal(memory_kills_at(old), -1);
 }
 
 int main(void)

@@ -243,6 +243,7 @@ TEST(settings_become_fields_of_the_pod)
 
     spec.env = env;
     spec.n_env = 1;
+    spec.limit_s = 7200;
     config.k8s = (struct config_k8s){.image = FIXED("debian:12"),
                                      .gpu_resource = FIXED("none"),
                                      .cpu = FIXED("16"),
@@ -269,7 +270,7 @@ TEST(settings_become_fields_of_the_pod)
     assert_string_equal(json_string_value(at(pod, "serviceAccountName")), "runner");
     assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 60);
     assert_true(json_is_true(at(pod, "hostIPC")) && json_is_true(at(main, "tty")));
-    assert_int_equal(json_integer_value(at(job, "spec/activeDeadlineSeconds")), 7200);
+    assert_int_equal(json_integer_value(at(job, "spec/activeDeadlineSeconds")), 7200 + 7 * 86400);
     assert_true(json_is_true(at(job, "spec/suspend"))); /* Kueue lets it go */
     assert_string_equal(kubernetes_label(job, KUBERNETES_QUEUE), "team");
 }
@@ -483,6 +484,10 @@ TEST(folders_that_pods_cannot_have_are_refused)
     "{'conditions':[{'type':'Failed','status':'True','reason':'" reason                                                \
     "','message':'m','lastTransitionTime':'2026-11-22T11:00:00Z'}]}"
 
+#define WORDS    "word word word word word word word word word word "
+#define LONG     WORDS WORDS WORDS WORDS WORDS WORDS WORDS WORDS
+#define LONG_CUT WORDS WORDS WORDS WORDS WORDS WORDS "word"
+
 static const struct {
     const char *job, *pods, *events;
     enum run_state state;
@@ -502,7 +507,16 @@ static const struct {
      "[" EVENT("Pod", "p1", "FailedMount", "no") "," EVENT("Pod", "p0", "FailedMount", "key missing") "]", RUN_QUEUED,
      "a volume cannot be mounted: key missing; look at the Secret and the names in k8s.volumes or config_param", 0},
     {JOB("{}"), "[]", "[" EVENT("Job", NAME, "FailedCreate", "exceeded quota") "]", RUN_QUEUED,
-     "no pod can be made: exceeded quota; look at the quota, k8s.priority_class and k8s.service_account", 0},
+     "it waits for room in the namespace's quota: exceeded quota", 0},
+    {JOB("{}"), "[]", "[" EVENT("Job", NAME, "FailedCreate", "no webhook") "]", RUN_QUEUED,
+     "no pod can be made: no webhook; look at the quota, k8s.priority_class and k8s.service_account", 0},
+    {JOB("{}"), "[]", "[" EVENT("Job", NAME, "FailedCreate", "maximum memory usage per Container is 1Gi") "]",
+     RUN_QUEUED,
+     "a LimitRange of the namespace forbids its memory: maximum memory usage per Container is 1Gi; set k8s.memory", 0},
+    {JOB("{}"), "[]", "[" EVENT("Job", NAME, "FailedCreate", "it violates PodSecurity " LONG) "]", RUN_QUEUED,
+     "the namespace's PodSecurity forbids its pods: it violates PodSecurity " LONG_CUT " ...; set securityContext in "
+     "k8s.pod",
+     0},
     /* a pod was replaced: it runs, and is in its second attempt */
     {JOB("{}"), "[" POD("0", RUNNING) "," POD("1", ENDED("'exitCode':121")) "," POD("1", UNSCHEDULABLE) "]", NULL,
      RUN_RUNNING, "1 of its 2 pods run; no node takes it: 0/2 nodes are available; 'a summary' shows what is free", 0},

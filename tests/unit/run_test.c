@@ -211,6 +211,8 @@ TEST(test_spec_round_trip)
     spec.max_nodes = spec.nodes + 1;
     spec.hang_s = 1200;
     spec.hang_any_gpus = true;
+    spec.limit_s = 7200;
+    spec.warn_s = 120;
     spec.retry_times = 3;
     spec.own_rules = act_strdup("version: 1");
     act_strv_push(&spec.retry_on, "xid");
@@ -241,6 +243,7 @@ TEST(test_spec_round_trip)
     assert_null(back.folders[1].link);
     assert_int_equal(back.folders[1].mode, RUN_FOLDER_UPLOAD);
     assert_true(back.hang_s == 1200 && back.hang_any_gpus);
+    assert_true(back.limit_s == 7200 && back.warn_s == 120);
     assert_true(back.sleep_if_fail);
     assert_false(back.sleep_if_succeed);
 }
@@ -269,6 +272,8 @@ TEST(test_spec_refused)
         {"{\"max_nodes\": 0, \"min_nodes\": 1}", "'max_nodes'"},
         {"{\"hang\": {\"silent_s\": 0, \"gpus\": \"idle\"}}", "'silent_s'"},
         {"{\"hang\": {\"silent_s\": 9, \"gpus\": \"busy\"}}", "'gpus'"},
+        {"{\"limit\": {\"seconds\": 0, \"warn_seconds\": 0}}", "'seconds'"},
+        {"{\"limit\": {\"seconds\": 9, \"warn_seconds\": -1}}", "'warn_seconds'"},
         {"{\"gpus_per_node\": -1}", "'gpus_per_node'"},
         {"{\"on_processors\": 1}", "'on_processors'"},
         {"{\"package_sha256\": \"abc\"}", "'package_sha256'"},

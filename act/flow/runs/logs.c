@@ -702,16 +702,19 @@ static int follow(struct follower *f, struct act_error *err)
 static int check_seen(const struct follower *f, struct act_error *err)
 {
     const struct flow_run *run = f->run;
+    bool seen = false;
 
-    if (f->what->all || f->v[0].seen)
+    for (size_t i = 0; i < f->n; i++)
+        seen = seen || f->v[i].seen;
+    if (seen)
         return 0;
+    ACT_AUTOFREE char *what = f->what->all ? act_strdup("log of a rank") : act_sprintf("log '%s'", f->v[0].name);
     if (!run_state_is_final(run->status.state)) {
-        act_note("run '%s' is %s and has no log '%s' yet", run->row.id, run_state_name(run->status.state),
-                 f->v[0].name);
+        act_note("run '%s' is %s and has no %s yet", run->row.id, run_state_name(run->status.state), what);
         return 0;
     }
-    return act_error_set(err, ACT_NOT_FOUND, "run '%s' is %s and has no log '%s'; 'a q %s' lists those it has",
-                         run->row.id, run_state_name(run->status.state), f->v[0].name, run->row.id);
+    return act_error_set(err, ACT_NOT_FOUND, "run '%s' is %s and has no %s; 'a q %s' lists those it has", run->row.id,
+                         run_state_name(run->status.state), what, run->row.id);
 }
 
 static void release_follower(struct follower *f)

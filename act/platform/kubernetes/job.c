@@ -501,13 +501,13 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
                              run->spec->nodes, "parallelism", run->spec->nodes, "suspend", suspended || c->queue,
                              "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S,
                              "podFailurePolicy", failure_policy(), "template", template_of(run));
-    int64_t limit_s;
 
     /* The first pod has the result, and there may never be as many as the run could use. */
     if (run_spec_is_elastic(run->spec))
         json_object_set_new(spec, "successPolicy", json_pack("{s:[{s:s}]}", "rules", "succeededIndexes", "0"));
-    if (c->time && act_duration_from_text(c->time, &limit_s))
-        json_object_set_new(spec, "activeDeadlineSeconds", json_integer(limit_s));
+    /* The last resort: at this deadline the Job's pods are deleted, with their logs. The agent ends the run before. */
+    if (run->spec->limit_s)
+        json_object_set_new(spec, "activeDeadlineSeconds", json_integer(run->spec->limit_s + KEPT_S));
     add_notes(run, job);
     if (c->queue)
         add_queue(run, job);

@@ -293,6 +293,10 @@ static void kubernetes_describe(const struct config *config, const struct platfo
 {
     spec->image = kubernetes_image(config, NULL);
     spec->launcher = act_strdup(config->k8s.launcher);
+    if (config->k8s.time && act_duration_from_text(config->k8s.time, &spec->limit_s)) {
+        spec->limit_s = spec->limit_s < RUN_LIMIT_MOST_S ? spec->limit_s : RUN_LIMIT_MOST_S;
+        spec->warn_s = config->k8s.warn_seconds < spec->limit_s ? config->k8s.warn_seconds : 0;
+    }
     if (asked->time_limit)
         spec->timeout = act_strdup(config->k8s.time);
     if (asked->shm_size)

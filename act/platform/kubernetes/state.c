@@ -161,6 +161,19 @@ static const struct meaning event_meanings[] = {
     {NULL, NULL, NULL},
 };
 
+/* Why no pod can be made, by the words of what refuses it. Source: the API server's admission plugins LimitRanger,
+ * ResourceQuota, PodSecurity, Priority and ServiceAccount. */
+static const struct meaning refused_meanings[] = {
+    {"violates PodSecurity", "the namespace's PodSecurity forbids its pods", "set securityContext in k8s.pod"},
+    {"exceeded quota", "it waits for room in the namespace's quota", NULL},
+    {"must specify", "the namespace's quota wants limits", "set k8s.cpu and k8s.memory"},
+    {"memory usage per", "a LimitRange of the namespace forbids its memory", "set k8s.memory"},
+    {"cpu usage per", "a LimitRange of the namespace forbids its processors", "set k8s.cpu"},
+    {"no PriorityClass", "its priority class is missing", "look at k8s.priority_class"},
+    {"service account", "its service account is missing", "look at k8s.service_account"},
+    {NULL, NULL, NULL},
+};
+
 static const struct meaning scaler_meanings[] = {
     {"NotTriggerScaleUp", "the cluster does not grow for it: look at k8s.node_selector and its node pools", NULL},
     {"TriggeredScaleUp", "the cluster adds nodes for it", NULL},
@@ -187,13 +200,17 @@ static const struct meaning image_meanings[] = {
     {NULL, NULL, NULL},
 };
 
+/* By a part of the message instead of the reason. */
+static const struct meaning *find_in_message(const struct meaning *table, const char *message)
+{
+    while (table->reason && !strcasestr(message, table->reason))
+        table++;
+    return table->reason ? table : NULL;
+}
+
 static const struct meaning *find_image_meaning(const char *message)
 {
-    const struct meaning *m = image_meanings;
-
-    while (m->reason && !strcasestr(message, m->reason))
-        m++;
-    return m->reason ? m : NULL;
+    return find_in_message(image_meanings, message);
 }
 
 static const struct meaning *find_meaning(const struct meaning *table, const char *reason)
@@ -217,10 +234,12 @@ static void say(struct run_status *out, const struct meaning *m, const char *mes
     int len = strlen(line) < MESSAGE_MAX ? (int)strlen(line) : MESSAGE_MAX;
 
     m = image ? image : m;
-    while (len > 0 && strchr(". ", line[len - 1]))
+    bool cut = line[len];
+
+    while (len > 0 && (strchr(". ", line[len - 1]) || (cut && line[len] != ' ')))
         len--;
-    snprintf(out->reason, sizeof(out->reason), "%s%s%.*s%s%s", m->text, len ? ": " : "", len, line, m->todo ? "; " : "",
-             m->todo ? m->todo : "");
+    snprintf(out->reason, sizeof(out->reason), "%s%s%.*s%s%s%s", m->text, len ? ": " : "", len, line,
+             cut && len ? " ..." : "", m->todo ? "; " : "", m->todo ? m->todo : "");
 }
 
 /* ---- the pods ---- */
@@ -486,9 +505,12 @@ static const json_t *last_event(const json_t *events, const struct meaning *tabl
 static void explain_by_events(const json_t *events, const char *kind, const char *name, struct run_status *out)
 {
     const json_t *last = last_event(events, event_meanings, kind, name);
+    const char *reason = codec_json_str(last, "reason", ""), *message = codec_json_str(last, "message", "");
+    const struct meaning *refused =
+        strcmp(reason, "FailedCreate") == 0 ? find_in_message(refused_meanings, message) : NULL;
 
     if (last)
-        say(out, find_meaning(event_meanings, codec_json_str(last, "reason", "")), codec_json_str(last, "message", ""));
+        say(out, refused ? refused : find_meaning(event_meanings, reason), message);
 }
 
 /* What to do, by the scheduler's words; the first fits best. */

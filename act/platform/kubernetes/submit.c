@@ -285,8 +285,6 @@ static bool needs_client(const struct run_spec *spec)
     return spec->logs_path != NULL;
 }
 
-/* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
- * a store. */
 static int too_old(const struct run_spec *spec, int minor, struct act_error *err)
 {
     if (minor < KUBERNETES_OLDEST)
@@ -302,7 +300,7 @@ static int too_old(const struct run_spec *spec, int minor, struct act_error *err
     return 0;
 }
 
-/* A server that does not say it is asked by the Job itself. */
+/* Before the first thing is made there; a server that does not say it is asked by the Job itself. */
 static int check_version(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTOFREE char *name = NULL;
@@ -312,6 +310,8 @@ static int check_version(struct kubernetes *k, const struct run_spec *spec, stru
     return kubernetes_version(k, &name, &minor, &said) < 0 ? 0 : too_old(spec, minor, err);
 }
 
+/* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
+ * a store. */
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -321,7 +321,7 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
         rc = look_for_program(k, err);
     if (rc == 0 && needs_client(spec))
         rc = check_namespace(k, err);
-    if (rc == 0)
+    if (rc == 0 && (!k->has_program || run_spec_is_elastic(spec)))
         rc = check_version(k, spec, err);
     if (rc == 0)
         rc = check_names(k, err);
@@ -466,22 +466,74 @@ static int look_whose(struct submission *s, const json_t *object, bool whole, js
     return rc;
 }
 
-/* *out: what the server made of it; NULL: there is one of that name, which exists_is_fine. */
-static int post(struct submission *s, json_t *object, bool exists_is_fine, json_t **out, struct act_error *err)
+/* *out: what the server made of it; NULL: there is one of that name, which exists_is_fine. query: how its fields are
+ * validated; NULL: what the server does not know it drops, as its users are used to. *out_status may be NULL. */
+static int post(struct submission *s, json_t *object, const char *query, int *out_status, json_t **out,
+                struct act_error *err)
 {
     ACT_AUTOFREE char *what =
         act_sprintf("create the %s '%s'", codec_json_str(object, "kind", ""), kubernetes_name_of(object));
     struct kube_call call = {
         .method = "POST",
-        .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), NULL, NULL),
+        .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), NULL, query),
         .body = json_incref(object),
         .what = what,
-        .exists_is_fine = exists_is_fine};
+        .exists_is_fine = true};
     int rc = kube_do(s->k->kube, &call, err);
 
     *out = rc == 0 && call.response ? json_incref(call.response) : NULL;
+    if (out_status)
+        *out_status = call.status;
     kube_call_release(&call);
     return rc;
+}
+
+/* Whether a key stands anywhere in a value. */
+static bool has_key(json_t *value, const char *wanted)
+{
+    const char *key;
+    json_t *inner;
+    size_t i;
+
+    json_object_foreach((json_t *)value, key,
+                        inner) if (strcmp(key, wanted) == 0 || has_key(inner, wanted)) return true;
+    json_array_foreach(value, i, inner) if (has_key(inner, wanted)) return true;
+    return false;
+}
+
+/* The name of the first field that k8s.pod has and the server does not know: foo of 'unknown field
+ * "spec.template.spec.foo"'. New string; NULL: they are fields of ours, which an older server does not have. */
+static char *unknown_in_pod(json_t *pod, const char *text)
+{
+    static const char mark[] = "unknown field \"";
+
+    for (const char *at = text; (at = strstr(at, mark));) {
+        at += strlen(mark);
+        ACT_AUTOFREE char *path = act_strndup(at, strcspn(at, "\""));
+        const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path;
+        if (has_key(pod, name))
+            return act_strdup(name);
+    }
+    return NULL;
+}
+
+/* Servers drop fields that they do not know without an error: of a typing error in k8s.pod nobody would hear. Source:
+ * kubernetes.io/docs/reference/using-api/api-concepts (field validation); servers before 1.25 ignore the query. */
+static int post_strictly(struct submission *s, json_t *job, json_t **out, struct act_error *err)
+{
+    int status = 0;
+    int rc = post(s, job, "fieldValidation=Strict", &status, out, err);
+
+    if (rc == 0 || status != 400 || !strstr(act_error_text(err), "strict decoding error"))
+        return rc;
+    ACT_AUTOFREE char *name = unknown_in_pod(s->k->config->k8s.pod, act_error_text(err));
+    if (!name)
+        return post(s, job, "fieldValidation=Ignore", NULL, out, err);
+    ACT_AUTOFREE char *file = config_file_of(s->k->config, "k8s.pod");
+    act_error_set(err, ACT_CONFIG,
+                  "cannot create the Job '%s': the cluster knows no field '%s', which 'k8s.pod' in %s has",
+                  kubernetes_name_of(job), name, file);
+    return act_error_hint(err, "'kubectl explain pod.spec --recursive' lists those it knows");
 }
 
 /* uid: of the one that is meant; policy: what becomes of what it owns. */
@@ -512,7 +564,7 @@ static const char *uid_of(const json_t *object)
 static int create_job(struct submission *s, json_t **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *job = kubernetes_job(&s->run, true);
-    int rc = post(s, job, true, out, err);
+    int rc = post_strictly(s, job, out, err);
     bool made = *out != NULL;
 
     if (rc == 0 && !made)
@@ -572,7 +624,7 @@ static int create_other(struct submission *s, json_t *object, void *arg, struct 
 {
     CODEC_AUTOJSON json_t *owned = object, *there = NULL, *made = NULL;
     bool is_secret = strcmp(codec_json_str(object, "kind", ""), "Secret") == 0;
-    int rc = post(s, owned, true, &made, err);
+    int rc = post(s, owned, NULL, NULL, &made, err);
 
     (void)arg;
     if (rc < 0 || made)
