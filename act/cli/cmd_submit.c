@@ -16,7 +16,8 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     ACT_AUTO(flow_init) code = {0};
     struct flow_submit io = {.argv = &cli->words,
                              .job_file = o->job_file,
-                             .storage = {o->storage_account, o->storage_key},
+                             .storage_account = o->storage_account,
+                             .storage_key = o->storage_key,
                              .own_size = o->num_gpu.most >= 0 || o->single,
                              .dry_run = o->dry_run,
                              .code = o->last_package ? NULL : &code,

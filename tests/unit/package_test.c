@@ -225,10 +225,10 @@ TEST(rules_table)
         {"a.so b/build/lib.x/y visualization/z c", "-x c", "",
          "a.so b/ b/build/ b/build/lib.x/ b/build/lib.x/y visualization/ visualization/z", "c: zip_options '-x c'"},
         {"a.so b", "-q", "", "b", "a.so: built-in rule '*.so'"},
-        {".env aux_data/configs/a assets/l d/.act-part-1 d/.act-new-1 b", "-x c", "", "aux_data/ b d/",
+        {".env aux_data/configs/a assets/l d/" PART " d/.act-new-1 b", "-x c", "", "aux_data/ b d/",
          ".env: built-in rule '/.*'; assets/: built-in rule '/assets/'; aux_data/configs/: built-in rule "
-         "'/aux_data/configs/'; d/.act-new-1: built-in rule '.act-new-*'; d/.act-part-1: built-in rule "
-         "'.act-part-*'"},
+         "'/aux_data/configs/'; d/.act-new-1: built-in rule '.act-new-*'; d/" PART ": built-in rule '.act-part-" Q16
+         "-" Q16 Q16 "'"},
         {"a", "-qr -y -9 -u -v -ryq1 --quiet", "", "a", ""},
         /* .actignore */
         {"a b/a c", "", "a", "b/ c", "a: .actignore:1 'a'; b/a: .actignore:1 'a'"},

@@ -26,6 +26,7 @@ static const char stand_in[] =
     "D=${0%/*}/..\n"
     "for w in \"$@\"; do case $w in --job-name=*|--name=*) name=${w#*=};; esac; done\n"
     "refuse() { echo \"${0##*/}: error: $*\" >&2; exit 1; }\n"
+    "case ${0##*/}$* in sbatch*--test-only*) exit 0;; esac\n"
     "case ${0##*/} in\n"
     "sbatch)\n"
     "  cat > $D/script; mode=$(cat $D/mode 2>/dev/null); rm -f $D/mode\n"

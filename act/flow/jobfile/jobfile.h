@@ -33,7 +33,11 @@ struct flow_job_file {
     struct act_strv notes; /* what has no counterpart, or a different one; a line each */
 };
 
-struct flow_job_storage; /* flow/runs/submit.h */
+/* What stands for "<AZURE_BATCHAI_STORAGE_ACCOUNT>" and "<AZURE_BATCHAI_STORAGE_KEY>" in the volumes of a job file, by
+ * options; NULL: the environment variables of these names. */
+struct flow_job_storage {
+    const char *account, *key;
+};
 
 /* A file of Azure Batch AI: JSON, perhaps after a byte order mark. One that does not begin as an object is -ACT_CONFIG:
  * "'FILE' is not " and is_not. A new reference. */

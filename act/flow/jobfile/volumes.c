@@ -19,7 +19,6 @@
 #include "codec/json.h"
 #include "config/config.h"
 #include "flow/jobfile/build.h"
-#include "flow/runs/submit.h"
 #include "platform/platform.h"
 #include "proc/mounts.h"
 

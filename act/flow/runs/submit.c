@@ -252,7 +252,8 @@ int step_read_job_file(struct passage *p, struct act_error *err)
 {
     struct flow_job_file *job = &p->job;
     const char *file = p->io->job_file;
-    int rc = file ? flow_job_file_read(file, &p->flow->config, &p->io->storage, job, err) : 0;
+    const struct flow_job_storage storage = {p->io->storage_account, p->io->storage_key};
+    int rc = file ? flow_job_file_read(file, &p->flow->config, &storage, job, err) : 0;
 
     if (rc < 0 || !file)
         return rc;

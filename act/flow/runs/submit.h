@@ -13,18 +13,12 @@
 #include "flow/runs/runs.h"
 #include "run/run.h"
 
-/* What stands for "<AZURE_BATCHAI_STORAGE_ACCOUNT>" and "<AZURE_BATCHAI_STORAGE_KEY>" in the volumes of a job file, by
- * options; NULL: the environment variables of these names. */
-struct flow_job_storage {
-    const char *account, *key;
-};
-
 struct flow_submit {
-    const struct act_strv *argv;     /* empty with a job file, and only then */
-    const char *job_file;            /* a job file of Batch AI that says what to run and where; NULL: none */
-    struct flow_job_storage storage; /* for its volumes */
-    bool own_size;                   /* nodes and processes come from the configuration, not from the job file */
-    bool dry_run;                    /* only fill spec; what would be refused is */
+    const struct act_strv *argv;               /* empty with a job file, and only then */
+    const char *job_file;                      /* a job file of Batch AI that says what to run and where; NULL: none */
+    const char *storage_account, *storage_key; /* struct flow_job_storage of its volumes; may be NULL */
+    bool own_size; /* nodes and processes come from the configuration, not from the job file */
+    bool dry_run;  /* only fill spec; what would be refused is */
     /* How to pack the code first, and the result. NULL: the package stored last; of a repeated run its own. */
     struct flow_init *code;
     struct flow_labels labels;
