@@ -52,7 +52,7 @@ export class JobController {
     }
 
     reset() {
-        this.timers.forEach((timer) => clearTimeout(timer));
+        this.timers.forEach(({ timer }) => clearTimeout(timer));
         this.timers.clear();
         this.counts.clear();
     }
@@ -66,17 +66,21 @@ export class JobController {
         return this.counts.get(uid);
     }
 
+    /** Looks at a Job in so long, or before: whoever looks knows for when the next look is due. */
     soon(namespace, name, ms = 0) {
-        const key = `${namespace}/${name}/${ms > 0}`;
-        if (!this.timers.has(key)) {
-            this.timers.set(key, setTimeout(() => {
-                this.timers.delete(key);
-                const job = this.world.store.find(JOB, namespace, name);
-                if (job) {
-                    this.sync(job);
-                }
-            }, ms));
+        const key = `${namespace}/${name}`, due = performance.now() + ms, other = this.timers.get(key);
+        if (other?.due <= due) {
+            return;
         }
+        clearTimeout(other?.timer);
+        const timer = setTimeout(() => {
+            this.timers.delete(key);
+            const job = this.world.store.find(JOB, namespace, name);
+            if (job) {
+                this.sync(job);
+            }
+        }, ms);
+        this.timers.set(key, { timer, due });
     }
 
     podChanged(pod, isGone) {
