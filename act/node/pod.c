@@ -125,6 +125,19 @@ int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_s
     return 0;
 }
 
+void pod_has_run(struct pod *pod, int64_t ms)
+{
+    int64_t at = act_now_monotonic_ms() - ms;
+
+    pod->began_ms = pod->has_begun && pod->began_ms < at ? pod->began_ms : at;
+    pod->has_begun = true;
+}
+
+int64_t pod_ran_ms(const struct pod *pod)
+{
+    return pod->has_begun ? act_now_monotonic_ms() - pod->began_ms : 0;
+}
+
 void pod_end(struct pod *pod, int64_t grace_ms)
 {
     child_signal_all(SIGTERM);

@@ -14,8 +14,9 @@
  * the launchers on the first pod. Who is who: 0 to nodes - 1 are the pods, nodes + i starts programs on pod i.
  * Messages, besides those of link.h:
  *
- *   first -> other   {"type": "begin", "attempt": N}   an attempt begins: what the last one left is put away; of an
- *                                                      elastic run also "pods": "0,2,3", which are the group
+ *   first -> other   {"type": "begin", "attempt": N, "ran": T}   an attempt begins: what the last one left is put away;
+ *                                                      the run has been going on for T ms; of an elastic run
+ *                                                      also "pods": "0,2,3", which are the group
  *                    {"type": "start", "id", "argv", "env": {}, "count", "first", "world"}   see pod_programs.c
  *                    {"type": "stop", "id"}            SIGTERM for what was started with this id
  *                    {"type": "ping"}                  are you there?
@@ -26,8 +27,8 @@
  *                    {"type": "leaving"}               this pod was told to end
  *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back; it is a node of the attempt
  *
- * hello has the last "attempt" that a pod knows: so the count goes on when the first pod is a new one. Where all pods
- * are new, it goes on after the logs that others have sent.
+ * hello has the last "attempt" that a pod knows, and for how long the run has "ran": so the count and the run's time go
+ * on when the first pod is a new one. Where all pods are new, the count goes on after the logs that others have sent.
  *
  * The group of an elastic run is what is there: once the least number of pods is, and no more have come for a while, or
  * all are, an attempt begins with them. Node i of the attempt is pod number i of those that are there, and run.json in
@@ -96,9 +97,11 @@ struct pod {
     struct watch watch;
     struct pod_output output;
     enum pod_phase phase;
-    int attempt; /* the last one known; 0: none */
-    bool over;   /* not the first pod: the run is */
-    int told;    /* how often this pod was told to end */
+    int attempt;      /* the last one known; 0: none */
+    bool over;        /* not the first pod: the run is */
+    int told;         /* how often this pod was told to end */
+    bool has_begun;   /* the run has, as far as this pod knows ... */
+    int64_t began_ms; /* ... and when; monotonic */
     int exit_status;
     int64_t until_ms; /* monotonic; the end of the phase; 0: it has none */
 
@@ -125,6 +128,10 @@ void pod_leave_word(const struct run_status *status);
  * may be NULL. */
 int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_status *earlier,
               struct act_error *err) ACT_NODISCARD;
+/* The run has been going on for at least so long: all its attempts, and what is between them. */
+void pod_has_run(struct pod *pod, int64_t ms);
+/* For how long, as far as this pod knows; 0: it has not begun. */
+int64_t pod_ran_ms(const struct pod *pod);
 /* Ends all that was started on this pod, within grace_ms; poll pod_ended() to learn when. */
 void pod_end(struct pod *pod, int64_t grace_ms);
 /* True, once, when nothing is left: then the output is complete. */

@@ -56,7 +56,6 @@ struct pod_group {
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: the others have until then to end what is left there */
-    int64_t limit_ms;    /* monotonic: the end of the run's time; 0: it has no limit, or has not begun */
 };
 
 /* ---- who is there ---- */
@@ -192,14 +191,11 @@ static void set_status(struct pod *pod, enum run_state state, int exit_status, c
 }
 
 /* What is left of the run's time, which all attempts share; at least a second. */
-static int64_t time_left_s(struct pod *pod)
+static int64_t time_left_s(const struct pod *pod)
 {
-    struct pod_group *group = pod->group;
-    int64_t now = act_now_monotonic_ms();
+    int64_t left = pod->node.spec.limit_s - pod_ran_ms(pod) / 1000;
 
-    if (!group->limit_ms)
-        group->limit_ms = now + pod->node.spec.limit_s * 1000;
-    return group->limit_ms > now + 1000 ? (group->limit_ms - now) / 1000 : 1;
+    return left > 1 ? left : 1;
 }
 
 static void supervisor_words(struct pod *pod, const char *self, const char *pods, struct act_strv *out)
@@ -273,7 +269,9 @@ static int begin(struct pod *pod, struct act_error *err)
     struct pod_group *group = pod->group;
     int attempt = (group->known_attempt > pod->attempt ? group->known_attempt : pod->attempt) + 1;
     ACT_AUTOFREE char *pods = take_members(pod);
-    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i, s:s*}", "type", "begin", "attempt", attempt, "pods", pods);
+    pod_has_run(pod, 0);
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i, s:I, s:s*}", "type", "begin", "attempt", attempt, "ran",
+                                               (json_int_t)pod_ran_ms(pod), "pods", pods);
     int rc = pod_begin(pod, attempt, pods, &group->status, err);
 
     if (rc < 0)
@@ -361,6 +359,8 @@ static void finish(struct pod *pod)
         set_status(pod, RUN_CANCELED, 128 + SIGTERM, "aborted");
     if (status->state == RUN_COMPLETED && (pod->group->unsent || (pod->send.failed & SEND_FOLDERS)))
         set_status(pod, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
+    if (pod->has_begun)
+        status->started_unix_s = (act_now_unix_ns() / 1000000 - pod_ran_ms(pod)) / 1000;
     save_status(pod);
     pod_say("%s%s%s", run_state_name(status->state), status->reason[0] ? ": " : "", status->reason);
     pod_leave_word(status);
@@ -525,6 +525,7 @@ static bool on_hello(void *arg, int who, const json_t *message)
 {
     struct pod *pod = arg;
     int attempt = codec_json_int_in(message, "attempt", 0, POD_ATTEMPTS_MAX, 0);
+    int64_t ran_ms = codec_json_int(message, "ran", 0);
 
     if (who == 0)
         return false;
@@ -533,6 +534,8 @@ static bool on_hello(void *arg, int who, const json_t *message)
     pod->group->members[who] = (struct member){.there = true, .answered = true};
     if (attempt > pod->group->known_attempt)
         pod->group->known_attempt = attempt;
+    if (ran_ms > 0)
+        pod_has_run(pod, ran_ms);
     pod->group->changed_ms = act_now_monotonic_ms();
     node_say("pod %d has come ('%s')", who, codec_json_str(message, "node", ""));
     return true;

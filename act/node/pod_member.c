@@ -77,6 +77,7 @@ static void begin(struct pod *pod, const json_t *message)
 {
     struct act_error err;
 
+    pod_has_run(pod, codec_json_int(message, "ran", 0));
     if (pod_begin(pod, codec_json_int_in(message, "attempt", 1, INT_MAX - 1, 1), codec_json_str(message, "pods", NULL),
                   NULL, &err) == 0)
         return;
@@ -139,8 +140,8 @@ static char *find_target(const struct pod *pod)
 
 static bool connect_to_first(struct pod *pod)
 {
-    CODEC_AUTOJSON json_t *hello =
-        json_pack("{s:i, s:s, s:i}", "rank", pod->index, "node", pod->node.name, "attempt", pod->attempt);
+    CODEC_AUTOJSON json_t *hello = json_pack("{s:i, s:s, s:i, s:I}", "rank", pod->index, "node", pod->node.name,
+                                             "attempt", pod->attempt, "ran", (json_int_t)pod_ran_ms(pod));
     ACT_AUTOFREE char *target = find_target(pod);
     bool stop;
     struct act_error err;
