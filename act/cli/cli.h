@@ -283,7 +283,7 @@ void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *o
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* What tables say of a run: how long it has run (-1: not begun), whether it has ended with a status, its GPUs (of an
- * elastic run what it has now), and its tags as "a=1, b=2" (new string; NULL: it has none). */
+ * elastic run what it has now; 0 on clusters without), and its tags as "a=1, b=2" (new string; NULL: it has none). */
 int64_t cli_elapsed_s(const struct run_status *status);
 bool cli_has_exit_status(const struct run_status *status);
 int64_t cli_gpus(const struct flow_run *run);

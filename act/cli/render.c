@@ -149,7 +149,7 @@ json_t *cli_run_json(const struct flow_run *run)
     set_text(j, "tool", tool);
     ACT_AUTOFREE char *param = flow_batch_param(&run->spec.argv);
     json_object_set_new(j, "param", param ? codec_json_bytes_new(param) : json_null());
-    json_object_set_new(j, "num_gpu", json_integer(run->row.num_gpu));
+    json_object_set_new(j, "num_gpu", json_integer(cli_gpus(run)));
     set_time(j, "created", run->row.created_unix_s);
     set_time(j, "started", s->started_unix_s);
     set_time(j, "ended", s->ended_unix_s);
@@ -243,9 +243,15 @@ const char *cli_short_id(const char *id)
     return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
 }
 
+/* What it waits for at first is what it was submitted with. */
+static bool shows_size(const struct run_status *s)
+{
+    return s->has_size && (s->num_gpu > 0 || s->started_unix_s);
+}
+
 int64_t cli_gpus(const struct flow_run *run)
 {
-    return run->status.num_gpu > 0 ? run->status.num_gpu : run->row.num_gpu;
+    return run->row.num_gpu > 0 && shows_size(&run->status) ? run->status.num_gpu : run->row.num_gpu;
 }
 
 static void add_tags(json_t *tags, struct act_buf *out)
@@ -413,10 +419,10 @@ static void print_param(const struct act_strv *argv)
 static void print_size(const struct flow_run *run)
 {
     int64_t all = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);
-    int64_t processes = run->status.num_gpu > 0 ? run->status.num_gpu : all;
+    int64_t processes = shows_size(&run->status) ? run->status.num_gpu : all;
     ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)(run->row.num_gpu > 0 ? cli_gpus(run) : processes));
 
-    if (run->row.num_gpu > 0 || processes > 0)
+    if (run->row.num_gpu > 0 || processes > 0 || shows_size(&run->status))
         print_field(run->row.num_gpu > 0 ? "gpus" : "processes", number);
 }
 

@@ -214,6 +214,8 @@ struct platform_row {
     bool nodes_have_addresses;
     /* Deleting a run there ends it and leaves no trace: one that it had and does not know any more is cancelled. */
     bool deletion_ends;
+    /* A run has begun when its first attempt did, of which the platform may know nothing any more. */
+    bool begins_once;
     /* Its runs can change their size. */
     bool is_elastic;
     /* The agent of a run can begin another attempt after one that failed (run_spec.retry_times). */

@@ -228,7 +228,8 @@ struct run_status {
     int attempt;                          /* from 1; Slurm restarts a run that was preempted or whose node failed */
     int64_t heartbeat_unix_s;             /* when its supervisor last gave a sign of life; 0: never */
     char reason[512];                     /* one line: why it waits, why it failed, "lost"; may be empty */
-    int num_gpu;                          /* what an elastic run has now, as its size is counted; 0: as submitted */
+    bool has_size;                        /* num_gpu is known; else it is as submitted */
+    int num_gpu;                          /* what an elastic run has now, as its size is counted */
     bool unsubmitted;                     /* it failed before its platform got it, so the platform does not know it */
     bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
     bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */

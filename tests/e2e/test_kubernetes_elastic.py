@@ -1,5 +1,10 @@
 """Elastic runs on Kubernetes, on the double: they work with the pods that are there."""
+import contextlib
+import datetime
+import json
+import pathlib
 import re
+import time
 
 import pytest
 
@@ -59,6 +64,73 @@ def test_scale_shrinks_and_grows(act, cluster):
     assert last >= 3
     assert act.run("logs", "--attempt", str(last - 1), "--rank", "1", run).out == "1 of 2\n"
     act.fail("scale", run, "2", status=None, match=f"cannot scale '{run}': it has ended: Completed")
+
+
+def lose(act, cluster, run, index, attempt):
+    """Preempts a pod of two; this attempt follows."""
+    time.sleep(1.1)  # times of Kubernetes have only seconds
+    cluster.pod(pod(cluster, index), "preempt")
+    act.until(lambda: act.run("logs", "--attempt", str(attempt), run, status=None).status == 0, "another attempt")
+    says(act, run, 1, 2)
+
+
+def test_the_clock_of_a_run_goes_on_when_its_pods_are_replaced(act, cluster):
+    run = submit(act, cluster, "1:2")
+    says(act, run, 1, 2)
+    first = act.info(run)
+    lose(act, cluster, run, 0, 2)
+    lose(act, cluster, run, 1, 3)
+    now = act.info(run)
+    assert (now["state"], now["started"]) == ("Running", first["started"])
+    finish(act, cluster, run)
+    assert act.info(run)["started"] == first["started"]
+
+
+def supervisor_words(cluster):
+    """Those of the supervisor of the run."""
+    job = job_of(cluster)["metadata"]["name"]
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().decode(errors="replace").split("\0")
+            if "supervise" in words and job in words:
+                return words
+    return []
+
+
+def time_left(cluster):
+    words = supervisor_words(cluster)
+    return int(words[words.index("--time-left") + 1]) if words else None
+
+
+def test_new_pods_learn_from_the_others_when_the_run_began(act, cluster):
+    """So it has no more time than it had, and ends with its own beginning where nobody has looked before."""
+    cluster.cluster(gpu_per_node=1, env={"ACT_POD_SETTLE": "1", "ACT_ABORT_GRACE": "3"},
+                    k8s={**cluster.keys, "time": "1h"})
+    run = submit(act, cluster, "1:2")
+    says(act, run, 1, 2)
+    assert time_left(cluster) == 3600
+    lose(act, cluster, run, 0, 2)
+    assert 0 < time_left(cluster) < 3600
+    lose(act, cluster, run, 1, 3)
+    finish(act, cluster, run)
+    pods = cluster.pods_of(job_of(cluster)["metadata"]["name"])
+    ends = {p["spec"]["hostname"][-1]: p["status"]["containerStatuses"][0]["state"]["terminated"] for p in pods}
+    began = datetime.datetime.fromisoformat(ends["0"]["startedAt"]).timestamp()
+    assert json.loads(ends["0"]["message"])["started"] < began
+
+
+def test_a_pod_that_is_ending_is_none_that_it_has(act, cluster):
+    """What is left of a run is what 'a q' shows, also when that is nothing."""
+    run = submit(act, cluster, "1:2")
+    says(act, run, 1, 2)
+    first = act.info(run)
+    for node in cluster.objects("Node", None):
+        cluster.node(node["metadata"]["name"], "cordon")
+    for left in (1, 0):
+        cluster.pod(pod(cluster, left), "preempt")
+        act.until(lambda: re.search(rf"^processes +{left}$", act.run("q", run).out, re.M), f"{left} processes")
+    assert act.info(run)["started"] == first["started"]
+    act.run("abort", run)
 
 
 @pytest.mark.parametrize("index", [0, 1])

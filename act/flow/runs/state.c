@@ -94,6 +94,15 @@ static void keep_abort(const struct run_status *old, struct run_status *now)
         snprintf(now->reason, sizeof(now->reason), "aborted");
 }
 
+/* What was there when the run began may be gone, as the first pods are that others have replaced. */
+static void keep_start(const struct flow_run *run, struct run_status *now)
+{
+    int64_t known = run->status.started_unix_s;
+
+    if (platform_find(run->row.platform)->begins_once && known && (!now->started_unix_s || known < now->started_unix_s))
+        now->started_unix_s = known;
+}
+
 /* As long as the processes that are there go on, the count of their attempts does. */
 static void keep_attempt(const struct run_status *old, struct run_status *now)
 {
@@ -119,6 +128,7 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
         return;
     if (now->state == RUN_UNKNOWN && !now->reason[0]) /* the run is unknown, not just its state */
         judge_unknown(run, now);
+    keep_start(run, now);
     keep_attempt(old, now);
     keep_words(old, now);
     keep_abort(old, now);

@@ -583,15 +583,23 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
         say(out, &half, "");
 }
 
-/* How many of the pods are there, and the first that is not. */
-static int count_up(const json_t *pods, int n, const json_t **out_waits)
+/* It runs, and nothing ends it. */
+static bool is_there(const json_t *pod)
+{
+    return is_up(pod) && !json_object_get(metadata_of(pod), "deletionTimestamp");
+}
+
+/* How many of the pods are up, of which *out_there stay, and the first that is not up. */
+static int count_up(const json_t *pods, int n, int *out_there, const json_t **out_waits)
 {
     ACT_AUTOFREE const json_t **newest = kubernetes_pods_of(pods, n);
     int up = 0;
 
+    *out_there = 0;
     *out_waits = NULL;
     for (int i = 0; i < n; i++) {
         up += is_up(newest[i]);
+        *out_there += is_there(newest[i]);
         if (!is_up(newest[i]) && !*out_waits)
             *out_waits = newest[i];
     }
@@ -640,38 +648,39 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
 {
     const json_t *spec = json_object_get(view->job, "spec"), *waits;
     int n = kubernetes_completions(view->job);
-    int lost = replaced(view->pods, n);
+    int lost = replaced(view->pods, n), there;
 
     out->state = RUN_QUEUED;
     if (json_is_true(json_object_get(spec, "suspend"))) {
         explain_suspension(view, out);
         return;
     }
-    int up = count_up(view->pods, n, &waits);
+    int up = count_up(view->pods, n, &there, &waits);
     out->attempt = lost + 1;
     if (up >= least_of(view->job, n) || lost > 0 || is_late(view, waits))
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
         out->started_unix_s = here(view, began_at(view->pods));
-    out->num_gpu = up * per_node_of(view->job);
+    out->has_size = per_node_of(view->job) > 0;
+    out->num_gpu = there * per_node_of(view->job);
     if (waits)
         explain_waiting(waits, view->events, out);
     else if (up < n)
         explain_by_events(view->events, "Job", kubernetes_name_of(view->job), out);
-    add_count(up, n, out);
+    add_count(there, n, out);
 }
 
 /* The cluster is ending it, at someone's request: its pods may be gone already. */
-static void say_deletion(const json_t *job, struct run_status *out)
+static void say_deletion(const struct kubernetes_view *view, struct run_status *out)
 {
-    int64_t started = kubernetes_time(json_object_get(job, "status"), "startTime");
+    int64_t started = kubernetes_time(json_object_get(view->job, "status"), "startTime");
 
-    if (!json_object_get(metadata_of(job), "deletionTimestamp"))
+    if (!json_object_get(metadata_of(view->job), "deletionTimestamp"))
         return;
     if (started)
         out->state = RUN_RUNNING;
     if (!out->started_unix_s)
-        out->started_unix_s = started;
+        out->started_unix_s = here(view, started);
     snprintf(out->reason, sizeof(out->reason), "it is being ended");
 }
 
@@ -687,7 +696,7 @@ void kubernetes_read_status(const struct kubernetes_view *view, struct run_statu
         return;
     }
     read_course(view, out);
-    say_deletion(view->job, out);
+    say_deletion(view, out);
 }
 
 /* ---- what else to ask ---- */
