@@ -225,6 +225,8 @@ TEST(rules_table)
         {"a.so b/build/lib.x/y visualization/z c", "-x c", "",
          "a.so b/ b/build/ b/build/lib.x/ b/build/lib.x/y visualization/ visualization/z", "c: zip_options '-x c'"},
         {"a.so b", "-q", "", "b", "a.so: built-in rule '*.so'"},
+        {"b/.git/config c/.hg/hgrc d/.svn/x", "-x c.x", "", "b/ c/ d/",
+         "b/.git/: built-in rule '.git'; c/.hg/: built-in rule '.hg'; d/.svn/: built-in rule '.svn'"},
         {".env aux_data/configs/a assets/l d/" PART " d/.act-new-1 b", "-x c", "", "aux_data/ b d/",
          ".env: built-in rule '/.*'; assets/: built-in rule '/assets/'; aux_data/configs/: built-in rule "
          "'/aux_data/configs/'; d/.act-new-1: built-in rule '.act-new-*'; d/" PART ": built-in rule '.act-part-" Q16
