@@ -410,6 +410,21 @@ TEST(gitconfig_table)
     }
 }
 
+/* git itself gives up. */
+TEST(gitconfig_that_includes_itself_often_ends)
+{
+    ACT_AUTOFREE char *path = act_path_join(project, ".git/config");
+    ACT_AUTO(act_buf) text = {0};
+
+    act_buf_adds(&text, "[core]\nexcludesFile = a\n[include]\n");
+    for (int i = 0; i < 100; i++)
+        act_buf_adds(&text, "path = config\n");
+    assert_ok(act_file_write(path, text.data, text.len, 0644, &err), err);
+    ACT_AUTOFREE char *git_dir = act_path_dirname(path);
+    ACT_AUTOFREE char *excludes = package_git_excludes(git_dir, "/top");
+    assert_string_equal(excludes, "/top/a");
+}
+
 TEST(ignore_files_that_are_fifos_are_not_waited_for)
 {
     struct package_options with = {.root = project};
