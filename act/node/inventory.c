@@ -218,7 +218,7 @@ static void add_gpus(const struct inventory *what, struct act_buf *out)
 static bool is_script(const char *path)
 {
     char mark[2] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO */
     bool is = fd >= 0 && act_pread_all(fd, mark, sizeof(mark), 0) == 2 && mark[0] == '#' && mark[1] == '!';
 
     if (fd >= 0)

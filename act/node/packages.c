@@ -105,7 +105,7 @@ void inventory_packages(const char *python, const char *home, struct act_strv *o
     ACT_AUTOFREE char *version = version_of(python);
     ACT_AUTOFREE char *text = NULL;
 
-    if (act_file_read(config, CONFIG_MAX, &text, NULL, NULL) < 0) {
+    if (act_file_read_regular(config, CONFIG_MAX, &text, NULL, NULL) < 0) {
         add_installation(prefix, version, home, out);
     } else {
         ACT_AUTOFREE char *sees_system = venv_value(text, "include-system-site-packages");

@@ -12,7 +12,8 @@
 #include "base/path.h"
 #include "base/text.h"
 
-enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 10 };
+/* A file that includes itself twice would otherwise be read 2^10 times, one that does so 100 times for ever. */
+enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 10, MAX_FILES = 200 };
 
 /* ---- the syntax */
 
@@ -139,13 +140,18 @@ void package_gitconfig_parse(const char *text, void (*each)(void *arg, const cha
 
 /* ---- the files */
 
+struct found {
+    char *excludes; /* the last value wins */
+    int files;      /* that were read */
+};
+
 struct reading {
     const char *file;
     int depth;
-    char **excludes; /* the last value wins */
+    struct found *found;
 };
 
-static void read_config(const char *file, int depth, char **excludes);
+static void read_config(const char *file, int depth, struct found *found);
 
 char *package_path_from(const char *dir, const char *path)
 {
@@ -161,24 +167,24 @@ static void take_setting(void *arg, const char *name, const char *value)
     const struct reading *r = arg;
 
     if (act_streq(name, "core.excludesfile")) {
-        free(*r->excludes);
-        *r->excludes = act_strdup(value);
+        free(r->found->excludes);
+        r->found->excludes = act_strdup(value);
     } else if (act_streq(name, "include.path") && r->depth < MAX_DEPTH) {
         ACT_AUTOFREE char *dir = act_path_dirname(r->file);
         ACT_AUTOFREE char *included = package_path_from(dir, value);
-        read_config(included, r->depth + 1, r->excludes);
+        read_config(included, r->depth + 1, r->found);
     }
 }
 
 /* One that is not there, or cannot be read, says nothing. */
-static void read_config(const char *file, int depth, char **excludes)
+static void read_config(const char *file, int depth, struct found *found)
 {
-    struct reading r = {.file = file, .depth = depth, .excludes = excludes};
+    struct reading r = {.file = file, .depth = depth, .found = found};
     ACT_AUTOFREE char *text = NULL;
     struct act_error ignored;
     size_t len;
 
-    if (act_file_read_regular(file, MAX_BYTES, &text, &len, &ignored) == 0)
+    if (found->files++ < MAX_FILES && act_file_read_regular(file, MAX_BYTES, &text, &len, &ignored) == 0)
         package_gitconfig_parse(text, take_setting, &r);
 }
 
@@ -193,38 +199,40 @@ static char *in_user_config(const char *name)
     return act_sprintf("%s/.config/git/%s", home, name);
 }
 
-static void read_users(char **excludes)
+static void read_users(struct found *found)
 {
     const char *instead = getenv("GIT_CONFIG_GLOBAL");
     ACT_AUTOFREE char *config = in_user_config("config"), *home = act_home_dir();
     ACT_AUTOFREE char *own = act_path_join(home, ".gitconfig");
 
     if (instead) {
-        read_config(instead, 0, excludes);
+        read_config(instead, 0, found);
         return;
     }
-    read_config(config, 0, excludes);
-    read_config(own, 0, excludes);
+    read_config(config, 0, found);
+    read_config(own, 0, found);
 }
 
-static void read_systems(char **excludes)
+static void read_systems(struct found *found)
 {
     const char *instead = getenv("GIT_CONFIG_SYSTEM"), *off = getenv("GIT_CONFIG_NOSYSTEM");
 
     if (!off || !*off || act_streq(off, "0") || strcasecmp(off, "false") == 0)
-        read_config(instead ? instead : "/etc/gitconfig", 0, excludes);
+        read_config(instead ? instead : "/etc/gitconfig", 0, found);
 }
 
 char *package_git_excludes(const char *git_dir, const char *top)
 {
-    ACT_AUTOFREE char *value = NULL;
+    struct found found = {0};
 
-    read_systems(&value);
-    read_users(&value);
+    read_systems(&found);
+    read_users(&found);
     if (git_dir) {
         ACT_AUTOFREE char *own = act_path_join(git_dir, "config");
-        read_config(own, 0, &value);
+        found.files = 0; /* whatever the user's own had */
+        read_config(own, 0, &found);
     }
+    ACT_AUTOFREE char *value = found.excludes;
     if (!value)
         return in_user_config("ignore");
     return *value ? package_path_from(top, value) : NULL;

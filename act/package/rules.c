@@ -47,9 +47,9 @@ static const struct {
     bool is_option; /* patterns of zip_options replace it */
     enum package_rule_weight weight;
 } built_in[] = {
-    {".git", true, PACKAGE_RULE_PLAIN},
-    {".hg", true, PACKAGE_RULE_PLAIN},
-    {".svn", true, PACKAGE_RULE_PLAIN},
+    {".git", false, PACKAGE_RULE_PLAIN}, /* their settings may hold a token for the server */
+    {".hg", false, PACKAGE_RULE_PLAIN},
+    {".svn", false, PACKAGE_RULE_PLAIN},
     {"__pycache__/", true, PACKAGE_RULE_PLAIN},
     {"*.py[co]", true, PACKAGE_RULE_PLAIN},
     {"*.o", true, PACKAGE_RULE_SAID}, /* as the original: built for this machine */

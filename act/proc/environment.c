@@ -135,18 +135,18 @@ void environment_make(enum environment_of program, char *const *set, struct act_
             act_strv_push(out, *variable);
 }
 
+/* Not by unsetenv(), which leaves what has no '='. */
 void environment_reduce(enum environment_of program, struct act_strv *out_taken)
 {
-    for (size_t i = 0; environ && environ[i];) {
-        if (environment_shows(program, environ[i])) {
-            i++;
-            continue;
-        }
-        ACT_AUTOFREE char *name = act_strndup(environ[i], strcspn(environ[i], "="));
-        if (out_taken)
-            act_strv_push(out_taken, environ[i]);
-        unsetenv(name); /* the next one moves here */
-    }
+    char **kept = environ;
+
+    for (char **variable = environ; variable && *variable; variable++)
+        if (environment_shows(program, *variable))
+            *kept++ = *variable;
+        else if (out_taken)
+            act_strv_push(out_taken, *variable);
+    if (kept)
+        *kept = NULL;
 }
 
 /* A row as a pattern of the shell's 'case', whose globs are the same. */

@@ -57,8 +57,8 @@ static char *new_name(const char *folder, const char *name)
 
 /* ---- filling */
 
-/* The lock of this machine and user, or -1. A file system without locks gives none, and then only age tells what was
- * left. */
+/* The lock of this machine and user, or -1: with EWOULDBLOCK others have it. A file system without locks gives none,
+ * and then only age tells what was left. */
 static int lock_folder(const char *folder, int how)
 {
     ACT_AUTOFREE char *host = mark_of_host();
@@ -72,7 +72,9 @@ static int lock_folder(const char *folder, int how)
     while (rc < 0 && errno == EINTR);
     if (rc == 0)
         return fd;
+    int saved = errno;
     close(fd);
+    errno = saved;
     return -1;
 }
 
@@ -148,10 +150,18 @@ static bool is_gone(const char *path)
     return act_starts_with(act_path_basename(path), GONE);
 }
 
-/* Whether its maker has ended; nobody_fills: here. */
-static bool is_left(const char *path, const struct stat *st, const char *host, bool nobody_fills)
+/* What is known of those that fill something on this machine. */
+enum here { NOBODY_FILLS, SOMEBODY_FILLS, NO_LOCKS };
+
+/* Whether its maker has ended. The clock of a file server may be hours behind, so that age counts only where no lock
+ * tells. */
+static bool is_left(const char *path, const struct stat *st, const char *host, enum here here)
 {
-    return is_gone(path) || (nobody_fills && act_ends_with(path, host)) || st->st_mtime <= act_now_unix_s() - OLD_S;
+    if (is_gone(path))
+        return true;
+    if (here != NO_LOCKS && act_ends_with(path, host))
+        return here == NOBODY_FILLS;
+    return st->st_mtime <= act_now_unix_s() - OLD_S;
 }
 
 /* ---- removing */
@@ -193,13 +203,14 @@ static int send_left_away(const char *folder, bool dry_run, struct site_left *ou
 {
     ACT_AUTOFREE char *host = mark_of_host();
     int lock = lock_folder(folder, LOCK_EX | LOCK_NB), rc = 0;
+    enum here here = lock >= 0 ? NOBODY_FILLS : errno == EWOULDBLOCK ? SOMEBODY_FILLS : NO_LOCKS;
     struct look look;
     struct stat st;
 
     open_look(&look, folder);
     for (char *path; (path = next_path(&look, &st)); free(path)) {
         struct act_error why;
-        if (!is_left(path, &st, host, lock >= 0))
+        if (!is_left(path, &st, host, here))
             continue;
         out->n++;
         out->bytes += act_tree_size(path);

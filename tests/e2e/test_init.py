@@ -422,6 +422,7 @@ def test_a_file_that_grows_all_the_time(act):
     log = act.write("server.log", "line\n" * 1000)
     writer = subprocess.Popen(["sh", "-c", f"while echo line >>'{log}'; do :; done"])
     try:
+        act.until(lambda: log.stat().st_size > 5000, "somebody writes")
         said = act.run("init")
     finally:
         writer.kill()

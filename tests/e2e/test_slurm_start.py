@@ -89,6 +89,21 @@ def test_the_limits_of_a_qos_may_change(lab):
     assert "QOS" not in told(lab, "qos: small", "time: '4'", n=2)
 
 
+@pytest.mark.parametrize("keys, env", [
+    (("qos: lasting",), {}),
+    (("sbatch_options: [--qos=lasting]",), {}),
+    (("sbatch_options: [-q, lasting]",), {}),
+    ((), {"SBATCH_QOS": "lasting"})])
+def test_a_qos_that_lifts_the_limit_is_found_wherever_it_is_named(lab, keys, env):
+    lab.bed.run("sacctmgr", "-i", "add", "qos", "lasting", "set", "flags=PartitionTimeLimit", status=None)
+    lab.bed.run("sacctmgr", "-i", "modify", "user", "root", "set", "qos+=lasting", status=None)
+    shown = ("scontrol", "show", "assoc_mgr", "qos=lasting", "flags=qos")
+    lab.act.until(lambda: "lasting" in lab.bed.run(*shown, status=None), "the controller knows the QOS")
+    assert "warning" not in told(lab, "partition: short", "time: '60'", *keys, env=env)
+    other = ("-p", "slurm: {partition: short, time: '60', sbatch_options: ['--qos=normal']}")
+    lab.act.fail("-c", "lab", "-n", 2, *other, "submit", "--dry-run", "true", match="can have 00:10:00", status=None)
+
+
 def test_who_cannot_be_asked(lab):
     programs = lab.act.scratch / "bin"
     programs.mkdir()

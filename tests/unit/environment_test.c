@@ -140,6 +140,25 @@ TEST(test_reduce)
     assert_true(has(&taken, "PMIX_RANK=0") && has(&taken, "PMIX_NAMESPACE=x=y"));
 }
 
+/* Whoever starts a program may hand anything over; what has no '=' cannot be unset. */
+TEST(test_reduce_of_what_has_no_value)
+{
+    char *odd[] = {(char[]){"SLURM_JOB_ID"}, (char[]){"KEPT"},        (char[]){""}, (char[]){"=x"},
+                   (char[]){"PMIX_RANK=0"},  (char[]){"PMIX_RANK=1"}, NULL};
+    char **mine = environ;
+    ACT_AUTO(act_strv) taken = {0};
+
+    environ = odd;
+    environment_reduce(OF_RUN, &taken);
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    environ = mine;
+    assert_int_equal(n, 3);
+    assert_int_equal(taken.n, 3);
+    assert_true(has(&taken, "SLURM_JOB_ID") && has(&taken, "PMIX_RANK=0") && has(&taken, "PMIX_RANK=1"));
+}
+
 /* Shells do as this program does, whatever is in values. */
 TEST(test_script)
 {

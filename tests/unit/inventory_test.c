@@ -155,4 +155,21 @@ TEST(test_packages_of_a_virtual_environment)
     assert_string_equal(seeing.v[2], "torch==2.1.0");
 }
 
+/* Nobody writes into these. */
+TEST(test_fifos_are_not_waited_for)
+{
+    const char *root = dir;
+    const char *const places[] = {NULL};
+    ACT_AUTOFREE char *python = act_path_join(root, "venv/bin/python3"),
+                      *config = act_path_join(root, "venv/pyvenv.cfg");
+    ACT_AUTO(act_strv) lines = {0};
+
+    make(root, "venv/bin");
+    assert_int_equal(mkfifo(python, 0600), 0);
+    assert_int_equal(mkfifo(config, 0600), 0);
+    inventory_take(&(struct inventory){.root = root, .places = places, .python = python}, &lines);
+    ACT_AUTOFREE char *line = line_of(&lines, "Python: ");
+    assert_non_null(strstr(line, "0 packages"));
+}
+
 TEST_MAIN(NULL, NULL)

@@ -225,6 +225,8 @@ TEST(rules_table)
         {"a.so b/build/lib.x/y visualization/z c", "-x c", "",
          "a.so b/ b/build/ b/build/lib.x/ b/build/lib.x/y visualization/ visualization/z", "c: zip_options '-x c'"},
         {"a.so b", "-q", "", "b", "a.so: built-in rule '*.so'"},
+        {"b/.git/config c/.hg/hgrc d/.svn/x", "-x c.x", "", "b/ c/ d/",
+         "b/.git/: built-in rule '.git'; c/.hg/: built-in rule '.hg'; d/.svn/: built-in rule '.svn'"},
         {".env aux_data/configs/a assets/l d/" PART " d/.act-new-1 b", "-x c", "", "aux_data/ b d/",
          ".env: built-in rule '/.*'; assets/: built-in rule '/assets/'; aux_data/configs/: built-in rule "
          "'/aux_data/configs/'; d/.act-new-1: built-in rule '.act-new-*'; d/" PART ": built-in rule '.act-part-" Q16
@@ -406,6 +408,21 @@ TEST(gitconfig_table)
         if (!act_streq(got, rows[i].excludes))
             fail_msg("row %zu: %s", i, got ? got : "none");
     }
+}
+
+/* git itself gives up. */
+TEST(gitconfig_that_includes_itself_often_ends)
+{
+    ACT_AUTOFREE char *path = act_path_join(project, ".git/config");
+    ACT_AUTO(act_buf) text = {0};
+
+    act_buf_adds(&text, "[core]\nexcludesFile = a\n[include]\n");
+    for (int i = 0; i < 100; i++)
+        act_buf_adds(&text, "path = config\n");
+    assert_ok(act_file_write(path, text.data, text.len, 0644, &err), err);
+    ACT_AUTOFREE char *git_dir = act_path_dirname(path);
+    ACT_AUTOFREE char *excludes = package_git_excludes(git_dir, "/top");
+    assert_string_equal(excludes, "/top/a");
 }
 
 TEST(ignore_files_that_are_fifos_are_not_waited_for)

@@ -82,7 +82,9 @@ char *slurm_job_script(const char *agent, const char *run_dir); /* new string */
 int slurm_most_together(struct platform *p);
 int slurm_submit_several(struct platform *p, const struct platform_several *several,
                          struct act_error *err) ACT_NODISCARD;
-/* The same for a question: whether such a run could start. */
+/* The value of an option in sbatch_options; NULL: it is not there. */
+const char *slurm_site_option(const struct slurm *s, const char *name, const char *letter);
+/* The words of sbatch for a question: whether such a run could start. */
 void slurm_test_words(const struct slurm *s, const struct run_spec *spec, struct act_strv *out);
 /* The same for an array: a task for each of several runs, whose folders are in runs_dir. */
 struct slurm_array {

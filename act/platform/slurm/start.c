@@ -17,7 +17,7 @@
 static const char ask[] =
     "said=$(printf '#!/bin/sh\\n' | LC_ALL=C \"$@\" 2>&1); status=$?\n"
     "[ $status -lt 126 ] || { echo \"$said\" >&2; exit $status; }\n"
-    "printf '%s\\036%s\\036%s\\036' $status \"$said\" \"$SBATCH_PARTITION\"\n"
+    "printf '%s\\036' $status \"$said\" \"$SBATCH_PARTITION\" \"$SBATCH_ACCOUNT\" \"$SBATCH_QOS\"\n"
     "case $status$said in 0*|*'allocation failure'*) ;; *) exit 0 ;; esac\n"
     "scontrol --all --oneliner show partition 2>/dev/null; printf '\\036'\n"
     "sinfo --all --noheader --format '%R %T' 2>/dev/null; printf '\\036'\n"
@@ -26,7 +26,18 @@ static const char ask[] =
     "  timeout 5 sacctmgr -nP show assoc user=\"$(id -un)\" format=account,defaultqos 2>/dev/null\n"
     "esac; printf '\\036'\n";
 
-enum { A_STATUS, A_SAID, A_PARTITION, A_PARTITIONS, A_STATES, A_QOS, A_ACCOUNTS, A_COUNT };
+enum {
+    A_STATUS,
+    A_SAID,
+    A_PARTITION, /* these three of the environment */
+    A_ACCOUNT,
+    A_ITS_QOS,
+    A_PARTITIONS,
+    A_STATES,
+    A_QOS,
+    A_ACCOUNTS,
+    A_COUNT
+};
 enum { Q_NAME, Q_FLAGS, Q_WALL, Q_MOST, Q_COUNT };
 
 /* What the site answered, and what of it is about this run. */
@@ -51,6 +62,18 @@ static void split(char *text, struct start *t)
     }
 }
 
+/* What sbatch takes of a key, an option of 'sbatch_options', and a variable of the environment; NULL: none of them. */
+static const char *asked_for(const struct start *t, const char *key, const char *option, const char *letter, int part)
+{
+    const char *said = slurm_site_option(t->s, option, letter);
+
+    if (said && (t->s->options_are_said || !key))
+        return said;
+    if (key)
+        return key;
+    return *t->part[part] ? t->part[part] : NULL;
+}
+
 /* Of the answer "Job 5 to start at ... in partition short", else what was asked for; NULL: the cluster's default. New
  * string. */
 static char *partition_asked(const struct start *t)
@@ -60,9 +83,7 @@ static char *partition_asked(const struct start *t)
 
     if (named)
         return act_strndup(named + strlen(before), strcspn(named + strlen(before), " \n"));
-    if (t->s->config.partition)
-        return act_strdup(t->s->config.partition);
-    return *t->part[A_PARTITION] ? act_strdup(t->part[A_PARTITION]) : NULL;
+    return act_strdup(asked_for(t, t->s->config.partition, "--partition", "-p", A_PARTITION));
 }
 
 static void find_partition(struct start *t)
@@ -96,13 +117,15 @@ static bool take_row(char **cursor, char **row, size_t n)
 /* The one named, else the default one of the account. */
 static const char *qos_asked(const struct start *t)
 {
+    const char *qos = asked_for(t, t->s->config.qos, "--qos", "-q", A_ITS_QOS);
+    const char *account = asked_for(t, t->s->config.account, "--account", "-A", A_ACCOUNT);
     char *rows = t->part[A_ACCOUNTS], *row[2] = {0};
 
-    if (t->s->config.qos)
-        return t->s->config.qos;
+    if (qos)
+        return qos;
     while (rows && *rows) {
         bool whole = take_row(&rows, row, 2);
-        if (whole && *row[1] && (!t->s->config.account || act_streq(row[0], t->s->config.account)))
+        if (whole && *row[1] && (!account || act_streq(row[0], account)))
             return row[1];
     }
     return "normal";
@@ -179,7 +202,8 @@ static int check_nodes(const struct start *t, struct act_error *err)
 
 static int check_time(const struct start *t, struct act_error *err)
 {
-    const char *asked = t->s->config.time;
+    bool is_other = t->s->options_are_said && slurm_site_option(t->s, "--time", "-t");
+    const char *asked = is_other ? NULL : t->s->config.time;
     ACT_AUTOFREE char *most = t->line ? slurm_job_value(t->line, "MaxTime") : NULL;
     int64_t most_s = slurm_limit(most), asked_s = slurm_limit(asked);
 

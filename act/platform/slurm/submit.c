@@ -169,8 +169,7 @@ void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struc
     push_option(out, "--nodelist", c->nodelist);
 }
 
-/* The value of an option in sbatch_options; NULL: it is not there. */
-static const char *site_option(const struct slurm *s, const char *name, const char *letter)
+const char *slurm_site_option(const struct slurm *s, const char *name, const char *letter)
 {
     const struct act_strv *o = &s->config.sbatch_options;
     size_t len = strlen(name);
@@ -190,7 +189,7 @@ static const char *site_option(const struct slurm *s, const char *name, const ch
  * separated by '?', nothing can be added. */
 static void push_after(const struct slurm *s, const char *after, struct act_strv *out)
 {
-    const char *others = site_option(s, "--dependency", "-d");
+    const char *others = slurm_site_option(s, "--dependency", "-d");
 
     if (after && !(others && strchr(others, '?')))
         act_strv_pushf(out, "--dependency=%s%safterany:%s", others ? others : "", others ? "," : "", after);
@@ -283,7 +282,7 @@ char *slurm_job_script(const char *agent, const char *run_dir)
 /* The array specification in sbatch_options; NULL: none. */
 static const char *array_of(const struct slurm *s)
 {
-    return site_option(s, "--array", "-a");
+    return slurm_site_option(s, "--array", "-a");
 }
 
 char *slurm_job_text(const struct slurm *s, int64_t job)
