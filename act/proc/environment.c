@@ -50,7 +50,7 @@ static const struct environment_row rows[] = {
      "do the same for `torchrun`, so that PyTorch would look for the store of the one around it"},
     {"ACT_RUN_* ACT_ATTEMPT ACT_LINK ACT_SITE_*", BEGINNERS, "belong to the run in which you type the command"},
     {"AZUREML_CR_*", BEGINNERS, "say which node this is of a job of Azure Machine Learning"},
-    {"AZURE_STORAGE_KEY AZURE_STORAGE_SAS_TOKEN", STRANGERS | BIT(OF_PLUGIN) | BIT(OF_DOCKER),
+    {"AZURE_STORAGE_KEY AZURE_STORAGE_SAS_TOKEN AZURE_BATCHAI_STORAGE_KEY", STRANGERS | BIT(OF_PLUGIN) | BIT(OF_DOCKER),
      "open an account of yours; nodes get a SAS for a container, and `env` can give a run what its command needs"},
     {"AZURE_CLIENT_SECRET", STRANGERS,
      "logs in as a service principal: those that log in to a cluster or a registry for you may; for a command say it "

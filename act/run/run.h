@@ -47,6 +47,12 @@ struct run_folder {
     enum run_folder_mode mode;
 };
 
+/* An output directory of its job file, which people name by its id. */
+struct run_output {
+    char *id;
+    char *path; /* in a mapped folder or RUN_DIR_USER; else one of the nodes; with "$ACT_RUN_ID" in it */
+};
+
 struct run_env {
     char *name;
     char *value; /* NULL: a secret that is not in run.json, see run_secrets_read() */
@@ -70,6 +76,8 @@ struct run_spec {
 
     struct run_folder *folders;
     size_t n_folders;
+    struct run_output *outputs;
+    size_t n_outputs;
     int nodes, procs_per_node, gpus_per_node; /* gpus_per_node may be 0 */
     bool on_processors;                       /* the cluster has no GPUs: gpus_per_node counts processors */
     /* Of an elastic run, which begins with what is there and changes its size: at least and at most so many nodes, and
@@ -118,6 +126,7 @@ static inline bool run_spec_is_elastic(const struct run_spec *spec)
 {
     return spec->max_nodes > 0;
 }
+void run_spec_add_output(struct run_spec *spec, const char *id, const char *path);
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
 
 /* Why a package of so many bytes must not be unpacked to so many: a few megabytes could fill the disks of all nodes.

@@ -49,6 +49,11 @@ static const struct text_row folder_texts[] = {
     {"datastore", offsetof(struct run_folder, datastore), false},
 };
 
+static const struct text_row output_texts[] = {
+    {"id", offsetof(struct run_output, id), true},
+    {"path", offsetof(struct run_output, path), true},
+};
+
 static const struct text_row env_texts[] = {
     {"name", offsetof(struct run_env, name), true},
     {"value", offsetof(struct run_env, value), false},
@@ -85,9 +90,12 @@ void run_spec_release(struct run_spec *spec)
     release_texts(spec, spec_texts, COUNT_OF(spec_texts));
     for (size_t i = 0; i < spec->n_folders; i++)
         release_texts(&spec->folders[i], folder_texts, COUNT_OF(folder_texts));
+    for (size_t i = 0; i < spec->n_outputs; i++)
+        release_texts(&spec->outputs[i], output_texts, COUNT_OF(output_texts));
     for (size_t i = 0; i < spec->n_env; i++)
         release_texts(&spec->env[i], env_texts, COUNT_OF(env_texts));
     free(spec->folders);
+    free(spec->outputs);
     free(spec->env);
     act_strv_release(&spec->argv);
     act_strv_release(&spec->retry_on);
@@ -95,6 +103,11 @@ void run_spec_release(struct run_spec *spec)
     json_decref(spec->config);
     json_decref(spec->tags);
     *spec = (struct run_spec){0};
+}
+
+void run_spec_add_output(struct run_spec *spec, const char *id, const char *path)
+{
+    ACT_PUSH(spec->outputs, spec->n_outputs, (struct run_output){.id = act_strdup(id), .path = act_strdup(path)});
 }
 
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value)
@@ -128,6 +141,18 @@ static json_t *folders_to_json(const struct run_spec *spec)
 
     for (size_t i = 0; i < spec->n_folders; i++)
         json_array_append_new(array, folder_to_json(&spec->folders[i]));
+    return array;
+}
+
+static json_t *outputs_to_json(const struct run_spec *spec)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < spec->n_outputs; i++) {
+        json_t *json = json_object();
+        add_texts(json, &spec->outputs[i], output_texts, COUNT_OF(output_texts));
+        json_array_append_new(array, json);
+    }
     return array;
 }
 
@@ -171,6 +196,8 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "package_sha256", json_string(spec->package_sha256));
     json_object_set_new(json, "package_bytes", json_integer(spec->package_bytes));
     json_object_set_new(json, "folders", folders_to_json(spec));
+    if (spec->n_outputs)
+        json_object_set_new(json, "outputs", outputs_to_json(spec));
     json_object_set_new(json, "nodes", json_integer(spec->nodes));
     json_object_set_new(json, "processes_per_node", json_integer(spec->procs_per_node));
     json_object_set_new(json, "gpus_per_node", json_integer(spec->gpus_per_node));
@@ -397,6 +424,24 @@ static int get_folders(const json_t *json, struct run_spec *spec, struct act_err
     return run_volumes_from_json(json_object_get(json, "folders"), spec, err);
 }
 
+static int get_outputs(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *array = json_object_get(json, "outputs"), *member;
+    size_t i;
+    int rc = 0;
+
+    if (array && !json_is_array(array))
+        return malformed(err, "outputs", "a list");
+    json_array_foreach(array, i, member)
+    {
+        ACT_PUSH(spec->outputs, spec->n_outputs, (struct run_output){0});
+        rc = get_texts(member, &spec->outputs[i], output_texts, COUNT_OF(output_texts), err);
+        if (rc < 0)
+            return act_error_prefix(err, "output %zu", i + 1);
+    }
+    return 0;
+}
+
 static int get_env(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     const json_t *array = json_object_get(json, "env"), *member;
@@ -468,8 +513,8 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range,  get_command, get_starter, get_retry,  get_hang,
-        get_limit,  get_sha256, get_folders, get_env,     get_labels,
+        get_counts, get_range,  get_command, get_starter, get_retry, get_hang,
+        get_limit,  get_sha256, get_folders, get_outputs, get_env,   get_labels,
     };
     int rc = get_version(json, err);
 

@@ -7,7 +7,7 @@ import yaml
 from test_mount import blobfuse2, fuse, mounts  # noqa: F401 fixtures
 
 SECRETS = {"AZURE_STORAGE_KEY": "c2VjcmV0LWtleQ==", "AZURE_STORAGE_SAS_TOKEN": "sv=x&sig=secret",
-           "AZURE_CLIENT_SECRET": "secret-secret"}
+           "AZURE_BATCHAI_STORAGE_KEY": "c2VjcmV0LWtleQ==", "AZURE_CLIENT_SECRET": "secret-secret"}
 OTHERS = {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1,localhost", "MINE": "reaches it"}
 
 
@@ -81,7 +81,7 @@ def test_a_plugin_of_a_kubeconfig(act, kubernetes_api, tmp_path):
     act.run("-c", "k8s", "qq", status=None)
     got = seen(plugin)
     assert got["MINE"] == "its own" and got["AZURE_CLIENT_SECRET"] == SECRETS["AZURE_CLIENT_SECRET"]
-    assert "KUBERNETES_EXEC_INFO" in got and not {"AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"} & got.keys()
+    assert "KUBERNETES_EXEC_INFO" in got and not (SECRETS.keys() - {"AZURE_CLIENT_SECRET"}) & got.keys()
 
 
 # ---- what mounts

@@ -400,6 +400,84 @@ def test_folders(act):
     assert (act.project / "output" / run / "models/m").read_text() == "model\n"
 
 
+OUTPUTS = [{"id": "MODEL", "pathPrefix": "$AZ_BATCHAI_MOUNT_ROOT/output/", "pathSuffix": "models/"},
+           {"id": "KEPT", "pathPrefix": "$AZ_BATCHAI_JOB_MOUNT_ROOT/external", "pathSuffix": "m"},
+           {"id": "THERE", "pathPrefix": "/tmp", "createNew": False}]
+
+
+def look_at_outputs(act, cluster):
+    """By their ids, whether they lie in a mapped folder or are kept with the run."""
+    line = ("echo model >$AZ_BATCHAI_OUTPUT_MODEL/m; echo kept >external/$ACT_RUN_ID/m/k; "
+            "mkdir $AZ_BATCHAI_OUTPUT_KEPT/sub; echo deep >$AZ_BATCHAI_OUTPUT_KEPT/sub/d")
+    run, said = finish(act, job_file(act, **custom(line), outputDirectories=OUTPUTS), before=("-c", cluster))
+    assert "output 'KEPT': '$AZ_BATCHAI_JOB_MOUNT_ROOT/external' is in no mapped folder: it is kept with" in said
+    assert "output 'THERE': '/tmp' is in no mapped folder: what is written there stays on the node" in said
+
+    def names(folder):
+        lines = act.run("files", "-d", folder, "--json", run).out.splitlines()
+        return [json.loads(text)["path"] for text in lines]
+
+    assert names("MODEL") == [f"output/{run}/models/m"]
+    assert names("KEPT") == [f"{run}:user_logs/KEPT/k", f"{run}:user_logs/KEPT/sub/d"]
+    assert names("KEPT/sub") == [f"{run}:user_logs/KEPT/sub/d"]
+    act.fail("files", "-d", "THERE", run, status=3, match="'THERE' of .* was '/tmp' on its nodes, in no mapped folder")
+    act.fail("files", "-d", "ELSE", run, status=3, match="it has: logs, .*output, MODEL, KEPT, THERE")
+    for follow in (), ("-f",):
+        assert act.run("cat", *follow, f"{run}:MODEL/m").out == "model\n"
+        assert act.run("cat", *follow, f"{run}:KEPT/sub/d").out == "deep\n"
+        act.fail("cat", *follow, f"{run}:MODEL/n", status=3)
+    assert act.run("ls", f"{run}:MODEL/").out.split()[-1] == "m"
+    act.run("download", f"{run}:KEPT")
+    assert (act.project / "assets" / run / "user_logs/KEPT/k").read_text() == "kept\n"
+    act.fail("download", f"{run}:MODEL", status=2, match=f"'output/{run}/models' in a mapped folder: download that")
+    return run
+
+
+def test_outputs_by_id_on_this_machine(act):
+    act.cluster("local", extra={"platform": "local"})
+    run = look_at_outputs(act, "local")
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+    assert act.run("cat", f"{again}:MODEL/m", f"{again}:KEPT/k").out == "model\nkept\n"
+
+
+def test_outputs_by_id_on_slurm(lab):
+    look_at_outputs(lab.act, "lab")
+
+
+def test_outputs_by_id_on_azure(act, azureml):
+    """Its nodes keep nothing that lies in no mapped folder."""
+    line = "echo model >$AZ_BATCHAI_OUTPUT_MODEL/m; echo lost >$AZ_BATCHAI_OUTPUT_KEPT/k"
+    run, said = finish(act, job_file(act, **custom(line), outputDirectories=OUTPUTS), before=("-c", "aml"))
+    assert "output 'KEPT': '$AZ_BATCHAI_JOB_MOUNT_ROOT/external' is in no mapped folder: what is written" in said
+    assert act.run("files", "-d", "MODEL", "--json", run).json["path"] == f"output/{run}/models/m"
+    for follow in (), ("-f",):
+        assert act.run("cat", *follow, f"{run}:MODEL/m").out == "model\n"
+    act.fail("files", "-d", "KEPT", run, status=3, match="'KEPT' of .* was 'external/.*/m' on its nodes, in no mapped")
+    act.fail("cat", f"{run}:KEPT/k", status=3, match="'KEPT' of .* was 'external/.*/m' on its nodes, in no mapped")
+
+
+def test_an_output_that_grows(act):
+    """`a cat -f` is the file stream of Batch AI."""
+    act.cluster("local", extra={"platform": "local"})
+    line = ("echo first >$AZ_BATCHAI_OUTPUT_MODEL/m; while [ ! -e go ]; do sleep 0.1; done; "
+            "echo last >>$AZ_BATCHAI_OUTPUT_MODEL/m")
+    run = act.run("-c", "local", "submit", "-f", job_file(
+        act, **custom(f"cd {act.scratch}; {line}"), outputDirectories=OUTPUTS[:1])).out.strip()
+    with act.start("cat", "-f", f"{run}:MODEL/m") as following:
+        begun = following.stdout.readline()
+        (act.scratch / "go").touch()
+        assert begun + following.communicate(timeout=60)[0] == b"first\nlast\n"
+
+
+def test_outputs_of_several_processes(act):
+    """All of them make the same path."""
+    run, _ = finish(act, job_file(act, customMpiSettings={
+        "commandLine": "echo $RANK >$AZ_BATCHAI_OUTPUT_KEPT/$RANK", "processCount": 4}, outputDirectories=OUTPUTS[1:2]))
+    listed = act.run("files", "-d", "KEPT", "--urls", run).out.split()
+    assert listed == [f"{run}:user_logs/KEPT/{rank}" for rank in range(4)]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 def test_a_file_system_that_the_nodes_have_mounted(act):
     nfs, source = act.scratch / "nfs", f"10.0.0.4:/{act.scratch.name}"

@@ -146,6 +146,7 @@ def test_the_time_zone_is_the_submitter_s(lab):
 
 def test_secrets_of_the_submitter_stay_here(lab):
     secrets = {"AZURE_STORAGE_KEY": "c2VjcmV0LWtleQ==", "AZURE_STORAGE_SAS_TOKEN": "sig=secret",
+               "AZURE_BATCHAI_STORAGE_KEY": "c2VjcmV0LWtleQ==",
                "AZURE_CLIENT_SECRET": "secret-secret", "IDENTITY_HEADER": "secret-header", "MSI_SECRET": "secret-msi"}
     lab.act.env |= {**secrets, "MINE": "reaches it"}
     run = lab.submit("env")

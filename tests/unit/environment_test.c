@@ -70,6 +70,8 @@ TEST(test_table)
         {"AZUREML_CR_NODE_RANK", "sjr"},
         {"AZURE_STORAGE_KEY", "sjcSapmd"},
         {"AZURE_STORAGE_SAS_TOKEN", "sjcSapmd"},
+        {"AZURE_BATCHAI_STORAGE_KEY", "sjcSapmd"},
+        {"AZURE_BATCHAI_STORAGE_ACCOUNT", ""},
         {"AZURE_STORAGE_ACCOUNT", "m"},
         {"AZURE_CLIENT_SECRET", "sjcSam"},
         {"AZURE_CLIENT_ID", ""},

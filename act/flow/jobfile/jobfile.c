@@ -83,6 +83,57 @@ static char *output_path(const json_t *item, bool is_new)
                        suffix ? suffix : "");
 }
 
+/* What lies in no mapped folder is kept with what else the run itself has: the path leads there. */
+static void keep_output(struct job_build *b, const char *id)
+{
+    act_buf_addf(
+        &b->line,
+        "act_kept=\"$AZ_BATCHAI_STDOUTERR_DIR/%1$s\"\n"
+        "mkdir -p \"$act_kept\" \"$(dirname \"$AZ_BATCHAI_OUTPUT_%1$s\")\" || exit\n"
+        "[ -e \"$AZ_BATCHAI_OUTPUT_%1$s\" ] || ln -sn \"$act_kept\" \"$AZ_BATCHAI_OUTPUT_%1$s\" 2>/dev/null || "
+        "[ -d \"$AZ_BATCHAI_OUTPUT_%1$s\" ] || exit\n",
+        id);
+}
+
+static void note_place(struct job_build *b, const char *id, const char *prefix, bool is_kept)
+{
+    if (is_kept)
+        job_note(b,
+                 "output '%s': '%s' is in no mapped folder: it is kept with the logs of the run, in '" RUN_DIR_USER
+                 "/%s'",
+                 id, prefix, id);
+    else
+        job_note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node", id, prefix);
+}
+
+/* Whether the folder of a run, as its nodes see it, is the one that its files are read from. */
+static bool keeps_runs(const struct job_build *b)
+{
+    return platform_find(b->config->platform)->nodes_share_folder;
+}
+
+/* Sets its variable and makes it. */
+static void add_output(struct job_build *b, const json_t *item)
+{
+    const char *id = job_text(item, "id"), *prefix = job_text(item, "pathPrefix");
+    bool is_new = !json_is_false(json_object_get(item, "createNew"));
+    ACT_AUTOFREE char *path = output_path(item, is_new);
+    const char *rel = mounted_part(path);
+    bool is_mapped = rel && job_is_mapped(b, rel),
+         is_kept = rel && !is_mapped && keeps_runs(b) && !job_is_in_code(b->config, rel);
+    struct run_output output = {.id = act_strdup(id),
+                                .path = is_kept ? act_sprintf(RUN_DIR_USER "/%s", id) : act_strdup(rel ? rel : path)};
+
+    ACT_PUSH(b->out->outputs, b->out->n_outputs, output);
+    export_path(b, "AZ_BATCHAI_OUTPUT", id, path);
+    if (is_kept)
+        keep_output(b, id);
+    else if (is_new)
+        act_buf_addf(&b->line, "mkdir -p \"$AZ_BATCHAI_OUTPUT_%s\" || exit\n", id);
+    if (!is_mapped)
+        note_place(b, id, prefix, is_kept);
+}
+
 static int add_outputs(struct job_build *b)
 {
     static const char list[] = "outputDirectories";
@@ -91,18 +142,10 @@ static int add_outputs(struct job_build *b)
 
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
-        const char *id = job_text(item, "id"), *prefix = job_text(item, "pathPrefix"), *rel = mounted_part(prefix);
-        bool is_new = !json_is_false(json_object_get(item, "createNew"));
-        ACT_AUTOFREE char *path = output_path(item, is_new);
-        int rc = check_id(b, list, id);
+        int rc = check_id(b, list, job_text(item, "id"));
         if (rc < 0)
             return rc;
-        export_path(b, "AZ_BATCHAI_OUTPUT", id, path);
-        if (is_new)
-            act_buf_addf(&b->line, "mkdir -p \"$AZ_BATCHAI_OUTPUT_%s\" || exit\n", id);
-        if (!rel || !job_is_mapped(b, rel))
-            job_note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node", id,
-                     prefix);
+        add_output(b, item);
     }
     return 0;
 }
@@ -483,6 +526,11 @@ void flow_job_file_release(struct flow_job_file *job)
     for (size_t i = 0; i < job->n_volumes; i++)
         config_folder_release(&job->volumes[i]);
     free(job->volumes);
+    for (size_t i = 0; i < job->n_outputs; i++) {
+        free(job->outputs[i].id);
+        free(job->outputs[i].path);
+    }
+    free(job->outputs);
     act_strv_release(&job->env);
     act_strv_release(&job->secrets);
     act_strv_release(&job->notes);

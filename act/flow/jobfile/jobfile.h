@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "platform/platform.h"
+#include "run/run.h"
 
 struct flow_job_file {
     char *line;                /* for bash -c, on every process */
@@ -30,6 +31,8 @@ struct flow_job_file {
     struct act_strv env, secrets;  /* "NAME=value" */
     struct config_folder *volumes; /* volumes mounted with a key from the file */
     size_t n_volumes;
+    struct run_output *outputs; /* output directories */
+    size_t n_outputs;
     struct act_strv notes; /* what has no counterpart, or a different one; a line each */
 };
 

@@ -126,7 +126,9 @@ static void add(struct flow_files *files, char *path, const struct store_entry *
     ACT_PUSH(files->v, files->n, file);
 }
 
-static int list_logs(struct flow *flow, const struct flow_run *run, struct flow_files *out, struct act_error *err)
+/* below: a folder among them; "": all. */
+static int list_logs(struct flow *flow, const struct flow_run *run, const char *below, struct flow_files *out,
+                     struct act_error *err)
 {
     struct flow_log_source source;
     struct store_page page = {0};
@@ -137,7 +139,8 @@ static int list_logs(struct flow *flow, const struct flow_run *run, struct flow_
     if (rc == 0)
         rc = flow_log_source_list(&source, &page, err);
     for (size_t i = 0; rc == 0 && i < page.n; i++)
-        add(out, act_sprintf("%s:%s", run->row.id, page.v[i].key), &page.v[i]);
+        if (!*below || act_path_is_within(page.v[i].key, below))
+            add(out, act_sprintf("%s:%s", run->row.id, page.v[i].key), &page.v[i]);
     store_page_release(&page);
     flow_log_source_close(&source);
     return rc == -ACT_NOT_FOUND ? 0 : rc; /* it has not begun */
@@ -199,6 +202,21 @@ static int list_folder(struct flow *flow, const struct flow_run *run, const stru
     return rc;
 }
 
+/* What is in a folder of its own for the run is the run's. */
+static int list_output(struct flow *flow, const struct flow_run *run, const struct flow_output *output,
+                       const struct flow_files_wanted *what, struct flow_files *out, struct act_error *err)
+{
+    const struct run_folder *f = output->folder;
+    ACT_AUTOFREE char *name = act_path_join(f->name, output->path), *path = act_path_join(f->path, output->path);
+    struct run_folder at = *f;
+    struct flow_files_wanted all = *what;
+
+    at.name = name;
+    at.path = path;
+    all.all = what->all || strstr(output->path, run->row.id);
+    return list_folder(flow, run, &at, &all, out, err);
+}
+
 static int no_folder(const struct flow_run *run, const char *name, struct act_error *err)
 {
     ACT_AUTO(act_buf) names = {0};
@@ -206,6 +224,8 @@ static int no_folder(const struct flow_run *run, const char *name, struct act_er
     act_buf_adds(&names, FLOW_FILES_LOGS);
     for (size_t i = 0; i < run->spec.n_folders; i++)
         act_buf_addf(&names, ", %s", run->spec.folders[i].name);
+    for (size_t i = 0; i < run->spec.n_outputs; i++)
+        act_buf_addf(&names, ", %s", run->spec.outputs[i].id);
     return act_error_set(err, ACT_NOT_FOUND, "run '%s' had no folder '%s'; it has: %s", run->row.id, name, names.data);
 }
 
@@ -214,15 +234,20 @@ int flow_list_files(struct flow *flow, const struct flow_run *run, const struct 
 {
     const struct run_folder *f = what->folder ? flow_find_folder(&run->spec, what->folder) : NULL;
 
+    ACT_AUTO(flow_output) output = {0};
+    int known = what->folder && !f ? flow_find_output(run, what->folder, &output, err) : 0;
+
     *out = (struct flow_files){0};
-    if (f)
-        return list_folder(flow, run, f, what, out, err);
-    if (what->folder && strcmp(what->folder, FLOW_FILES_LOGS) != 0)
+    if (known < 0)
+        return known;
+    if (f || output.folder)
+        return f ? list_folder(flow, run, f, what, out, err) : list_output(flow, run, &output, what, out, err);
+    if (what->folder && !known && strcmp(what->folder, FLOW_FILES_LOGS) != 0)
         return no_folder(run, what->folder, err);
     if (what->all || what->life_s || what->share_sas)
         return act_error_set(err, ACT_USAGE, "--%s has no effect on logs; -d FOLDER names a mapped folder",
                              what->all      ? "all"
                              : what->life_s ? "expires"
                                             : "share-sas");
-    return list_logs(flow, run, out, err);
+    return list_logs(flow, run, known ? output.path : "", out, err);
 }

@@ -24,7 +24,8 @@ struct flow_files {
     size_t n_others; /* in the folder, and written at another time */
 };
 struct flow_files_wanted {
-    const char *folder; /* a mapped folder of the run, by its name; NULL: FLOW_FILES_LOGS */
+    const char *folder; /* a mapped folder of the run, by its name, or an output directory of its job file, by its id;
+                         * NULL: FLOW_FILES_LOGS */
     bool all;           /* of a folder also what was written at another time, and does not have its id in its path */
     bool urls;          /* with URLs, as flow_url() makes them, of files in a folder */
     int64_t life_s;     /* of these: see struct flow_url */

@@ -32,4 +32,15 @@ int flow_list_folder_of_run(struct flow *project, struct store *store, const str
                                         struct act_error *err),
                             void *arg, struct act_error *err) ACT_NODISCARD;
 
+/* Where something in an output directory of the run's job file is. */
+struct flow_output {
+    const struct run_folder *folder; /* the mapped folder; NULL: among the logs of the run */
+    char *path;                      /* in it */
+};
+/* Whether a path such as "MODEL" or "MODEL/model.pt" begins with the id of one: 1, or 0. -ACT_NOT_FOUND: it was on the
+ * nodes only. Release out in any case. */
+int flow_find_output(const struct flow_run *run, const char *path, struct flow_output *out,
+                     struct act_error *err) ACT_NODISCARD;
+void flow_output_release(struct flow_output *output);
+
 #endif

@@ -185,10 +185,22 @@ int flow_log_source_open_there(struct flow *flow, const struct flow_run *run, st
     return open_source(flow, run, false, out, err);
 }
 
+int flow_log_source_open_output(struct flow *flow, const struct flow_run *run, const struct flow_output *output,
+                                struct flow_log_source *out, struct act_error *err)
+{
+    *out = (struct flow_log_source){.whole_ns = INT64_MAX, .only = act_path_join(output->folder->path, output->path)};
+    int rc = flow_platform_of(flow, &run->row, &out->platform, err);
+
+    if (rc == 0)
+        rc = flow_open_project_of(flow, run, &out->sent.project, err);
+    return rc < 0 ? rc : flow_open_folder_of_run(&out->sent.project, &run->spec, output->folder, &out->store, err);
+}
+
 void flow_log_source_close(struct flow_log_source *s)
 {
     store_page_release(&s->copies);
     store_free(s->store);
+    free(s->only);
     flow_sent_close(&s->sent);
     *s = (struct flow_log_source){0};
 }
@@ -204,7 +216,7 @@ static void list_copies(const struct store_page *copies, struct store_page *out)
 
 int flow_log_source_list(const struct flow_log_source *s, struct store_page *out, struct act_error *err)
 {
-    struct store_call call = {.op = STORE_LIST, .key = ""};
+    struct store_call call = {.op = STORE_LIST, .key = s->only ? s->only : ""};
     int rc = s->store && !s->is_copies ? store_do(s->store, &call, err) : 0;
 
     *out = call.list.page;

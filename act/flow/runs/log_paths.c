@@ -111,34 +111,49 @@ static void close_source(void *source)
     free(source);
 }
 
-static int open_logs(struct flow *flow, const struct flow_run *run, struct flow_path *out, struct act_error *err)
+/* output: where the path is, if not among the logs. */
+static int open_logs(struct flow *flow, const struct flow_run *run, const struct flow_output *output,
+                     struct flow_path *out, struct act_error *err)
 {
     struct flow_log_source *source;
 
     if (run->status.unsubmitted)
         return act_error_set(err, ACT_NOT_FOUND, "run '%s' was never submitted and has no logs", run->row.id);
     source = act_calloc(1, sizeof(*source));
-    int rc = flow_log_source_open_there(flow, run, source, err);
+    int rc = output->folder ? flow_log_source_open_output(flow, run, output, source, err)
+                            : flow_log_source_open_there(flow, run, source, err);
     *out = (struct flow_path){.store = source->store, .source = source, .close_source = close_source};
     return rc;
 }
 
-/* All logs are a folder, also while there are none. */
+/* Something in them, or in what stands in their place. All logs are a folder, also while there are none. */
+static int resolve(const char *key, const char *word, struct flow_path *out, struct act_error *err)
+{
+    const struct flow_log_source *source = out->source;
+
+    key = source->only ? source->only : key;
+    if (*key)
+        return flow_resolve(out->store, key, word, &out->path, err);
+    out->path = (struct transfer_path){.store = out->store, .path = act_strdup(""), .is_folder = true};
+    return 0;
+}
+
 int flow_open_run_path(struct flow *flow, const char *word, struct flow_path *out, struct act_error *err)
 {
     struct flow_run run = {0};
     ACT_AUTOFREE char *path = NULL;
+    ACT_AUTO(flow_output) output = {0};
     int rc = flow_find_named_run(flow, word, &run, &path, err);
 
     *out = (struct flow_path){0};
     if (rc == 0)
-        rc = open_logs(flow, &run, out, err);
+        rc = flow_find_output(&run, path, &output, err);
+    if (rc >= 0)
+        rc = open_logs(flow, &run, &output, out, err);
     if (rc == 0)
         flow_mention_limits(flow, out->store, NULL);
-    if (rc == 0 && *path)
-        rc = flow_resolve(out->store, path, word, &out->path, err);
-    else if (rc == 0)
-        out->path = (struct transfer_path){.store = out->store, .path = act_strdup(""), .is_folder = true};
+    if (rc == 0)
+        rc = resolve(output.path ? output.path : path, word, out, err);
     flow_run_release(&run);
     if (rc < 0)
         flow_path_release(out);

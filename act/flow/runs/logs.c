@@ -319,13 +319,32 @@ static int why_not_writable(const char *folder)
     return access(at, W_OK | X_OK) < 0 && (errno == EROFS || errno == EACCES) ? errno : 0;
 }
 
+/* What is in a mapped folder has its place there, here too. */
+static int find_wanted(const struct flow_run *run, struct flow_fetch *wanted, struct flow_output *output,
+                       struct act_error *err)
+{
+    int rc = wanted->path ? flow_find_output(run, wanted->path, output, err) : 0;
+
+    if (rc <= 0)
+        return rc;
+    wanted->path = output->path;
+    return output->folder
+               ? act_error_set(err, ACT_USAGE, "'%s' is no log, but '%s/%s' in a mapped folder: download that",
+                               run->row.id, output->folder->name, output->path)
+               : 0;
+}
+
 int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
                     struct act_error *err)
 {
     struct flow_log_source from = {0};
+    struct flow_fetch wanted = *what;
+    ACT_AUTO(flow_output) output = {0};
 
     *out = (struct flow_logs){.folder = flow_assets(run), .root = flow_log_folder(run->row.project)};
     int rc = flow_trust_logs(run->row.project, err);
+    if (rc == 0)
+        rc = find_wanted(run, &wanted, &output, err);
     if (rc == 0 && what->refresh)
         rc = flow_forget_complete(run, err);
     if (rc == 0)
@@ -335,7 +354,7 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
     if (rc == 0)
         out->unkept_errno = why_not_writable(out->folder);
     if (rc == 0 && !out->unkept_errno)
-        rc = fetch_attempt(flow, &from, run, what, out, err);
+        rc = fetch_attempt(flow, &from, run, &wanted, out, err);
     flow_log_source_close(&from);
     if (rc < 0) {
         act_error_prefix(err, "cannot fetch the logs of '%s'", run->row.id);
@@ -732,10 +751,15 @@ int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_f
 {
     ACT_AUTOFREE char *rank_log = run_rank_log(what->rank);
     struct follower f = {.flow = flow, .run = run, .what = what};
-    int rc = flow_log_source_open(flow, run, &f.from, err);
+    ACT_AUTO(flow_output) output = {0};
+    int rc = what->name ? flow_find_output(run, what->name, &output, err) : 0;
 
+    if (rc >= 0)
+        rc = output.folder ? flow_log_source_open_output(flow, run, &output, &f.from, err)
+                           : flow_log_source_open(flow, run, &f.from, err);
+    const char *name = f.from.only ? f.from.only : output.path ? output.path : what->name;
     if (!what->all)
-        add_stream(&f, 0, 0, what->name ? what->name : rank_log);
+        add_stream(&f, 0, 0, name ? name : rank_log);
     if (rc == 0)
         rc = follow(&f, err);
     if (rc == 0)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "flow/flow.h"
+#include "flow/runs/files_internal.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 #include "flow/runs/why.h"
@@ -33,7 +34,8 @@ struct flow_log_source {
     struct platform *platform; /* NULL: it never had the run, so there are no logs */
     struct store *store;       /* the platform's, or the folder of the copies; NULL: none */
     bool is_copies;            /* the copies are read instead of the platform */
-    struct flow_sent sent;     /* a part of store */
+    struct flow_sent sent;     /* a part of store, or the project that store needs */
+    char *only;                /* the one name that is listed; NULL: all are */
     struct store_page copies;
     int64_t whole_ns; /* when the copies of an ended run were complete; INT64_MAX: not known */
 };
@@ -42,6 +44,9 @@ int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct f
 /* Never the copies. */
 int flow_log_source_open_there(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                                struct act_error *err) ACT_NODISCARD;
+/* Something in a mapped folder of the run, in place of a log. */
+int flow_log_source_open_output(struct flow *flow, const struct flow_run *run, const struct flow_output *output,
+                                struct flow_log_source *out, struct act_error *err) ACT_NODISCARD;
 /* The copies, whether or not they are whole. -ACT_NOT_FOUND: there are none. */
 int flow_log_source_open_here(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                               struct act_error *err) ACT_NODISCARD;

@@ -58,6 +58,8 @@ int step_repeat_command(struct passage *p, struct act_error *err)
     spec->own_image = old->own_image && act_streq(spec->image, old->image);
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
     spec->title = act_strdup(old->title);
+    for (size_t i = 0; i < old->n_outputs; i++)
+        run_spec_add_output(spec, old->outputs[i].id, old->outputs[i].path);
     return 0;
 }
 

@@ -315,6 +315,8 @@ int step_take_command(struct passage *p, struct act_error *err)
     act_strv_push(&spec->argv, "-c");
     act_strv_push(&spec->argv, p->job.line);
     spec->title = act_sprintf("%s, %s", p->io->job_file, p->job.title);
+    for (size_t i = 0; i < p->job.n_outputs; i++)
+        run_spec_add_output(spec, p->job.outputs[i].id, p->job.outputs[i].path);
     add_env(&p->job.env, spec);
     add_secrets(&p->job.secrets, spec);
     return 0;
