@@ -43,6 +43,7 @@ struct package_options {
     char *(*judge)(const char *path, const void *data, size_t len);
     bool no_gitignore; /* .gitignore files do not count */
     bool as_it_is;     /* nor does any other rule but kept_out: the files were chosen before */
+    bool takes_grown;  /* of a file that has become longer since the scan its first bytes are taken, with a warning */
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 
@@ -135,8 +136,8 @@ void package_summary_release(struct package_summary *summary);
  * read and compressed by the engine's workers, within about 48 MiB of memory. What the index knows by size, mtime,
  * ctime, inode and mode is neither read nor compressed: its bytes come from the last package, each block of which is
  * verified. The bytes are the same either way; they depend on the versions of libdeflate, zlib and libzip besides the
- * tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named; of one that has only
- * become longer its first bytes are taken, which is a warning. A file that
+ * tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named, but for what
+ * options->takes_grown says. A file that
  * options->judge keeps out is -ACT_PARTIAL: package_judge() with all finds it. Runs the engine. A kill leaves at most a
  * temporary file, see base/temp.h.
  *

@@ -1,8 +1,8 @@
 /* task.c - what workers do: read and compress files, read and verify blocks of the last package.
  *
  * Each file is compared with the scan before and after it is read, and so is each piece of a large one, so that all
- * of them come from one state. A log that somebody writes to is never the same twice: of a file that has only become
- * longer the bytes that it had are taken, as tar does.
+ * of them come from one state. A log that somebody writes to is never the same twice: where the caller says so, of a
+ * file that has only become longer the bytes that it had are taken, as tar does.
  */
 #include "package/task.h"
 
@@ -63,7 +63,7 @@ static int check(struct package_task *task, const struct package_entry *entry, i
         return fail_errno(task, entry, errno);
     if (is_unchanged(entry, &st))
         return 0;
-    if (!has_grown(entry, &st))
+    if (!task->grew || !has_grown(entry, &st))
         return fail_changed(task, entry);
     atomic_store(&task->grew[entry - task->entries], true);
     return 0;

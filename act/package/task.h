@@ -18,7 +18,9 @@ struct package_task {
     /* in */
     const struct package_entry *entries;
     size_t n;
-    atomic_bool *grew; /* BATCH, PIECE: of the entries: it is longer than it was scanned. Tasks may share one */
+    atomic_bool
+        *grew; /* BATCH, PIECE: of the entries: it is longer than it was scanned. Tasks may share one. NULL: that
+                          is a change as any other */
     struct package_item *items; /* BATCH: of the entries, its own; data counts from its first byte */
     uint64_t offset;            /* PIECE, COPY: the range */
     size_t len;

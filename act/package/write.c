@@ -369,7 +369,7 @@ static struct step *plan(struct build *b)
 
     *s = (struct step){.build = b, .first = b->next, .from = b->next_from};
     s->task.entries = &b->list->v[b->next];
-    s->task.grew = &b->grew[b->next];
+    s->task.grew = b->options->takes_grown ? &b->grew[b->next] : NULL;
     s->task.judge = b->options->judge;
     s->task.root_fd = b->root_fd;
     s->task.deflaters = b->deflaters;

@@ -418,7 +418,8 @@ def test_leftovers_of_killed_runs_are_removed(act):
 
 def test_a_file_that_grows_all_the_time(act):
     """As the log of a server that runs in the project."""
-    act.write("train.py", "x")
+    for i in range(10):
+        act.write(f"before/{i}", os.urandom(2_000_000))  # so that it grows between the look at it and its turn
     log = act.write("server.log", "line\n" * 1000)
     writer = subprocess.Popen(["sh", "-c", f"while echo line >>'{log}'; do :; done"])
     try:

@@ -134,7 +134,7 @@ static int build_once(struct work *w, struct act_error *err)
 }
 
 /* Writes the package into the cache, under its own name. A secret where none was expected: once more, without it. */
-static int build(struct work *w, struct act_error *err)
+static int build_judged(struct work *w, struct act_error *err)
 {
     int rc = build_once(w, err);
 
@@ -144,6 +144,23 @@ static int build(struct work *w, struct act_error *err)
     if (rc == 0)
         rc = build_once(w, err);
     return rc == -ACT_PARTIAL ? -(int)err->code : rc; /* it changed meanwhile */
+}
+
+/* What changed while it was packed is packed again. If it was saved in an editor, it is whole then; a file that has only
+ * become longer again is a log, which would never stand still. */
+static int build(struct work *w, struct act_error *err)
+{
+    int rc = build_judged(w, err);
+
+    if (rc != -ACT_TEMPORARY)
+        return rc;
+    package_summary_release(&w->io->package);
+    package_list_release(&w->io->list);
+    w->options.takes_grown = true;
+    rc = package_scan(&w->options, &w->io->list, err);
+    if (rc == 0)
+        rc = judge(w, false, err);
+    return rc < 0 ? rc : build_judged(w, err);
 }
 
 /* 1: the store has the package under its own name; 0: it has not. */
@@ -388,6 +405,7 @@ static int measure(struct work *w, uint64_t *out_bytes, struct act_error *err)
     if (!mkdtemp(folder))
         return act_error_errno(err, errno, "cannot create the folder '%s'", folder);
     const struct package_output output = {.engine = flow_engine(w->flow), .folder = folder};
+    w->options.takes_grown = true; /* nothing of it is kept */
     int rc = package_write(&w->options, &w->io->list, &output, &summary, err);
     ACT_AUTOFREE char *file = act_sprintf("%s/%s.zip", folder, summary.sha256);
     unlink(file);
