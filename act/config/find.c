@@ -102,8 +102,10 @@ static int find_by_variable(const char *value, struct config_place *out, struct 
     out->file = config_absolute(value, out->current_dir);
     out->cluster = cluster_of_file(out->file);
     out->origin = act_strdup("$AML_CONFIG_PATH");
-    if (access(out->file, F_OK) < 0)
-        return act_error_errno(err, errno, "the cluster file '%s' that AML_CONFIG_PATH names", out->file);
+    if (access(out->file, F_OK) < 0) {
+        act_error_errno(err, errno, "the cluster file '%s' that AML_CONFIG_PATH names", out->file);
+        return act_error_hint(err, "unset AML_CONFIG_PATH, or name another cluster with -c");
+    }
     const char *end = out->file + strlen(out->file);
     for (const char *c = end; c > out->file; c--)
         if (act_starts_with(c, "/aux_data/")) {

@@ -223,7 +223,8 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
                               "at a terminal, or say so there with 'a -c %s trust', if that cluster names it",
                               m->recalled);
     const char *cluster = m->config && m->config->file ? m->config->cluster : NULL;
-    return act_error_hint(err, "if you trust it, say so there with 'a %s%s%s%strust'%s; without a terminal, add -y",
+    return act_error_hint(err,
+                          "if you trust it, say so there with 'a %s%s%s%strust'%s; without a terminal, with 'trust -y'",
                           cluster ? "-c " : "", cluster ? cluster : "", cluster ? " " : "",
                           has_typed(items) ? "-p ... " : "", has_typed(items) ? " and what you gave -p now" : "");
 }

@@ -1131,3 +1131,17 @@ def test_logs_of_a_run_that_has_none(act):
     shutil.rmtree(act.home / "runs" / run / "user_logs")
     act.fail("logs", "--all", run, status=3, match=f"run '{run}' is Completed and has no log of a rank")
     act.fail("logs", run, status=3, match="has no log 'user_logs/std_log_process_0.txt'")
+
+
+def test_a_project_that_was_moved_is_not_made_again(act):
+    """Else its data would be looked for there, and code would be packed there."""
+    old, new = act.scratch / "moved", act.scratch / "there"
+    old.mkdir()
+    (old / "say.sh").write_text("echo moved\n")
+    run = act.run("-n", 1, "submit", "sh", "say.sh", cwd=old).out.strip()
+    act.run("wait", run, cwd=old)
+    old.rename(new)
+    result = act.run("q", run, cwd=new)
+    assert result.out.startswith("moved\n") and f"cannot be kept in '{old}/assets': No such file" in result.err
+    act.fail("d", f"{run}:", cwd=new, status=3, match="AML_LOG_FOLDER names another folder")
+    assert not old.exists()

@@ -221,7 +221,10 @@ def test_slurm_is_not_asked_about_other_runs(lab, tmp_path):
         tool.write_text(f'#!/bin/sh\necho "{name} $*" >> {asked}\nexec {shutil.which(name)} "$@"\n')
         tool.chmod(0o755)
     lab.shell("true", env={"PATH": f"{tools}:{lab.act.env['PATH']}"})
-    assert [line.split()[0] for line in asked.read_text().splitlines()] == ["sbatch"]
+    tools_asked = [line.split()[0] for line in asked.read_text().splitlines()]
+    assert "squeue" not in tools_asked and "sacct" not in tools_asked, asked.read_text()
+    assert len([line for line in asked.read_text().splitlines() if line.startswith("sbatch") and "--test-only" not in line
+                ]) == 1
 
 
 def test_slurm_waits_in_the_queue(lab):

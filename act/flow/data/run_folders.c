@@ -340,7 +340,8 @@ int flow_blob_again(const char *run_dir, const char *name, enum run_folder_mode 
     *out = (struct flow_blob){0};
     if (rc == 0)
         rc = flow_blob_of(&flow, f, mode, out, err);
-    else if (read_given(given, name, out, &ignored) == 0 && out->by_login && out->sas)
+    /* the node may see neither the project nor its account files */
+    if (rc < 0 && read_given(given, name, out, &ignored) == 0 && out->by_login && out->sas)
         rc = sign_on_node(&flow, mode, out, err);
     flow_close(&flow);
     return rc;

@@ -319,6 +319,12 @@ static int why_not_writable(const char *folder)
     return access(at, W_OK | X_OK) < 0 && (errno == EROFS || errno == EACCES) ? errno : 0;
 }
 
+/* A project that was moved is not made again by a look at its runs. */
+static int why_not_kept(const char *project, const char *folder)
+{
+    return act_path_is_within(folder, project) && access(project, F_OK) < 0 ? errno : why_not_writable(folder);
+}
+
 /* What is in a mapped folder has its place there, here too. */
 static int find_wanted(const struct flow_run *run, struct flow_fetch *wanted, struct flow_output *output,
                        struct act_error *err)
@@ -352,7 +358,7 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
     if (rc == 0 && from.store)
         flow_mention_limits(flow, from.store, NULL);
     if (rc == 0)
-        out->unkept_errno = why_not_writable(out->folder);
+        out->unkept_errno = why_not_kept(run->row.project, out->folder);
     if (rc == 0 && !out->unkept_errno)
         rc = fetch_attempt(flow, &from, run, &wanted, out, err);
     flow_log_source_close(&from);
