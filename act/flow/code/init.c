@@ -146,7 +146,7 @@ static int build_judged(struct work *w, struct act_error *err)
     return rc == -ACT_PARTIAL ? -(int)err->code : rc; /* it changed meanwhile */
 }
 
-/* What changed while it was packed is packed again. If it was saved in an editor, it is whole then; a file that has only
+/* What changed while it was packed is packed again. If it was saved in an editor, it is whole then; a file that has
  * become longer again is a log, which would never stand still. */
 static int build(struct work *w, struct act_error *err)
 {
