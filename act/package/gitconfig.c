@@ -4,6 +4,7 @@
 #include "package/package_internal.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -40,8 +41,11 @@ static bool take_section(struct parser *p)
     p->section[0] = '\0';
     if (p->at[len] != ']')
         return false;
-    for (size_t i = 0; n == len && n < sizeof(p->section) && i <= n; i++)
-        p->section[i] = i < n ? (char)tolower((unsigned char)p->at[i]) : '\0';
+    if (n == len && n < sizeof(p->section)) {
+        snprintf(p->section, sizeof(p->section), "%.*s", (int)n, p->at);
+        for (char *c = p->section; *c; c++)
+            *c = (char)tolower((unsigned char)*c);
+    }
     p->at += len + 1;
     return true;
 }
