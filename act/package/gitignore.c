@@ -159,12 +159,13 @@ static int push_whole(struct package_gitignore *g, const char *top, const char *
 /* What does not travel with the repository: the nearer last. */
 static int push_own(struct package_gitignore *g, const char *top, struct act_error *err)
 {
+    const char *whole = top ? top : g->root;
     ACT_AUTOFREE char *git_dir = top ? find_git_dir(top) : NULL;
-    ACT_AUTOFREE char *excludes = package_git_excludes(git_dir, top ? top : g->root);
+    ACT_AUTOFREE char *excludes = package_git_excludes(git_dir, whole);
     ACT_AUTOFREE char *info = git_dir ? act_path_join(git_dir, "info/exclude") : NULL;
-    int rc = excludes ? push_whole(g, top ? top : g->root, excludes, err) : 0;
+    int rc = excludes ? push_whole(g, whole, excludes, err) : 0;
 
-    return rc == 0 && info ? push_whole(g, top, info, err) : rc;
+    return rc == 0 && info ? push_whole(g, whole, info, err) : rc;
 }
 
 /* The files from the top of the repository down to the folder above the root. */

@@ -665,7 +665,7 @@ static void warn_of_growth(const struct build *b)
             first = first ? first : &b->list->v[i];
             n++;
         }
-    if (n == 0)
+    if (!first)
         return;
     ACT_AUTOFREE char *name = package_printable(first->path);
     ACT_AUTOFREE char *more = n > 1 ? act_sprintf(" (and %zu more)", n - 1) : act_strdup("");
