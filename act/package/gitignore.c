@@ -159,7 +159,7 @@ static int push_whole(struct package_gitignore *g, const char *top, const char *
 /* What does not travel with the repository: the nearer last. */
 static int push_own(struct package_gitignore *g, const char *top, struct act_error *err)
 {
-    const char *whole = top ? top : g->root;
+    const char *whole = top ? top : g->root ? g->root : "";
     ACT_AUTOFREE char *git_dir = top ? find_git_dir(top) : NULL;
     ACT_AUTOFREE char *excludes = package_git_excludes(git_dir, whole);
     ACT_AUTOFREE char *info = git_dir ? act_path_join(git_dir, "info/exclude") : NULL;
