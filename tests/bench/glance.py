@@ -84,6 +84,7 @@ class World:
                        "config": config}
                 row.update(id=run_id(n), platform="slurm", cluster=cluster, state="Running", status=None,
                            created_unix_s=CREATED + n, num_gpu=8, command=f"python train.py --seed {n}",
+                           place=json.dumps({"config": {"slurm": {"root": str(self.root(n % self.n_clusters))}}}),
                            spec=json.dumps(own))
                 marks = ", ".join("?" * len(names))
                 ledger.execute(f"INSERT INTO runs VALUES ({marks})", [row[name] for name in names])
