@@ -10,6 +10,7 @@
 #include "flow/flow.h"
 #include "flow/place.h"
 #include "flow/trust.h"
+#include "platform/platform.h"
 
 static void push_override(struct config_override *list, size_t *n, const char *key, const char *value, const char *flag)
 {
@@ -247,6 +248,7 @@ int cli_main(int argc, char **argv)
 
     setlocale(LC_CTYPE, "");
     act_terminal_guard();
+    platform_begin();
     cli_options_init(&cli.options);
     flow_trust_asks(cli_ask_trust);
     int rc = dispatch(argc, argv, &cli, &err);

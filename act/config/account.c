@@ -19,9 +19,11 @@ enum { MIN_CONTAINER = 3, MAX_CONTAINER = 63, MAX_ACCOUNT = 63 };
 /* Beside the runs, where they see it; not if they are on a login node, where this machine cannot read and write. */
 static char *built_in_place(const struct config *config)
 {
-    if (!act_streq(config->platform, "slurm") || config->slurm.login)
+    const struct config_kind *kind = config_kind_named(config->platform);
+    if (!kind->root_key || (kind->login_key && config_text(config, kind->login_key)))
         return act_state_dir();
-    return act_strdup(config->slurm.root ? config->slurm.root : "~/.act");
+    const char *root = config_text(config, kind->root_key);
+    return act_strdup(root ? root : kind->root_fallback);
 }
 
 static struct yaml *built_in_tree(const struct config *config)

@@ -22,21 +22,10 @@ static void check_account(const struct config *config, const struct config_folde
     yaml_tree_free(tree);
 }
 
-static void need(const struct config *c, const char *key, const char *value, struct config_findings *f)
+void config_need(const struct config *config, const char *key, const char *value, struct config_findings *f)
 {
     if (!value)
-        config_problem(f, c->values->tree, "the platform '%s' needs '%s'", c->platform, key);
-}
-
-/* Either of them will do. */
-static void need_image(const struct config *c, struct config_findings *f)
-{
-    const char *own = c->k8s.image, *other = c->docker.image;
-    const struct yaml *tree = c->values->tree;
-    const struct yaml *at = own ? yaml_get(yaml_get(tree, "k8s"), "image") : yaml_get(tree, "platform");
-
-    if (!(own && *own) && !(other && *other))
-        config_problem(f, at, "the platform '%s' needs 'k8s.image' or 'docker.image'", c->platform);
+        config_problem(f, config->values->tree, "the platform '%s' needs '%s'", config->platform, key);
 }
 
 /* One that is not known, or whose key is not, was replaced by the default, of which nothing is needed. */
@@ -58,19 +47,13 @@ static void check_hang(const struct config *c, struct config_findings *f)
 /* Needed by some verbs only; the others work without it. */
 static void check_platform(const struct config *c, struct config_findings *f)
 {
+    const struct config_kind *kind = config_kind_named(c->platform);
+
     if (!has_platform(c))
         return;
-    if (strcmp(c->platform, "k8s") == 0)
-        need_image(c, f);
-    need(c, "config_param.code_path", c->code.path, f);
-    if (!config_is_azureml(c->platform))
-        return;
-    need(c, "aml_config.subscription_id", c->workspace.subscription_id, f);
-    need(c, "aml_config.resource_group", c->workspace.resource_group, f);
-    need(c, "aml_config.workspace_name", c->workspace.workspace_name, f);
-    if (strcmp(c->platform, "aml") != 0 || !c->azureml.instance_type) /* else it is serverless */
-        need(c, "compute_target", c->compute_target, f);
-    need(c, "docker.image", c->docker.image, f);
+    config_need(c, "config_param.code_path", c->code.path, f);
+    if (kind->check)
+        kind->check(c, f);
 }
 
 void config_report_release(struct config_report *report)

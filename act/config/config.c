@@ -15,61 +15,75 @@
 #include "codec/json.h"
 #include "config/config_internal.h"
 
-enum { MAX_WORKSPACE_BYTES = 1 << 20, MAX_EXPERIMENT_NAME = 200 };
+enum { MAX_FILE_BYTES = 1 << 20, MAX_EXPERIMENT_NAME = 200 };
 
 #define ROW "config_param.*."
 
-/* -- the workspace -- */
+/* -- parts that a file holds -- */
 
-bool config_is_azureml(const char *platform)
+/* The members of a part, from a file that another tool made: all are text, and what is no member is that tool's. */
+static int read_members(const char *path, const char *name, const struct config_part *part, struct yaml *into,
+                        struct act_error *err)
 {
-    return act_streq(platform, "aml") || act_streq(platform, "itp") || act_streq(platform, "singularity");
-}
-
-static int read_workspace(const char *path, const char *name, struct yaml *into, struct act_error *err)
-{
-    static const char *const members[] = {"subscription_id", "resource_group", "workspace_name"};
-    ACT_AUTOFREE char *text = NULL;
+    ACT_AUTOFREE char *text = NULL, *prefix = act_sprintf("%s.", part->name);
     CODEC_AUTOJSON json_t *json = NULL;
     size_t len = 0;
-    int rc = act_file_read_regular(path, MAX_WORKSPACE_BYTES, &text, &len, err);
+    int rc = act_file_read_regular(path, MAX_FILE_BYTES, &text, &len, err);
 
     if (rc == 0)
         rc = codec_json_parse(text, len, name, &json, err);
     if (rc < 0)
         return rc;
     if (!json_is_object(json))
-        return act_error_set(err, ACT_CONFIG, "%s: must be an object with 'workspace_name' and so on", name);
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        const json_t *member = json_object_get(json, members[i]);
+        return act_error_set(err, ACT_CONFIG, "%s: must be an object with '%s' and so on", name,
+                             config_key_member(&part->keys[1], prefix));
+    for (const struct config_key *key = part->keys; key->path; key++) {
+        const char *member_name = config_key_member(key, prefix);
+        const json_t *member = member_name ? json_object_get(json, member_name) : NULL;
         if (member && !json_is_string(member) && !json_is_null(member))
-            return act_error_set(err, ACT_CONFIG, "%s: '%s' must be text", name, members[i]);
+            return act_error_set(err, ACT_CONFIG, "%s: '%s' must be text", name, member_name);
         if (json_is_string(member))
-            yaml_put(into, members[i], yaml_new_text(name, json_string_value(member)));
+            yaml_put(into, member_name, yaml_new_text(name, json_string_value(member)));
     }
     return 0;
 }
 
-/* Replaces the name of the workspace file by what it holds, but for what another layer says instead.
- * Platforms without a workspace do not miss it. */
-static void resolve_workspace(struct config *c, struct config_findings *f)
+static bool has_part(const struct config_kind *kind, const struct config_part *part)
 {
-    struct yaml *value = yaml_get(c->values->tree, "aml_config");
+    const struct config_part *const *own = kind->parts;
+
+    while (own && *own && *own != part)
+        own++;
+    return own && *own;
+}
+
+/* Replaces the name of a part's file by what it holds, but for what another layer says instead. Platforms without that
+ * part do not miss the file. */
+static void resolve_file(struct config *c, const struct config_part *part, struct config_findings *f)
+{
+    struct yaml *value = yaml_get(c->values->tree, part->name);
     struct act_error err;
 
     if (yaml_is_null(value) || !value->text)
         return;
     ACT_AUTOFREE char *path = config_absolute(value->text, c->project_root);
     const char *name = config_display(path, c->project_root);
-    struct yaml *workspace = yaml_new_map(name);
-    workspace->line = config_is_own(c, "aml_config") ? 0 : value->line; /* for config_files() */
-    bool wanted = config_is_azureml(c->platform) || access(path, F_OK) == 0;
-    if (wanted && read_workspace(path, name, workspace, &err) < 0)
-        config_problem(f, value, "'aml_config': %s", act_error_text(&err));
+    struct yaml *members = yaml_new_map(name);
+    members->line = config_is_own(c, part->name) ? 0 : value->line; /* for config_files() */
+    bool wanted = has_part(config_kind_named(c->platform), part) || access(path, F_OK) == 0;
+    if (wanted && read_members(path, name, part, members, &err) < 0)
+        config_problem(f, value, "'%s': %s", part->name, act_error_text(&err));
     for (size_t i = 0; i < value->n; i++)
-        yaml_put(workspace, value->items[i]->key, value->items[i]);
+        yaml_put(members, value->items[i]->key, value->items[i]);
     value->n = 0;
-    yaml_put(c->values->tree, "aml_config", workspace);
+    yaml_put(c->values->tree, part->name, members);
+}
+
+static void resolve_files(struct config *c, struct config_findings *f)
+{
+    for (const struct config_part *const *part = config_parts(); *part; part++)
+        if ((*part)->keys->type == CONFIG_MAP_FILE)
+            resolve_file(c, *part, f);
 }
 
 /* -- config_param -- */
@@ -106,10 +120,26 @@ const char *const config_keys_of_stores[] = {"azure_blob_config_file",
                                              "submit_with_url",
                                              NULL};
 
+static bool has_claims(const struct config_kind *kind)
+{
+    return kind->has_claims;
+}
+
+static bool has_places(const struct config_kind *kind)
+{
+    return kind->has_places;
+}
+
+static bool has_mount(const struct config_kind *kind)
+{
+    return kind->has_mount;
+}
+
 static void check_claim(const struct config *c, const struct config_folder *folder, const struct yaml *row,
                         struct config_findings *f)
 {
     const struct yaml *at = yaml_get(row, "path");
+    ACT_AUTOFREE char *names = config_kinds_that(has_claims);
 
     if (!is_object_name(folder->claim))
         config_problem(f, at, "the path of '%s' must be 'pvc:NAME' or 'pvc:NAME/path', with the name of a claim",
@@ -117,9 +147,9 @@ static void check_claim(const struct config *c, const struct config_folder *fold
     if (folder == &c->code)
         config_problem(f, at, "'code_path' must be in a store: this machine does not see the claim '%s'",
                        folder->claim);
-    else if (!act_streq(c->platform, "k8s"))
-        config_problem(f, at, "'%s' is on the claim '%s', which only the platform 'k8s' can have, not '%s'", row->key,
-                       folder->claim, c->platform);
+    else if (!has_claims(config_kind_named(c->platform)))
+        config_problem(f, at, "'%s' is on the claim '%s', which only the platform %s can have, not '%s'", row->key,
+                       folder->claim, names, c->platform);
     if (act_streq(folder->mode, "download") || act_streq(folder->mode, "upload"))
         config_problem(f, yaml_get(row, "mode"),
                        "'%s' is on a claim, which is mounted: 'mode' must be rw_mount or "
@@ -139,6 +169,7 @@ static void take_place(const struct config *c, struct config_folder *folder, con
                                             "blob_cache_timeout", "submit_with_url"};
     const struct yaml *at = yaml_get(row, "path") ? yaml_get(row, "path") : row;
     const char *path = folder->path ? folder->path : "";
+    ACT_AUTOFREE char *names = config_kinds_that(has_places);
 
     if (path[0] != '/' || path[strspn(path, "/.")] == '\0' || act_path_has_parent(path) || act_has_control(path))
         config_problem(f, at,
@@ -146,9 +177,9 @@ static void take_place(const struct config *c, struct config_folder *folder, con
                        row->key);
     if (folder == &c->code)
         config_problem(f, at, "'code_path' cannot have the mode 'path': it must be in a store");
-    else if (!act_streq(c->platform, "local") && !act_streq(c->platform, "slurm"))
-        config_problem(f, at, "'%s' has the mode 'path', which only the platforms 'local' and 'slurm' have, not '%s'",
-                       row->key, c->platform);
+    else if (!has_places(config_kind_named(c->platform)))
+        config_problem(f, at, "'%s' has the mode 'path', which only the platforms %s have, not '%s'", row->key, names,
+                       c->platform);
     for (size_t i = 0; i < sizeof(of_stores) / sizeof(of_stores[0]); i++)
         if (!yaml_is_null(yaml_get(row, of_stores[i])))
             config_problem(f, yaml_get(row, of_stores[i]), "'%s' has no meaning for '%s', which has the mode 'path'",
@@ -362,87 +393,38 @@ static void check_image(struct config *c, struct config_findings *f)
                        "'docker.image' is not the name of an image: it begins with '-' or has blanks in it");
 }
 
-/* As of sbatch(1): "90", "12:00:00", "3-00:00:00", "unlimited". */
-static bool is_slurm_time(const char *text)
-{
-    static const char digits[] = "0123456789";
-    enum { MAX_COLONS = 2 };
-    size_t n = strspn(text, digits);
-
-    if (strcasecmp(text, "unlimited") == 0 || strcasecmp(text, "infinite") == 0)
-        return true;
-    if (n > 0 && text[n] == '-') {
-        text += n + 1;
-        n = strspn(text, digits);
-    }
-    for (int colons = 0; n > 0 && text[n] == ':' && colons < MAX_COLONS; colons++) {
-        text += n + 1;
-        n = strspn(text, digits);
-    }
-    return n > 0 && text[n] == '\0';
-}
-
 static void check_mount(const struct config *c, struct config_findings *f)
 {
-    if (c->mount && !act_streq(c->platform, "local") && !act_streq(c->platform, "slurm"))
-        config_problem(f, yaml_get(c->values->tree, "mount"),
-                       "'mount' is for the platforms 'local' and 'slurm': '%s' mounts folders by itself", c->platform);
+    ACT_AUTOFREE char *names = config_kinds_that(has_mount);
+
+    if (c->mount && !has_mount(config_kind_named(c->platform)))
+        config_problem(f, config_value(c, "mount"), "'mount' is for the platforms %s: '%s' mounts folders by itself",
+                       names, c->platform);
 }
 
-static void check_slurm_time(const struct config *c, struct config_findings *f)
-{
-    if (c->slurm.time && !is_slurm_time(c->slurm.time))
-        config_problem(f, yaml_get(yaml_get(c->values->tree, "slurm"), "time"),
-                       "'slurm.time' must be a time as sbatch takes it (90 for minutes, 12:00:00, 3-00:00:00), "
-                       "not '%s'",
-                       c->slurm.time);
-}
-
-/* Kubernetes would refuse them when a run is submitted. */
-static void check_k8s(const struct config *c, struct config_findings *f)
-{
-    const struct yaml *part = yaml_get(c->values->tree, "k8s");
-    const struct {
-        const char *key, *value;
-    } quantities[] = {{"cpu", c->k8s.cpu}, {"memory", c->k8s.memory}, {"shm_size", c->k8s.shm_size}};
-    int64_t seconds;
-
-    if (c->k8s.time && (!act_duration_from_text(c->k8s.time, &seconds) || seconds <= 0))
-        config_problem(f, yaml_get(part, "time"), "'k8s.time' must be a duration such as 90m, 24h or 7d, not '%s'",
-                       c->k8s.time);
-    for (size_t i = 0; i < sizeof(quantities) / sizeof(quantities[0]); i++)
-        if (quantities[i].value && act_quantity_from_text(quantities[i].value) <= 0)
-            config_problem(f, yaml_get(part, quantities[i].key),
-                           "'k8s.%s' must be a quantity as Kubernetes takes it (16, 500m, 200Gi), not '%s'",
-                           quantities[i].key, quantities[i].value);
-}
-
+/* A legacy key may say it, and the origin of the value is that key's. */
 static void apply_platform(struct config *c)
 {
     struct yaml *tree = c->values->tree;
-    const struct yaml *legacy = yaml_get(tree, "aks_compute");
-    bool aks = false;
+    const struct config_kind *kind = config_kind_of(tree);
+    const struct yaml *legacy = kind->legacy_flag ? yaml_get(tree, kind->legacy_flag) : NULL;
 
-    if (yaml_as_bool(legacy, &aks) && aks) {
-        struct yaml *platform = yaml_new_text(legacy->file, "itp");
+    if (legacy && !act_streq(c->platform, kind->name)) {
+        struct yaml *platform = yaml_new_text(legacy->file, kind->name);
         platform->line = legacy->line;
         platform->column = legacy->column;
         yaml_put(tree, "platform", platform);
-        free(c->platform);
-        c->platform = act_strdup("itp");
+        act_str_replace(&c->platform, kind->name);
     }
-    if (strcmp(c->platform, "local") == 0 && yaml_is_null(yaml_get(tree, "gpu_per_node")))
+    if (config_kind_named(c->platform)->counts_gpus && yaml_is_null(yaml_get(tree, "gpu_per_node")))
         c->gpu_per_node = -1;
 }
 
-static void find_kubeconfig(struct config *c)
+static void check_parts(struct config *c, struct config_findings *f)
 {
-    char *named = c->k8s.kubeconfig;
-
-    if (!named)
-        return;
-    c->k8s.kubeconfig = config_absolute(named, c->project_root);
-    free(named);
+    for (const struct config_part *const *part = config_parts(); *part; part++)
+        if ((*part)->check)
+            (*part)->check(c, f);
 }
 
 void config_read_tree(struct config *c, struct config_findings *f)
@@ -451,21 +433,17 @@ void config_read_tree(struct config *c, struct config_findings *f)
 
     config_read_keys(config_cluster_keys, "", tree, c, f);
     apply_platform(c);
-    resolve_workspace(c, f);
-    config_read_keys(config_cluster_keys, "aml_config.", yaml_get(tree, "aml_config"), c, f);
-    config_read_keys(config_cluster_keys, "docker.", yaml_get(tree, "docker"), c, f);
-    config_read_keys(config_cluster_keys, "slurm.", yaml_get(tree, "slurm"), c, f);
-    config_read_keys(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), c, f);
-    config_read_keys(config_cluster_keys, "k8s.", yaml_get(tree, "k8s"), c, f);
-    config_read_keys(config_cluster_keys, "retry.", yaml_get(tree, "retry"), c, f);
-    config_read_keys(config_cluster_keys, "aks.", yaml_get(tree, "aks"), c, f);
-    find_kubeconfig(c);
+    resolve_files(c, f);
+    for (const char *const *section = config_general_maps; *section; section++) {
+        ACT_AUTOFREE char *prefix = act_sprintf("%s.", *section);
+        config_read_keys(config_general_keys, prefix, yaml_get(tree, *section), c, f);
+    }
+    config_read_parts(c, f);
     config_warn_all_unknown(tree, f);
     check_experiment_name(c, f);
     check_image(c, f);
-    check_slurm_time(c, f);
     check_mount(c, f);
-    check_k8s(c, f);
+    check_parts(c, f);
     read_rows(c, f);
 }
 
@@ -529,7 +507,8 @@ void config_folder_release(struct config_folder *folder)
 
 void config_release(struct config *config)
 {
-    config_release_keys(config_cluster_keys, "", config);
+    config_release_keys(config_general_keys, "", config);
+    config_release_parts(config);
     config_folder_release(&config->code);
     for (size_t i = 0; i < config->n_folders; i++)
         config_folder_release(&config->folders[i]);

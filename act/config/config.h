@@ -66,57 +66,8 @@ static inline bool config_is_built_in(const struct config_folder *folder)
     return act_streq(folder->account_file, "built-in");
 }
 
-struct config_workspace { /* aml_config; members may be NULL */
-    char *subscription_id, *resource_group, *workspace_name;
-};
-
 struct config_docker { /* members may be NULL */
     char *image, *address, *username, *password;
-};
-
-/* How runs are handed to Slurm; members may be NULL, what they mean is in schema.c. */
-struct config_slurm {
-    char *login, *root;
-    char *partition, *account, *qos, *time, *constraint, *gres, *reservation, *exclude, *nodelist;
-    struct act_strv sbatch_options;
-    char *launcher, *mpi; /* "mpirun" or "srun"; "pmix", "pmi2", "none", NULL: as the site has it */
-    char *container;      /* "apptainer", "pyxis", "none" */
-    char *scratch;        /* a folder on the disk of each node */
-    int64_t warn_seconds; /* before the time limit */
-};
-
-/* How runs are handed to Azure Machine Learning; members may be NULL, what they mean is in schema.c. */
-struct config_azureml {
-    char *endpoint, *history_endpoint;
-    char *api_version;
-    char *shm_size, *timeout, *docker_args, *instance_type, *identity;
-    int64_t priority;       /* -1: not given */
-    int64_t scale_interval; /* minutes */
-    bool ssh;
-    int64_t settle_seconds; /* after a run's end */
-};
-
-/* How runs are handed to Kubernetes; members may be NULL, what they mean is in schema.c. */
-struct config_k8s {
-    char *kubeconfig; /* absolute */
-    char *context, *namespace_;
-    char *image, *queue, *priority_class, *service_account;
-    char *gpu_resource; /* "none": nodes without GPUs */
-    char *cpu, *memory, *shm_size, *time;
-    int64_t warn_seconds;          /* before the time limit */
-    char *launcher;                /* "mpirun" or "direct" */
-    json_t *node_selector, *pod;   /* objects */
-    json_t *tolerations, *volumes; /* arrays of objects */
-};
-
-/* The cluster of Azure Kubernetes Service that the nodes are of; members may be NULL, what they mean is in schema.c. */
-struct config_aks {
-    char *endpoint;
-    char *subscription, *resource_group, *cluster, *pool;
-    char *vm_size, *location, *system_vm_size;
-    int64_t min, max; /* nodes; -1: not given */
-    struct act_strv node_taints;
-    json_t *node_labels; /* an object */
 };
 
 /* After which failures a run is tried again, and how often. */
@@ -126,22 +77,25 @@ struct config_retry {
     struct act_strv on; /* empty: not given */
 };
 
+struct config_part;
+struct config_part_values {
+    const struct config_part *part;
+    void *values; /* of its struct */
+};
+
 struct config {
     char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
     char *file;         /* absolute path of the cluster file; NULL for the built-in */
     char *project_root; /* absolute: the folder that holds aux_data, or the current folder */
-    char *platform;     /* "local", "slurm", "aml", "itp", "singularity", "k8s" */
+    char *platform;     /* "slurm": the name of a kind (kind.h) */
 
-    struct config_workspace workspace;
     struct config_folder code; /* path NULL: no code_path, of which config_account() tells the user */
     struct config_folder *folders;
     size_t n_folders;
     char *compute_target;
     struct config_docker docker;
-    struct config_slurm slurm;
-    struct config_azureml azureml;
-    struct config_k8s k8s;
-    struct config_aks aks;
+    struct config_part_values *parts; /* what the platforms' own parts of the file say: config_part() in kind.h */
+    size_t n_parts;
     char *experiment_name;
     bool use_cli_auth, multi_process, preemption_allowed, sleep_if_fail, sleep_if_succeed;
     int64_t gpu_per_node;           /* -1: not given (the platform knows) */
@@ -353,9 +307,11 @@ void config_list(const char *start_dir, struct config_listing *out);
 /* The same without saying which one is the default. */
 void config_list_all(const char *start_dir, struct config_listing *out);
 void config_listing_release(struct config_listing *listing);
-/* The kubeconfigs that the cluster files of the project and the user's name, whichever cluster is chosen. Absolute
- * paths, appended unless already in out; what cannot be read names none. */
-void config_kubeconfigs(const struct config *config, struct act_strv *out);
+/* The value of a key that holds text, of whatever platform: "slurm.login". NULL: it is not given. */
+const char *config_text(const struct config *config, const char *key);
+/* The files to log in with (kubeconfigs) that the cluster files of the project and the user's name, whichever cluster
+ * is chosen. Absolute paths, appended unless already in out; what cannot be read names none. */
+void config_login_files(const struct config *config, struct act_strv *out);
 
 /* Where the user's own clusters are, and the file of one. New strings. */
 char *config_users_clusters(void);

@@ -3,7 +3,7 @@
  *   find.c    which cluster file, which project root; clusters.c: which there are
  *   layers.c  defaults, file, environment, -p and flags merged into one YAML tree: every value still knows
  *             where it came from, so an origin needs no book-keeping of its own
- *   schema.c  the tables of keys
+ *   schema.c  the tables of keys; kind.c: what the platforms bring
  *   read.c    the tree to the struct, by the tables
  *   config.c  the steps above in a row; the rows of config_param; paths of the project
  *   account.c account files; vault.c secrets that are elsewhere; user.c the user's own file
@@ -13,46 +13,17 @@
 #define ACT_CONFIG_CONFIG_INTERNAL_H
 
 #include "codec/yaml.h"
-#include "config/config.h"
+#include "config/kind.h"
 
 #define CONFIG_BUILT_IN "built-in" /* as azure_blob_config_file: the embedded folder store */
 #define CONFIG_DEFAULT  "default"  /* the origin of a value that was not set */
 #define CONFIG_MASK     "***"
 #define CONFIG_RECORDED "the record of the run" /* the origin of a value that a run wrote down */
 
-enum config_type {
-    CONFIG_BOOL,     /* bool */
-    CONFIG_INT,      /* int64_t, -1 when not given */
-    CONFIG_TEXT,     /* char *, NULL when not given */
-    CONFIG_CHOICE,   /* char *, one of choices */
-    CONFIG_TEXTS,    /* struct act_strv */
-    CONFIG_INTS,     /* struct act_strv */
-    CONFIG_ENV,      /* struct act_strv of "NAME=value", from a map */
-    CONFIG_OBJECT,   /* json_t *, a map of any form, NULL when not given */
-    CONFIG_OBJECTS,  /* json_t *, a list of such maps, NULL when not given */
-    CONFIG_MAP,      /* its members have rows of their own */
-    CONFIG_MAP_FILE, /* the same, or the name of a file that holds them */
-    CONFIG_MAP_INT,  /* the same, or a number, which layers.c makes a map of */
-    CONFIG_ANY,      /* legacy: accepted in silence, not read */
-};
-
-#define CONFIG_NOWHERE ((size_t)-1)
-
-struct config_key {
-    const char *path; /* "docker.image"; "config_param.*.path" for every row of config_param */
-    enum config_type type;
-    size_t offset;        /* in struct config, config_folder or config_account; CONFIG_NOWHERE: not kept there */
-    const char *fallback; /* as text; NULL: none */
-    const char *choices;  /* CONFIG_CHOICE: "a|b|c" */
-    int64_t min;          /* CONFIG_INT, CONFIG_INTS */
-    int64_t max;          /* CONFIG_INT; 0: what any number may be */
-    bool secret;
-    const char *instead; /* legacy spelling: what says the same today */
-    const char *help;
-};
-
 /* All end with a row whose path is NULL. */
-extern const struct config_key config_cluster_keys[];
+extern const struct config_key config_general_keys[]; /* of a cluster file, without those of the parts */
+extern const struct config_key *config_cluster_keys;  /* all of a cluster file: those, then those of the parts */
+extern const char *const config_general_maps[];       /* its maps whose members have rows there, up to NULL */
 extern const struct config_key config_account_keys[];
 extern const struct config_key config_user_keys[];
 
@@ -69,13 +40,23 @@ struct config_values {
     struct config_vault vault;
 };
 
-/* What is wrong and what is doubtful, one line each. */
-struct config_findings {
-    struct act_strv problems, warnings;
-};
-void config_problem(struct config_findings *f, const struct yaml *at, const char *fmt, ...) ACT_PRINTF(3, 4);
-void config_doubt(struct config_findings *f, const struct yaml *at, const char *fmt, ...) ACT_PRINTF(3, 4);
 void config_findings_release(struct config_findings *f);
+
+/* kind.c */
+/* The kind of this name; for another one, a kind without properties. */
+const struct config_kind *config_kind_named(const char *name);
+/* The kind of a tree that is not read yet. */
+const struct config_kind *config_kind_of(const struct yaml *tree);
+/* All kinds and all parts that there are, up to NULL. */
+const struct config_kind *const *config_kinds(void);
+/* The kind of the built-in cluster. */
+const struct config_kind *config_kind_built_in(void);
+const struct config_part *const *config_parts(void);
+/* The names of the kinds for which fits() is true: "'local' and 'slurm'". New string. */
+char *config_kinds_that(bool (*fits)(const struct config_kind *kind));
+/* Reads the parts of a tree; frees them. */
+void config_read_parts(struct config *c, struct config_findings *f);
+void config_release_parts(struct config *c);
 
 /* find.c */
 /* Replaces dir by its parent; false at the root. */
@@ -101,6 +82,9 @@ int config_user_default(char **out, struct act_error *err);
 int config_layers(const struct config_request *request, const struct config_place *place, struct yaml **out,
                   struct act_error *err);
 
+/* show.c: the value of a key such as "slurm.login" in a tree, or NULL. */
+const struct yaml *config_tree_value(const struct yaml *tree, const char *key);
+
 /* read.c */
 void config_read_keys(const struct config_key *keys, const char *prefix, const struct yaml *map, void *base,
                       struct config_findings *f);
@@ -123,10 +107,6 @@ int config_load_all(const struct config_request *request, struct config *out, st
 void config_read_tree(struct config *c, struct config_findings *f);
 /* The keys of a row of config_param that mean nothing where it is in no store, up to NULL. */
 extern const char *const config_keys_of_stores[];
-/* The platforms that need an Azure Machine Learning workspace. */
-bool config_is_azureml(const char *platform);
-/* The value of "docker.image", or NULL. */
-const struct yaml *config_value(const struct config *config, const char *key);
 /* The value of a key in the row of config_param that this folder is, or NULL. */
 const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder, const char *key);
 /* The place that names the account file of this folder, or NULL. */

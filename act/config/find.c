@@ -310,29 +310,38 @@ static void add_new(struct act_strv *out, const char *path)
         act_strv_push(out, path);
 }
 
-static void add_kubeconfig_of(const struct config *config, const char *file, struct act_strv *out)
+static void add_login_file(const struct config *config, const struct yaml *named, struct act_strv *out)
+{
+    if (yaml_is_null(named) || named->kind != YAML_SCALAR || !*named->text)
+        return;
+    ACT_AUTOFREE char *path = config_absolute(named->text, config->project_root);
+    add_new(out, path);
+}
+
+static void add_login_files_of(const struct config *config, const char *file, struct act_strv *out)
 {
     struct yaml *tree = NULL;
     struct act_error ignored;
 
     if (yaml_read(file, file, &tree, &ignored) < 0)
         return;
-    const struct yaml *k8s = yaml_get(tree, "k8s"), *named = k8s ? yaml_get(k8s, "kubeconfig") : NULL;
-    if (named && named->kind == YAML_SCALAR && *named->text && !yaml_is_null(named)) {
-        ACT_AUTOFREE char *path = config_absolute(named->text, config->project_root);
-        add_new(out, path);
-    }
+    for (const struct config_kind *const *kind = config_kinds(); *kind; kind++)
+        if ((*kind)->login_file_key)
+            add_login_file(config, config_tree_value(tree, (*kind)->login_file_key), out);
     yaml_tree_free(tree);
 }
 
-void config_kubeconfigs(const struct config *config, struct act_strv *out)
+void config_login_files(const struct config *config, struct act_strv *out)
 {
     ACT_AUTO(config_listing) clusters = {0};
 
-    if (config->k8s.kubeconfig)
-        add_new(out, config->k8s.kubeconfig);
+    for (const struct config_kind *const *kind = config_kinds(); *kind; kind++) {
+        const char *file = (*kind)->login_file_key ? config_text(config, (*kind)->login_file_key) : NULL;
+        if (file)
+            add_new(out, file);
+    }
     config_list(config->project_root, &clusters);
     for (size_t i = 0; i < clusters.n; i++)
         if (clusters.v[i].file)
-            add_kubeconfig_of(config, clusters.v[i].file, out);
+            add_login_files_of(config, clusters.v[i].file, out);
 }

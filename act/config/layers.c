@@ -50,15 +50,17 @@ static void expand(struct yaml *layer)
     expand_rows(yaml_get(layer, "config_param"));
 }
 
-/* Lays one layer over those before it. The name of a file with the members of aml_config becomes the text of a map, for
- * what is said beside the file: resolve_workspace() puts that over what the file says. */
+/* Lays one layer over those before it. The name of a file with the members of a part becomes the text of a map, for
+ * what is said beside the file: resolve_file() puts that over what the file says. */
 static void lay_over(struct yaml *tree, struct yaml *over)
 {
-    struct yaml *named = yaml_get(tree, "aml_config");
-    const struct yaml *members = yaml_get(over, "aml_config");
-
-    if (named && named->kind == YAML_SCALAR && !yaml_is_null(named) && members && members->kind == YAML_MAP)
-        named->kind = YAML_MAP;
+    for (const struct config_part *const *part = config_parts(); *part; part++) {
+        struct yaml *named = yaml_get(tree, (*part)->name);
+        const struct yaml *members = yaml_get(over, (*part)->name);
+        if ((*part)->keys->type == CONFIG_MAP_FILE && named && named->kind == YAML_SCALAR && !yaml_is_null(named) &&
+            members && members->kind == YAML_MAP)
+            named->kind = YAML_MAP;
+    }
     yaml_merge(tree, over);
 }
 
@@ -116,15 +118,6 @@ static int read_with_bases(const char *file, const char *text, const char *root,
 
 /* -- the built-in cluster, and what platforms have by themselves -- */
 
-static bool is_platform(const struct yaml *tree, const char *name)
-{
-    const struct yaml *platform = yaml_get(tree, "platform");
-    bool aks = false;
-
-    yaml_as_bool(yaml_get(tree, "aks_compute"), &aks);
-    return !aks && platform && platform->kind == YAML_SCALAR && strcmp(platform->text, name) == 0;
-}
-
 char *config_built_in_prefix(const char *root)
 {
     struct act_sha256 sha;
@@ -170,36 +163,24 @@ static struct yaml *built_in_rows(const char *root, bool with_folders, bool own)
     return all;
 }
 
-/* Whether runs see the built-in store: not through a login node, and not in pods, where only the code is brought to
- * them. */
-static bool has_built_in_folders(const struct yaml *tree)
+/* Whether runs see the built-in store: not through a login node, and not where only the code is brought to them. */
+static bool has_built_in_folders(const struct config_kind *kind, const struct yaml *tree)
 {
-    if (is_platform(tree, "k8s"))
-        return false;
-    return !is_platform(tree, "slurm") || yaml_is_null(yaml_get(yaml_get(tree, "slurm"), "login"));
+    if (kind->has_store)
+        return kind->runs_see_store && (!kind->login_key || yaml_is_null(config_tree_value(tree, kind->login_key)));
+    return true;
 }
 
-/* Whether the platform has a store by itself. */
-static bool has_own_store(const struct yaml *tree)
-{
-    return is_platform(tree, "local") || is_platform(tree, "slurm") || is_platform(tree, "k8s");
-}
-
-/* Azure Machine Learning has none; but an account file of the top level is a place for all projects. */
-static bool has_account(const struct yaml *tree)
-{
-    return (is_platform(tree, "aml") || is_platform(tree, "itp") || is_platform(tree, "singularity")) &&
-           !yaml_is_null(yaml_get(tree, "azure_blob_config_file"));
-}
-
-/* Where there is a place for code and folders, what the files do not say gets it. */
+/* Where there is a place for code and folders, what the files do not say gets it: in the platform's own store, else in
+ * the account of the top level, which is a place for all projects. */
 static struct yaml *add_built_in(struct yaml *tree, const char *root, bool has_folders, bool has_code)
 {
-    bool own = has_own_store(tree);
+    const struct config_kind *kind = config_kind_of(tree);
+    bool has_account = kind->has_account && !yaml_is_null(yaml_get(tree, "azure_blob_config_file"));
 
-    if (has_code || !(own || has_account(tree)))
+    if (has_code || !(kind->has_store || has_account))
         return tree;
-    struct yaml *below = built_in_rows(root, !has_folders && has_built_in_folders(tree), own);
+    struct yaml *below = built_in_rows(root, !has_folders && has_built_in_folders(kind, tree), kind->has_store);
     if (yaml_is_null(yaml_get(tree, "config_param")))
         yaml_put(tree, "config_param", yaml_new_map(CONFIG_DEFAULT));
     yaml_merge(below, tree);
@@ -343,7 +324,7 @@ static int read_file_layer(const struct config_place *place, struct yaml **out, 
     if (place->file)
         return read_with_bases(place->file, place->text, place->root, 0, out, err);
     *out = yaml_new_map(CONFIG_DEFAULT);
-    yaml_put(*out, "platform", yaml_new_text(CONFIG_DEFAULT, "local"));
+    yaml_put(*out, "platform", yaml_new_text(CONFIG_DEFAULT, config_kind_built_in()->name));
     return 0;
 }
 

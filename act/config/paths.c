@@ -35,7 +35,8 @@ static void hint_root(const struct config *config, const char *path, struct act_
 /* Where runs find a folder that is reachable only from the login node, and who has to copy it: ACT cannot. */
 static void hint_login(const struct config *config, const char *name, struct act_error *err)
 {
-    const char *root = config->slurm.root ? config->slurm.root : "~/.act";
+    const struct config_kind *kind = config_kind_named(config->platform);
+    const char *said = config_text(config, kind->root_key), *root = said ? said : kind->root_fallback;
     ACT_AUTOFREE char *prefix = config_built_in_prefix(config->project_root);
 
     act_error_hint(err, "through a login node folders need a store that both sides reach: see config_param in "
@@ -45,11 +46,13 @@ static void hint_login(const struct config *config, const char *name, struct act
             act_error_hint(err,
                            "or have rsync move it: runs use what is there, as after 'rsync -a --mkpath %s/ "
                            "%s:%s/store/%s/%s/'",
-                           name, config->slurm.login, act_starts_with(root, "~/") ? root + 2 : root, prefix, name);
+                           name, config_text(config, kind->login_key), act_starts_with(root, "~/") ? root + 2 : root,
+                           prefix, name);
 }
 
 static int unknown_folder(const struct config *config, const char *path, const char *name, struct act_error *err)
 {
+    const char *login_key = config_kind_named(config->platform)->login_key;
     ACT_AUTO(act_strv) names = {0};
     ACT_AUTO(act_buf) list = {0};
 
@@ -69,7 +72,7 @@ static int unknown_folder(const struct config *config, const char *path, const c
         act_error_hint(err, "no folders are mapped");
     else if (!near)
         act_error_hint(err, "mapped folders: %s; other files go with the code", list.data);
-    if (list.len == 0 && config->slurm.login)
+    if (list.len == 0 && login_key && config_text(config, login_key))
         hint_login(config, name, err);
     return -ACT_NOT_FOUND;
 }

@@ -341,15 +341,20 @@ void config_warn_unknown(const struct config_key *keys, const char *prefix, cons
     }
 }
 
+static void warn_unknown_in(const char *section, const struct yaml *tree, struct config_findings *f)
+{
+    ACT_AUTOFREE char *prefix = act_sprintf("%s.", section);
+
+    config_warn_unknown(config_cluster_keys, prefix, yaml_get(tree, section), f);
+}
+
 void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f)
 {
-    static const char *const sections[] = {"aml_config", "docker", "slurm", "azureml", "k8s", "aks", "retry"};
-
     config_warn_unknown(config_cluster_keys, "", tree, f);
-    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
-        ACT_AUTOFREE char *prefix = act_sprintf("%s.", sections[i]);
-        config_warn_unknown(config_cluster_keys, prefix, yaml_get(tree, sections[i]), f);
-    }
+    for (const char *const *section = config_general_maps; *section; section++)
+        warn_unknown_in(*section, tree, f);
+    for (const struct config_part *const *part = config_parts(); *part; part++)
+        warn_unknown_in((*part)->name, tree, f);
 }
 
 void config_release_keys(const struct config_key *keys, const char *prefix, void *base)

@@ -86,7 +86,7 @@ static json_t *members_json(const struct config *config, const struct config_key
 
 static json_t *row_json(const struct config *config, const struct config_folder *folder)
 {
-    json_t *row = members_json(config, config_cluster_keys, ROW, folder);
+    json_t *row = members_json(config, config_general_keys, ROW, folder);
     bool is_place = config_is_place(folder);
 
     for (const char *const *key = config_keys_of_stores; (is_place || folder->claim) && *key; key++)
@@ -120,17 +120,19 @@ static const struct config_folder *row_at(const struct config *config, size_t i)
 
 json_t *config_resolved(const struct config *config)
 {
-    json_t *all = members_json(config, config_cluster_keys, "", config), *rows = json_object();
+    json_t *all = members_json(config, config_general_keys, "", config), *rows = json_object();
     const struct config_folder *folder;
 
     json_object_set_new(all, "cluster", text_or_null(config->cluster, false));
-    json_object_set_new(all, "aml_config", members_json(config, config_cluster_keys, "aml_config.", config));
-    json_object_set_new(all, "docker", members_json(config, config_cluster_keys, "docker.", config));
-    json_object_set_new(all, "slurm", members_json(config, config_cluster_keys, "slurm.", config));
-    json_object_set_new(all, "azureml", members_json(config, config_cluster_keys, "azureml.", config));
-    json_object_set_new(all, "k8s", members_json(config, config_cluster_keys, "k8s.", config));
-    json_object_set_new(all, "retry", members_json(config, config_cluster_keys, "retry.", config));
-    json_object_set_new(all, "aks", members_json(config, config_cluster_keys, "aks.", config));
+    for (const char *const *section = config_general_maps; *section; section++) {
+        ACT_AUTOFREE char *prefix = act_sprintf("%s.", *section);
+        json_object_set_new(all, *section, members_json(config, config_general_keys, prefix, config));
+    }
+    for (const struct config_part *const *part = config_parts(); *part; part++) {
+        ACT_AUTOFREE char *prefix = act_sprintf("%s.", (*part)->name);
+        json_object_set_new(all, (*part)->name,
+                            members_json(config, (*part)->keys, prefix, config_part(config, *part)));
+    }
     for (size_t i = 0; (folder = row_at(config, i)); i++) {
         ACT_AUTOFREE char *key = row_key(config, folder);
         json_object_set_new(rows, key, row_json(config, folder));
@@ -149,14 +151,18 @@ static char *origin_of(const struct yaml *value)
                        : act_strdup(value->file);
 }
 
-const struct yaml *config_value(const struct config *config, const char *key)
+const struct yaml *config_tree_value(const struct yaml *tree, const char *key)
 {
-    const struct yaml *at = config->values ? config->values->tree : NULL;
     ACT_AUTOFREE char *rest = act_strdup(key);
 
-    for (char *save, *name = strtok_r(rest, ".", &save); name && at; name = strtok_r(NULL, ".", &save))
-        at = yaml_get(at, name);
-    return at;
+    for (char *save, *name = strtok_r(rest, ".", &save); name && tree; name = strtok_r(NULL, ".", &save))
+        tree = yaml_get(tree, name);
+    return tree;
+}
+
+const struct yaml *config_value(const struct config *config, const char *key)
+{
+    return config->values ? config_tree_value(config->values->tree, key) : NULL;
 }
 
 bool config_is_said(const struct config *config, const char *key)

@@ -176,10 +176,10 @@ bool config_account_is_own(const struct config *config, const struct config_fold
 {
     const struct yaml *named = config_account_origin(config, folder);
     const struct yaml *path = config_row_value(config, folder, "path");
-    const char *file = folder->account_file;
+    const char *file = folder->account_file, *root_key = config_kind_named(config->platform)->root_key;
 
     if (config_is_built_in(folder))
-        return !act_streq(config->platform, "slurm") || config_is_own(config, "slurm.root");
+        return !root_key || config_is_own(config, root_key);
     if (yaml_is_null(named) || !is_own_place(config, named))
         return false;
     return (is_in_no_file(named) || yaml_is_null(path) || is_own_place(config, path)) &&

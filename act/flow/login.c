@@ -16,7 +16,8 @@ static int want_of(struct flow *flow, struct token_want *out, struct act_error *
     *out = (struct token_want){.scope = AUTH_STORAGE_SCOPE, .use_cli = config->use_cli_auth};
     if (has_account && !config_account_peek(config, &config->code, &account)) /* its key may be in a key vault */
         return config_account(config, &config->code, &account, err);
-    return auth_cloud_find(account.endpoint ? account.endpoint : config->azureml.endpoint, &out->cloud, err);
+    return auth_cloud_find(account.endpoint ? account.endpoint : config_text(config, "azureml.endpoint"), &out->cloud,
+                           err);
 }
 
 int flow_identify(struct flow *flow, struct token_identity *out, struct act_error *err)

@@ -138,7 +138,7 @@ int flow_place_of(const struct ledger_run *row, char **out, struct act_error *er
 
 int flow_platform_here(struct flow *flow, struct platform **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *name = act_strdup(platform_here()->name);
+    ACT_AUTOFREE char *name = act_strdup(platform_here()->kind->name);
 
     return flow_platform_of(flow, &(struct ledger_run){.platform = name, .cluster = name}, out, err);
 }

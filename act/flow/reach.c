@@ -205,9 +205,11 @@ void flow_reach_recalled(const struct config *config, struct act_strv *items)
 {
     ACT_AUTO(platform_reaches) reaches = {0};
 
+    const char *key = platform_find(config->platform)->kind->login_file_key;
+
     platform_reach(config, &reaches);
     for (size_t i = 0; i < reaches.n; i++)
-        if (strcmp(reaches.v[i].key, "k8s.kubeconfig") == 0)
+        if (act_streq(reaches.v[i].key, key))
             add(items, login_line(&reaches.v[i]));
 }
 
@@ -264,14 +266,14 @@ static void add_store(const struct config *config, const struct config_folder *f
     add_place_in_store(config, file, store, packages, items);
 }
 
-/* Likewise in the store below slurm.root, which flow_reach_platform() itself shows if it lies outside. */
+/* The same in the store below the platform's root, which flow_reach_platform() itself shows if it lies outside. */
 static void add_place_in_root(const struct config *config, const struct config_folder *folder, const char *store,
                               struct act_strv *items)
 {
     ACT_AUTOFREE char *root = act_path_dirname(store);
     ACT_AUTOFREE char *path = act_path_join(act_path_basename(store), folder->path);
 
-    add_place_in_store(config, "slurm.root", root, path, items);
+    add_place_in_store(config, platform_find(config->platform)->kind->root_key, root, path, items);
 }
 
 /* What is on a claim of the cluster may be others', or the user's of another project. */
@@ -301,9 +303,10 @@ static void add_vault(const char *file, const char *key, const char *secret, str
 }
 
 /* The registry that is logged in to for an image, where the project says which; else NULL. New string. */
-static char *registry_of_project(const struct config *config, const char *key, char *image)
+static char *registry_of_project(const struct config *config, const char *key, const char *image)
 {
-    const struct config_docker docker = {.image = image, .address = config->docker.address};
+    ACT_AUTOFREE char *copy = act_strdup(image);
+    const struct config_docker docker = {.image = copy, .address = config->docker.address};
     bool has_image = image && *image;
 
     if (!has_image || (config_is_own(config, key) && config_is_own(config, "docker.address")))
@@ -315,10 +318,11 @@ static char *registry_of_project(const struct config *config, const char *key, c
 static void add_password(const struct config *config, struct act_strv *items)
 {
     static const char key[] = "docker.password";
+    const char *own = platform_find(config->platform)->image_key;
     const struct {
         const char *key;
-        char *image;
-    } rows[] = {{"docker.image", config->docker.image}, {"k8s.image", config->k8s.image}};
+        const char *image;
+    } rows[] = {{"docker.image", config->docker.image}, {own, own ? config_text(config, own) : NULL}};
     const char *secret = config->docker.password;
     ACT_AUTOFREE char *file = config_file_of(config, key);
 

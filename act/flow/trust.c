@@ -10,6 +10,7 @@
 #include "codec/json.h"
 #include "config/config.h"
 #include "flow/trust.h"
+#include "platform/platform.h"
 
 static int (*ask_user)(const char *project, const struct act_strv *items, struct act_error *err);
 
@@ -302,9 +303,9 @@ static bool is_said(const struct act_strv *trusted, const char *item)
 }
 
 /* Whether the user was asked about this kubeconfig, whatever was in it. */
-static bool was_asked(const struct act_strv *trusted, const char *kubeconfig)
+static bool was_asked(const struct act_strv *trusted, const char *key, const char *kubeconfig)
 {
-    ACT_AUTOFREE char *said = act_sprintf("'k8s.kubeconfig' is '%s, with SHA-256 ", kubeconfig);
+    ACT_AUTOFREE char *said = act_sprintf("'%s' is '%s, with SHA-256 ", key, kubeconfig);
     bool asked = false;
 
     for (size_t i = 0; i < trusted->n && !asked; i++)
@@ -319,13 +320,18 @@ static bool is_in_project(const char *project, const char *kubeconfig)
     return act_path_is_within(place, real) || act_path_is_within(kubeconfig, project);
 }
 
+static const char *login_file_key(const struct config *config)
+{
+    return platform_find(config->platform)->kind->login_file_key;
+}
+
 /* Otherwise nobody would know later that it was the user who named a file of the project. */
 int flow_trust_submitted(const struct config *config, struct act_error *err)
 {
-    const char *kubeconfig = config->k8s.kubeconfig;
+    const char *key = login_file_key(config), *kubeconfig = key ? config_text(config, key) : NULL;
     ACT_AUTO(act_strv) items = {0};
 
-    if (!kubeconfig || !config_is_own(config, "k8s.kubeconfig") || !is_in_project(config->project_root, kubeconfig))
+    if (!kubeconfig || !config_is_own(config, key) || !is_in_project(config->project_root, kubeconfig))
         return 0;
     flow_reach_recalled(config, &items);
     return items.n ? flow_trust_keep(config->project_root, &items, err) : 0;
@@ -349,14 +355,14 @@ int flow_trust_added(const struct config *config, const struct act_strv *before,
 int flow_trust_recalled(const char *project, const char *cluster, const struct config *config, struct act_error *err)
 {
     const struct matter m = {.project = project, .config = config, .recalled = cluster};
-    const char *kubeconfig = config->k8s.kubeconfig;
+    const char *key = login_file_key(config), *kubeconfig = key ? config_text(config, key) : NULL;
     ACT_AUTO(act_strv) all = {0}, trusted = {0}, unknown = {0};
 
     if (!kubeconfig || environment_trusts(project))
         return 0;
     ACT_AUTOFREE char *real = flow_real_place(project);
     int rc = trusted_of(real, &trusted, err);
-    if (rc < 0 || (!is_in_project(project, kubeconfig) && !was_asked(&trusted, kubeconfig)))
+    if (rc < 0 || (!is_in_project(project, kubeconfig) && !was_asked(&trusted, key, kubeconfig)))
         return rc;
     collect(&m, &all);
     for (size_t i = 0; i < all.n; i++)

@@ -35,7 +35,7 @@ static char *those_with_clusters(void)
 
     for (const struct platform_row *const *row = platform_table; *row; row++)
         if ((*row)->clusters)
-            act_buf_addf(&out, "%s'%s'", out.len ? " or " : "", (*row)->name);
+            act_buf_addf(&out, "%s'%s'", out.len ? " or " : "", (*row)->kind->name);
     return act_buf_steal(&out);
 }
 
@@ -47,7 +47,7 @@ static int find_cluster(const struct platform *p, const struct platform_clusters
     ACT_AUTOFREE char *others = those_with_clusters();
     return act_error_set(err, ACT_CONFIG,
                          "platform '%s' has no managed clusters: choose a cluster file of platform %s with -c",
-                         p->row->name, others);
+                         p->row->kind->name, others);
 }
 
 /* ---- what the platforms share ---- */
@@ -104,7 +104,7 @@ int platform_list_all_clusters(struct platform *p, struct platform_clusters *out
         return rc;
     if (!ops->list_all)
         return act_error_set(err, ACT_USAGE, "--all lists the clusters of all workspaces: platform '%s' has none",
-                             p->row->name);
+                             p->row->kind->name);
     return ops->list_all(p, out, err);
 }
 
@@ -178,7 +178,7 @@ int platform_fetch_login(struct platform *p, struct platform_login *out, struct 
         return rc;
     if (!ops->login)
         return act_error_set(err, ACT_CONFIG, "the %ss of platform '%s' have no login of their own", ops->words.noun,
-                             p->row->name);
+                             p->row->kind->name);
     return ops->login(p, out, err);
 }
 

@@ -14,12 +14,24 @@ static int refuse_to_open(const struct config *config, struct platform **out, st
                          config->platform);
 }
 
+void platform_begin(void)
+{
+    enum { MOST = 16 };
+    static const struct config_kind *kinds[MOST + 1];
+    size_t n = 0;
+
+    for (const struct platform_row *const *row = platform_table; *row && n < MOST; row++)
+        kinds[n++] = (*row)->kind;
+    config_use_kinds(kinds);
+}
+
 const struct platform_row *platform_find(const char *name)
 {
-    static const struct platform_row unknown = {.name = "", .open = refuse_to_open};
+    static const struct config_kind no_kind = {.name = ""};
+    static const struct platform_row unknown = {.kind = &no_kind, .open = refuse_to_open};
 
     for (const struct platform_row *const *row = platform_table; *row; row++)
-        if (act_streq((*row)->name, name))
+        if (act_streq((*row)->kind->name, name))
             return *row;
     return &unknown;
 }
@@ -76,7 +88,7 @@ void platform_reach(const struct config *config, struct platform_reaches *out)
 
 static int cannot(const struct platform *p, const char *what, struct act_error *err)
 {
-    return act_error_set(err, ACT_FAIL, "platform '%s' cannot %s", p->row->name, what);
+    return act_error_set(err, ACT_FAIL, "platform '%s' cannot %s", p->row->kind->name, what);
 }
 
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
@@ -234,7 +246,7 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
     if (rc == 0 && !id && !p->row->nodes_have_addresses)
         rc = act_error_set(err, ACT_NOT_FOUND,
                            "no node has an address of its own on platform '%s': name a run, and a node of it",
-                           p->row->name);
+                           p->row->kind->name);
     if (rc < 0)
         return rc;
     return p->row->shell ? p->row->shell(p, id, node, command, out, err) : cannot(p, "open a shell", err);

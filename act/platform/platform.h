@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/config.h"
+#include "config/kind.h"
 #include "proc/environment.h"
 #include "run/run.h"
 
@@ -187,7 +187,7 @@ void platform_shell_release(struct platform_shell *shell);
 /* A platform: its properties, which callers test instead of its name; how it interprets a configuration, without
  * contacting any host; and its operations. Call them through the wrappers below, which handle those that are NULL. */
 struct platform_row {
-    const char *name; /* as in the cluster file */
+    const struct config_kind *kind; /* its name, and what it brings to a cluster file */
 
     /* It is this machine: one place whatever its clusters are called, and runs see its PATH and the project. */
     bool is_here;
@@ -251,6 +251,8 @@ struct platform_row {
     void (*set_time_limit)(struct config *config, int64_t seconds);
     void (*set_shm_size)(struct config *config, const char *size);
     const char *time_limit_key, *shm_size_key; /* what they set */
+    /* The time limit of runs, where the platform ends them; 0: none. NULL: it is not known before a run. */
+    int64_t (*time_limit_s)(const struct config *config);
     /* Fills in the platform's part of a run's specification. May be NULL. */
     void (*describe)(const struct config *config, const struct platform_asked *asked, struct run_spec *spec);
     /* Restores in the configuration what describe() recorded of the repeated run, unless this command overrides it. May
@@ -341,6 +343,9 @@ struct platform_row {
     const struct platform_clusters_ops *clusters;
     void (*close)(struct platform *p);
 };
+
+/* Makes the keys of all platforms known, before any configuration is read. */
+void platform_begin(void);
 
 /* The row of a platform; for a name that this version does not support, a row without properties that cannot be
  * opened. */

@@ -32,6 +32,7 @@
 #include "flow/runs/submit_internal.h"
 #include "package/package.h"
 #include "platform/platform.h"
+#include "platform/slurm/keys.h"
 #include "proc/proc.h"
 #include "run/run.h"
 #include "store/store.h"
@@ -71,8 +72,12 @@ static int open_platform(struct platform **out, struct act_error *e)
 {
     ACT_AUTOFREE char *root = world->root ? temp_file(world->root) : NULL;
     ACT_AUTOFREE char *name = act_strdup(world->name);
-    struct config config = {
-        .platform = name, .gpu_per_node = -1, .num_gpu = -1, .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
+    struct slurm_keys keys = {.root = root, .launcher = (char[]){"mpirun"}};
+    struct config config = {.platform = name,
+                            .gpu_per_node = -1,
+                            .num_gpu = -1,
+                            .parts = &(struct config_part_values){&slurm_keys_part, &keys},
+                            .n_parts = 1};
 
     return platform_open(&services, world->is_service ? &flow.config : &config, out, e);
 }
@@ -92,7 +97,7 @@ static struct run_spec make_wide_spec(int nodes, int procs, const char *const *a
         .id = run_id_new("conformance", act_now_unix_s()),
         .experiment = act_strdup("conformance"),
         .cluster = act_strdup("test"),
-        .platform = act_strdup(platform_row(platform)->name),
+        .platform = act_strdup(platform_row(platform)->kind->name),
         .created_unix_s = act_now_unix_s(),
         .nodes = nodes,
         .procs_per_node = procs,
@@ -1328,6 +1333,7 @@ static int remove_world(void **state)
 
 int main(void)
 {
+    platform_begin();
     world = find_world();
     printf("platform: %s\n", world->name);
     if (world != &worlds[0])

@@ -15,7 +15,7 @@ act_test(logs_test conformance/logs_test.c engine http site store)
 add_test(NAME logs_double
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:logs_test>
                  $<TARGET_FILE:blobserver>)
-act_test(platform_test conformance/platform_test.c codec proc INSIDE flow)
+act_test(platform_test conformance/platform_test.c codec proc INSIDE flow platform)
 add_dependencies(platform_test act-node)
 set_tests_properties(platform_test PROPERTIES TIMEOUT 600 COST 20)
 add_test(NAME platform_slurm

@@ -27,18 +27,52 @@ static void note(const char *what)
     snprintf(fake.did + n, sizeof(fake.did) - n, "%s ", what);
 }
 
-static char *fake_place(const struct config *config)
+/* ---- what it brings to a cluster file: a part with two keys */
+
+struct fake_keys {
+    char *login, *root;
+};
+
+static const struct config_key keys[] = {
+    {"fake", CONFIG_MAP, CONFIG_NOWHERE, .help = "how runs are handed to the fake platform"},
+    {"fake.login", CONFIG_TEXT, offsetof(struct fake_keys, login), .help = "where to log in"},
+    {"fake.root", CONFIG_TEXT, offsetof(struct fake_keys, root), .help = "a folder for the runs"},
+    {0},
+};
+
+static const struct config_part part = {"fake", keys, sizeof(struct fake_keys), NULL};
+
+static const struct config_kind kind = {
+    .name = "fake",
+    .parts = (const struct config_part *const[]){&part, NULL},
+    .is_default = true,
+    .has_store = true,
+    .runs_see_store = true,
+    .root_key = "fake.root",
+    .root_fallback = "~/.act",
+    .login_key = "fake.login",
+};
+
+static const struct fake_keys *fake_keys(const struct config *config)
 {
-    return act_sprintf("%s\n%s", config->slurm.login ? config->slurm.login : "",
-                       config->slurm.root ? config->slurm.root : "");
+    return config_part(config, &part);
 }
 
-static const char *const place_keys[] = {"slurm.root", NULL};
+static char *fake_place(const struct config *config)
+{
+    const struct fake_keys *own = fake_keys(config);
+
+    return act_sprintf("%s\n%s", own->login ? own->login : "", own->root ? own->root : "");
+}
+
+static const char *const place_keys[] = {"fake.root", NULL};
 
 static int fake_open(const struct config *config, struct platform **out, struct act_error *err)
 {
+    const char *root = fake_keys(config)->root;
+
+    snprintf(fake.root, sizeof(fake.root), "%s", root ? root : "none");
     (void)err;
-    snprintf(fake.root, sizeof(fake.root), "%s", config->slurm.root ? config->slurm.root : "none");
     fake.n_open++;
     *out = act_calloc(1, sizeof(**out));
     (*out)->row = platform_find(config->platform);
@@ -157,7 +191,7 @@ static struct store *fake_open_logs(struct platform *p, const char *id, bool end
 }
 
 static const struct platform_row usual = {
-    .name = "slurm",
+    .kind = &kind,
     .keeps_record = true,
     .nodes_share_folder = true,
     .place = fake_place,
@@ -178,7 +212,10 @@ void fake_reset(void)
         .row = usual, .status = {.state = RUN_RUNNING, .failed_rank = -1, .attempt = 1}, .fail_code = ACT_TEMPORARY};
 }
 
-static const struct platform_row here = {.name = "local",
+static const struct config_kind built_in = {
+    .name = "local", .is_built_in = true, .has_store = true, .runs_see_store = true};
+
+static const struct platform_row here = {.kind = &built_in,
                                          .is_here = true,
                                          .place = fake_place,
                                          .place_keys = place_keys,

@@ -9,7 +9,7 @@
 enum { FAKE_LOGS_MAX = 8 };
 
 struct fake {
-    struct platform_row row; /* "slurm", as a cluster file must name one that the configuration knows */
+    struct platform_row row; /* "fake", as a cluster file names it */
     struct run_status status;
     struct {
         const char *name, *text; /* sorted by name */
@@ -28,7 +28,7 @@ struct fake {
 };
 extern struct fake fake;
 
-/* As it is when a test begins: a run is running, nothing fails, what was counted is forgotten. */
+/* As it is when a test begins, and before platform_begin(): a run is running, nothing fails, what was counted is forgotten. */
 void fake_reset(void);
 
 #endif

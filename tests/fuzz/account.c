@@ -1,7 +1,15 @@
 /* Account files. */
 #include "fuzz/fuzz.h"
 
-#include "config/config.h"
+#include "platform/platform.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    platform_begin();
+    return 0;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

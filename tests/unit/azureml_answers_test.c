@@ -38,6 +38,9 @@ struct bed {
     char *texts[8], *home, *url;
     struct services services;
     struct config config;
+    struct aml_config_keys workspace;
+    struct azureml_keys keys;
+    struct config_part_values parts[2];
     struct azureml *a;
     struct act_error err;
 };
@@ -68,12 +71,14 @@ static void prepare(struct bed *b, const char *platform)
     *b = (struct bed){0};
     assert_non_null(mkdtemp(home));
     b->home = act_strdup(home);
+    b->workspace = (struct aml_config_keys){act_strdup("s"), act_strdup("rg"), act_strdup("ws")};
+    b->parts[0] = (struct config_part_values){&aml_config_keys_part, &b->workspace};
+    b->parts[1] = (struct config_part_values){&azureml_keys_part, &b->keys};
     b->config = (struct config){.cluster = act_strdup("c1"),
                                 .file = act_strdup("c1.yaml"),
                                 .platform = act_strdup(platform),
-                                .workspace = {.subscription_id = act_strdup("s"),
-                                              .resource_group = act_strdup("rg"),
-                                              .workspace_name = act_strdup("ws")},
+                                .parts = b->parts,
+                                .n_parts = COUNT(b->parts),
                                 .compute_target = act_strdup("gpu"),
                                 .singularity_sla_tier = act_strdup("Premium"),
                                 .experiment_name = act_strdup("exp"),
@@ -93,8 +98,8 @@ static struct platform *begin(struct bed *b)
     setenv("AZURE_TENANT_ID", "11111111-0000-0000-0000-000000000001", 1);
     setenv("AZURE_CLIENT_ID", "22222222-0000-0000-0000-000000000001", 1);
     setenv("AZURE_CLIENT_SECRET", "the~secret", 1);
-    b->config.azureml.endpoint = b->url;
-    b->config.azureml.history_endpoint = b->url;
+    b->keys.endpoint = b->url;
+    b->keys.history_endpoint = b->url;
     assert_ok(platform_open(&b->services, &b->config, &p, &b->err), b->err);
     b->a = azureml_of(p);
     return p;
@@ -114,9 +119,9 @@ static void end(struct bed *b)
     char *owned[] = {c->cluster,
                      c->file,
                      c->platform,
-                     c->workspace.subscription_id,
-                     c->workspace.resource_group,
-                     c->workspace.workspace_name,
+                     b->workspace.subscription_id,
+                     b->workspace.resource_group,
+                     b->workspace.workspace_name,
                      c->compute_target,
                      c->singularity_sla_tier,
                      c->experiment_name,

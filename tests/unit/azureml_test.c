@@ -33,23 +33,27 @@
 
 static struct config config_of(const char *platform)
 {
-    static char name[16]; /* of the last one */
+    static char name[16]; /* of the last one, as are its parts */
+    static struct aml_config_keys workspace;
+    static struct azureml_keys keys;
+    static struct config_part_values parts[] = {{&aml_config_keys_part, &workspace}, {&azureml_keys_part, &keys}};
 
+    workspace = (struct aml_config_keys){FIXED("s"), FIXED("rg"), FIXED("ws")};
+    keys = (struct azureml_keys){.priority = -1, .scale_interval = 480};
     snprintf(name, sizeof(name), "%s", platform);
-    return (struct config){
-        .cluster = FIXED("c1"),
-        .file = FIXED("c1.yaml"),
-        .project_root = FIXED("/project"),
-        .platform = name,
-        .workspace = {.subscription_id = FIXED("s"), .resource_group = FIXED("rg"), .workspace_name = FIXED("ws")},
-        .compute_target = FIXED("gpu"),
-        .docker = {.image = FIXED("debian:12")},
-        .azureml = {.priority = -1, .scale_interval = 480},
-        .singularity_sla_tier = FIXED("Premium"),
-        .singularity_instance_type = FIXED("Singularity.ND40rs_v2"),
-        .experiment_name = FIXED("exp"),
-        .multi_process = true,
-        .gpu_per_node = 4};
+    return (struct config){.cluster = FIXED("c1"),
+                           .file = FIXED("c1.yaml"),
+                           .project_root = FIXED("/project"),
+                           .platform = name,
+                           .compute_target = FIXED("gpu"),
+                           .docker = {.image = FIXED("debian:12")},
+                           .parts = parts,
+                           .n_parts = 2,
+                           .singularity_sla_tier = FIXED("Premium"),
+                           .singularity_instance_type = FIXED("Singularity.ND40rs_v2"),
+                           .experiment_name = FIXED("exp"),
+                           .multi_process = true,
+                           .gpu_per_node = 4};
 }
 
 static struct services services;
@@ -208,7 +212,7 @@ TEST(attached_kubernetes)
 {
     struct config config = config_of("itp");
     struct run_spec spec = spec_of(2, 4, 4);
-    config.azureml.instance_type = FIXED("gpu4");
+    azureml_keys(&config)->instance_type = FIXED("gpu4");
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
 
     expect(body, "resources/instanceType", "'gpu4'");
@@ -223,11 +227,11 @@ TEST(attached_kubernetes)
     spec = spec_of(2, 4, 4);
     refused(&config, &spec, "needs 'preemption_allowed: true'");
     act_strv_release(&config.elastic_num_gpu);
-    config.azureml.priority = 3;
+    azureml_keys(&config)->priority = 3;
     spec = spec_of(2, 4, 4);
     refused(&config, &spec, "azureml.priority is 3: on the platform 'itp' it is 100 to 200");
-    config.azureml.priority = -1;
-    config.azureml.docker_args = FIXED("--rm");
+    azureml_keys(&config)->priority = -1;
+    azureml_keys(&config)->docker_args = FIXED("--rm");
     spec = spec_of(2, 4, 4);
     refused(&config, &spec, "docker_args is for managed clusters");
 }
@@ -270,9 +274,9 @@ TEST(shared_memory)
 
     for (size_t i = 0; i < COUNT(wrong); i++) {
         struct run_spec spec = spec_of(1, 1, 1);
-        config.azureml.shm_size = act_strdup(wrong[i]);
+        azureml_keys(&config)->shm_size = act_strdup(wrong[i]);
         refused(&config, &spec, "azureml.shm_size is '");
-        free(config.azureml.shm_size);
+        free(azureml_keys(&config)->shm_size);
     }
 }
 
@@ -611,8 +615,8 @@ TEST(environments_that_are_there)
 TEST(names_are_escaped)
 {
     struct config config = config_of("aml");
-    config.workspace.workspace_name = FIXED("my ws/../x?");
-    config.workspace.resource_group = FIXED("r(g)\xc3\xbc");
+    aml_config_keys(&config)->workspace_name = FIXED("my ws/../x?");
+    aml_config_keys(&config)->resource_group = FIXED("r(g)\xc3\xbc");
     config.compute_target = FIXED("a b");
     struct azureml *a = open_it(&config);
     ACT_AUTOFREE char *url = azureml_url(a, "/jobs/%s", "j");
@@ -874,8 +878,8 @@ static struct reader reader_of(size_t size)
 {
     struct reader r = {.config = config_of("aml"), .url = act_sprintf("http://127.0.0.1:%d", service.port)};
 
-    r.config.azureml.endpoint = r.url;
-    r.config.azureml.history_endpoint = r.url;
+    azureml_keys(&r.config)->endpoint = r.url;
+    azureml_keys(&r.config)->history_endpoint = r.url;
     service.size = size;
     service.short_at = 0;
     service.valid_from = 0;
@@ -1223,7 +1227,7 @@ TEST(logs_are_settled)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct reader r = reader_of(10);
         struct store_call call = {.op = STORE_LIST, .key = ""};
-        r.config.azureml.settle_seconds = 300;
+        azureml_keys(&r.config)->settle_seconds = 300;
         service.ended = rows[i].ended;
         service.changed = rows[i].changed;
         service.now = rows[i].now;
@@ -1292,7 +1296,7 @@ TEST(history_is_remembered)
     struct reader r = reader_of(1);
     const char *history;
 
-    r.config.azureml.history_endpoint = NULL;
+    azureml_keys(&r.config)->history_endpoint = NULL;
     for (int i = 0; i < 2; i++) {
         r.a = open_it(&r.config);
         assert_ok(azureml_history(r.a, &history, &err), err);
@@ -1302,7 +1306,7 @@ TEST(history_is_remembered)
             close_it(r.a);
     }
     close_it(r.a);
-    r.config.workspace.workspace_name = FIXED("other"); /* another one is not mistaken for it */
+    aml_config_keys(&r.config)->workspace_name = FIXED("other"); /* another one is not mistaken for it */
     r.a = open_it(&r.config);
     assert_ok(azureml_history(r.a, &history, &err), err);
     assert_int_equal(service.workspaces, 2);

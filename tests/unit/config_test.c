@@ -15,6 +15,10 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config_internal.h"
+#include "platform/azureml/keys.h"
+#include "platform/kubernetes/keys.h"
+#include "platform/platform.h"
+#include "platform/slurm/keys.h"
 
 #define PROJECT TEST_DATA "/fixtures/config/project"
 
@@ -140,9 +144,9 @@ TEST(reads_the_sample)
     assert_string_equal(c.file, PROJECT "/aux_data/aml/aml.yaml");
     assert_string_equal(c.project_root, PROJECT);
     assert_string_equal(c.platform, "singularity");
-    assert_string_equal(c.workspace.subscription_id, "00000000-1111-2222-3333-444444444444");
-    assert_string_equal(c.workspace.resource_group, "vision-group");
-    assert_string_equal(c.workspace.workspace_name, "vision-workspace");
+    assert_string_equal(aml_config_keys(&c)->subscription_id, "00000000-1111-2222-3333-444444444444");
+    assert_string_equal(aml_config_keys(&c)->resource_group, "vision-group");
+    assert_string_equal(aml_config_keys(&c)->workspace_name, "vision-workspace");
     assert_string_equal(c.code.name, "code");
     assert_string_equal(c.code.path, "team/me/code.zip");
     assert_string_equal(c.code.account_file, PROJECT "/aux_data/configs/east_account.yaml");
@@ -185,7 +189,7 @@ TEST(reads_every_key)
 
     assert_ok(load(PROJECT, "full", &c), err);
     assert_string_equal(c.platform, "itp");
-    assert_string_equal(c.workspace.workspace_name, "space");
+    assert_string_equal(aml_config_keys(&c)->workspace_name, "space");
     assert_string_equal(c.code.path, "short/code.zip");
     assert_string_equal(c.code.account_file, PROJECT "/aux_data/configs/sas_account.yaml");
     assert_string_equal(c.code.datastore_name, "top_store");
@@ -767,7 +771,7 @@ TEST(refuses_workspace_files)
     }
     put_cluster("aml_config: no.json\nplatform: slurm\n"); /* which needs none */
     assert_ok(load(project, NULL, &c), err);
-    assert_null(c.workspace.workspace_name);
+    assert_null(aml_config_keys(&c)->workspace_name);
 }
 
 TEST(unreadable_files)
@@ -1084,7 +1088,7 @@ TEST(short_forms_are_completed)
     put_cluster("_base_: base.yaml\nplatform: aml\naml_config: {workspace_name: said, resource_group: mine}\n");
     request.params = (const char *const[]){"aml_config: w.json", NULL}; /* another workspace, not some of its names */
     assert_ok(config_load(&request, &c, &err), err);
-    assert_string_equal(c.workspace.resource_group, "group");
+    assert_string_equal(aml_config_keys(&c)->resource_group, "group");
     config_release(&c);
 }
 
@@ -1304,15 +1308,16 @@ TEST(keys_of_kubernetes_are_maps_and_lists_of_any_form)
     put_cluster("platform: k8s\nk8s:\n  kubeconfig: conf/kube\n  node_selector: {gpu: true, n: 2, quoted: '3'}\n"
                 "  tolerations: [{key: sku, operator: Exists}]\n  pod: {spec: {hostIPC: yes, a: [1, b, null]}}\n");
     assert_ok(load(project, NULL, &c), err);
-    ACT_AUTOFREE char *selector = codec_json_line(c.k8s.node_selector), *pod = codec_json_line(c.k8s.pod),
-                      *tolerations = codec_json_line(c.k8s.tolerations),
+    ACT_AUTOFREE char *selector = codec_json_line(k8s_keys(&c)->node_selector),
+                      *pod = codec_json_line(k8s_keys(&c)->pod),
+                      *tolerations = codec_json_line(k8s_keys(&c)->tolerations),
                       *kubeconfig = act_path_join(project, "conf/kube");
     assert_string_equal(selector, "{\"gpu\":true,\"n\":2,\"quoted\":\"3\"}");
     assert_string_equal(tolerations, "[{\"key\":\"sku\",\"operator\":\"Exists\"}]");
     assert_string_equal(pod, "{\"spec\":{\"hostIPC\":true,\"a\":[1,\"b\",null]}}");
-    assert_string_equal(c.k8s.kubeconfig, kubeconfig);
-    assert_string_equal(c.k8s.gpu_resource, "nvidia.com/gpu");
-    assert_null(c.k8s.volumes);
+    assert_string_equal(k8s_keys(&c)->kubeconfig, kubeconfig);
+    assert_string_equal(k8s_keys(&c)->gpu_resource, "nvidia.com/gpu");
+    assert_null(k8s_keys(&c)->volumes);
     config_release(&c);
     put_cluster("platform: k8s\nk8s: {tolerations: {key: sku}, pod: [1], volumes: [a]}\n");
     assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "'k8s.tolerations' must be a list of maps");
@@ -1395,4 +1400,11 @@ TEST(schemas_are_the_tables)
     compare_schema("account.schema.json", config_account_keys);
 }
 
-TEST_MAIN(NULL, NULL)
+static int begin(void **state)
+{
+    (void)state;
+    platform_begin();
+    return 0;
+}
+
+TEST_MAIN(begin, NULL)

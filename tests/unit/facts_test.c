@@ -27,7 +27,7 @@ static struct flow flow;
 
 static int set_up(void **state)
 {
-    static const char yaml[] = "platform: slurm\nslurm:\n  login: me@here\nexperiment_name: facts\n";
+    static const char yaml[] = "platform: fake\nfake:\n  login: me@here\nexperiment_name: facts\n";
     ACT_AUTOFREE char *file = act_path_join(scratch, "aux_data/aml/lab.yaml");
     ACT_AUTOFREE char *home = act_path_join(scratch, "home");
     struct config_request request = {.cluster = "lab", .start_dir = scratch};
@@ -54,7 +54,7 @@ static void resubmit(int code)
 {
     struct run_spec first = {.experiment = act_strdup("facts"),
                              .cluster = act_strdup("lab"),
-                             .platform = act_strdup("slurm"),
+                             .platform = act_strdup("fake"),
                              .project_root = act_strdup(scratch),
                              .nodes = 1,
                              .procs_per_node = 1,
@@ -114,7 +114,7 @@ TEST_IN(nobody_drives_a_name_without_a_row, NULL, NULL)
 
     assert_false(platform_find("k8s")->is_here);
     assert_fails(platform_open(&services, &config, &platform, &err), err, ACT_CONFIG, "'k8s' cannot be driven");
-    assert_string_equal(platform_here()->name, "local");
+    assert_string_equal(platform_here()->kind->name, "local");
 }
 
 int main(void)
@@ -122,6 +122,8 @@ int main(void)
     char folder[] = "/tmp/act-facts-test.XXXXXX";
 
     scratch = realpath(mkdtemp(folder), NULL);
+    fake_reset();
+    platform_begin();
     int failed = tests_run(NULL, NULL);
     if (act_remove_tree(scratch, &err) < 0)
         failed++;

@@ -5,6 +5,8 @@
 
 #include "codec/json.h"
 #include "flow/jobfile/build.h"
+#include "platform/azureml/keys.h"
+#include "platform/slurm/keys.h"
 
 #define HEAD                                                                                                           \
     "export AZ_BATCHAI_MOUNT_ROOT=\"$PWD\" AZ_BATCHAI_JOB_MOUNT_ROOT=\"$PWD\" "                                        \
@@ -375,12 +377,17 @@ TEST(a_volume_has_a_counterpart_or_a_note)
 TEST(a_cluster_is_told_what_it_can_do)
 {
     struct flow_job_file job;
-    struct config config = {.platform = (char[]){"aml"},
-                            .cluster = (char[]){"eu"},
-                            .docker = {.image = act_strdup("old"),
-                                       .address = act_strdup("https://r.io"),
-                                       .username = act_strdup("me"),
-                                       .password = act_strdup("mine")}};
+    struct azureml_keys azureml = {0};
+    struct slurm_keys slurm = {0};
+    struct config config = {
+        .platform = (char[]){"aml"},
+        .cluster = (char[]){"eu"},
+        .parts = (struct config_part_values[]){{&azureml_keys_part, &azureml}, {&slurm_keys_part, &slurm}},
+        .n_parts = 2,
+        .docker = {.image = act_strdup("old"),
+                   .address = act_strdup("https://r.io"),
+                   .username = act_strdup("me"),
+                   .password = act_strdup("mine")}};
 
     assert_int_equal(parse_with("'constraints': {'maxWallClockTime': '01:00:00'}, 'containerSettings': "
                                 "{'shmSize': '1g', 'imageSourceRegistry': {'image': 'r.io/i:1'}}",
@@ -389,13 +396,13 @@ TEST(a_cluster_is_told_what_it_can_do)
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
     assert_string_equal(config.docker.image, "r.io/i:1");
     assert_string_equal(config.docker.username, "me"); /* the same registry */
-    assert_string_equal(config.azureml.shm_size, "1g");
-    assert_string_equal(config.azureml.timeout, "PT3600S");
+    assert_string_equal(azureml.shm_size, "1g");
+    assert_string_equal(azureml.timeout, "PT3600S");
     assert_int_equal(job.notes.n, 0);
 
     config.platform = (char[]){"slurm"};
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
-    assert_string_equal(config.slurm.time, "0-01:00:00");
+    assert_string_equal(slurm.time, "0-01:00:00");
     assert_int_equal(job.notes.n, 2); /* no image, no shared memory */
 
     config.platform = (char[]){"local"};
@@ -428,9 +435,9 @@ TEST(a_cluster_is_told_what_it_can_do)
     free(config.docker.username);
     free(config.docker.password);
     free(config.docker.image);
-    free(config.azureml.shm_size);
-    free(config.azureml.timeout);
-    free(config.slurm.time);
+    free(azureml.shm_size);
+    free(azureml.timeout);
+    free(slurm.time);
 }
 
 TEST_MAIN(NULL, NULL)

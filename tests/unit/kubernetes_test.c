@@ -112,7 +112,12 @@ TEST(a_patch_is_merged_as_kubectl_does)
 
 /* ---- the objects ---- */
 
-static struct config config = {.cluster = TEXT("c1"), .file = TEXT("c1.yaml"), .platform = TEXT("k8s")};
+static struct k8s_keys keys;
+static struct config config = {.cluster = TEXT("c1"),
+                               .file = TEXT("c1.yaml"),
+                               .platform = TEXT("k8s"),
+                               .parts = (struct config_part_values[]){{&k8s_keys_part, &keys}},
+                               .n_parts = 1};
 static struct run_env env[] = {{.name = TEXT("ACT_ABORT_GRACE"), .value = TEXT("40")}};
 static char *argv[] = {TEXT("python"), TEXT("train.py"), TEXT("a\nb"), NULL};
 static struct run_spec spec = {.id = TEXT(RUN),
@@ -131,7 +136,7 @@ static struct kubernetes_run run_new(void)
     spec.env = NULL;
     spec.n_env = 0;
     spec.image = NULL;
-    config.k8s = (struct config_k8s){.image = FIXED("debian:12"), .gpu_resource = FIXED("nvidia.com/gpu")};
+    keys = (struct k8s_keys){.image = FIXED("debian:12"), .gpu_resource = FIXED("nvidia.com/gpu")};
     config.docker = (struct config_docker){0};
     return (struct kubernetes_run){.config = &config,
                                    .spec = &spec,
@@ -201,9 +206,9 @@ TEST(an_elastic_run_takes_part_of_what_its_queue_could_give)
 
     spec.min_nodes = 1;
     spec.max_nodes = 2;
-    config.k8s.queue = queue;
+    keys.queue = queue;
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
-    config.k8s.queue = NULL;
+    keys.queue = NULL;
     spec.min_nodes = spec.max_nodes = 0;
     assert_string_equal(kubernetes_annotation(job, "kueue.x-k8s.io/job-min-parallelism"), "1");
     assert_string_equal(kubernetes_annotation(job, "kueue.x-k8s.io/job-completions-equal-parallelism"), "true");
@@ -244,18 +249,18 @@ TEST(settings_become_fields_of_the_pod)
     spec.env = env;
     spec.n_env = 1;
     spec.limit_s = 7200;
-    config.k8s = (struct config_k8s){.image = FIXED("debian:12"),
-                                     .gpu_resource = FIXED("none"),
-                                     .cpu = FIXED("16"),
-                                     .memory = FIXED("200Gi"),
-                                     .shm_size = FIXED("8Gi"),
-                                     .time = FIXED("2h"),
-                                     .queue = FIXED("team"),
-                                     .priority_class = FIXED("high"),
-                                     .service_account = FIXED("runner"),
-                                     .node_selector = selector,
-                                     .tolerations = tolerations,
-                                     .pod = patch};
+    keys = (struct k8s_keys){.image = FIXED("debian:12"),
+                             .gpu_resource = FIXED("none"),
+                             .cpu = FIXED("16"),
+                             .memory = FIXED("200Gi"),
+                             .shm_size = FIXED("8Gi"),
+                             .time = FIXED("2h"),
+                             .queue = FIXED("team"),
+                             .priority_class = FIXED("high"),
+                             .service_account = FIXED("runner"),
+                             .node_selector = selector,
+                             .tolerations = tolerations,
+                             .pod = patch};
     config.docker = (struct config_docker){.username = FIXED("me"), .password = FIXED("p")};
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
     json_t *pod = at(job, "spec/template/spec"), *main = at(pod, "containers/0");
@@ -289,13 +294,13 @@ TEST(a_run_is_kept_off_nodes_whatever_else_it_asks_for)
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
     assert_json(at(job, where), "[{'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
                                 "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
-    config.k8s.pod = patch;
+    keys.pod = patch;
     CODEC_AUTOJSON json_t *patched = kubernetes_job(&run, false);
     assert_json(at(patched, where), "[{'matchExpressions':[{'key':'a','operator':'Exists'}],"
                                     "'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
                                     "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
     act_strv_release(&spec.avoid);
-    config.k8s.pod = NULL;
+    keys.pod = NULL;
 }
 
 TEST(the_job_owns_what_its_pods_need)
@@ -329,7 +334,7 @@ TEST(the_login_of_a_registry_is_a_pull_secret)
 {
     struct kubernetes_run run = run_new();
     assert_null(kubernetes_registry(&run, NULL));
-    config.k8s.image = FIXED("reg.example.com/a/b:1");
+    keys.image = FIXED("reg.example.com/a/b:1");
     config.docker = (struct config_docker){.username = FIXED("me"), .password = FIXED("p")};
     CODEC_AUTOJSON json_t *secret = kubernetes_registry(&run, "u1");
     size_t len;
@@ -452,7 +457,7 @@ TEST(folders_that_pods_cannot_have_are_refused)
     }
     struct run_folder folder = refused[0].folder;
     CODEC_AUTOJSON json_t *volumes = json_of("[{'mount_path':'/x','persistentVolumeClaim':{'claimName':'c'}}]");
-    config.k8s.volumes = volumes;
+    keys.volumes = volumes;
     spec.folders = &folder;
     assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
     spec.folders = NULL;

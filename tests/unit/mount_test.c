@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/data/mount.h"
+#include "platform/slurm/keys.h"
 #include "run/run.h"
 
 #define SAS "sv=2021-12-02&sr=c&sig=c2VjcmV0"
@@ -129,17 +130,19 @@ TEST(test_time_limits)
                 {"unlimited", 0}};
     static const char *const endless[] = {"99999999999999999999", "9223372036854775807-0",
                                           "1-9223372036854775807:99:99"};
-    struct config config = {.platform = (char[]){"slurm"}};
+    struct slurm_keys keys = {0};
+    struct config config = {
+        .platform = (char[]){"slurm"}, .parts = &(struct config_part_values){&slurm_keys_part, &keys}, .n_parts = 1};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         ACT_AUTOFREE char *text = act_strdup(rows[i].text);
-        config.slurm.time = text;
+        keys.time = text;
         assert_int_equal(flow_run_limit_s(&config), rows[i].limit_s);
         assert_int_equal(flow_key_life_s(&config), 30 * 24 * 3600 + rows[i].limit_s);
     }
     for (size_t i = 0; i < sizeof(endless) / sizeof(endless[0]); i++) { /* longer than any run, and still a number */
         ACT_AUTOFREE char *text = act_strdup(endless[i]);
-        config.slurm.time = text;
+        keys.time = text;
         assert_true(flow_run_limit_s(&config) > INT64_C(366) * 24 * 3600);
         assert_int_equal(flow_key_life_s(&config), (30 + 366) * 24 * 3600);
     }
@@ -174,7 +177,11 @@ TEST(test_what_may_end_too_early)
         ACT_AUTOFREE char *time = rows[i].time ? act_strdup(rows[i].time) : NULL;
         ACT_AUTOFREE char *mount = rows[i].mount ? act_strdup(rows[i].mount) : NULL;
         ACT_AUTOFREE char *platform = act_strdup(rows[i].platform);
-        struct config config = {.platform = platform, .slurm.time = time, .mount = mount};
+        struct slurm_keys keys = {.time = time};
+        struct config config = {.platform = platform,
+                                .parts = &(struct config_part_values){&slurm_keys_part, &keys},
+                                .n_parts = 1,
+                                .mount = mount};
         char at[ACT_TIME_TEXT];
         struct flow_ends ends = {0};
         act_time_to_iso(act_now_unix_s() + rows[i].left_s, at);

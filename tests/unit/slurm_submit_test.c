@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "config/config.h"
 #include "platform/platform.h"
+#include "platform/slurm/keys.h"
 
 /* Each line of "jobs" is a job, its number that of the line, its text the name. A mode is taken once. */
 static const char stand_in[] =
@@ -163,10 +164,12 @@ static void assert_jobs(const struct run_spec *spec, const char *job)
 static int open_platform(char *login)
 {
     ACT_AUTOFREE char *root = file("root");
+    struct slurm_keys keys = {.login = login, .root = root, .launcher = (char[]){"mpirun"}};
     struct config config = {.platform = (char[]){"slurm"},
                             .gpu_per_node = -1,
                             .num_gpu = -1,
-                            .slurm = {.login = login, .root = root, .launcher = (char[]){"mpirun"}}};
+                            .parts = &(struct config_part_values){&slurm_keys_part, &keys},
+                            .n_parts = 1};
 
     return platform_open(NULL, &config, &platform, &err);
 }

@@ -645,16 +645,16 @@ TEST(test_words)
     spec.started_per_node = 4; /* one starter, and the processors of four processes */
     ACT_AUTOFREE char *of_starter = sbatch_lines(&s, &spec);
     assert_string_equal(of_starter, plain);
-    s.config = (struct config_slurm){.partition = (char[]){"gpu"},
-                                     .account = (char[]){"a"},
-                                     .qos = (char[]){"q"},
-                                     .time = (char[]){"1-0"},
-                                     .constraint = (char[]){"x&y"},
-                                     .gres = (char[]){"gpu:a100"},
-                                     .reservation = (char[]){"r"},
-                                     .exclude = (char[]){"n1"},
-                                     .nodelist = (char[]){"n[2-3]"},
-                                     .sbatch_options = {(char *[]){(char[]){"--mem=1 G"}, NULL}, 1}};
+    s.config = (struct slurm_keys){.partition = (char[]){"gpu"},
+                                   .account = (char[]){"a"},
+                                   .qos = (char[]){"q"},
+                                   .time = (char[]){"1-0"},
+                                   .constraint = (char[]){"x&y"},
+                                   .gres = (char[]){"gpu:a100"},
+                                   .reservation = (char[]){"r"},
+                                   .exclude = (char[]){"n1"},
+                                   .nodelist = (char[]){"n[2-3]"},
+                                   .sbatch_options = {(char *[]){(char[]){"--mem=1 G"}, NULL}, 1}};
     s.preemption_allowed = true;
     ACT_AUTOFREE char *full = sbatch_lines(&s, &spec);
     assert_contains(full, "\n--gres=gpu:a100:4\n");

@@ -86,11 +86,11 @@ static struct flow_run make_run(const char *project, const char *login)
 {
     ACT_AUTOFREE char *root = act_path_join(scratch, project);
     ACT_AUTOFREE char *file = act_path_join(root, "aux_data/aml/lab.yaml");
-    ACT_AUTOFREE char *yaml = act_sprintf("platform: slurm\nslurm:\n  login: %s\n", login);
+    ACT_AUTOFREE char *yaml = act_sprintf("platform: fake\nfake:\n  login: %s\n", login);
     struct flow_run run = {
         .row = {.id = run_id_new("watched", 1700000000),
                 .cluster = act_strdup("lab"),
-                .platform = act_strdup("slurm"),
+                .platform = act_strdup("fake"),
                 .experiment = act_strdup("watched"),
                 .project = act_strdup(root),
                 .spec = act_strdup("{}"),
@@ -636,7 +636,7 @@ TEST(runs_are_where_they_were_submitted)
     struct flow_table table = {0};
     struct flow_runs runs;
 
-    run.row.place = act_strdup("{\"config\": {\"slurm\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
+    run.row.place = act_strdup("{\"config\": {\"fake\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
     add_run(&run);
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
     assert_string_equal(fake.root, "/elsewhere");
@@ -657,7 +657,7 @@ static struct run_spec start_run(int code)
 {
     struct run_spec spec = {.experiment = act_strdup("watched"),
                             .cluster = act_strdup("lab"),
-                            .platform = act_strdup("slurm"),
+                            .platform = act_strdup("fake"),
                             .project_root = act_strdup(run.row.project),
                             .nodes = 1,
                             .procs_per_node = 1,
@@ -713,6 +713,8 @@ int main(void)
     scratch = mkdtemp(folder);
     if (!scratch)
         return 1;
+    fake_reset();
+    platform_begin();
     int failed = tests_run(NULL, NULL);
     return act_remove_tree(scratch, &err) < 0 ? 1 : failed;
 }

@@ -23,9 +23,11 @@ static bool is_set(const char *text)
 /* That of the workspace or of the cluster of the cluster file, where it has one. */
 static struct place usual_place(const struct config *c)
 {
-    const struct place workspace = {c->workspace.subscription_id, c->workspace.resource_group, c->azureml.endpoint,
+    const struct place workspace = {config_text(c, "aml_config.subscription_id"),
+                                    config_text(c, "aml_config.resource_group"), config_text(c, "azureml.endpoint"),
                                     "azureml.endpoint"};
-    const struct place aks = {c->aks.subscription, c->aks.resource_group, c->aks.endpoint, "aks.endpoint"};
+    const struct place aks = {config_text(c, "aks.subscription"), config_text(c, "aks.resource_group"),
+                              config_text(c, "aks.endpoint"), "aks.endpoint"};
 
     return !is_set(workspace.subscription) && (is_set(aks.subscription) || is_set(aks.endpoint)) ? aks : workspace;
 }

@@ -26,7 +26,7 @@ static int open_arm(const struct flow_setup *setup, struct arm **out, struct act
     const struct auth_cloud *cloud = NULL;
     struct flow flow;
     int rc = setup_open(setup, &flow, err);
-    const char *endpoint = flow.config.azureml.endpoint;
+    const char *endpoint = config_text(&flow.config, "azureml.endpoint");
 
     *out = NULL;
     if (rc == 0)

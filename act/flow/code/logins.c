@@ -70,7 +70,7 @@ void flow_keep_out_logins(const struct config *config, struct act_strv *out)
     const char *list = getenv("KUBECONFIG");
     ACT_AUTO(act_strv) files = {0};
 
-    config_kubeconfigs(config, &files);
+    config_login_files(config, &files);
     add_list(list ? list : "", &files);
     for (size_t i = 0; i < files.n; i++)
         keep_out_login(config, files.v[i], out);

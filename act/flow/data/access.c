@@ -16,34 +16,11 @@
 
 enum { DAY_S = 24 * 3600 };
 
-/* Of a time limit: no more than any time has, so that sums of them are numbers. */
-static int64_t part_of_time(const char *text, char **end)
-{
-    static const int64_t most = 1000000000;
-    int64_t n = strtoll(text, end, 10);
-
-    return n < 0 ? 0 : n < most ? n : most;
-}
-
 int64_t flow_run_limit_s(const struct config *c)
 {
-    const char *text = act_streq(c->platform, "slurm") ? c->slurm.time : NULL;
-    int64_t parts[3] = {0}, days = 0;
-    int n = 0;
+    const struct platform_row *row = platform_find(c->platform);
 
-    if (!text || *text < '0' || *text > '9')
-        return 0;
-    const char *dash = strchr(text, '-');
-    if (dash) {
-        days = part_of_time(text, NULL);
-        text = dash + 1;
-    }
-    for (char *end; n < 3 && *text; text = *end ? end + 1 : end)
-        parts[n++] = part_of_time(text, &end);
-    if (dash) /* hours, hours:minutes, hours:minutes:seconds */
-        return days * DAY_S + parts[0] * 3600 + parts[1] * 60 + parts[2];
-    /* minutes, minutes:seconds, hours:minutes:seconds */
-    return n == 3 ? parts[0] * 3600 + parts[1] * 60 + parts[2] : parts[0] * 60 + parts[1];
+    return row->time_limit_s ? row->time_limit_s(c) : 0;
 }
 
 int64_t flow_key_life_s(const struct config *c)

@@ -11,7 +11,7 @@ static int refuse_here(const struct config *c, const struct platform_row *row, s
     return act_error_set(err, ACT_USAGE,
                          "a run on '%s' cannot be watched for hangs (--hang, key 'hang'): on platform '%s' the service "
                          "starts the ranks, and no agent sees them all; leave it out, here with -p 'hang: ~'",
-                         c->cluster, row->name);
+                         c->cluster, row->kind->name);
 }
 
 int flow_take_hang(const struct config *c, const struct platform_row *row, struct run_spec *spec, struct act_error *err)
@@ -41,7 +41,8 @@ int flow_repeat_hang(const struct config *c, const struct platform_row *row, con
     if (config_is_said(c, "hang") || !old->hang_s)
         return flow_take_hang(c, row, spec, err);
     if (!row->keeps_record) {
-        act_note("the first run was watched for hangs; this one is not, as nobody can on platform '%s'", row->name);
+        act_note("the first run was watched for hangs; this one is not, as nobody can on platform '%s'",
+                 row->kind->name);
         return 0;
     }
     spec->hang_s = old->hang_s;

@@ -190,7 +190,7 @@ static void ask_place(struct flow_prune *p, struct platform *platform, bool *sta
     int rc = platform_status(platform, ids, n, now, &err);
     if (rc < 0)
         act_warn("%zu run%s on %s cannot be asked about, and stay: %s", n, n == 1 ? "" : "s",
-                 platform_row(platform)->name, act_error_text(&err));
+                 platform_row(platform)->kind->name, act_error_text(&err));
     p->unreachable += rc < 0 ? n : 0;
     for (size_t i = 0; i < p->n; i++) {
         if (p->v[i].platform != platform)
@@ -335,7 +335,7 @@ static void sweep_places(struct flow *flow, struct flow_prune *p, bool dry_run)
         add_place(one, places, &n);
     for (size_t i = 0; i < n; i++)
         if (sweep_place(places[i], p, dry_run, &err) < 0)
-            act_warn("packages and agents on %s stay: %s", platform_row(places[i])->name, act_error_text(&err));
+            act_warn("packages and agents on %s stay: %s", platform_row(places[i])->kind->name, act_error_text(&err));
     free(places);
 }
 

@@ -12,7 +12,7 @@ static int refuse_here(const struct config *c, const struct platform_row *row, s
     return act_error_set(err, ACT_USAGE,
                          "an elastic run (-n MIN:MAX, elastic_num_gpu) needs the platform k8s: cluster '%s' has the "
                          "platform '%s', which cannot change the size of a run; use -n N",
-                         c->cluster, row->name);
+                         c->cluster, row->kind->name);
 }
 
 int flow_take_range(const struct config *c, struct platform *platform, struct flow_range *out, struct act_error *err)

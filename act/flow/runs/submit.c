@@ -357,7 +357,7 @@ int step_map_folders(struct passage *p, struct act_error *err)
 int step_take_place(struct passage *p, struct act_error *err)
 {
     (void)err;
-    act_str_replace(&p->spec->platform, platform_here()->name);
+    act_str_replace(&p->spec->platform, platform_here()->kind->name);
     act_str_replace(&p->spec->image, p->image);
     act_str_replace(&p->spec->container, p->tool);
     return 0;

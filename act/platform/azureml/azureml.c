@@ -39,12 +39,12 @@ int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
 {
     ACT_AUTOFREE char *origin = config_origin(a->config, "azureml.endpoint");
     ACT_AUTOFREE char *said_by = act_sprintf("'azureml.endpoint' of '%s'", origin);
-    int rc = a->arm ? 0 : auth_cloud_find(a->config->azureml.endpoint, &a->cloud, err);
+    int rc = a->arm ? 0 : auth_cloud_find(azureml_keys(a->config)->endpoint, &a->cloud, err);
 
     if (rc == 0 && !a->arm)
         rc = arm_new(&(struct arm_options){.http = services_http(a->base.services),
                                            .tokens = services_tokens(a->base.services),
-                                           .endpoint = a->config->azureml.endpoint,
+                                           .endpoint = azureml_keys(a->config)->endpoint,
                                            .cloud = a->cloud,
                                            .use_cli = a->config->use_cli_auth,
                                            .said_by = said_by,
@@ -76,7 +76,7 @@ int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *e
     int rc = a->workspace_response ? 0 : azureml_arm(a, &arm, err);
 
     if (rc == 0 && !a->workspace_response) {
-        ACT_AUTOFREE char *what = act_sprintf("open the workspace '%s'", a->config->workspace.workspace_name);
+        ACT_AUTOFREE char *what = act_sprintf("open the workspace '%s'", aml_config_keys(a->config)->workspace_name);
         rc = arm_get(arm, a->workspace, a->api_version, what, &a->workspace_response, err);
     }
     *out = a->workspace_response;
@@ -111,8 +111,8 @@ static char *azureml_page(struct platform *p, const char *id)
     ACT_AUTOFREE char *site = act_strdup(a->cloud->azureml_scope); /* "https://ml.azure.com/.default" */
     *strrchr(site, '/') = '\0';
     return act_sprintf("%s/runs/%s?wsid=/subscriptions/%s/resourcegroups/%s/workspaces/%s%s%s", site, id,
-                       a->config->workspace.subscription_id, a->config->workspace.resource_group,
-                       a->config->workspace.workspace_name, tid ? "&tid=" : "", tid ? tid : "");
+                       aml_config_keys(a->config)->subscription_id, aml_config_keys(a->config)->resource_group,
+                       aml_config_keys(a->config)->workspace_name, tid ? "&tid=" : "", tid ? tid : "");
 }
 
 /* ---- opening and closing ---- */
@@ -134,9 +134,9 @@ static int check_workspace(const struct config *c, struct act_error *err)
 {
     const struct {
         const char *name, *value;
-    } rows[] = {{"aml_config.subscription_id", c->workspace.subscription_id},
-                {"aml_config.resource_group", c->workspace.resource_group},
-                {"aml_config.workspace_name", c->workspace.workspace_name}};
+    } rows[] = {{"aml_config.subscription_id", aml_config_keys(c)->subscription_id},
+                {"aml_config.resource_group", aml_config_keys(c)->resource_group},
+                {"aml_config.workspace_name", aml_config_keys(c)->workspace_name}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (!rows[i].value || !*rows[i].value)
@@ -153,17 +153,17 @@ static int azureml_open(const struct config *config, struct platform **out, stru
     if (rc < 0)
         return rc;
     struct azureml *a = act_calloc(1, sizeof(*a));
-    ACT_AUTOFREE char *subscription = arm_segment(config->workspace.subscription_id);
-    ACT_AUTOFREE char *group = arm_segment(config->workspace.resource_group);
-    ACT_AUTOFREE char *name = arm_segment(config->workspace.workspace_name);
+    ACT_AUTOFREE char *subscription = arm_segment(aml_config_keys(config)->subscription_id);
+    ACT_AUTOFREE char *group = arm_segment(aml_config_keys(config)->resource_group);
+    ACT_AUTOFREE char *name = arm_segment(aml_config_keys(config)->workspace_name);
 
     a->config = config;
-    while (strcmp(platform_azureml[a->kind].name, config->platform) != 0)
+    while (strcmp(azureml_kinds[a->kind].name, config->platform) != 0)
         a->kind++;
     a->base.row = &platform_azureml[a->kind];
-    a->api_version = config->azureml.api_version      ? config->azureml.api_version
-                     : a->kind == AZUREML_SINGULARITY ? API_VERSION_SINGULARITY
-                                                      : API_VERSION;
+    a->api_version = azureml_keys(config)->api_version ? azureml_keys(config)->api_version
+                     : a->kind == AZUREML_SINGULARITY  ? API_VERSION_SINGULARITY
+                                                       : API_VERSION;
     a->workspace = act_sprintf("/subscriptions/%s/resourceGroups/%s/providers/"
                                "Microsoft.MachineLearningServices/workspaces/%s",
                                subscription, group, name);
@@ -179,9 +179,9 @@ static char *endpoint_of(const struct config *config)
     const struct auth_cloud *cloud;
     struct act_error ignored;
 
-    if (auth_cloud_find(config->azureml.endpoint, &cloud, &ignored) < 0)
+    if (auth_cloud_find(azureml_keys(config)->endpoint, &cloud, &ignored) < 0)
         return NULL;
-    const char *said = config->azureml.endpoint, *scope = cloud->arm_scope, *end = strstr(scope, "/.default");
+    const char *said = azureml_keys(config)->endpoint, *scope = cloud->arm_scope, *end = strstr(scope, "/.default");
     size_t n = said ? strlen(said) : end ? (size_t)(end - scope) : strlen(scope);
     const char *endpoint = said ? said : scope;
     while (n > 0 && endpoint[n - 1] == '/')
@@ -192,7 +192,7 @@ static char *endpoint_of(const struct config *config)
 /* Azure's names know no capitals. */
 static char *azureml_place(const struct config *config)
 {
-    const struct config_workspace *w = &config->workspace;
+    const struct aml_config_keys *w = aml_config_keys(config);
     ACT_AUTOFREE char *endpoint = endpoint_of(config);
 
     if (!endpoint || !w->subscription_id || !w->resource_group || !w->workspace_name)
@@ -241,20 +241,20 @@ static bool azureml_runs_images(const struct config *config)
 
 static void azureml_reach(const struct config *config, struct platform_reaches *out)
 {
-    platform_reaches_add(out, PLATFORM_HOST, "azureml.endpoint", config->azureml.endpoint);
-    platform_reaches_add(out, PLATFORM_HOST, "azureml.history_endpoint", config->azureml.history_endpoint);
+    platform_reaches_add(out, PLATFORM_HOST, "azureml.endpoint", azureml_keys(config)->endpoint);
+    platform_reaches_add(out, PLATFORM_HOST, "azureml.history_endpoint", azureml_keys(config)->history_endpoint);
 }
 
 static void azureml_set_time_limit(struct config *config, int64_t seconds)
 {
     ACT_AUTOFREE char *iso = act_sprintf("PT%lldS", (long long)seconds);
 
-    act_str_replace(&config->azureml.timeout, iso);
+    act_str_replace(&azureml_keys(config)->timeout, iso);
 }
 
 static void azureml_set_shm_size(struct config *config, const char *size)
 {
-    act_str_replace(&config->azureml.shm_size, size);
+    act_str_replace(&azureml_keys(config)->shm_size, size);
 }
 
 static void azureml_describe(const struct config *config, const struct platform_asked *asked, struct run_spec *spec)
@@ -262,17 +262,17 @@ static void azureml_describe(const struct config *config, const struct platform_
     if (config->docker.image)
         spec->image = config_docker_image(&config->docker);
     if (asked->time_limit)
-        spec->timeout = act_strdup(config->azureml.timeout);
+        spec->timeout = act_strdup(azureml_keys(config)->timeout);
     if (asked->shm_size)
-        spec->shm_size = act_strdup(config->azureml.shm_size);
+        spec->shm_size = act_strdup(azureml_keys(config)->shm_size);
 }
 
 static void azureml_repeat(struct config *config, const struct run_spec *old)
 {
     if (old->timeout && !config_is_said(config, "azureml.timeout"))
-        act_str_replace(&config->azureml.timeout, old->timeout);
+        act_str_replace(&azureml_keys(config)->timeout, old->timeout);
     if (old->shm_size && !config_is_said(config, "azureml.shm_size"))
-        act_str_replace(&config->azureml.shm_size, old->shm_size);
+        act_str_replace(&azureml_keys(config)->shm_size, old->shm_size);
 }
 
 /* ---- the rows ---- */
@@ -292,7 +292,7 @@ const struct platform_row platform_azureml[] = {
         .summary = azureml_summary, .jobs = azureml_jobs, .examine = azureml_examine, .close = azureml_close,          \
         __VA_ARGS__                                                                                                    \
     }
-    [AZUREML_MANAGED] = ROW(.name = "aml", .clusters = &azureml_clusters),
-    [AZUREML_ITP] = ROW(.name = "itp", .is_elastic = true),
-    [AZUREML_SINGULARITY] = ROW(.name = "singularity"),
+    [AZUREML_MANAGED] = ROW(.kind = &azureml_kinds[AZUREML_MANAGED], .clusters = &azureml_clusters),
+    [AZUREML_ITP] = ROW(.kind = &azureml_kinds[AZUREML_ITP], .is_elastic = true),
+    [AZUREML_SINGULARITY] = ROW(.kind = &azureml_kinds[AZUREML_SINGULARITY]),
 };

@@ -27,6 +27,7 @@
 #include "auth/token.h"
 #include "engine/engine.h"
 #include "http/http.h"
+#include "platform/azureml/keys.h"
 #include "platform/clusters.h"
 #include "platform/platform_internal.h"
 

@@ -170,7 +170,7 @@ static int list_all_clusters(struct platform *p, struct platform_clusters *out, 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *url = act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/workspaces",
-                                         a->config->workspace.subscription_id);
+                                         aml_config_keys(a->config)->subscription_id);
     rc = arm_each(all.arm, url, a->api_version, false, "value", "list the workspaces of the subscription",
                   take_workspace, &all, err);
     if (rc < 0)

@@ -40,7 +40,7 @@ static bool examine_workspace(struct azureml *a, struct platform_findings *findi
         platform_findings_add(findings, false, what, "%s", act_error_text(&err));
         return false;
     }
-    platform_findings_add(findings, true, what, "'%s' in %s answers", a->config->workspace.workspace_name,
+    platform_findings_add(findings, true, what, "'%s' in %s answers", aml_config_keys(a->config)->workspace_name,
                           codec_json_str(workspace, "location", "an unknown region"));
     return true;
 }
@@ -70,7 +70,7 @@ static void judge_compute(const struct azureml *a, const json_t *compute, struct
 
     if (strcmp(type, wanted) != 0)
         platform_findings_add(findings, false, what, "'%s' is of type '%s'; platform '%s' needs '%s'", target, type,
-                              a->base.row->name, wanted);
+                              a->base.row->kind->name, wanted);
     else if (strcasecmp(state, "Succeeded") != 0 && strcasecmp(state, "Updating") != 0)
         platform_findings_add(findings, false, what, "'%s' is '%s': no run begins there", target, state);
     else if (a->kind == AZUREML_ITP)
@@ -94,7 +94,7 @@ static void examine_compute(struct azureml *a, struct platform_findings *finding
     struct act_error err;
 
     if (!id) {
-        bool sized = a->kind == AZUREML_MANAGED && a->config->azureml.instance_type;
+        bool sized = a->kind == AZUREML_MANAGED && azureml_keys(a->config)->instance_type;
         platform_findings_add(findings, sized, what, "%s",
                               sized ? "serverless: there is no compute_target"
                                     : "there is no compute_target in the cluster file");

@@ -192,13 +192,13 @@ static int find_history(struct azureml *a, struct act_error *err)
                   : act_error_set(err, ACT_FAIL,
                                   "the workspace '%s' does not say where its run history is; set "
                                   "'azureml.history_endpoint'",
-                                  a->config->workspace.workspace_name);
+                                  aml_config_keys(a->config)->workspace_name);
 }
 
 static int trust_history(struct azureml *a, struct act_error *err)
 {
     ACT_AUTOFREE char *origin = config_origin(a->config, "azureml.history_endpoint");
-    ACT_AUTOFREE char *said_by = a->config->azureml.history_endpoint
+    ACT_AUTOFREE char *said_by = azureml_keys(a->config)->history_endpoint
                                      ? act_sprintf("'azureml.history_endpoint' of '%s'", origin)
                                      : act_strdup("the run history that the workspace names");
     int rc = a->history_trusted ? 0
@@ -215,8 +215,8 @@ int azureml_history(struct azureml *a, const char **out, struct act_error *err)
     int rc = a->history ? 0 : azureml_arm(a, &arm, err);
 
     if (rc == 0 && !a->history)
-        a->history = a->config->azureml.history_endpoint ? act_strdup(a->config->azureml.history_endpoint)
-                                                         : remembered_history(a);
+        a->history = azureml_keys(a->config)->history_endpoint ? act_strdup(azureml_keys(a->config)->history_endpoint)
+                                                               : remembered_history(a);
     if (rc == 0 && !a->history)
         rc = find_history(a, err);
     if (rc == 0)
@@ -233,7 +233,7 @@ static bool is_elsewhere(struct azureml *a, const struct arm_call *call)
     const char *code = call->error.service_code;
     bool unknown = call->status == 404 && (!*code || strstr(code, "Workspace"));
 
-    if (a->config->azureml.history_endpoint || a->history_answered)
+    if (azureml_keys(a->config)->history_endpoint || a->history_answered)
         return false;
     a->history_answered = call->status != 0 && !unknown;
     return unknown || call->error.network;

@@ -184,7 +184,7 @@ static int look_at_environment(struct azureml *a, const char *id, struct act_err
     int rc = arm_do(a->arm, &get, err);
     if (rc == 0 && get.status == 404)
         rc = act_error_set(err, ACT_NOT_FOUND, "the workspace '%s' has no environment '%s' (docker.image)",
-                           a->config->workspace.workspace_name, a->config->docker.image);
+                           aml_config_keys(a->config)->workspace_name, a->config->docker.image);
     return rc;
 }
 

@@ -211,12 +211,13 @@ static const struct {
 
 static int64_t priority_of(const struct azureml *a)
 {
-    return a->config->azureml.priority >= 0 ? a->config->azureml.priority : priorities[a->kind].usual;
+    return azureml_keys(a->config)->priority >= 0 ? azureml_keys(a->config)->priority : priorities[a->kind].usual;
 }
 
 static int check_priority(const struct azureml *a, struct act_error *err)
 {
-    int64_t given = a->config->azureml.priority, least = priorities[a->kind].least, most = priorities[a->kind].most;
+    int64_t given = azureml_keys(a->config)->priority, least = priorities[a->kind].least,
+            most = priorities[a->kind].most;
 
     if (given < 0 || (given >= least && given <= most))
         return 0;
@@ -273,7 +274,7 @@ static json_t *itp_properties(const struct azureml *a, const struct run_spec *sp
 
     if (a->config->elastic_num_gpu.n) {
         json_object_set_new(priority, "node_count_set", node_counts(a, spec));
-        json_object_set_new(priority, "scale_interval", json_integer(a->config->azureml.scale_interval));
+        json_object_set_new(priority, "scale_interval", json_integer(azureml_keys(a->config)->scale_interval));
     }
     if (ssh_key)
         json_object_set_new(itp, "interactive_configuration",
@@ -300,7 +301,7 @@ static bool is_serverless(const struct azureml *a)
 /* "512g" */
 static int check_shm_size(const struct azureml *a, struct act_error *err)
 {
-    const char *text = a->config->azureml.shm_size;
+    const char *text = azureml_keys(a->config)->shm_size;
     size_t digits = text ? strspn(text, "0123456789") : 0;
 
     if (!text || (digits && text[digits] && strchr("bBkKmMgG", text[digits]) && !text[digits + 1]))
@@ -311,7 +312,7 @@ static int check_shm_size(const struct azureml *a, struct act_error *err)
 
 static int check_docker_args(const struct azureml *a, struct act_error *err)
 {
-    if (!a->config->azureml.docker_args || a->kind == AZUREML_MANAGED)
+    if (!azureml_keys(a->config)->docker_args || a->kind == AZUREML_MANAGED)
         return 0;
     return act_error_set(err, ACT_CONFIG, "azureml.docker_args is for managed clusters, not for the platform '%s'",
                          a->config->platform);
@@ -323,7 +324,7 @@ static json_t *singularity_queue(const struct azureml *a)
     const struct config *c = a->config;
     json_t *queue = json_pack("{s:s}", "jobTier", c->singularity_sla_tier);
 
-    if (!c->azureml.api_version || c->azureml.priority >= 0)
+    if (!azureml_keys(c)->api_version || azureml_keys(c)->priority >= 0)
         json_object_set_new(queue, "priority", json_integer(priority_of(a)));
     return queue;
 }
@@ -333,9 +334,10 @@ static void add_resources(const struct azureml *a, const struct run_spec *spec, 
     const struct config *c = a->config;
     json_t *r = json_pack("{s:i}", "instanceCount", spec->nodes);
 
-    set(r, "shmSize", c->azureml.shm_size);
-    set(r, "dockerArgs", c->azureml.docker_args);
-    set(r, "instanceType", a->kind == AZUREML_SINGULARITY ? c->singularity_instance_type : c->azureml.instance_type);
+    set(r, "shmSize", azureml_keys(c)->shm_size);
+    set(r, "dockerArgs", azureml_keys(c)->docker_args);
+    set(r, "instanceType",
+        a->kind == AZUREML_SINGULARITY ? c->singularity_instance_type : azureml_keys(c)->instance_type);
     if (a->kind == AZUREML_ITP)
         json_object_set_new(r, "properties", itp_properties(a, spec, ssh_key));
     if (a->kind == AZUREML_SINGULARITY) {
@@ -358,7 +360,7 @@ static void add_services(const struct azureml *a, const char *ssh_key, json_t *j
 
 static int check_ssh(const struct azureml *a, struct act_error *err)
 {
-    if (!a->config->azureml.ssh || a->kind != AZUREML_SINGULARITY)
+    if (!azureml_keys(a->config)->ssh || a->kind != AZUREML_SINGULARITY)
         return 0;
     return act_error_set(err, ACT_CONFIG, "azureml.ssh is for the platforms aml and itp, not for '%s'",
                          a->config->platform);
@@ -408,7 +410,7 @@ char *azureml_iso_duration(const char *text)
 
 static void add_limits(const struct azureml *a, json_t *job)
 {
-    const char *text = a->config->azureml.timeout;
+    const char *text = azureml_keys(a->config)->timeout;
     ACT_AUTOFREE char *iso = text ? azureml_iso_duration(text) : NULL;
 
     if (iso)
@@ -418,12 +420,12 @@ static void add_limits(const struct azureml *a, json_t *job)
 /* The job accesses storage as its submitter: the service wants a second token for that. */
 static bool runs_as_user(const struct azureml *a)
 {
-    return act_streq(a->config->azureml.identity, "user");
+    return act_streq(azureml_keys(a->config)->identity, "user");
 }
 
 static int check_identity(const struct azureml *a, struct act_error *err)
 {
-    const char *who = a->config->azureml.identity;
+    const char *who = azureml_keys(a->config)->identity;
 
     if (!who || runs_as_user(a) || strcmp(who, "managed") == 0 || act_is_uuid(who) || *who == '/')
         return 0;
@@ -435,7 +437,7 @@ static int check_identity(const struct azureml *a, struct act_error *err)
 
 static void add_identity(const struct azureml *a, json_t *job)
 {
-    const char *who = a->config->azureml.identity;
+    const char *who = azureml_keys(a->config)->identity;
 
     if (!who)
         return;
@@ -451,7 +453,7 @@ static void add_identity(const struct azureml *a, json_t *job)
 
 static int check_timeout(const struct azureml *a, struct act_error *err)
 {
-    const char *text = a->config->azureml.timeout;
+    const char *text = azureml_keys(a->config)->timeout;
     ACT_AUTOFREE char *iso = text ? azureml_iso_duration(text) : NULL;
 
     return !text || iso ? 0

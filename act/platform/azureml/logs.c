@@ -117,7 +117,8 @@ struct store *azureml_open_logs(struct platform *p, const char *id, bool ended)
     struct azureml *a = azureml_of(p);
 
     (void)ended; /* the service tells when */
-    return store_urls_open(services_http(a->base.services),
-                           &(struct store_urls_options){
-                               .id = id, .ask = ask_urls, .arg = a, .settle_s = a->config->azureml.settle_seconds});
+    return store_urls_open(
+        services_http(a->base.services),
+        &(struct store_urls_options){
+            .id = id, .ask = ask_urls, .arg = a, .settle_s = azureml_keys(a->config)->settle_seconds});
 }

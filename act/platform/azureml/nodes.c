@@ -182,7 +182,7 @@ static int find_wanted(struct azureml *a, struct wanted *w, struct act_error *er
                                "cluster '%s' has no node with the address %s now; 'a cluster nodes' lists them",
                                a->config->cluster, w->node)
                : act_error_set(err, ACT_NOT_FOUND, "platform '%s' does not tell the addresses of its nodes: name a run",
-                               a->base.row->name);
+                               a->base.row->kind->name);
 }
 
 /* ---- how one logs in there ---- */
@@ -256,8 +256,8 @@ static int refer_to_az(const struct azureml *a, const struct wanted *w, struct a
                          "program; run: az ml job connect-ssh --name %s --node-index %d "
                          "--private-key-file-path ~/.ssh/id_rsa --workspace-name %s --resource-group %s "
                          "--subscription %s",
-                         w->number, w->run, w->run, w->number, c->workspace.workspace_name, c->workspace.resource_group,
-                         c->workspace.subscription_id);
+                         w->number, w->run, w->run, w->number, aml_config_keys(c)->workspace_name,
+                         aml_config_keys(c)->resource_group, aml_config_keys(c)->subscription_id);
 }
 
 static int read_service(const struct azureml *a, const struct wanted *w, const json_t *service, struct login *out,

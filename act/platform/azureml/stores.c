@@ -342,7 +342,7 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
         rc = act_error_set(err, ACT_CONFIG,
                            "the workspace '%s' has no datastore '%s' for '%s', which the job file of the first run "
                            "mounted as '%s' by its key; submit the job file again",
-                           a->config->workspace.workspace_name, folder->datastore, folder->store, folder->name);
+                           aml_config_keys(a->config)->workspace_name, folder->datastore, folder->store, folder->name);
     if (rc == 0)
         out->uri = act_sprintf("azureml://datastores/%s/paths/%s", folder->datastore, path);
     return rc;

@@ -22,7 +22,7 @@ static int find_ssh_key(const struct azureml *a, char **out, struct act_error *e
     ACT_AUTOFREE char *home = act_home_dir();
 
     *out = NULL;
-    if (!a->config->azureml.ssh)
+    if (!azureml_keys(a->config)->ssh)
         return 0;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         ACT_AUTOFREE char *path = act_path_join(home, names[i]);
@@ -71,7 +71,7 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
         return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'docker.image' in '%s'", c->platform, c->file);
     if (!c->compute_target && a->kind != AZUREML_MANAGED)
         return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'compute_target' in '%s'", c->platform, c->file);
-    if (!c->compute_target && !c->azureml.instance_type)
+    if (!c->compute_target && !azureml_keys(c)->instance_type)
         return act_error_set(err, ACT_CONFIG,
                              "'%s' has no compute_target; without one, azureml.instance_type must name a VM size",
                              c->file);
@@ -123,7 +123,7 @@ static int put_job(struct azureml *a, const struct run_spec *spec, const json_t 
 {
     ACT_AUTOFREE char *what = act_sprintf("submit '%s' to '%s' of the workspace '%s'", spec->id,
                                           a->config->compute_target ? a->config->compute_target : "serverless compute",
-                                          a->config->workspace.workspace_name);
+                                          aml_config_keys(a->config)->workspace_name);
     ACT_AUTO(arm_call) put = azureml_put(a, what, job_url(a, spec->id), json_deep_copy(body));
     struct act_error said;
 

@@ -6,9 +6,9 @@ static int check_keys(const struct config *c, struct act_error *err)
 {
     const struct {
         const char *name, *value;
-    } rows[] = {{"aks.subscription", c->aks.subscription},
-                {"aks.resource_group", c->aks.resource_group},
-                {"aks.cluster", c->aks.cluster}};
+    } rows[] = {{"aks.subscription", aks_keys(c)->subscription},
+                {"aks.resource_group", aks_keys(c)->resource_group},
+                {"aks.cluster", aks_keys(c)->cluster}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (!rows[i].value || !*rows[i].value)
@@ -25,12 +25,12 @@ static int open_arm(struct kubernetes *k, struct arm **out, struct act_error *er
     ACT_AUTOFREE char *origin = config_origin(c, "aks.endpoint");
     ACT_AUTOFREE char *said_by = act_sprintf("'aks.endpoint' of '%s'", origin);
     const struct auth_cloud *cloud;
-    int rc = auth_cloud_find(c->aks.endpoint, &cloud, err);
+    int rc = auth_cloud_find(aks_keys(c)->endpoint, &cloud, err);
 
     return rc < 0 ? rc
                   : arm_new(&(struct arm_options){.http = services_http(k->base.services),
                                                   .tokens = services_tokens(k->base.services),
-                                                  .endpoint = c->aks.endpoint,
+                                                  .endpoint = aks_keys(c)->endpoint,
                                                   .cloud = cloud,
                                                   .use_cli = c->use_cli_auth,
                                                   .said_by = said_by,
@@ -40,7 +40,7 @@ static int open_arm(struct kubernetes *k, struct arm **out, struct act_error *er
 
 int aks_open(struct kubernetes *k, struct aks **out, struct act_error *err)
 {
-    const struct config_aks *c = &k->config->aks;
+    const struct aks_keys *c = aks_keys(k->config);
     struct arm *arm;
     int rc = k->aks ? 0 : check_keys(k->config, err);
 

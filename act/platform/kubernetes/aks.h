@@ -24,7 +24,7 @@
 #define AKS_USER    "User"
 
 struct aks {
-    const struct config_aks *config;
+    const struct aks_keys *config;
     struct arm *arm;
     char *group, *cluster; /* paths: of the resource group, and of the cluster below it */
     char *location;        /* of the resource group, once it was asked for */

@@ -59,7 +59,7 @@ int aks_login(struct platform *p, struct platform_login *out, struct act_error *
     if (rc == 0)
         rc = fetch(aks, &added, err);
     if (rc == 0) {
-        out->file = kube_config_file(k->config->k8s.kubeconfig);
+        out->file = kube_config_file(k8s_keys(k->config)->kubeconfig);
         rc = add(added, out, err);
     }
     act_wipe(&added);

@@ -219,12 +219,12 @@ static int delete_pool(struct platform *p, const char *name, const struct platfo
 
 static const char *usual_pool(const struct config *config)
 {
-    return config->aks.pool;
+    return aks_keys(config)->pool;
 }
 
 static bool has_aks(const struct config *config)
 {
-    return config->aks.subscription || config->aks.resource_group || config->aks.cluster;
+    return aks_keys(config)->subscription || aks_keys(config)->resource_group || aks_keys(config)->cluster;
 }
 
 const struct platform_clusters_ops aks_clusters = {

@@ -36,7 +36,7 @@ static int check_strange(const struct platform_new_cluster *c, struct act_error 
     return c->scale.idle_s ? aks_refuse_idle(err) : 0;
 }
 
-static int complete(const struct config_aks *config, struct platform_new_cluster *c, struct act_error *err)
+static int complete(const struct aks_keys *config, struct platform_new_cluster *c, struct act_error *err)
 {
     if (!is_name(c->name))
         return act_error_set(err, ACT_USAGE,
@@ -74,7 +74,7 @@ static int find_location(struct aks *aks, struct act_error *err)
 /* There is no cluster yet. */
 static int plan_cluster(struct aks *aks, struct platform_new_cluster *c, char **out_setup, struct act_error *err)
 {
-    const struct config_aks *config = aks->config;
+    const struct aks_keys *config = aks->config;
     int rc = c->location || config->location ? 0 : find_location(aks, err);
 
     if (rc == 0 && strcmp(c->name, SYSTEM_POOL) == 0)

@@ -359,7 +359,7 @@ int kubernetes_usable_nodes(struct platform *p, const struct run_spec *spec, str
                             struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
-    struct usable u = {.selector = k->config->k8s.node_selector, .out = out};
+    struct usable u = {.selector = k8s_keys(k->config)->node_selector, .out = out};
 
     (void)spec;
     return kubernetes_each_node(k, take_usable, &u, err);

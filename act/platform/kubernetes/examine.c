@@ -120,7 +120,7 @@ static void examine_nodes(struct kubernetes *k, struct platform_findings *findin
 static void examine_image(struct kubernetes *k, struct platform_findings *findings)
 {
     ACT_AUTOFREE char *image = kubernetes_image(k->config, NULL);
-    bool direct = act_streq(k->config->k8s.launcher, "direct");
+    bool direct = act_streq(k8s_keys(k->config)->launcher, "direct");
 
     if (image) /* else the configuration is not sound */
         platform_findings_add(findings, true, "image", "'%s', which needs /bin/sh, gzip%s", image,

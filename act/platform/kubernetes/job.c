@@ -164,7 +164,7 @@ void kubernetes_merge(json_t *object, json_t *patch)
 
 const char *kubernetes_gpu_resource(const struct config *config)
 {
-    const char *name = config->k8s.gpu_resource;
+    const char *name = k8s_keys(config)->gpu_resource;
 
     return name && strcmp(name, "none") != 0 ? name : NULL;
 }
@@ -179,12 +179,12 @@ static bool is_own_image(const struct config *config)
 {
     bool other = config_is_said(config, "docker.image") && !config_is_said(config, "k8s.image");
 
-    return is_given(config->k8s.image) && !other;
+    return is_given(k8s_keys(config)->image) && !other;
 }
 
 char **kubernetes_image_setting(struct config *config)
 {
-    return is_own_image(config) ? &config->k8s.image : &config->docker.image;
+    return is_own_image(config) ? &k8s_keys(config)->image : &config->docker.image;
 }
 
 char *kubernetes_image(const struct config *config, const struct run_spec *spec)
@@ -192,7 +192,7 @@ char *kubernetes_image(const struct config *config, const struct run_spec *spec)
     if (spec && is_given(spec->image))
         return act_strdup(spec->image);
     if (is_own_image(config))
-        return act_strdup(config->k8s.image);
+        return act_strdup(k8s_keys(config)->image);
     return is_given(config->docker.image) ? config_docker_image(&config->docker) : NULL;
 }
 
@@ -230,7 +230,7 @@ static char *script_of(const struct kubernetes_run *run)
 
 static json_t *resources_of(const struct kubernetes_run *run)
 {
-    const struct config_k8s *c = &run->config->k8s;
+    const struct k8s_keys *c = k8s_keys(run->config);
     const struct {
         const char *name, *value;
     } both[] = {{"cpu", c->cpu}, {"memory", c->memory}};
@@ -290,7 +290,7 @@ static void add_mount(json_t *volumes, json_t *mounts, json_t *volume, const cha
 /* The size of /dev/shm: of the run's job file, or as configured. */
 static void add_shm(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
 {
-    const char *size = run->config->k8s.shm_size;
+    const char *size = k8s_keys(run->config)->shm_size;
 
     if (size)
         add_mount(
@@ -354,7 +354,7 @@ static json_t *texts_of(json_t *map)
 
 static void add_scheduling(const struct kubernetes_run *run, json_t *pod)
 {
-    const struct config_k8s *c = &run->config->k8s;
+    const struct k8s_keys *c = k8s_keys(run->config);
 
     if (c->node_selector)
         json_object_set_new(pod, "nodeSelector", texts_of(c->node_selector));
@@ -446,7 +446,8 @@ static void add_queue(const struct kubernetes_run *run, json_t *job)
 {
     json_t *metadata = json_object_get(job, "metadata"), *notes = json_object_get(metadata, "annotations");
 
-    json_object_set_new(json_object_get(metadata, "labels"), KUBERNETES_QUEUE, json_string(run->config->k8s.queue));
+    json_object_set_new(json_object_get(metadata, "labels"), KUBERNETES_QUEUE,
+                        json_string(k8s_keys(run->config)->queue));
     if (!run_spec_is_elastic(run->spec) || run->spec->min_nodes == run->spec->max_nodes)
         return;
     json_object_set(notes, "kueue.x-k8s.io/job-min-parallelism", json_object_get(notes, KUBERNETES_MIN_NODES));
@@ -487,7 +488,7 @@ static json_t *template_of(const struct kubernetes_run *run)
         json_pack("{s:{s:o, s:{s:s, s:s}}, s:o}", "metadata", "labels", labels_of(run->spec), "annotations",
                   KUBERNETES_RUN, run->spec->id, KUBERNETES_USER, run->user, "spec", pod_of(run));
 
-    kubernetes_merge(template, run->config->k8s.pod);
+    kubernetes_merge(template, k8s_keys(run->config)->pod);
     if (run->spec->avoid.n)
         keep_off(json_object_get(template, "spec"), &run->spec->avoid);
     return template;
@@ -495,7 +496,7 @@ static json_t *template_of(const struct kubernetes_run *run)
 
 json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
 {
-    const struct config_k8s *c = &run->config->k8s;
+    const struct k8s_keys *c = k8s_keys(run->config);
     json_t *job = object_new("batch/v1", "Job", run, run->name, NULL);
     json_t *spec = json_pack("{s:s, s:i, s:i, s:b, s:i, s:i, s:o, s:o}", "completionMode", "Indexed", "completions",
                              run->spec->nodes, "parallelism", run->spec->nodes, "suspend", suspended || c->queue,
@@ -646,7 +647,7 @@ void kubernetes_mask(json_t *secret)
 /* The size of a job file, which is not in the configuration's files. */
 static int check_shm_size(const struct config *config, struct act_error *err)
 {
-    const char *size = config->k8s.shm_size;
+    const char *size = k8s_keys(config)->shm_size;
 
     if (!size || act_quantity_from_text(size) > 0)
         return 0;
@@ -656,10 +657,10 @@ static int check_shm_size(const struct config *config, struct act_error *err)
 /* A patch that takes away what the agent is would make a pod that waits for ever. */
 static int check_pod(const struct config *config, struct act_error *err)
 {
-    json_t *spec = json_object_get(config->k8s.pod, "spec"), *value;
+    json_t *spec = json_object_get(k8s_keys(config)->pod, "spec"), *value;
     const char *key;
 
-    json_object_foreach(config->k8s.pod, key, value)
+    json_object_foreach(k8s_keys(config)->pod, key, value)
     {
         if (strcmp(key, "spec") != 0 && strcmp(key, "metadata") != 0)
             return act_error_set(err, ACT_CONFIG,

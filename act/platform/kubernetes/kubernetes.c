@@ -16,13 +16,13 @@
 static int open_kube(const struct config *config, struct http *http, struct kube **out, struct act_error *err)
 {
     ACT_AUTOFREE char *origin =
-        config->values ? config_origin(config, config->k8s.context ? "k8s.context" : KUBECONFIG) : act_strdup("");
+        config->values ? config_origin(config, k8s_keys(config)->context ? "k8s.context" : KUBECONFIG) : act_strdup("");
     ACT_AUTOFREE char *said_by = act_sprintf("'k8s' of '%s'", origin);
 
     return kube_open(&(struct kube_options){.http = http,
-                                            .kubeconfig = config->k8s.kubeconfig,
-                                            .context = config->k8s.context,
-                                            .namespace_ = config->k8s.namespace_,
+                                            .kubeconfig = k8s_keys(config)->kubeconfig,
+                                            .context = k8s_keys(config)->context,
+                                            .namespace_ = k8s_keys(config)->namespace_,
                                             .said_by = said_by},
                      out, err);
 }
@@ -142,16 +142,17 @@ static void add_kubeconfig(const struct config *config, struct platform_reaches 
     char hash[ACT_SHA256_HEX] = "";
     struct act_error ignored;
 
-    if (act_sha256_file(config->k8s.kubeconfig, hash, &ignored) < 0)
-        platform_reaches_add(out, PLATFORM_LOGIN, KUBECONFIG, config->k8s.kubeconfig);
+    if (act_sha256_file(k8s_keys(config)->kubeconfig, hash, &ignored) < 0)
+        platform_reaches_add(out, PLATFORM_LOGIN, KUBECONFIG, k8s_keys(config)->kubeconfig);
     else
-        add_login(out, KUBECONFIG, act_sprintf("%s, with SHA-256 %.*s...", config->k8s.kubeconfig, DIGEST_SHOWN, hash));
+        add_login(out, KUBECONFIG,
+                  act_sprintf("%s, with SHA-256 %.*s...", k8s_keys(config)->kubeconfig, DIGEST_SHOWN, hash));
 }
 
 /* The user's own kubeconfig has more contexts than the one that a project chooses. */
 static void add_context(const struct config *config, const struct kube *kube, struct platform_reaches *out)
 {
-    const struct config_k8s *c = &config->k8s;
+    const struct k8s_keys *c = k8s_keys(config);
     const char *key = c->context ? "k8s.context" : c->namespace_ ? "k8s.namespace" : "platform";
 
     add_words(out, key,
@@ -215,12 +216,12 @@ static void add_node_folders(const json_t *volumes, struct platform_reaches *out
 /* A kubeconfig says where to log in, and may name a program that does it; what a pod may do to its node counts too. */
 static void kubernetes_reach(const struct config *config, struct platform_reaches *out)
 {
-    const struct config_k8s *c = &config->k8s;
+    const struct k8s_keys *c = k8s_keys(config);
     struct kube *kube = NULL;
     struct act_error ignored;
 
-    platform_reaches_add(out, PLATFORM_HOST, "aks.endpoint", config->aks.endpoint);
-    if (!act_streq(config->platform, platform_kubernetes.name))
+    platform_reaches_add(out, PLATFORM_HOST, "aks.endpoint", aks_keys(config)->endpoint);
+    if (!act_streq(config->platform, kubernetes_kind.name))
         return;
     if (c->kubeconfig)
         add_kubeconfig(config, out);
@@ -243,7 +244,7 @@ static void kubernetes_set_time_limit(struct config *config, int64_t seconds)
 {
     ACT_AUTOFREE char *text = act_sprintf("%llds", (long long)seconds);
 
-    act_str_replace(&config->k8s.time, text);
+    act_str_replace(&k8s_keys(config)->time, text);
 }
 
 /* "16g", as docker takes it. */
@@ -253,7 +254,7 @@ static void kubernetes_set_shm_size(struct config *config, const char *size)
     ACT_AUTOFREE char *text =
         act_size_from_text(size, &bytes) ? act_sprintf("%llu", (unsigned long long)bytes) : act_strdup(size);
 
-    act_str_replace(&config->k8s.shm_size, text);
+    act_str_replace(&k8s_keys(config)->shm_size, text);
 }
 
 /* The one kubeconfig that the environment, or the home folder, has; not one of the project, which nobody has looked at.
@@ -276,7 +277,7 @@ static char *usual_kubeconfig(const struct config *config)
 static void kubernetes_record_place(const struct config *config, json_t *resolved)
 {
     json_t *settings = json_object_get(resolved, "k8s");
-    ACT_AUTOFREE char *usual = config->k8s.kubeconfig ? NULL : usual_kubeconfig(config);
+    ACT_AUTOFREE char *usual = k8s_keys(config)->kubeconfig ? NULL : usual_kubeconfig(config);
     struct kube *kube = NULL;
     struct act_error ignored;
 
@@ -292,29 +293,29 @@ static void kubernetes_record_place(const struct config *config, json_t *resolve
 static void kubernetes_describe(const struct config *config, const struct platform_asked *asked, struct run_spec *spec)
 {
     spec->image = kubernetes_image(config, NULL);
-    spec->launcher = act_strdup(config->k8s.launcher);
-    if (config->k8s.time && act_duration_from_text(config->k8s.time, &spec->limit_s)) {
+    spec->launcher = act_strdup(k8s_keys(config)->launcher);
+    if (k8s_keys(config)->time && act_duration_from_text(k8s_keys(config)->time, &spec->limit_s)) {
         spec->limit_s = spec->limit_s < RUN_LIMIT_MOST_S ? spec->limit_s : RUN_LIMIT_MOST_S;
-        spec->warn_s = config->k8s.warn_seconds < spec->limit_s ? config->k8s.warn_seconds : 0;
+        spec->warn_s = k8s_keys(config)->warn_seconds < spec->limit_s ? k8s_keys(config)->warn_seconds : 0;
     }
     if (asked->time_limit)
-        spec->timeout = act_strdup(config->k8s.time);
+        spec->timeout = act_strdup(k8s_keys(config)->time);
     if (asked->shm_size)
-        spec->shm_size = act_strdup(config->k8s.shm_size);
+        spec->shm_size = act_strdup(k8s_keys(config)->shm_size);
 }
 
 static void kubernetes_repeat(struct config *config, const struct run_spec *old)
 {
     if (old->timeout && !config_is_said(config, "k8s.time"))
-        act_str_replace(&config->k8s.time, old->timeout);
+        act_str_replace(&k8s_keys(config)->time, old->timeout);
     if (old->shm_size && !config_is_said(config, "k8s.shm_size"))
-        act_str_replace(&config->k8s.shm_size, old->shm_size);
+        act_str_replace(&k8s_keys(config)->shm_size, old->shm_size);
 }
 
 /* ---- the row ---- */
 
 const struct platform_row platform_kubernetes = {
-    .name = "k8s",
+    .kind = &kubernetes_kind,
     .answers_by_request = true,
     .keeps_record = true,
     .tries_again = true,

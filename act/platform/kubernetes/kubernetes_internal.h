@@ -29,6 +29,7 @@
 #include "engine/engine.h"
 #include "http/http.h"
 #include "kube/kube.h"
+#include "platform/kubernetes/keys.h"
 #include "platform/platform_internal.h"
 
 struct kubernetes {

@@ -102,8 +102,8 @@ static void add_command(const struct act_strv *command, struct act_strv *out)
 static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *pod, struct act_strv *out)
 {
     act_strv_push(out, kubectl);
-    if (k->config->k8s.kubeconfig)
-        act_strv_pushf(out, "--kubeconfig=%s", k->config->k8s.kubeconfig);
+    if (k8s_keys(k->config)->kubeconfig)
+        act_strv_pushf(out, "--kubeconfig=%s", k8s_keys(k->config)->kubeconfig);
     if (strcmp(kube_context(k->kube), "in-cluster") != 0)
         act_strv_pushf(out, "--context=%s", kube_context(k->kube));
     act_strv_pushf(out, "--namespace=%s", kube_namespace(k->kube));

@@ -154,7 +154,7 @@ static int take_node(void *arg, const json_t *node, struct act_error *err)
     int64_t gpus = act_quantity_from_text(codec_json_str(has, kubernetes_gpu_resource(l->config), ""));
 
     (void)err;
-    if (gpus > l->gpus && matches(node, l->config->k8s.node_selector))
+    if (gpus > l->gpus && matches(node, k8s_keys(l->config)->node_selector))
         l->gpus = gpus;
     return 0;
 }
@@ -200,7 +200,7 @@ static int check_named(struct kubernetes *k, char *path, const char *what, const
 
 static int check_names(struct kubernetes *k, struct act_error *err)
 {
-    const struct config_k8s *c = &k->config->k8s;
+    const struct k8s_keys *c = k8s_keys(k->config);
     int rc = 0;
 
     if (c->priority_class)
@@ -526,7 +526,7 @@ static int post_strictly(struct submission *s, json_t *job, json_t **out, struct
 
     if (rc == 0 || status != 400 || !strstr(act_error_text(err), "strict decoding error"))
         return rc;
-    ACT_AUTOFREE char *name = unknown_in_pod(s->k->config->k8s.pod, act_error_text(err));
+    ACT_AUTOFREE char *name = unknown_in_pod(k8s_keys(s->k->config)->pod, act_error_text(err));
     if (!name)
         return post(s, job, "fieldValidation=Ignore", NULL, out, err);
     ACT_AUTOFREE char *file = config_file_of(s->k->config, "k8s.pod");
@@ -652,7 +652,7 @@ static int check_kept(const struct run_spec *run, const json_t *job, struct act_
 static int start_job(struct submission *s, const json_t *job, struct act_error *err)
 {
     bool has_policy = json_object_get(json_object_get(job, "spec"), "podFailurePolicy") != NULL;
-    bool queued = s->run.config->k8s.queue != NULL;
+    bool queued = k8s_keys(s->run.config)->queue != NULL;
     json_t *change = json_object();
     ACT_AUTOFREE char *what = act_sprintf("start the Job '%s'", s->name);
 

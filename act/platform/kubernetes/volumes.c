@@ -78,7 +78,7 @@ static int check_configured(const struct config *config, struct act_error *err)
     size_t i;
     json_t *row;
 
-    json_array_foreach(config->k8s.volumes, i, row)
+    json_array_foreach(k8s_keys(config)->volumes, i, row)
     {
         const char *path = codec_json_str(row, "mount_path", "");
         size_t sources = json_object_size(row) - (json_object_get(row, "name") != NULL);
@@ -173,7 +173,7 @@ void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, j
     size_t i;
     json_t *row;
 
-    json_array_foreach(run->config->k8s.volumes, i, row) add_configured(row, i, volumes, mounts);
+    json_array_foreach(k8s_keys(run->config)->volumes, i, row) add_configured(row, i, volumes, mounts);
     for (i = 0; i < run->spec->n_folders; i++)
         add_folder(run, i, volumes, mounts);
 }
@@ -202,7 +202,7 @@ static bool is_mounted(const struct config *config, const char *path)
     size_t i;
     json_t *row;
 
-    json_array_foreach(config->k8s.volumes, i,
+    json_array_foreach(k8s_keys(config)->volumes, i,
                        row) if (act_path_is_within(path, codec_json_str(row, "mount_path", "/-"))) return true;
     return false;
 }

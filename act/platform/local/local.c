@@ -533,8 +533,19 @@ static bool local_sees_project(const struct config *config, const struct config_
     return true;
 }
 
-const struct platform_row platform_local = {
+/* Its store is in the user's own folder. */
+static const struct config_kind local_kind = {
     .name = "local",
+    .is_built_in = true,
+    .counts_gpus = true,
+    .has_store = true,
+    .runs_see_store = true,
+    .has_places = true,
+    .has_mount = true,
+};
+
+const struct platform_row platform_local = {
+    .kind = &local_kind,
     .is_here = true,
     .keeps_record = true,
     .tries_again = true,

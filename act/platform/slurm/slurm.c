@@ -222,25 +222,25 @@ static int slurm_own_folders(struct platform *p, const char *const *paths, size_
 
 /* The texts of the configuration, which need not live as long as the platform. */
 static const size_t texts[] = {
-    offsetof(struct config_slurm, login),       offsetof(struct config_slurm, root),
-    offsetof(struct config_slurm, partition),   offsetof(struct config_slurm, account),
-    offsetof(struct config_slurm, qos),         offsetof(struct config_slurm, time),
-    offsetof(struct config_slurm, constraint),  offsetof(struct config_slurm, gres),
-    offsetof(struct config_slurm, reservation), offsetof(struct config_slurm, exclude),
-    offsetof(struct config_slurm, nodelist),    offsetof(struct config_slurm, launcher),
-    offsetof(struct config_slurm, mpi),         offsetof(struct config_slurm, container),
-    offsetof(struct config_slurm, scratch),
+    offsetof(struct slurm_keys, login),       offsetof(struct slurm_keys, root),
+    offsetof(struct slurm_keys, partition),   offsetof(struct slurm_keys, account),
+    offsetof(struct slurm_keys, qos),         offsetof(struct slurm_keys, time),
+    offsetof(struct slurm_keys, constraint),  offsetof(struct slurm_keys, gres),
+    offsetof(struct slurm_keys, reservation), offsetof(struct slurm_keys, exclude),
+    offsetof(struct slurm_keys, nodelist),    offsetof(struct slurm_keys, launcher),
+    offsetof(struct slurm_keys, mpi),         offsetof(struct slurm_keys, container),
+    offsetof(struct slurm_keys, scratch),
 };
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
 
-static char **text_at(struct config_slurm *c, size_t i)
+static char **text_at(struct slurm_keys *c, size_t i)
 {
     return (char **)((char *)c + texts[i]);
 }
 
 static void copy_config(const struct config *config, struct slurm *s)
 {
-    struct config_slurm from = config->slurm;
+    struct slurm_keys from = *slurm_keys(config);
 
     if (!from.partition)
         from.partition = config->compute_target;
@@ -282,7 +282,7 @@ static int slurm_open(const struct config *config, struct platform **out, struct
 
 static char *slurm_place(const struct config *config)
 {
-    const char *login = config->slurm.login, *root = config->slurm.root;
+    const char *login = slurm_keys(config)->login, *root = slurm_keys(config)->root;
 
     return act_sprintf("'%s' on %s", root ? root : "~/.act", login ? login : "this machine");
 }
@@ -293,12 +293,12 @@ static const char *const place_keys[] = {"slurm.login", "slurm.root", "slurm.gre
 /* Assumed for the nodes of a cluster whose login node is this machine. They refuse a folder that they do not see. */
 static bool slurm_sees_project(const struct config *config, const struct config_folder *folder)
 {
-    return config_is_built_in(folder) && !config->slurm.login;
+    return config_is_built_in(folder) && !slurm_keys(config)->login;
 }
 
 static bool slurm_runs_images(const struct config *config)
 {
-    return config->slurm.container && strcmp(config->slurm.container, "none") != 0;
+    return slurm_keys(config)->container && strcmp(slurm_keys(config)->container, "none") != 0;
 }
 
 /* Separated by spaces; NULL: none. New string. */
@@ -315,10 +315,10 @@ static char *text_of(const struct act_strv *words)
  * be trusted, as it could abuse a login of the user. */
 static void slurm_reach(const struct config *config, struct platform_reaches *out)
 {
-    const struct config_slurm *c = &config->slurm;
+    const struct slurm_keys *c = slurm_keys(config);
     ACT_AUTOFREE char *options = text_of(&c->sbatch_options);
 
-    if (!act_streq(config->platform, platform_slurm.name))
+    if (!act_streq(config->platform, slurm_kind.name))
         return;
     if (!c->login) {
         platform_reaches_add(out, PLATFORM_FOLDER, "slurm.root", c->root);
@@ -335,13 +335,13 @@ static void slurm_set_time_limit(struct config *config, int64_t s)
     ACT_AUTOFREE char *text = act_sprintf("%lld-%02d:%02d:%02d", (long long)(s / 86400), (int)(s / 3600 % 24),
                                           (int)(s / 60 % 60), (int)(s % 60));
 
-    act_str_replace(&config->slurm.time, text);
+    act_str_replace(&slurm_keys(config)->time, text);
 }
 
 /* How the nodes start the processes, and in which image. */
 static void slurm_describe(const struct config *config, const struct platform_asked *asked, struct run_spec *spec)
 {
-    const struct config_slurm *c = &config->slurm;
+    const struct slurm_keys *c = slurm_keys(config);
 
     (void)asked; /* a repeated run uses the cluster file's values */
     spec->launcher = act_strdup(c->launcher);
@@ -361,7 +361,7 @@ static int slurm_site_of(struct platform *p, struct site **out, struct act_error
 /* ---- the row ---- */
 
 const struct platform_row platform_slurm = {
-    .name = "slurm",
+    .kind = &slurm_kind,
     .keeps_record = true,
     .tries_again = true,
     .tries_elsewhere = true,
@@ -374,6 +374,7 @@ const struct platform_row platform_slurm = {
     .reach = slurm_reach,
     .set_time_limit = slurm_set_time_limit,
     .time_limit_key = "slurm.time",
+    .time_limit_s = slurm_time_limit_s,
     .describe = slurm_describe,
     .open = slurm_open,
     .limits = slurm_limits,

@@ -4,15 +4,16 @@
 #define ACT_PLATFORM_SLURM_INTERNAL_H
 
 #include "platform/platform_internal.h"
+#include "platform/slurm/keys.h"
 #include "platform/slurm/state.h"
 #include "platform/slurm/text.h"
 #include "site/site.h"
 
 struct slurm {
     struct platform base;
-    struct config_slurm config; /* own copy; partition: compute_target unless set */
-    char *image;                /* docker.image */
-    int64_t gpu_per_node;       /* -1: not given */
+    struct slurm_keys config; /* own copy; partition: compute_target unless set */
+    char *image;              /* docker.image */
+    int64_t gpu_per_node;     /* -1: not given */
     bool preemption_allowed;
     bool options_are_said; /* sbatch_options are this command's */
     struct site *site;     /* opened on first use */

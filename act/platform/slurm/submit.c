@@ -158,7 +158,7 @@ static void push_output(const struct form *form, struct act_strv *out)
 
 void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
 {
-    const struct config_slurm *c = &s->config;
+    const struct slurm_keys *c = &s->config;
 
     push_option(out, "--partition", c->partition);
     push_option(out, "--account", c->account);
@@ -199,7 +199,7 @@ static void push_after(const struct slurm *s, const char *after, struct act_strv
 static void push_words(const struct slurm *s, const struct run_spec *spec, const struct form *form,
                        struct act_strv *out)
 {
-    const struct config_slurm *c = &s->config;
+    const struct slurm_keys *c = &s->config;
 
     act_strv_push(out, "sbatch");
     act_strv_push(out, "--parsable");
