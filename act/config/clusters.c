@@ -93,8 +93,8 @@ void config_list_all(const char *start_dir, struct config_listing *out)
             add_folder(out, folder, false);
         } while (config_go_up(&dir));
     add_folder(out, users, true);
-    if (!has(out, "local"))
-        add(out, "local", NULL, false);
+    if (!has(out, CONFIG_BUILT_IN_CLUSTER))
+        add(out, CONFIG_BUILT_IN_CLUSTER, NULL, false);
 }
 
 void config_list(const char *start_dir, struct config_listing *out)
@@ -119,8 +119,8 @@ void config_clusters(const char *start_dir, struct act_strv *out)
 
     config_list_all(start_dir, &all);
     for (size_t i = 0; i < all.n; i++)
-        if (!all.v[i].is_hidden && strcmp(all.v[i].name, "local") != 0)
+        if (!all.v[i].is_hidden && strcmp(all.v[i].name, CONFIG_BUILT_IN_CLUSTER) != 0)
             act_strv_push(out, all.v[i].name);
     act_strv_sort(out);
-    act_strv_push(out, "local");
+    act_strv_push(out, CONFIG_BUILT_IN_CLUSTER);
 }

@@ -77,6 +77,9 @@ struct config_retry {
     struct act_strv on; /* empty: not given */
 };
 
+/* The cluster without a file. */
+#define CONFIG_BUILT_IN_CLUSTER "local"
+
 struct config_part;
 struct config_part_values {
     const struct config_part *part;
@@ -84,7 +87,7 @@ struct config_part_values {
 };
 
 struct config {
-    char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
+    char *cluster;      /* "aml" for aux_data/aml/aml.yaml, or CONFIG_BUILT_IN_CLUSTER */
     char *file;         /* absolute path of the cluster file; NULL for the built-in */
     char *project_root; /* absolute: the folder that holds aux_data, or the current folder */
     char *platform;     /* "slurm": the name of a kind (kind.h) */

@@ -118,7 +118,7 @@ static int find_by_variable(const char *value, struct config_place *out, struct 
 
 static void built_in(struct config_place *out)
 {
-    out->cluster = act_strdup("local");
+    out->cluster = act_strdup(CONFIG_BUILT_IN_CLUSTER);
     out->root = guess_root(out->current_dir);
 }
 
@@ -217,7 +217,7 @@ static int find_by_name(const char *cluster, const char *origin, struct config_p
     int rc = find_users(cluster, out, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    if (strcmp(cluster, "local") != 0)
+    if (strcmp(cluster, CONFIG_BUILT_IN_CLUSTER) != 0)
         return no_cluster(cluster, out, err);
     built_in(out);
     return 0;
@@ -244,7 +244,7 @@ static int find_default(struct config_place *out, struct act_error *err)
 {
     ACT_AUTOFREE char *name = NULL;
 
-    if (find_cluster("aml", out) || find_cluster("local", out)) {
+    if (find_cluster("aml", out) || find_cluster(CONFIG_BUILT_IN_CLUSTER, out)) {
         out->origin = act_strdup(CONFIG_DEFAULT);
         out->cluster = cluster_of_file(out->file);
         return 0;

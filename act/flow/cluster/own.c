@@ -234,7 +234,7 @@ static int check_default(const char *name, struct act_error *err)
     const struct config_named *named = NULL;
 
     config_list(NULL, &all);
-    int rc = strcmp(name, "local") == 0 ? 0 : flow_find_own(&all, name, false, &named, err);
+    int rc = strcmp(name, CONFIG_BUILT_IN_CLUSTER) == 0 ? 0 : flow_find_own(&all, name, false, &named, err);
     if (rc == -ACT_NOT_FOUND && flow_find_own(&all, name, true, &named, NULL) == 0)
         return act_error_set(err, ACT_NOT_FOUND,
                              "'%s' is a cluster of this project, and there is one default for all projects; "

@@ -116,7 +116,7 @@ static int check_free(const struct flow_setup *setup, const char *name, struct a
     if (access(file, F_OK) == 0)
         return act_error_set(err, ACT_USAGE, "there is a cluster '%s' already: '%s'; 'a cluster edit %s' changes it",
                              name, file, name);
-    if (strcmp(name, "local") == 0 && !setup->in_project)
+    if (strcmp(name, CONFIG_BUILT_IN_CLUSTER) == 0 && !setup->in_project)
         return act_error_set(err, ACT_USAGE, "'local' is the built-in cluster of every project: take another name");
     return 0;
 }
