@@ -89,7 +89,6 @@ static struct yaml *value_new(enum yaml_kind kind, char *shared_name)
     return value;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 void yaml_tree_free(struct yaml *value)
 {
     if (!value)
@@ -164,7 +163,6 @@ void yaml_put(struct yaml *map, const char *key, struct yaml *value)
     *slot = value;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 void yaml_merge(struct yaml *base, struct yaml *over)
 {
     for (size_t i = 0; i < over->n; i++) {
@@ -309,7 +307,6 @@ static const struct anchor *anchor_find(const struct reader *r, char *name)
     return slot ? *slot : NULL;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
 static int copy_value(struct reader *r, const struct yaml *from, int depth, struct yaml **out)
 {
     struct yaml *to = NULL;
@@ -400,7 +397,6 @@ static int read_scalar(struct reader *r, struct yaml **out)
 
 static int read_value(struct reader *r, int depth, struct yaml **out);
 
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
 static int read_list(struct reader *r, int depth, struct yaml *list)
 {
     int rc;
@@ -463,7 +459,6 @@ static int read_key(struct reader *r, const struct yaml *map, bool seen_merge, c
 }
 
 /* Reads the value of a key and puts it into the map, or into merge when the key is "<<". */
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
 static int read_member(struct reader *r, int depth, struct yaml *map, struct yaml **merge)
 {
     char *key = NULL;
@@ -489,7 +484,6 @@ static int read_member(struct reader *r, int depth, struct yaml *map, struct yam
     return 0;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
 static int read_map(struct reader *r, int depth, struct yaml *map)
 {
     struct yaml *merge = NULL;
@@ -506,7 +500,6 @@ static int read_map(struct reader *r, int depth, struct yaml *map)
     return rc;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
 static int read_collection(struct reader *r, int depth, struct yaml **out)
 {
     bool is_map = r->event.type == YAML_MAPPING_START_EVENT;
@@ -533,7 +526,6 @@ static int read_collection(struct reader *r, int depth, struct yaml **out)
 }
 
 /* The value that begins with the current event. *out is set only on success. */
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
 static int read_value(struct reader *r, int depth, struct yaml **out)
 {
     switch (r->event.type) {
@@ -733,7 +725,6 @@ static bool has_members_of(const struct yaml *a, const struct yaml *b)
     return true;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 bool yaml_is_same(const struct yaml *a, const struct yaml *b)
 {
     if (a->kind != b->kind || a->n != b->n)

@@ -52,7 +52,6 @@ static size_t byte_of(struct reader *r, yaml_mark_t mark)
     return r->bytes;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static void node_release(struct node *node)
 {
     for (size_t i = 0; i < node->n; i++)
@@ -88,7 +87,6 @@ static bool says_nothing(const yaml_event_t *event)
 }
 
 /* Reads the value that begins with the event at hand. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static bool read_node(struct reader *r, struct node *out)
 {
     bool ok = true;
@@ -253,7 +251,6 @@ static bool put_key(struct act_buf *out, const char *key)
     return plain || put_text(out, key);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static bool put_value(struct act_buf *out, const struct yaml *value)
 {
     bool map = value->kind == YAML_MAP, ok = true;

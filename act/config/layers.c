@@ -87,7 +87,6 @@ static int read_map(const char *file, const char *text, const char *root, struct
 }
 
 /* A file that says "_base_: other.yaml" completes that one; the other may have a base in turn. */
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_BASES
 static int read_with_bases(const char *file, const char *text, const char *root, int depth, struct yaml **out,
                            struct act_error *err)
 {

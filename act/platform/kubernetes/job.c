@@ -121,7 +121,6 @@ static bool has_names(const json_t *list)
     return json_array_size(list) > 0;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static void merge_lists(json_t *list, json_t *patch)
 {
     size_t i;
@@ -137,7 +136,6 @@ static void merge_lists(json_t *list, json_t *patch)
     }
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 void kubernetes_merge(json_t *object, json_t *patch)
 {
     const char *key;

@@ -160,7 +160,6 @@ static void add_context(const struct config *config, const struct kube *kube, st
 }
 
 /* "spec.containers.securityContext.privileged": the values may be secret. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the configuration, which is bounded
 static void add_leaves(json_t *value, const char *path, struct act_strv *out)
 {
     const char *key;
