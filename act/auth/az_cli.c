@@ -132,7 +132,7 @@ static void tell_refusal(struct token_ask *ask)
                              : "it did not say why");
 }
 
-static void take_output(struct token_ask *ask)
+static void az_cli_take_output(struct token_ask *ask)
 {
     CODEC_AUTOJSON json_t *response = NULL;
     struct act_error why;
@@ -160,7 +160,7 @@ static void az_ended(void *arg)
     else if (!WIFEXITED(ask->program.status) || WEXITSTATUS(ask->program.status) != 0)
         tell_refusal(ask);
     else
-        take_output(ask);
+        az_cli_take_output(ask);
 }
 
 static void ask_az(struct token_ask *ask)

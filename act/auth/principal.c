@@ -70,7 +70,7 @@ void token_settle(struct token_ask *ask)
         token_found(ask);
 }
 
-static void answered(struct http_call *call)
+static void principal_answered(struct http_call *call)
 {
     struct token_ask *ask = call->arg;
 
@@ -108,7 +108,7 @@ static void ask_with_secret(void *arg)
     if (!begin_form(ask))
         return;
     token_form_add(&ask->body, "client_secret", act_env("AZURE_CLIENT_SECRET"));
-    token_post(ask, act_env("AZURE_TENANT_ID"), "token", answered);
+    token_post(ask, act_env("AZURE_TENANT_ID"), "token", principal_answered);
 }
 
 static void start_secret(struct token_ask *ask)
@@ -140,7 +140,7 @@ static void ask_with_assertion(void *arg)
     } else if (begin_form(ask)) {
         token_form_add(&ask->body, "client_assertion_type", ASSERTION_TYPE);
         token_form_add(&ask->body, "client_assertion", text);
-        token_post(ask, act_env("AZURE_TENANT_ID"), "token", answered);
+        token_post(ask, act_env("AZURE_TENANT_ID"), "token", principal_answered);
     }
 }
 

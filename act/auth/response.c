@@ -292,7 +292,7 @@ static char *tenant_in(const char *url)
 }
 
 /* It will be shown as part of a command, so only base64 characters are allowed. */
-static bool is_base64(const char *text)
+static bool response_is_base64(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=";
     size_t n = strlen(text);
@@ -308,7 +308,7 @@ void token_read_challenge(const char *header, struct token_challenge *out)
     char *named = parameter(header, "authorization_uri");
     ACT_AUTOFREE char *uri = named ? named : parameter(header, "authorization"); /* as key vaults call it */
     out->claims = parameter(header, "claims");
-    if (out->claims && !is_base64(out->claims)) {
+    if (out->claims && !response_is_base64(out->claims)) {
         free(out->claims);
         out->claims = NULL;
     }
