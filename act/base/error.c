@@ -66,7 +66,7 @@ static void copy_cut(char *out, size_t size, const char *text)
     snprintf(out, size, "%.*s%s%s", (int)head, text, mark, text + len - tail);
 }
 
-static void set_text(struct act_error *err, const char *text)
+static void error_set_text(struct act_error *err, const char *text)
 {
     char cut[ACT_ERROR_TEXT];
 
@@ -92,7 +92,7 @@ static void join_text(struct act_error *err, const char *a, const char *sep, con
 {
     ACT_AUTOFREE char *joined = act_sprintf("%s%s%s", a, sep, b);
 
-    set_text(err, joined);
+    error_set_text(err, joined);
 }
 
 ACT_PRINTF(3, 0)
@@ -108,7 +108,7 @@ static int set_code(struct act_error *err, enum act_code code, const char *fmt, 
         err->service_code[0] = '\0';
         err->request_id[0] = '\0';
         ACT_AUTOFREE char *text = format_text(fmt, ap);
-        set_text(err, text);
+        error_set_text(err, text);
     }
     errno = saved;
     return -(int)code;

@@ -164,7 +164,7 @@ static int check_close(int fd)
     return copy < 0 || close(copy) < 0 ? -1 : 0;
 }
 
-static int take_name(const struct landing *l, const char *temp)
+static int file_take_name(const struct landing *l, const char *temp)
 {
     return l->out_existed ? act_rename_new(AT_FDCWD, temp, l->path) : rename(temp, l->path);
 }
@@ -177,7 +177,7 @@ static int land(const struct landing *l, const char *dir, const void *data, size
 
     if (fd < 0)
         return -1;
-    int rc = fill_landing(l, fd, data, len) < 0 || check_close(fd) < 0 || take_name(l, temp) < 0 ? -1 : 0;
+    int rc = fill_landing(l, fd, data, len) < 0 || check_close(fd) < 0 || file_take_name(l, temp) < 0 ? -1 : 0;
     saved = errno;
     if (rc < 0)
         unlink(temp);

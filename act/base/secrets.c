@@ -57,7 +57,7 @@ static bool is_letter(char c)
 }
 
 /* The word of name that ends at end. */
-static bool is_harmless(const char *name, const char *end)
+static bool secrets_is_harmless(const char *name, const char *end)
 {
     const char *start = end;
 
@@ -69,7 +69,7 @@ static bool is_harmless(const char *name, const char *end)
     return false;
 }
 
-static bool has_word(const char *name, const struct secret_word *word)
+static bool secrets_has_word(const char *name, const struct secret_word *word)
 {
     for (const char *s = name; (s = strcasestr(s, word->text)); s++) {
         const char *end = s + strlen(word->text);
@@ -77,16 +77,16 @@ static bool has_word(const char *name, const struct secret_word *word)
             continue;
         if (word->where == WHOLE && s > name && is_letter(s[-1]))
             continue;
-        if (!is_harmless(name, end))
+        if (!secrets_is_harmless(name, end))
             return true;
     }
     return false;
 }
 
-static const struct secret_word *word_of(const char *name)
+static const struct secret_word *secrets_word_of(const char *name)
 {
     for (size_t i = 0; strcmp(name, "PWD") != 0 && i < sizeof(words) / sizeof(words[0]); i++)
-        if (has_word(name, &words[i]))
+        if (secrets_has_word(name, &words[i]))
             return &words[i];
     return NULL;
 }
@@ -128,12 +128,12 @@ static bool is_switch(const char *value)
 
 const char *act_env_shown(const char *name, const char *value)
 {
-    return word_of(name) || act_text_is_secret(value) ? "***" : value;
+    return secrets_word_of(name) || act_text_is_secret(value) ? "***" : value;
 }
 
 bool act_env_gives_away(const char *name, const char *value)
 {
-    const struct secret_word *word = word_of(name);
+    const struct secret_word *word = secrets_word_of(name);
 
     return act_text_is_secret(value) || (word && !(word->sounds && is_switch(value)));
 }

@@ -151,7 +151,7 @@ static bool is_printable_ascii(char c)
     return c >= 0x20 && c < 0x7f;
 }
 
-static size_t take_some(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
+static size_t terminal_take_some(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
 {
     size_t n = 0;
 
@@ -173,7 +173,7 @@ static void take_all(struct act_harmless *t, const char *s, size_t len, bool is_
 {
     size_t n;
 
-    while (len > 0 && (n = take_some(t, s, len, is_end, out)) > 0) {
+    while (len > 0 && (n = terminal_take_some(t, s, len, is_end, out)) > 0) {
         s += n;
         len -= n;
     }

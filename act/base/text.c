@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistr.h>
 
-static void *checked(void *p)
+static void *text_checked(void *p)
 {
     if (!p) {
         fputs("act: out of memory\n", stderr);
@@ -16,17 +16,17 @@ static void *checked(void *p)
 
 void *act_alloc(size_t size)
 {
-    return checked(malloc(size ? size : 1));
+    return text_checked(malloc(size ? size : 1));
 }
 
 void *act_calloc(size_t count, size_t size)
 {
-    return checked(calloc(count ? count : 1, size ? size : 1));
+    return text_checked(calloc(count ? count : 1, size ? size : 1));
 }
 
 void *act_realloc(void *old, size_t size)
 {
-    return checked(realloc(old, size ? size : 1));
+    return text_checked(realloc(old, size ? size : 1));
 }
 
 void *act_grow(void *v, size_t n, size_t item_size)
@@ -38,7 +38,7 @@ void *act_grow(void *v, size_t n, size_t item_size)
 
 char *act_strdup(const char *s)
 {
-    return s ? checked(strdup(s)) : NULL;
+    return s ? text_checked(strdup(s)) : NULL;
 }
 
 void act_wipe_bytes(void *secret, size_t len)
@@ -64,7 +64,7 @@ void act_str_replace(char **text, const char *by)
 
 char *act_strndup(const char *s, size_t len)
 {
-    return checked(strndup(s, len));
+    return text_checked(strndup(s, len));
 }
 
 char *act_vsprintf(const char *fmt, va_list ap)
@@ -73,7 +73,7 @@ char *act_vsprintf(const char *fmt, va_list ap)
 
     if (vasprintf(&s, fmt, ap) < 0)
         s = NULL;
-    return checked(s);
+    return text_checked(s);
 }
 
 char *act_sprintf(const char *fmt, ...)
