@@ -35,8 +35,8 @@ static bool is_of_node(const struct diagnose_attempt *a, const char *log)
 }
 
 /* Of what many nodes have, the ones of the node that failed come first, and the rest is bounded. */
-static int ask_logs(struct diagnose_verdict *v, const struct diagnose_attempt *a, bool of_node, int *budget,
-                    struct act_error *err)
+static int attempt_ask_logs(struct diagnose_verdict *v, const struct diagnose_attempt *a, bool of_node, int *budget,
+                            struct act_error *err)
 {
     int rc = 0;
 
@@ -72,8 +72,8 @@ int diagnose_judge_attempt(struct diagnose_verdict *v, const struct diagnose_att
     if (a->said->len > 0)
         diagnose_judge_failed_rank(v, a->said->data, a->said->len, a->said_log, a->rank);
     diagnose_judge_end(v, a->reason, a->rank);
-    int rc = ask_logs(v, a, true, &budget, err);
+    int rc = attempt_ask_logs(v, a, true, &budget, err);
     if (rc == 0)
-        rc = ask_logs(v, a, false, &budget, err);
+        rc = attempt_ask_logs(v, a, false, &budget, err);
     return rc < 0 || diagnose_is_settled(v) ? rc : ask_other_ranks(v, a, err);
 }

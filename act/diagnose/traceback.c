@@ -43,7 +43,7 @@ static size_t pass(struct traceback *t, size_t len)
 }
 
 /* What stands before a frame stands before all of them. */
-static size_t take_first(struct traceback *t, const char *line, size_t len)
+static size_t traceback_take_first(struct traceback *t, const char *line, size_t len)
 {
     const char *frame = find_frame(line, len);
     size_t n = frame ? (size_t)(frame - line) : 0;
@@ -55,7 +55,7 @@ static size_t take_first(struct traceback *t, const char *line, size_t len)
     return len;
 }
 
-static size_t take_next(struct traceback *t, const char *line, size_t len)
+static size_t traceback_take_next(struct traceback *t, const char *line, size_t len)
 {
     size_t n = t->prefix_len;
 
@@ -73,9 +73,9 @@ size_t traceback_take(struct traceback *t, const char *line, size_t len)
 {
     switch (t->phase) {
     case TRACEBACK_BEGUN:
-        return take_first(t, line, len);
+        return traceback_take_first(t, line, len);
     case TRACEBACK_FRAMES:
-        return take_next(t, line, len);
+        return traceback_take_next(t, line, len);
     case TRACEBACK_NONE:
         break;
     }

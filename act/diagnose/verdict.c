@@ -52,7 +52,7 @@ static enum diagnose_quality ending_quality(const struct diagnose_verdict *v, en
     return has_aborted && v->said_effect ? DIAGNOSE_AFTERMATH : otherwise;
 }
 
-static bool is_near(const struct diagnose_hits *hits, size_t i)
+static bool verdict_is_near(const struct diagnose_hits *hits, size_t i)
 {
     return hits->lines - hits->v[i].line_no < NEAR_LINES;
 }
@@ -60,7 +60,7 @@ static bool is_near(const struct diagnose_hits *hits, size_t i)
 static bool says_effect(const struct diagnose_hits *hits)
 {
     for (size_t i = 0; i < hits->n; i++)
-        if (hits->v[i].rule->kind == DIAGNOSE_EFFECT && is_near(hits, i))
+        if (hits->v[i].rule->kind == DIAGNOSE_EFFECT && verdict_is_near(hits, i))
             return true;
     return false;
 }
@@ -91,7 +91,7 @@ void diagnose_judge_failed_rank(struct diagnose_verdict *v, const char *text, si
     v->said_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++) {
         enum diagnose_quality quality = near[hits.v[i].rule->kind];
-        if (is_near(&hits, i))
+        if (verdict_is_near(&hits, i))
             consider(v, is_ending(hits.v[i].rule) ? ending_quality(v, quality) : quality, &hits.v[i], log, rank);
         else if (hits.v[i].rule->kind == DIAGNOSE_CAUSE)
             consider(v, DIAGNOSE_FAR, &hits.v[i], log, rank);
@@ -108,7 +108,7 @@ void diagnose_judge_other_rank(struct diagnose_verdict *v, const char *text, siz
     scan(v, DIAGNOSE_OTHER_RANK, text, len, &hits);
     bool has_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++)
-        if (!(has_effect && is_ending(hits.v[i].rule)) && is_near(&hits, i))
+        if (!(has_effect && is_ending(hits.v[i].rule)) && verdict_is_near(&hits, i))
             consider(v, near[hits.v[i].rule->kind], &hits.v[i], log, rank);
 }
 

@@ -61,7 +61,7 @@ static void add_word(struct words *w, const char *text, uint32_t index)
 }
 
 /* Row by row in the order of their depth, so that the ending of a state is complete before the state is. */
-static void complete(struct words *w)
+static void diagnose_words_complete(struct words *w)
 {
     ACT_AUTOFREE uint32_t *queue = act_calloc(w->n_states, sizeof(*queue));
     size_t first = 0, last = 0;
@@ -100,7 +100,7 @@ struct words *words_new(const char *const *words, size_t n)
     w->n_states = 1;
     for (size_t i = 0; i < n; i++)
         add_word(w, words[i], (uint32_t)i);
-    complete(w);
+    diagnose_words_complete(w);
     return w;
 }
 
