@@ -79,7 +79,7 @@ static void end_stroke(struct act_buf *out, struct pen *pen)
     pen->drawn = 0;
 }
 
-static void add_path(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes, size_t i)
+static void svg_add_path(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes, size_t i)
 {
     const struct series *s = chart->curves[i].series;
     struct pen pen = {.axes = axes};
@@ -121,7 +121,7 @@ static void add_plot(struct act_buf *out, const struct draw_chart *chart, const 
     act_buf_adds(out, "\"/>");
     add_marks(out, chart, axes);
     for (size_t i = 0; i < chart->n; i++)
-        add_path(out, chart, axes, i);
+        svg_add_path(out, chart, axes, i);
 }
 
 /* ---- texts */
@@ -210,7 +210,7 @@ void draw_figure(const struct draw_chart *chart, struct act_buf *out)
 
 enum { WIDTH = 800, HEIGHT = 400, LEFT = 90, TOP = 40, RIGHT = 20, BOTTOM = 60, ROW = 18 };
 
-static void add_text(struct act_buf *out, int x, int y, const char *anchor, const char *text)
+static void svg_add_text(struct act_buf *out, int x, int y, const char *anchor, const char *text)
 {
     act_buf_addf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\">", x, y, anchor);
     draw_escaped(out, text);
@@ -225,13 +225,13 @@ static void add_axis_texts(struct act_buf *out, const struct draw_chart *chart, 
 
     for (int i = 0; i <= axes->steps; i++) {
         y_text(chart, axes, i, text);
-        add_text(out, LEFT - 8, HEIGHT - BOTTOM - height * i / axes->steps + baseline, "end", text);
+        svg_add_text(out, LEFT - 8, HEIGHT - BOTTOM - height * i / axes->steps + baseline, "end", text);
     }
     for (int i = 0; i <= 2; i++) {
         x_text(chart, axes, i / 2.0, text);
-        add_text(out, LEFT + width * i / 2, HEIGHT - BOTTOM + ROW, anchors[i], text);
+        svg_add_text(out, LEFT + width * i / 2, HEIGHT - BOTTOM + ROW, anchors[i], text);
     }
-    add_text(out, LEFT + width / 2, HEIGHT - BOTTOM + 2 * ROW, "middle", chart->x_name);
+    svg_add_text(out, LEFT + width / 2, HEIGHT - BOTTOM + 2 * ROW, "middle", chart->x_name);
 }
 
 void draw_svg(const struct draw_chart *chart, struct act_buf *out)
@@ -249,7 +249,7 @@ void draw_svg(const struct draw_chart *chart, struct act_buf *out)
     act_buf_addf(
         out, "</title><style>%s.back{fill:var(--back)}</style><rect class=\"back\" width=\"100%%\" height=\"100%%\"/>",
         style);
-    add_text(out, LEFT, TOP / 2 + 4, "start", chart->title);
+    svg_add_text(out, LEFT, TOP / 2 + 4, "start", chart->title);
     add_axis_texts(out, chart, &axes);
     act_buf_addf(out,
                  "<svg class=\"plot\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
@@ -261,7 +261,7 @@ void draw_svg(const struct draw_chart *chart, struct act_buf *out)
         int y = HEIGHT + (int)i * ROW;
         act_buf_addf(out, "<g class=\"plot\"><path class=\"c%zu%s\" d=\"M%d %dh20\"/></g>", i % DRAW_COLOURS,
                      i / DRAW_COLOURS % 2 ? " d" : "", LEFT, y - 4);
-        add_text(out, LEFT + 28, y, "start", chart->curves[i].label);
+        svg_add_text(out, LEFT + 28, y, "start", chart->curves[i].label);
     }
     act_buf_adds(out, "</svg>\n");
 }
