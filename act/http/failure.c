@@ -5,7 +5,7 @@
 #include "base/dirs.h"
 #include "http/http_internal.h"
 
-enum kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHER };
+enum failure_kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHER };
 
 /* Until 8.6 libcurl has no other word for a line that is longer than it takes. */
 #if LIBCURL_VERSION_NUM < 0x080600
@@ -18,7 +18,7 @@ enum kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHE
 /* CURLE_SSL_CONNECT_ERROR is a failed handshake: a reset in its middle may pass, so it is tried again. */
 static const struct {
     CURLcode code;
-    enum kind kind;
+    enum failure_kind kind;
     const char *reason; /* NULL: libcurl's own words */
 } kinds[] = {
     {CURLE_COULDNT_RESOLVE_HOST, UNREACHABLE, "its name cannot be resolved"},
@@ -139,7 +139,7 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
 {
     struct act_error *err = &t->call->error;
     const char *reason = NULL;
-    enum kind kind = OTHER;
+    enum failure_kind kind = OTHER;
     bool may_pass;
     char text[128];
 

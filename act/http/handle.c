@@ -19,7 +19,7 @@ enum {
     BODY_PER_BUFFER = 16, /* a body is at least this many buffers */
 };
 
-enum kind { UNSET, PLAIN, HEAD, MEMORY_BODY, LIMITED_BODY };
+enum handle_kind { UNSET, PLAIN, HEAD, MEMORY_BODY, LIMITED_BODY };
 
 /* --- what libcurl calls --------------------------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ static void take_header(struct http_headers *response, const char *line, size_t 
     http_header_add(response, name, name_len, value, value_len);
 }
 
-static void note_status(struct http_handle *h)
+static void handle_note_status(struct http_handle *h)
 {
     long status = 0;
 
@@ -113,7 +113,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
         h->head_complete = false;
     } else if (len > 0 && (*line == '\r' || *line == '\n')) {
         h->head_complete = true;
-        note_status(h);
+        handle_note_status(h);
         begin_sum(h);
     } else if (colon && colon > line) {
         take_header(response, line, len, colon);
@@ -122,7 +122,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
 }
 
 /* take() may look at the status, which is that of the call only when all has come. */
-static void give(struct http_call *call, int status, size_t at, const char *data, size_t len)
+static void handle_give(struct http_call *call, int status, size_t at, const char *data, size_t len)
 {
     call->status = status;
     call->take(call, at, data, len);
@@ -153,7 +153,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
         return len;
     }
     if (call->take)
-        give(call, h->status, used, data, len);
+        handle_give(call, h->status, used, data, len);
     else
         memcpy((char *)call->sink + used, data, len);
     call->sink_len += len;
@@ -258,7 +258,7 @@ static bool takes_body(const char *method)
     return strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0 || strcmp(method, "PATCH") == 0;
 }
 
-static enum kind kind_of(const struct http_handle *h, const struct http_call *call)
+static enum handle_kind handle_kind_of(const struct http_handle *h, const struct http_call *call)
 {
     if (call->body_len > 0 && h->http->limit)
         return LIMITED_BODY;
@@ -267,7 +267,7 @@ static enum kind kind_of(const struct http_handle *h, const struct http_call *ca
     return strcmp(call->method, "HEAD") == 0 ? HEAD : PLAIN;
 }
 
-static void set_kind(struct http_handle *h, enum kind kind)
+static void set_kind(struct http_handle *h, enum handle_kind kind)
 {
     static const CURLoption options[] = {[PLAIN] = CURLOPT_HTTPGET,
                                          [HEAD] = CURLOPT_NOBODY,
@@ -284,7 +284,7 @@ static void set_kind(struct http_handle *h, enum kind kind)
  * length 0 is announced as such. Under a limit libcurl asks for it piece by piece. */
 static void set_body(struct http_handle *h, const struct http_call *call)
 {
-    enum kind kind = kind_of(h, call);
+    enum handle_kind kind = handle_kind_of(h, call);
 
     set_kind(h, kind);
     if (kind != MEMORY_BODY && kind != LIMITED_BODY)
@@ -356,7 +356,7 @@ static void set_pem(const struct http_handle *h, CURLoption option, char *pem)
 }
 
 /* On a handle that is new and has no other call. */
-static void set_tls(struct http_handle *h, const struct http_tls *tls)
+static void handle_set_tls(struct http_handle *h, const struct http_tls *tls)
 {
     if (tls->ca) /* and not the system's folder beside it */
         curl_easy_setopt(h->easy, CURLOPT_CAPATH, NULL);
@@ -400,7 +400,7 @@ static int check_header(const struct http_header *header, struct act_error *err)
     return 0;
 }
 
-static char *line_of(struct http_handle *h, const struct http_header *header)
+static char *handle_line_of(struct http_handle *h, const struct http_header *header)
 {
     if (*header->value)
         return header->line;
@@ -421,7 +421,7 @@ static int set_headers(struct http_handle *h, const struct http_call *call, stru
     add_header_line(h, n++, no_expect);
     for (size_t i = 0; i < call->headers.n && rc == 0; i++) {
         rc = check_header(&call->headers.v[i], err);
-        add_header_line(h, n++, line_of(h, &call->headers.v[i]));
+        add_header_line(h, n++, handle_line_of(h, &call->headers.v[i]));
     }
     if (!http_header_get(&call->headers, "Content-Type"))
         add_header_line(h, n++, no_type);
@@ -495,7 +495,7 @@ struct http_handle *http_handle_take(struct http_try *t)
     set_patience(h, call);
     set_way(h, t);
     if (h->tls)
-        set_tls(h, h->tls);
+        handle_set_tls(h, h->tls);
     return h;
 }
 

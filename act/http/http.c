@@ -101,7 +101,7 @@ static void drop_response(struct http_call *call)
     act_buf_release(&call->body_text);
 }
 
-static void end_try(struct http_try *t)
+static void http_end_try(struct http_try *t)
 {
     if (t->handle)
         http_handle_give(t->handle);
@@ -118,11 +118,11 @@ static void restore_url(struct http_try *t)
 }
 
 /* The last step: everything of this try is freed before done is called, which may start the call again. */
-static void end_call(struct http_try *t, int rc)
+static void http_end_call(struct http_try *t, int rc)
 {
     struct http_call *call = t->call;
 
-    end_try(t);
+    http_end_try(t);
     if (call->sign) {
         free(call->url);
         call->url = t->url;
@@ -260,7 +260,7 @@ static int64_t next_delay_ms(struct http_try *t, bool network_error, int64_t ask
                             now_ms - t->failed_ms, o->give_up_ms, asked_ms, random / 4294967296.0);
 }
 
-static void wait_again(void *arg)
+static void http_wait_again(void *arg)
 {
     http_peer_wait(arg, true);
 }
@@ -268,7 +268,7 @@ static void wait_again(void *arg)
 static void try_for_free(struct http_try *t)
 {
     t->free_tries++;
-    end_try(t);
+    http_end_try(t);
     http_peer_wait(t, true);
 }
 
@@ -307,16 +307,16 @@ static void try_ended(void *arg, CURLcode code)
     }
     int64_t delay_ms = is_final ? -1 : next_delay_ms(t, may_pass, asked_ms);
     if (delay_ms < 0) {
-        end_call(t, call->rc);
+        http_end_call(t, call->rc);
         return;
     }
     tell_wait(t, delay_ms > pause_ms ? delay_ms : pause_ms, throttled);
-    end_try(t);
-    engine_timer(t->http->engine, delay_ms, wait_again, t);
+    http_end_try(t);
+    engine_timer(t->http->engine, delay_ms, http_wait_again, t);
 }
 
 /* Whether it has nothing to do with the pace of its peer. */
-static bool is_alone(const struct http_call *call)
+static bool http_is_alone(const struct http_call *call)
 {
     return call->endless || call->connected;
 }
@@ -341,14 +341,14 @@ static void endless_ended(void *arg, CURLcode code)
         http_describe_failure(t, code);
     call->rc = -(int)call->error.code;
     trace_try(t);
-    end_call(t, call->rc);
+    http_end_call(t, call->rc);
 }
 
 static void give_up_call(struct http_try *t, int rc)
 {
-    if (!is_alone(t->call))
+    if (!http_is_alone(t->call))
         http_peer_ended(t, false, -1);
-    end_call(t, rc);
+    http_end_call(t, rc);
 }
 
 void http_begin(struct http_try *t)
@@ -382,7 +382,7 @@ static void begin_endless(void *arg)
     struct http_try *t = arg;
 
     if (t->cancelled)
-        end_call(t, act_error_set(&t->call->error, ACT_INTERRUPTED, "its reader has enough"));
+        http_end_call(t, act_error_set(&t->call->error, ACT_INTERRUPTED, "its reader has enough"));
     else
         http_begin(t);
 }
@@ -394,7 +394,7 @@ static void refuse_url(void *arg)
     struct http_try *t = arg;
     ACT_AUTOFREE char *shown = http_redact_url(t->call->url);
 
-    end_call(t, act_error_set(&t->call->error, ACT_CONFIG, "'%s' is not an address of http or https", shown));
+    http_end_call(t, act_error_set(&t->call->error, ACT_CONFIG, "'%s' is not an address of http or https", shown));
 }
 
 void http_start(struct http *http, struct http_call *call)
@@ -413,7 +413,7 @@ void http_start(struct http *http, struct http_call *call)
     t->peer = http_peer_of(http, call->url);
     if (!t->peer)
         engine_timer(http->engine, 0, refuse_url, t);
-    else if (is_alone(call))
+    else if (http_is_alone(call))
         engine_timer(http->engine, 0, begin_endless, t);
     else
         http_peer_wait(t, false);
