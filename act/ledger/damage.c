@@ -192,7 +192,7 @@ static int move_aside(const char *path, char **out_name, struct act_error *err)
 }
 
 /* Locks the folder, if the file system can, until the descriptor is closed. */
-static int lock_folder(const char *path)
+static int damage_lock_folder(const char *path)
 {
     enum { PAUSE_MS = 20 };
     ACT_AUTOFREE char *dir = act_path_dirname(path);
@@ -206,7 +206,7 @@ static int lock_folder(const char *path)
 
 int ledger_set_aside(const char *path, char **out_name, struct act_error *err)
 {
-    int rc = 0, fd = lock_folder(path);
+    int rc = 0, fd = damage_lock_folder(path);
 
     *out_name = NULL;
     switch (damage_examine(path)) {
