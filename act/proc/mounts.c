@@ -76,7 +76,7 @@ static void unescape(char *text)
 }
 
 /* The kernel names mount points without symbolic links; one whose server is gone cannot be resolved itself. */
-static char *resolve(const char *path)
+static char *mounts_resolve(const char *path)
 {
     ACT_AUTOFREE char *parent = act_path_dirname(path);
     ACT_AUTOFREE char *real = realpath(parent, NULL);
@@ -108,14 +108,14 @@ static void find_below(const char *dir, struct act_strv *out)
 
 void mounts_below(const char *dir, struct act_strv *out)
 {
-    ACT_AUTOFREE char *real = resolve(dir);
+    ACT_AUTOFREE char *real = mounts_resolve(dir);
 
     find_below(real, out);
 }
 
 bool mounts_is_one(const char *path)
 {
-    ACT_AUTOFREE char *real = resolve(path);
+    ACT_AUTOFREE char *real = mounts_resolve(path);
     ACT_AUTO(act_strv) points = {0};
 
     find_below(real, &points);
