@@ -25,7 +25,7 @@ int run_check_name(const char *name, struct act_error *err)
                          name, LABEL_MAX);
 }
 
-static bool is_value(const char *value)
+static bool labels_is_value(const char *value)
 {
     size_t n = strlen(value);
 
@@ -43,7 +43,7 @@ int run_tags_add(json_t *tags, const char *text, struct act_error *err)
         return act_error_set(err, ACT_USAGE,
                              "'%s' is no tag: '%s' is no key, which has at most %d letters, digits, '.', '_' and '-'",
                              text, key, LABEL_MAX);
-    if (!is_value(equals + 1))
+    if (!labels_is_value(equals + 1))
         return act_error_set(err, ACT_USAGE,
                              "the value of tag '%s' must be UTF-8 without control characters, at most %d bytes", key,
                              VALUE_MAX);
@@ -65,7 +65,7 @@ json_t *run_tags_parse(const char *line)
         json = NULL;
     json_object_foreach(json, key, value)
     {
-        if (run_label_valid(key) && json_is_string(value) && is_value(json_string_value(value)))
+        if (run_label_valid(key) && json_is_string(value) && labels_is_value(json_string_value(value)))
             json_object_set(tags, key, value);
     }
     return tags;

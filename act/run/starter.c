@@ -143,17 +143,17 @@ static size_t option_words(const struct starter_kind *kind, const char *word)
     return holds_value || list_has(kind->alone, name) ? 1 : 2;
 }
 
-static bool is_option(const char *word)
+static bool starter_is_option(const char *word)
 {
     return word[0] == '-' && word[1] && strcmp(word, "--") != 0;
 }
 
 /* The position of the program that it starts. */
-static size_t find_end(const struct starter_kind *kind, const struct act_strv *argv, size_t first)
+static size_t starter_find_end(const struct starter_kind *kind, const struct act_strv *argv, size_t first)
 {
     size_t i = first;
 
-    while (i < argv->n && is_option(argv->v[i]))
+    while (i < argv->n && starter_is_option(argv->v[i]))
         i += option_words(kind, argv->v[i]);
     return i < argv->n ? i : argv->n;
 }
@@ -203,7 +203,7 @@ static size_t find_module(const struct act_strv *argv)
 {
     size_t i = 1;
 
-    while (i < argv->n && is_option(argv->v[i]) && strcmp(argv->v[i], "-m") != 0)
+    while (i < argv->n && starter_is_option(argv->v[i]) && strcmp(argv->v[i], "-m") != 0)
         i += strcmp(argv->v[i], "-W") == 0 || strcmp(argv->v[i], "-X") == 0 ? 2 : 1;
     return i + 1 < argv->n && is_python(argv->v[0]) && strcmp(argv->v[i], "-m") == 0 ? i + 1 : 0;
 }
@@ -220,8 +220,10 @@ bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_sta
             (calls[i].next && strcmp(next, calls[i].next) != 0) || (calls[i].kind->needs_gpus && !has_gpus))
             continue;
         size_t first = word + 1 + (calls[i].next != NULL);
-        *out = (struct run_starter){
-            .name = calls[i].word, .kind = calls[i].kind, .first = first, .end = find_end(calls[i].kind, argv, first)};
+        *out = (struct run_starter){.name = calls[i].word,
+                                    .kind = calls[i].kind,
+                                    .first = first,
+                                    .end = starter_find_end(calls[i].kind, argv, first)};
         return true;
     }
     return false;
