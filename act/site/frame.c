@@ -138,7 +138,7 @@ int frame_write(struct channel *c, json_t *head, const struct frame_part *parts,
     return rc;
 }
 
-static int read_part(struct channel *c, size_t len, struct act_buf *out, struct act_error *err)
+static int frame_read_part(struct channel *c, size_t len, struct act_buf *out, struct act_error *err)
 {
     char chunk[16384];
     size_t got;
@@ -165,7 +165,7 @@ static int read_parts(struct channel *c, size_t max, struct frame *out, struct a
         if (len < 0 || (uint64_t)len > max)
             return act_error_set(err, ACT_FAIL, "the other side sent a part of %lld bytes", (long long)len);
         max -= (size_t)len;
-        int rc = read_part(c, (size_t)len, &out->parts[out->n_parts++], err);
+        int rc = frame_read_part(c, (size_t)len, &out->parts[out->n_parts++], err);
         if (rc < 0)
             return rc;
     }
