@@ -43,7 +43,7 @@ static int64_t grain_ns(int64_t ns)
     return 1;
 }
 
-static int64_t cut(int64_t ns, int64_t grain)
+static int64_t sync_cut(int64_t ns, int64_t grain)
 {
     int64_t rest = ns % grain;
 
@@ -54,7 +54,7 @@ static bool same_time(int64_t a, int64_t b)
 {
     int64_t grain = grain_ns(a) > grain_ns(b) ? grain_ns(a) : grain_ns(b);
 
-    return cut(a, grain) == cut(b, grain);
+    return sync_cut(a, grain) == sync_cut(b, grain);
 }
 
 int64_t sync_mtime_ns(const struct store_entry *entry)
@@ -222,7 +222,7 @@ bool sync_wants(const struct sync *s, enum sync_side which)
     return exhausted(side) && !side->last;
 }
 
-static const char *rel_of(const struct side *side, const struct store_entry *entry)
+static const char *sync_rel_of(const struct side *side, const struct store_entry *entry)
 {
     return entry->key + strlen(side->prefix);
 }
@@ -269,7 +269,7 @@ static struct store_entry *head_of(struct side *side)
 }
 
 /* Moves the current entry out of the page. */
-static struct store_entry take_head(struct side *side)
+static struct store_entry sync_take_head(struct side *side)
 {
     struct store_entry *head = head_of(side), entry = *head;
 
@@ -285,7 +285,7 @@ static int order_of(struct sync *s)
 
     if (exhausted(from) || exhausted(to))
         return exhausted(from) - exhausted(to);
-    return strcmp(rel_of(from, head_of(from)), rel_of(to, head_of(to)));
+    return strcmp(sync_rel_of(from, head_of(from)), sync_rel_of(to, head_of(to)));
 }
 
 static bool is_unreadable(const struct store_entry *entry)
@@ -293,7 +293,7 @@ static bool is_unreadable(const struct store_entry *entry)
     return entry->key && entry->kind == STORE_UNREADABLE;
 }
 
-static bool takes(const struct sync *s, const char *rel)
+static bool sync_takes(const struct sync *s, const char *rel)
 {
     return !s->options.takes || s->options.takes(s->options.arg, rel, act_ends_with(rel, "/"));
 }
@@ -355,10 +355,10 @@ static bool next_pair(struct sync *s, struct sync_item *out)
     int order = order_of(s);
     *out = (struct sync_item){0};
     if (order <= 0)
-        out->from = take_head(from);
+        out->from = sync_take_head(from);
     if (order >= 0)
-        out->to = take_head(to);
-    out->rel = order <= 0 ? rel_of(from, &out->from) : rel_of(to, &out->to);
+        out->to = sync_take_head(to);
+    out->rel = order <= 0 ? sync_rel_of(from, &out->from) : sync_rel_of(to, &out->to);
     if (hides_more(&out->from))
         protect(s, out->rel);
     out->is_protected = !out->from.key && is_protected(s, out->rel);
@@ -370,17 +370,17 @@ static const struct store_entry *below(struct side *side, const char *folder)
 {
     const struct store_entry *head = head_of(side);
 
-    return head && act_starts_with(rel_of(side, head), folder) ? head : NULL;
+    return head && act_starts_with(sync_rel_of(side, head), folder) ? head : NULL;
 }
 
 /* An empty folder of the source that has contents at the destination exists already, unless these contents may be
  * deleted. */
-static bool is_there(struct sync *s, const struct sync_item *item)
+static bool sync_is_there(struct sync *s, const struct sync_item *item)
 {
     struct side *to = &s->sides[SYNC_TO];
     const struct store_entry *head = below(to, item->rel);
 
-    return item->to.key || item->from.filled || (head && !(s->options.extras && takes(s, rel_of(to, head))));
+    return item->to.key || item->from.filled || (head && !(s->options.extras && sync_takes(s, sync_rel_of(to, head))));
 }
 
 /* A folder that both sides have, or will have through its contents. */
@@ -402,7 +402,7 @@ static void decide_action(struct sync *s, struct sync_item *item)
         item->action = SYNC_UNREADABLE;
     else if (!item->from.key)
         item->action = SYNC_EXTRA;
-    else if (folder && is_there(s, item))
+    else if (folder && sync_is_there(s, item))
         decide_mode(s, item);
     else
         item->action = sync_decide(&item->from, item->to.key ? &item->to : NULL, s->options.checksum, &item->reason);
@@ -418,7 +418,7 @@ static bool takes_part(struct sync *s, const struct sync_item *item)
         return false;
     if (is_unreadable(entry) && act_ends_with(item->rel, "/"))
         return !s->options.enters || s->options.enters(s->options.arg, item->rel);
-    return takes(s, item->rel);
+    return sync_takes(s, item->rel);
 }
 
 bool sync_next(struct sync *s, struct sync_item *out)
