@@ -14,7 +14,7 @@ size_t web_head_end(const char *data, size_t len)
 }
 
 /* Ends the line that begins at text, and returns the next one; NULL: a line feed or a return stands alone. */
-static char *end_line(char *text)
+static char *request_end_line(char *text)
 {
     char *end = strpbrk(text, "\r\n");
 
@@ -67,7 +67,7 @@ static int read_headers(char *line, char **out_host)
 {
     *out_host = NULL;
     while (*line != '\r') {
-        char *next = end_line(line), *colon = strchr(line, ':');
+        char *next = request_end_line(line), *colon = strchr(line, ':');
         if (!next || !colon)
             return 400;
         *colon = '\0';
@@ -100,7 +100,7 @@ static bool is_this_machine(const char *host)
 }
 
 /* Splits "/KEY/path?query". */
-static int read_target(char *target, const char *key, struct web_request *out)
+static int request_read_target(char *target, const char *key, struct web_request *out)
 {
     char *query = target + strcspn(target, "?"), *slash;
 
@@ -120,7 +120,7 @@ static int read_target(char *target, const char *key, struct web_request *out)
 int web_read_head(char *head, size_t len, const char *key, struct web_request *out)
 {
     bool is_whole = strlen(head) == len && act_ends_with(head, "\r\n\r\n");
-    char *method, *target, *host, *headers = is_whole ? end_line(head) : NULL;
+    char *method, *target, *host, *headers = is_whole ? request_end_line(head) : NULL;
 
     *out = (struct web_request){0};
     if (!headers)
@@ -133,7 +133,7 @@ int web_read_head(char *head, size_t len, const char *key, struct web_request *o
     if (status != 200)
         return status;
     out->is_head = strcmp(method, "HEAD") == 0;
-    return out->is_head || strcmp(method, "GET") == 0 ? read_target(target, key, out) : 405;
+    return out->is_head || strcmp(method, "GET") == 0 ? request_read_target(target, key, out) : 405;
 }
 
 char *web_param(const char *query, const char *name, size_t nth)
@@ -153,7 +153,7 @@ char *web_param(const char *query, const char *name, size_t nth)
     return NULL;
 }
 
-static bool is_one_of(const char *const *names, const char *name, size_t len)
+static bool request_is_one_of(const char *const *names, const char *name, size_t len)
 {
     for (; *names; names++)
         if (strlen(*names) == len && strncmp(*names, name, len) == 0)
@@ -165,7 +165,7 @@ bool web_params_are(const char *query, const char *const *names)
 {
     for (const char *at = query; *at;) {
         size_t n = strcspn(at, "&"), len = strcspn(at, "&=");
-        if (n > 0 && !is_one_of(names, at, len))
+        if (n > 0 && !request_is_one_of(names, at, len))
             return false;
         at += n + (at[n] == '&');
     }
