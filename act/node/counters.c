@@ -15,7 +15,7 @@
 
 /* ---- single files ---- */
 
-static char *read_text(const char *path)
+static char *counters_read_text(const char *path)
 {
     enum { MAX_BYTES = 4 * 1024 * 1024 };
     char *text = NULL;
@@ -27,7 +27,7 @@ static char *read_text(const char *path)
 /* Calls visit with every line, which it may change. */
 static void for_lines(const char *path, void (*visit)(char *line, struct counters *), struct counters *c)
 {
-    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *text = counters_read_text(path);
     char *rest, *line = strtok_r(text, "\n", &rest);
 
     for (; line; line = strtok_r(NULL, "\n", &rest))
@@ -105,13 +105,14 @@ static uint64_t read_ib_counter(const char *port, const char *name)
 {
     enum { UNIT_BYTES = 4 };
     ACT_AUTOFREE char *path = act_sprintf("%s/counters/%s", port, name);
-    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *text = counters_read_text(path);
 
     return strtoull(text, NULL, 10) * UNIT_BYTES;
 }
 
 /* Calls visit with the path of every entry of dir. */
-static void for_entries(const char *dir, void (*visit)(const char *path, struct counters *), struct counters *c)
+static void counters_for_entries(const char *dir, void (*visit)(const char *path, struct counters *),
+                                 struct counters *c)
 {
     DIR *d = opendir(dir);
 
@@ -124,18 +125,18 @@ static void for_entries(const char *dir, void (*visit)(const char *path, struct 
         closedir(d);
 }
 
-static void add_port(const char *port, struct counters *c)
+static void counters_add_port(const char *port, struct counters *c)
 {
     c->has_infiniband = true;
     c->ib_received += read_ib_counter(port, "port_rcv_data");
     c->ib_sent += read_ib_counter(port, "port_xmit_data");
 }
 
-static void add_adapter(const char *adapter, struct counters *c)
+static void counters_add_adapter(const char *adapter, struct counters *c)
 {
     ACT_AUTOFREE char *ports = act_path_join(adapter, "ports");
 
-    for_entries(ports, add_port, c);
+    counters_for_entries(ports, counters_add_port, c);
 }
 
 /* ---- the run's processes ---- */
@@ -152,7 +153,7 @@ static bool is_rank_agent(const struct process *p, const char *run_dir)
     return n > at + sizeof(verb) && strcmp(words + at, verb) == 0 && strcmp(words + at + sizeof(verb), run_dir) == 0;
 }
 
-static void add_processes(const char *run_dir, struct counters *c)
+static void counters_add_processes(const char *run_dir, struct counters *c)
 {
     struct processes list = {0};
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -176,6 +177,6 @@ void counters_read(const char *run_dir, struct counters *out)
     for_lines("/proc/meminfo", add_memory, out);
     for_lines("/proc/diskstats", add_disk, out);
     for_lines("/proc/net/dev", add_interface, out);
-    for_entries("/sys/class/infiniband", add_adapter, out);
-    add_processes(run_dir, out);
+    counters_for_entries("/sys/class/infiniband", counters_add_adapter, out);
+    counters_add_processes(run_dir, out);
 }

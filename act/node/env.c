@@ -13,7 +13,7 @@
 #include "node/launcher.h"
 #include "proc/environment.h"
 
-static bool get_int(const char *name, int *out)
+static bool env_get_int(const char *name, int *out)
 {
     int64_t value;
     const char *text = getenv(name);
@@ -32,8 +32,8 @@ struct names {
 
 static bool get_place(const struct names *names, struct rank_place *out)
 {
-    return get_int(names->rank, &out->rank) && get_int(names->size, &out->world_size) &&
-           get_int(names->local_rank, &out->local_rank);
+    return env_get_int(names->rank, &out->rank) && env_get_int(names->size, &out->world_size) &&
+           env_get_int(names->local_rank, &out->local_rank);
 }
 
 /* A launcher that places ranks round-robin gives other local ranks than one that fills node by node; then the service's
@@ -43,7 +43,7 @@ static int node_rank_of(const struct node *node, const struct rank_place *place)
     int per_node = node->spec.procs_per_node, n;
     bool by_node = place->rank % per_node != place->local_rank;
 
-    if (get_int("AZUREML_CR_NODE_RANK", &n) && n < node->spec.nodes && (n > 0 || by_node))
+    if (env_get_int("AZUREML_CR_NODE_RANK", &n) && n < node->spec.nodes && (n > 0 || by_node))
         return n;
     return place->rank / per_node;
 }
@@ -237,7 +237,7 @@ static char *find_master(const struct node *node)
     return node->spec.nodes == 1 ? act_strdup("127.0.0.1") : NULL;
 }
 
-static bool is_port(const char *text)
+static bool env_is_port(const char *text)
 {
     int64_t port;
 
@@ -252,9 +252,9 @@ static char *find_port(const struct node *node)
     struct act_sha256 h;
     uint32_t digest;
 
-    if (colon && is_port(colon + 1))
+    if (colon && env_is_port(colon + 1))
         return act_strdup(colon + 1);
-    if (is_port(getenv("MASTER_PORT")))
+    if (env_is_port(getenv("MASTER_PORT")))
         return act_strdup(getenv("MASTER_PORT"));
     act_sha256_init(&h);
     act_sha256_add(&h, node->spec.id, strlen(node->spec.id));

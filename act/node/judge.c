@@ -56,7 +56,7 @@ static void finish_by_slurm(struct supervisor *s)
 
 /* An agent that was killed may have been the only one, or its node has failed, and the other end of the connection was
  * closed with it. */
-static void look_for_node(struct supervisor *s, struct record *r)
+static void look_for_node(struct supervisor *s, struct node_record *r)
 {
     const char *node = s->job.id ? s->job.hosts.v[r->rank / s->node.spec.procs_per_node] : NULL;
 
@@ -191,7 +191,7 @@ void judge_run(struct supervisor *s)
     } else if (ended_by_slurm(s)) {
         finish_by_slurm(s);
     } else if (s->first_failed >= 0 && !ended_by_launcher(s)) {
-        struct record *r = &s->ranks[s->first_failed].record;
+        struct node_record *r = &s->ranks[s->first_failed].record;
         look_for_node(s, r);
         record_describe(r, reason, sizeof(reason));
         s->status.failed_rank = r->rank;
@@ -210,12 +210,12 @@ void judge_run(struct supervisor *s)
 /* "the log of rank 3 (and of 2 others) is not whole: No space left on device". New string; NULL: they are. */
 static char *words_of_cut_logs(const struct supervisor *s)
 {
-    const struct record *first = NULL;
+    const struct node_record *first = NULL;
     ACT_AUTOFREE char *others = NULL;
     int n = 0;
 
     for (int rank = 0; rank < node_world_size(&s->node); rank++) {
-        const struct record *r = &s->ranks[rank].record;
+        const struct node_record *r = &s->ranks[rank].record;
         n += r->no_room != 0;
         if (r->no_room && !first)
             first = r;

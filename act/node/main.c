@@ -11,7 +11,7 @@
 #include "site/site.h"
 
 /* Started by the client on a machine behind ssh. */
-static int serve(int argc, char **argv)
+static int main_serve(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
@@ -51,7 +51,7 @@ static const struct {
     {"pod", node_pod, HIDDEN},
     {"rsh", node_rsh, HIDDEN},
     {"direct", node_direct, HIDDEN},
-    {"serve", serve, HIDDEN},
+    {"serve", main_serve, HIDDEN},
     {"sweep", node_sweep, OPEN},
     {"unzip", unzip, OPEN},
 };

@@ -174,7 +174,7 @@ static int tell_keeper(const char *dir, const char *name, struct act_error *err)
 }
 
 /* What the keeper wrote; without it, it was killed. */
-static int read_end(const char *dir, const char *name, struct act_error *err)
+static int mount_read_end(const char *dir, const char *name, struct act_error *err)
 {
     enum { END_MAX = 1 << 16 };
     ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_END);
@@ -190,7 +190,7 @@ static int read_end(const char *dir, const char *name, struct act_error *err)
     return why ? act_error_set(err, ACT_FAIL, "folder '%s': %s", name, why) : 0;
 }
 
-static int wait_for_keeper(const char *dir, const char *name, struct act_error *err)
+static int mount_wait_for_keeper(const char *dir, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -200,7 +200,7 @@ static int wait_for_keeper(const char *dir, const char *name, struct act_error *
     while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
         continue;
     close(fd);
-    return read_end(dir, name, err);
+    return mount_read_end(dir, name, err);
 }
 
 int mount_end_all(const struct node *node, const char *node_dir, struct act_error *err)
@@ -209,7 +209,7 @@ int mount_end_all(const struct node *node, const char *node_dir, struct act_erro
         return send_all_changes(node, node_dir, err);
     if (for_mounts(node_dir, tell_keeper, err) < 0) /* all at once */
         return -ACT_FAIL;
-    return for_mounts(node_dir, wait_for_keeper, err);
+    return for_mounts(node_dir, mount_wait_for_keeper, err);
 }
 
 /* ---- what is left ---- */

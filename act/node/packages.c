@@ -53,7 +53,7 @@ static void add_packages(const char *dir, struct act_strv *out)
 }
 
 /* Those of base/lib/python3.11, and of base/lib/python3, where Debian has those of all versions. */
-static void add_base(const char *base, const char *version, struct act_strv *out)
+static void packages_add_base(const char *base, const char *version, struct act_strv *out)
 {
     static const char *const libraries[] = {"lib", "lib64"};
     static const char *const folders[] = {"site-packages", "dist-packages"};
@@ -87,12 +87,12 @@ static char *venv_value(const char *text, const char *key)
 
 static void add_installation(const char *prefix, const char *version, const char *home, struct act_strv *out)
 {
-    add_base(prefix, version, out);
+    packages_add_base(prefix, version, out);
     if (strcmp(prefix, "/usr") == 0)
-        add_base("/usr/local", version, out);
+        packages_add_base("/usr/local", version, out);
     if (home && *home) {
         ACT_AUTOFREE char *own = act_path_join(home, ".local");
-        add_base(own, version, out);
+        packages_add_base(own, version, out);
     }
 }
 
@@ -111,7 +111,7 @@ void inventory_packages(const char *python, const char *home, struct act_strv *o
         ACT_AUTOFREE char *sees_system = venv_value(text, "include-system-site-packages");
         ACT_AUTOFREE char *from = venv_value(text, "home");
         ACT_AUTOFREE char *system = from ? act_path_dirname(from) : NULL;
-        add_base(prefix, version, out);
+        packages_add_base(prefix, version, out);
         if (system && sees_system && strcasecmp(sees_system, "true") == 0)
             add_installation(system, version, home, out);
     }

@@ -33,14 +33,14 @@ enum {
 #define ENV_SETTLE "ACT_POD_SETTLE" /* seconds */
 
 /* Another pod; the first one is always there. One that has just joined owes no reply. */
-struct member {
+struct group_member {
     bool there, answered;
     bool taken; /* it is of the attempt */
 };
 
 struct pod_group {
     struct link_server *server;
-    struct member *members;
+    struct group_member *members;
     char *status_path;
     struct run_status status;
     pid_t supervisor;    /* 0: it does not run */
@@ -215,7 +215,7 @@ static void supervisor_words(struct pod *pod, const char *self, const char *pods
     act_strv_push(out, pod->node.dir);
 }
 
-static int start_supervisor(struct pod *pod, const char *pods, struct act_error *err)
+static int group_start_supervisor(struct pod *pod, const char *pods, struct act_error *err)
 {
     ACT_AUTO(act_strv) words = {0};
     char self[PATH_MAX] = "";
@@ -264,7 +264,7 @@ static void tell_taken(struct pod *pod, const json_t *message)
             link_tell(pod->group->server, i, message);
 }
 
-static int begin(struct pod *pod, struct act_error *err)
+static int group_begin(struct pod *pod, struct act_error *err)
 {
     struct pod_group *group = pod->group;
     int attempt = (group->known_attempt > pod->attempt ? group->known_attempt : pod->attempt) + 1;
@@ -288,7 +288,7 @@ static int begin(struct pod *pod, struct act_error *err)
     group->again = false;
     save_status(pod);
     tell_taken(pod, message);
-    return start_supervisor(pod, pods, err);
+    return group_start_supervisor(pod, pods, err);
 }
 
 static int64_t farewell_of(const struct pod *pod)
@@ -305,7 +305,7 @@ static json_t *end_message(bool over)
 
 /* The attempt is over, and perhaps the run. If this pod was told to end, the run may go on with a new one in its place:
  * then the others wait for that. */
-static void end(struct pod *pod, bool last)
+static void group_end_attempt(struct pod *pod, bool last)
 {
     CODEC_AUTOJSON json_t *message = end_message(last && !pod->told);
 
@@ -315,7 +315,7 @@ static void end(struct pod *pod, bool last)
     pod_end(pod, POD_END_MS);
 }
 
-static void judge(struct pod *pod)
+static void group_judge(struct pod *pod)
 {
     struct pod_group *group = pod->group;
     int tries = 0;
@@ -324,9 +324,9 @@ static void judge(struct pod *pod)
     if (group->again)
         group->begin_ms = act_now_monotonic_ms() + retry_pause_s(tries) * 1000;
     if (group->status.state == RUN_COMPLETED || pod->told || pod->options.nodes == 1) {
-        end(pod, !group->again);
+        group_end_attempt(pod, !group->again);
     } else if (is_broken(group)) {
-        end(pod, false);
+        group_end_attempt(pod, false);
     } else {
         CODEC_AUTOJSON json_t *ping = json_pack("{s:s}", "type", "ping");
         pod->phase = POD_CHECKS;
@@ -341,17 +341,17 @@ static void on_supervisor_end(struct pod *pod, int wait_status)
 
     group->supervisor = 0;
     if (run_status_read(group->status_path, &group->status, NULL) == 0 && run_state_is_final(group->status.state)) {
-        judge(pod);
+        group_judge(pod);
         return;
     }
     ACT_AUTOFREE char *reason = act_sprintf("the supervisor ended with status %d", child_exit_status(wait_status));
     set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
-    judge(pod);
+    group_judge(pod);
 }
 
 /* A failure before this pod was told to end remains one, unless a lost pod caused it. If the whole run was told to end,
  * nobody asks for its status; if only this pod was, a new one carries on. */
-static void finish(struct pod *pod)
+static void group_finish(struct pod *pod)
 {
     struct run_status *status = &pod->group->status;
 
@@ -374,7 +374,7 @@ static void say_wait(const struct pod *pod)
             pod->options.nodes - count_missing(pod), pod->node.spec.min_nodes, pod->options.nodes);
 }
 
-static void wait_again(struct pod *pod)
+static void group_wait_again(struct pod *pod)
 {
     struct pod_group *group = pod->group;
     int lost = group->lost;
@@ -405,7 +405,7 @@ static void step_check(struct pod *pod)
     if (silent > 0 && act_now_monotonic_ms() >= pod->until_ms)
         lose(pod, silent, "does not answer");
     if (pod->group->lost || silent == 0)
-        end(pod, !pod->group->lost && !pod->group->again);
+        group_end_attempt(pod, !pod->group->lost && !pod->group->again);
 }
 
 /* Those who come only now. */
@@ -434,7 +434,7 @@ static bool group_is_over(const struct pod *pod)
     return pod->group->last && !pod->told;
 }
 
-static void step_end(struct pod *pod)
+static void group_step_end(struct pod *pod)
 {
     bool final = pod->group->last || pod->told;
 
@@ -449,9 +449,9 @@ static void step_end(struct pod *pod)
     if (is_elastic(pod) && group_is_over(pod) && !has_settled(pod))
         return;
     if (final)
-        finish(pod);
+        group_finish(pod);
     else
-        wait_again(pod);
+        group_wait_again(pod);
 }
 
 void group_step(struct pod *pod)
@@ -460,14 +460,14 @@ void group_step(struct pod *pod)
 
     switch (pod->phase) {
     case POD_WAITS:
-        if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || begin(pod, &err) == 0)
+        if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || group_begin(pod, &err) == 0)
             return;
         set_status(pod, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
-        return end(pod, true);
+        return group_end_attempt(pod, true);
     case POD_CHECKS:
         return step_check(pod);
     case POD_ENDS:
-        return step_end(pod);
+        return group_step_end(pod);
     case POD_LEAVES:
         pod->phase = pod_send_last(pod, SEND_LOGS) ? POD_OVER : POD_LEAVES;
         return;
@@ -490,7 +490,7 @@ static void answer_launcher(struct pod *pod, int from, const json_t *done)
     link_tell(pod->group->server, codec_json_int_in(done, "id", nodes, 2 * nodes - 1, -1), message);
 }
 
-static void pass_on(struct pod *pod, int launcher, const json_t *start)
+static void group_pass_on(struct pod *pod, int launcher, const json_t *start)
 {
     CODEC_AUTOJSON json_t *message = json_deep_copy(start);
     int64_t node = codec_json_int(start, "pod", -1);
@@ -521,7 +521,7 @@ void group_child_ended(struct pod *pod, pid_t pid, int wait_status)
 
 /* ---- the link ---- */
 
-static bool on_hello(void *arg, int who, const json_t *message)
+static bool group_on_hello(void *arg, int who, const json_t *message)
 {
     struct pod *pod = arg;
     int attempt = codec_json_int_in(message, "attempt", 0, POD_ATTEMPTS_MAX, 0);
@@ -531,7 +531,7 @@ static bool on_hello(void *arg, int who, const json_t *message)
         return false;
     if (who >= pod->options.nodes)
         return pod->phase == POD_RUNS;
-    pod->group->members[who] = (struct member){.there = true, .answered = true};
+    pod->group->members[who] = (struct group_member){.there = true, .answered = true};
     if (attempt > pod->group->known_attempt)
         pod->group->known_attempt = attempt;
     if (ran_ms > 0)
@@ -541,14 +541,14 @@ static bool on_hello(void *arg, int who, const json_t *message)
     return true;
 }
 
-static void on_message(void *arg, int who, const json_t *message)
+static void group_on_message(void *arg, int who, const json_t *message)
 {
     struct pod *pod = arg;
     const char *type = codec_json_str(message, "type", "");
 
     if (who >= pod->options.nodes) {
         if (strcmp(type, "start") == 0)
-            pass_on(pod, who, message);
+            group_pass_on(pod, who, message);
         return;
     }
     if (strcmp(type, "done") == 0)
@@ -561,7 +561,7 @@ static void on_message(void *arg, int who, const json_t *message)
         pod->group->members[who].answered = true;
 }
 
-static void on_gone(void *arg, int who, int errnum)
+static void group_on_gone(void *arg, int who, int errnum)
 {
     struct pod *pod = arg;
     CODEC_AUTOJSON json_t *stop = json_pack("{s:s, s:i}", "type", "stop", "id", who);
@@ -578,7 +578,7 @@ static void on_gone(void *arg, int who, int errnum)
     }
 }
 
-static bool serve(void *arg)
+static bool group_serve(void *arg)
 {
     link_serve(((struct pod *)arg)->group->server);
     return true;
@@ -586,14 +586,15 @@ static bool serve(void *arg)
 
 static int listen_for_pods(struct pod *pod, struct act_error *err)
 {
-    static const struct link_events events = {.hello = on_hello, .message = on_message, .gone = on_gone};
+    static const struct link_events events = {
+        .hello = group_on_hello, .message = group_on_message, .gone = group_on_gone};
     const struct link_where where = {.port = POD_PORT, .token = pod->token};
     int rc = link_listen(2 * pod->options.nodes, &where, &events, pod, &pod->group->server, err);
 
     if (rc < 0)
         return rc;
     pod->watch.extra_fd = link_fd(pod->group->server);
-    pod->watch.extra = serve;
+    pod->watch.extra = group_serve;
     pod->watch.extra_arg = pod;
     if (is_elastic(pod))
         say_wait(pod);
@@ -643,5 +644,5 @@ void group_on_signal(struct pod *pod, int sig)
     if (pod->phase == POD_RUNS && (!group->stopped || pod->told > 1))
         stop_supervisor(pod);
     if (pod->phase == POD_WAITS)
-        end(pod, true);
+        group_end_attempt(pod, true);
 }

@@ -55,7 +55,7 @@ static int send_them(void *arg)
     return failed;
 }
 
-static void start(struct pod *pod, int what)
+static void send_start(struct pod *pod, int what)
 {
     pod->send.sending = what;
     pod->send.begun_ms = act_now_monotonic_ms();
@@ -78,7 +78,7 @@ void pod_send_step(struct pod *pod)
         if ((pod->send.has & each[i]) && now >= pod->send.due_ms[i])
             due |= each[i];
     if (due)
-        start(pod, due);
+        send_start(pod, due);
 }
 
 bool pod_send_ended(struct pod *pod, pid_t pid, int wait_status)
@@ -111,7 +111,7 @@ bool pod_send_last(struct pod *pod, int what)
         return false;
     if (left) {
         s->begun |= left;
-        start(pod, left);
+        send_start(pod, left);
     }
     return s->pid == 0;
 }

@@ -8,12 +8,12 @@
 #include "base/file.h"
 #include "codec/json.h"
 
-void record_release(struct record *r)
+void record_release(struct node_record *r)
 {
     act_strv_release(&r->lines);
 }
 
-json_t *record_to_json(const struct record *r)
+json_t *record_to_json(const struct node_record *r)
 {
     return json_pack("{s:i, s:s, s:i, s:I, s:I, s:i, s:i, s:b, s:b, s:i, s:o, s:o}", "rank", r->rank, "node", r->node,
                      "pid", (int)r->pid, "started_unix_ns", (json_int_t)r->started_unix_ns, "ended_unix_ns",
@@ -22,11 +22,11 @@ json_t *record_to_json(const struct record *r)
                      "lines", codec_json_strv_new(&r->lines));
 }
 
-void record_from_json(const json_t *json, struct record *out)
+void record_from_json(const json_t *json, struct node_record *out)
 {
     ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
 
-    *out = (struct record){
+    *out = (struct node_record){
         .rank = (int)codec_json_int(json, "rank", 0),
         .pid = (pid_t)codec_json_int(json, "pid", 0),
         .started_unix_ns = codec_json_int(json, "started_unix_ns", 0),
@@ -79,7 +79,7 @@ void record_tail(const char *path, struct act_strv *out)
 
 /* ---- in words ---- */
 
-void record_describe(const struct record *r, char *out, size_t size)
+void record_describe(const struct node_record *r, char *out, size_t size)
 {
     if (r->lost)
         snprintf(out, size, "rank %d is lost: %s", r->rank, r->reason);

@@ -115,7 +115,7 @@ struct collector {
     int notify_fd;
 };
 
-static void collect(struct collector *c)
+static void slots_collect(struct collector *c)
 {
     struct slots *s = c->slots;
 
@@ -126,7 +126,7 @@ static void collect(struct collector *c)
         }
 }
 
-static void drain(int fd)
+static void slots_drain(int fd)
 {
     char events[4096];
 
@@ -140,21 +140,21 @@ static int collect_all(struct collector *c, const char *dir, struct watch *w, vo
     struct slots *s = c->slots;
     int retries = RETRIES, told = 0, signal;
 
-    collect(c);
+    slots_collect(c);
     if (s->taken == s->need)
         return 0;
     c->notify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (c->notify_fd >= 0)
         inotify_add_watch(c->notify_fd, dir, IN_CLOSE_WRITE);
     w->extra_fd = c->notify_fd;
-    for (collect(c); s->taken < s->need; collect(c)) {
+    for (slots_collect(c); s->taken < s->need; slots_collect(c)) {
         if (told != s->need - s->taken)
             waiting(arg, told = s->need - s->taken);
         enum watch_event event = watch_wait(w, retries > 0 ? RETRY_MS : LOOK_AGAIN_MS, &signal);
         if (is_stop(signal))
             return interrupted(err);
         if (event == WATCH_EXTRA) {
-            drain(c->notify_fd);
+            slots_drain(c->notify_fd);
             retries = RETRIES;
         } else if (retries > 0) {
             retries--;

@@ -17,7 +17,7 @@ enum { BYTES_MAX = 256 * 1024, PROCESSES_MAX = 64, THREADS_MAX = 64, PYTHONS_MAX
 
 /* ---- one process ---- */
 
-static void add_command(const struct process *p, struct act_buf *out)
+static void stacks_add_command(const struct process *p, struct act_buf *out)
 {
     char words[2048];
     size_t n = processes_read(p->pid, "cmdline", words, sizeof(words));
@@ -41,7 +41,7 @@ static void read_of_thread(pid_t pid, const char *thread, const char *name, char
 }
 
 /* Not "0", which the kernel says of what it does not tell, and of what runs. */
-static bool is_place(const char *wchan)
+static bool stacks_is_place(const char *wchan)
 {
     return *wchan && strcmp(wchan, "0") != 0;
 }
@@ -66,7 +66,7 @@ static void add_thread(pid_t pid, const char *thread, struct act_buf *out)
     if (!name || !end)
         return;
     act_buf_addf(out, "  thread %s %.*s: state %c", thread, (int)(end - name + 1), name, end[1] ? end[2] : '?');
-    if (is_place(wchan))
+    if (stacks_is_place(wchan))
         act_buf_addf(out, ", waits in %s", wchan);
     if (*call)
         act_buf_addf(out, ", system call %s", call);
@@ -121,7 +121,7 @@ bool stacks_python_place(const char *dump, char *out, size_t size)
 }
 
 /* It does not stop the process, which the end of py-spy might then leave stopped. */
-static void add_python(char *py_spy, pid_t pid, char *where, size_t size, struct act_buf *out)
+static void stacks_add_python(char *py_spy, pid_t pid, char *where, size_t size, struct act_buf *out)
 {
     ACT_AUTOFREE char *number = act_sprintf("%d", (int)pid);
     char *argv[] = {py_spy, (char[]){"dump"}, (char[]){"--nonblocking"}, (char[]){"--pid"}, number, NULL};
@@ -150,7 +150,7 @@ static bool has_child(const struct processes *list, pid_t pid)
 }
 
 /* Of the first process that waits for no other: "sleep in hrtimer_nanosleep". */
-static void find_place(const struct processes *list, char *where, size_t size)
+static void stacks_find_place(const struct processes *list, char *where, size_t size)
 {
     char wchan[128] = "";
 
@@ -159,7 +159,7 @@ static void find_place(const struct processes *list, char *where, size_t size)
         if (!p->ours || has_child(list, p->pid))
             continue;
         processes_read(p->pid, "wchan", wchan, sizeof(wchan));
-        if (is_place(wchan))
+        if (stacks_is_place(wchan))
             snprintf(where, size, "%s (process %d, %s)", wchan, (int)p->pid, p->name);
         else
             snprintf(where, size, "process %d, %s, in state %c", (int)p->pid, p->name, p->state);
@@ -167,7 +167,7 @@ static void find_place(const struct processes *list, char *where, size_t size)
     }
 }
 
-static void add_processes(const struct processes *list, char *where, size_t size, struct act_buf *out)
+static void stacks_add_processes(const struct processes *list, char *where, size_t size, struct act_buf *out)
 {
     ACT_AUTOFREE char *py_spy = proc_find_in_path("py-spy");
     int shown = 0, pythons = 0;
@@ -176,17 +176,17 @@ static void add_processes(const struct processes *list, char *where, size_t size
         const struct process *p = &list->v[i];
         if (!p->ours || ++shown > PROCESSES_MAX)
             continue;
-        add_command(p, out);
+        stacks_add_command(p, out);
         add_threads(p->pid, out);
         if (py_spy && act_starts_with(p->name, "python") && ++pythons <= PYTHONS_MAX)
-            add_python(py_spy, p->pid, where, size, out);
+            stacks_add_python(py_spy, p->pid, where, size, out);
     }
     if (shown > PROCESSES_MAX)
         act_buf_addf(out, "and %d more processes\n", shown - PROCESSES_MAX);
 }
 
 /* One write, so that the ranks of the node do not mix. */
-static void append(const struct node *node, const struct act_buf *text)
+static void stacks_append(const struct node *node, const struct act_buf *text)
 {
     ACT_AUTOFREE char *name = act_sprintf(RUN_FILE_STACKS, node->name);
     int fd = node_open_log(node, name);
@@ -215,11 +215,11 @@ int stacks_take(void *arg)
     processes_list(&list);
     processes_mark_commands(&list, task->agent);
     act_buf_addf(&text, "==== rank %d on %s, %s\n", task->rank, task->node->name, when);
-    add_processes(&list, where, sizeof(where), &text);
+    stacks_add_processes(&list, where, sizeof(where), &text);
     if (!*where)
-        find_place(&list, where, sizeof(where));
+        stacks_find_place(&list, where, sizeof(where));
     processes_release(&list);
-    append(task->node, &text);
+    stacks_append(task->node, &text);
     make_ascii(where);
     snprintf(task->where, task->where_size, "%s", where);
     *task->done = true;

@@ -104,7 +104,7 @@ static void log_spec(const struct node *node)
         node_say("env %s=%s", spec->env[i].name, run_env_is_secret(&spec->env[i]) ? "***" : spec->env[i].value);
 }
 
-static int make_ready(struct supervisor *s, struct act_error *err)
+static int start_make_ready(struct supervisor *s, struct act_error *err)
 {
     int rc = attempt_begin(s, err);
 
@@ -129,7 +129,7 @@ static int make_ready(struct supervisor *s, struct act_error *err)
 
 int start_run(struct supervisor *s, struct act_error *err)
 {
-    int rc = make_ready(s, err);
+    int rc = start_make_ready(s, err);
 
     if (rc < 0)
         return rc;

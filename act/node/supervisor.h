@@ -42,7 +42,7 @@ struct supervise_options {
 };
 
 struct rank_state {
-    struct record record;
+    struct node_record record;
     enum { RANK_AWAITED, RANK_CAME, RANK_SAID_BYE } presence;
 };
 
@@ -155,9 +155,9 @@ void attempt_finish(struct supervisor *s, enum run_state state, int exit_status,
 /* Writes status.json; when the disk is full, with the help of the reserve. */
 void attempt_save_status(struct supervisor *s);
 /* Appends a line to ranks.jsonl. */
-void attempt_note(const struct supervisor *s, const char *event, const struct record *record);
+void attempt_note(const struct supervisor *s, const char *event, const struct node_record *record);
 /* Writes failure.json; synced to disk when it returns. record NULL: not the failure of one rank. */
-void attempt_save_failure(const struct supervisor *s, const struct record *record, const char *reason);
+void attempt_save_failure(const struct supervisor *s, const struct node_record *record, const char *reason);
 /* Remembers that these nodes have failed. */
 void attempt_note_failed_nodes(struct run_status *status, const struct act_strv *nodes);
 /* Releases the reserve. */

@@ -370,16 +370,16 @@ TEST(test_tail_is_bounded)
 
 TEST(test_record)
 {
-    struct record r = {.rank = 3,
-                       .node = "n2",
-                       .pid = 42,
-                       .started_unix_ns = 1700000000123456789,
-                       .ended_unix_ns = 1700000001123456789,
-                       .exit_status = 139,
-                       .signal = 11,
-                       .kept = true,
-                       .reason = "not \xff UTF-8"};
-    struct record back;
+    struct node_record r = {.rank = 3,
+                            .node = "n2",
+                            .pid = 42,
+                            .started_unix_ns = 1700000000123456789,
+                            .ended_unix_ns = 1700000001123456789,
+                            .exit_status = 139,
+                            .signal = 11,
+                            .kept = true,
+                            .reason = "not \xff UTF-8"};
+    struct node_record back;
     char text[200];
 
     act_strv_push(&r.lines, "last");
@@ -506,7 +506,7 @@ TEST(test_claim)
 TEST(test_failure_record)
 {
     struct supervisor s = make_attempt(3);
-    struct record r = {.rank = 5, .node = "n2", .ended_unix_ns = 1, .exit_status = 9};
+    struct node_record r = {.rank = 5, .node = "n2", .ended_unix_ns = 1, .exit_status = 9};
 
     act_strv_push(&r.lines, "Traceback");
     attempt_save_failure(&s, &r, "rank 5 exited with status 9");
@@ -527,7 +527,7 @@ static int end_on_full_disk(const char *disk)
 {
     static char bytes[2 << 20];
     struct supervisor s = make_attempt(1);
-    struct record r = {.rank = 0, .node = "n1", .ended_unix_ns = 1, .exit_status = 9};
+    struct node_record r = {.rank = 0, .node = "n1", .ended_unix_ns = 1, .exit_status = 9};
     struct run_status back;
 
     if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
