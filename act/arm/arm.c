@@ -168,7 +168,7 @@ static void arm_end_try(struct arm_try *t, int rc)
 
     http_call_release(&t->http);
     forget_token(t);
-    free(t->body);
+    act_wipe(&t->body);
     free(t->what);
     *t->finished = true;
     free(t);

@@ -26,8 +26,9 @@ static int read_and_close(int fd, const char *path, size_t max, char **out, size
         act_buf_add(&b, chunk, (size_t)n);
     int saved = errno;
     close(fd);
+    explicit_bzero(chunk, sizeof(chunk)); /* it may have been a key */
     if (n < 0 || b.len > max) {
-        act_buf_release(&b);
+        act_buf_wipe(&b);
         return n < 0 ? act_error_errno(err, saved, "cannot read '%s'", path)
                      : act_error_set(err, ACT_FAIL, "cannot read '%s': larger than %zu bytes", path, max);
     }

@@ -24,10 +24,25 @@ static inline void act_free_at_exit(void *pointer_to_pointer)
  * every variable of the declaration, as ACT_AUTOFREE does, so each must have a value there. */
 #define ACT_AUTO(name) __attribute__((cleanup(name##_release))) struct name
 
-/* Overwrites a secret and frees it, so that no later use of the memory shows it. NULL is fine. act_wipe() leaves NULL
- * in the place of a text, ACT_AUTOWIPE is ACT_AUTOFREE of one. */
+/* Secrets: whoever frees memory that held a key, a token or a signed URL overwrites it first, so that neither a core nor
+ * a later use of the memory shows it.
+ *
+ * - The program's own texts by act_wipe(), act_wipe_bytes(), ACT_AUTOWIPE and act_buf_wipe(). A buffer that grows leaves
+ *   no copy behind.
+ * - Values of Jansson, and all that libcurl holds (URLs, headers, what it receives), by act_free_wiping(), which
+ *   codec_json_wipe_memory() and the engine give to these libraries. What json_dumps() returns is the program's own.
+ * - OpenSSL overwrites keys and the secrets of its sessions. It keeps the plain text of the last record of a connection
+ *   until the next one comes, and frees it as it is.
+ * - libyaml frees what it has read as it is: pieces of a secret in a YAML file may stay in free memory. */
+
+/* Overwrites len bytes at secret and frees them; secret may be NULL. */
 void act_wipe_bytes(void *secret, size_t len);
+/* Does the same with a text, and leaves NULL in its place. */
 void act_wipe(char **secret);
+/* free() and realloc() for libraries: they overwrite all of a block that is given up. */
+void act_free_wiping(void *block);
+void *act_realloc_wiping(void *block, size_t size);
+/* Marks a text that is wiped when it leaves its scope, as ACT_AUTOFREE frees one. */
 #define ACT_AUTOWIPE __attribute__((cleanup(act_wipe)))
 
 /* As malloc, calloc, realloc, strdup, strndup, asprintf; they end the program when memory is exhausted.

@@ -11,6 +11,10 @@
 #include "base/error.h"
 #include "base/text.h"
 
+/* Lets Jansson overwrite whatever it frees, because any value may be a secret. A program calls this once, before it uses
+ * JSON. */
+void codec_json_wipe_memory(void);
+
 /* Drops the reference when the variable leaves its scope. */
 static inline void codec_json_decref_at_exit(json_t **j)
 {

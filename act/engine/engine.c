@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -442,11 +443,22 @@ static int allowed_connections(int wanted)
                                             : clamp((int)(limit.rlim_cur / 2), 1, wanted);
 }
 
+/* libcurl counts the calls; the first one decides. */
+static CURLcode start_curl(void)
+{
+    return curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, act_free_wiping, act_realloc_wiping, strdup, calloc);
+}
+
+CURL *engine_easy(void)
+{
+    return start_curl() == CURLE_OK ? curl_easy_init() : NULL;
+}
+
 static CURLcode need_multi(struct engine *e)
 {
     if (e->multi)
         return CURLE_OK;
-    CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+    CURLcode code = start_curl();
     if (code != CURLE_OK)
         return code;
     e->options.max_connections = allowed_connections(e->options.max_connections);

@@ -28,6 +28,10 @@ struct engine *engine_new(const struct engine_options *options);
 /* Nothing may be under way. NULL is fine. */
 void engine_free(struct engine *engine);
 
+/* Makes an easy handle of a libcurl that overwrites whatever it frees: curl_easy_init() would start one that does not.
+ * NULL if libcurl cannot start. */
+CURL *engine_easy(void);
+
 /* Starts a prepared easy handle; done(arg, result) when it has ended. The handle stays the caller's and may
  * be used again from inside done; its CURLOPT_PRIVATE, CURLOPT_OPENSOCKETFUNCTION and
  * CURLOPT_CLOSESOCKETFUNCTION (with their data) are the engine's. No child process inherits its sockets. */

@@ -449,7 +449,7 @@ static struct http_handle *new_handle(struct http *http)
         curl_share_setopt(http->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
     }
     h->http = http;
-    h->easy = curl_easy_init();
+    h->easy = engine_easy();
     if (!h->easy) {
         free(h);
         return NULL;

@@ -84,7 +84,7 @@ void http_header_setf(struct http_headers *h, const char *name, const char *fmt,
     va_list ap;
 
     va_start(ap, fmt);
-    ACT_AUTOFREE char *value = act_vsprintf(fmt, ap);
+    ACT_AUTOWIPE char *value = act_vsprintf(fmt, ap);
     va_end(ap);
     set_value(h, name, value, strlen(value));
 }
@@ -102,7 +102,7 @@ void http_headers_release(struct http_headers *h)
 
     for (struct http_text *t = h->text; t; t = next) {
         next = t->next;
-        free(t);
+        act_free_wiping(t);
     }
     free(h->v);
     *h = (struct http_headers){0};

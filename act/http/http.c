@@ -98,7 +98,7 @@ static void drop_response(struct http_call *call)
     call->status = 0;
     call->sink_len = 0;
     http_headers_release(&call->response_headers);
-    act_buf_release(&call->body_text);
+    act_buf_wipe(&call->body_text); /* it may have brought a key or a token */
 }
 
 static void http_end_try(struct http_try *t)

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "codec/json.h"
 #include "node/child.h"
 #include "node/node.h"
 #include "node/unzip.h"
@@ -71,6 +72,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)
         if (strcmp(argv[1], verbs[i].name) == 0) {
             keep_secrets(verbs[i].privacy);
+            codec_json_wipe_memory();
             return verbs[i].run(argc - 1, argv + 1);
         }
     fputs("act-node: the part of ACT that runs on the nodes; 'act submit' starts it\n", stderr);

@@ -66,7 +66,7 @@ void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out)
 void pod_leave_word(const struct run_status *status)
 {
     CODEC_AUTOJSON json_t *json = run_status_to_json(status);
-    ACT_AUTOFREE char *line = codec_json_line(json);
+    ACT_AUTOWIPE char *line = codec_json_line(json);
     int fd = open(TERMINATION_LOG, O_WRONLY | O_TRUNC | O_CLOEXEC);
     size_t len = strlen(line);
 

@@ -124,17 +124,18 @@ int channel_write(struct channel *c, const void *data, size_t len, struct act_er
 int frame_write(struct channel *c, json_t *head, const struct frame_part *parts, size_t n, struct act_error *err)
 {
     json_t *lengths = json_array();
-    ACT_AUTO(act_buf) line = {0};
+    struct act_buf line = {0};
 
     for (size_t i = 0; i < n; i++)
         json_array_append_new(lengths, json_integer((json_int_t)parts[i].len));
     json_object_set_new(head, "parts", lengths);
-    ACT_AUTOFREE char *text = codec_json_line(head);
+    ACT_AUTOWIPE char *text = codec_json_line(head);
     json_decref(head);
     act_buf_addf(&line, "%s\n", text);
     int rc = channel_write(c, line.data, line.len, err);
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = channel_write(c, parts[i].data, parts[i].len, err);
+    act_buf_wipe(&line); /* what begins a run has its secrets */
     return rc;
 }
 
