@@ -1,4 +1,4 @@
-/* below.c - what lies below a folder, reached through no symbolic link. */
+/* below.c - opens what lies below a folder without following a symbolic link. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static int open_root(const char *root, bool make, struct act_error *err)
     return rc == 0 && fd < 0 ? act_error_errno(err, errno, "cannot open '%s'", root) : fd;
 }
 
-/* The folder that the first len bytes of path name. */
+/* Opens the folder that the first len bytes of path name. */
 static int below_walk(const char *root, const char *path, size_t len, bool make, struct act_error *err)
 {
     int fd = open_root(root, make, err);

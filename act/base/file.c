@@ -143,7 +143,7 @@ int act_rename_new(int dir, const char *from, const char *to)
     return errno == ENOENT ? renameat(dir, from, dir, to) : -1;
 }
 
-/* How a file comes to its name. */
+/* How act_file_write() and its like put a file in its place. */
 struct landing {
     const char *path;
     mode_t mode;

@@ -153,7 +153,7 @@ static void sha256_of_bytes(const uint8_t *data, size_t len, uint8_t digest[SHA2
     act_sha256_bytes(&h, digest, SHA256_DIGEST_LENGTH);
 }
 
-/* One of the two digests of an HMAC (RFC 2104): of the key, each of its bytes XOR with, and the data. */
+/* Computes one of the two digests of an HMAC (RFC 2104), over the bytes of the key XOR with, and the data. */
 static void hmac_half(const uint8_t key[SHA256_CBLOCK], uint8_t with, const void *data, size_t len,
                       uint8_t digest[SHA256_DIGEST_LENGTH])
 {

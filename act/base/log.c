@@ -15,7 +15,7 @@ void act_log_quiet(bool quiet)
     quiet_notes = quiet;
 }
 
-/* One write per line, so that lines of several threads or processes do not mix. */
+/* Writes a line at once, so that lines of several threads or processes do not mix. */
 ACT_PRINTF(2, 0)
 static void log_print_line(const char *prefix, const char *fmt, va_list ap)
 {

@@ -1,4 +1,4 @@
-/* secrets.c - see secrets.h */
+/* secrets.c - see secrets.h. */
 #include "base/secrets.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static const struct secret_word {
     {"COOKIE", WHOLE, true},
 };
 
-/* English words with such an ending; PWD and OLDPWD are set by every shell. */
+/* English words that end like the name of a secret. PWD and OLDPWD are set by every shell. */
 static const char *const harmless[] = {
     "BYPASS", "COMPASS", "ENCOMPASS", "OVERPASS", "SURPASS", "TRESPASS", "UNDERPASS", "DONKEY", "HOCKEY",
     "HOTKEY", "HOTKEYS", "JOCKEY",    "MONKEY",   "TURKEY",  "TURNKEY",  "WHISKEY",   "OLDPWD", "ASKPASS",
@@ -56,7 +56,7 @@ static bool is_letter(char c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* The word of name that ends at end. */
+/* Tells whether the word of name that ends at end is such an English word. */
 static bool secrets_is_harmless(const char *name, const char *end)
 {
     const char *start = end;
@@ -114,7 +114,7 @@ bool act_text_is_secret(const char *text)
     return has_password_in_url(text);
 }
 
-/* A number of at most nine digits, or yes or no. */
+/* Tells whether the value is a number of at most nine digits, or a yes or no. */
 static bool is_switch(const char *value)
 {
     static const char *const switches[] = {"true", "false", "yes", "no", "on", "off"};

@@ -27,7 +27,7 @@ int act_temp_open_unlocked(const char *folder, char **out_path)
     return fd;
 }
 
-/* A sweep may have removed the file before we locked it. Where locks do not exist, nothing is swept. */
+/* Fails if a sweep has removed the file before we locked it. Where locks do not exist, nothing is swept. */
 static bool temp_take_lock(int fd)
 {
     struct stat st;

@@ -85,7 +85,7 @@ char *act_strndup(const char *s, size_t len)
     return text_checked(strndup(s, len));
 }
 
-/* How long the text will be. */
+/* Returns the length that the text will have. */
 static size_t measure(const char *fmt, va_list ap)
 {
     va_list again;
@@ -216,7 +216,7 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Whether the first two letters of both are the same two in the other order. */
+/* Tells whether both begin with the same two letters, in opposite orders. */
 static bool are_swapped(const char *a, const char *b)
 {
     return same_letter(a[0], b[1]) && same_letter(a[1], b[0]);

@@ -1,4 +1,4 @@
-/* tree.c - whole trees: removing them, and what they take up. */
+/* tree.c - removes whole trees, and measures them. */
 #include <errno.h>
 #include <fts.h>
 #include <ftw.h>
