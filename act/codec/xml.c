@@ -20,7 +20,7 @@ struct xml {
     struct act_buf path;
     struct act_buf texts[MAX_DEPTH + 1]; /* the text directly inside each open element */
     size_t depth;
-    int rc; /* set once: nothing is called any more */
+    int rc; /* once it is set, no handler is called any more */
     struct act_error *err;
 };
 

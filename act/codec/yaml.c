@@ -32,7 +32,7 @@ struct name {
 /* The last definition of its name, as in YAML 1.1. */
 struct anchor {
     char *name;
-    const struct yaml *value; /* in the unfinished tree */
+    const struct yaml *value; /* it stands in the unfinished tree */
     bool open;                /* its end has not been read yet */
 };
 
@@ -79,7 +79,7 @@ static void name_unref(char *text)
         free(name);
 }
 
-/* A value that holds a reference to the shared name already. */
+/* Makes a value, which takes over a reference to the shared name. */
 static struct yaml *value_new(enum yaml_kind kind, char *shared_name)
 {
     struct yaml *value = act_calloc(1, sizeof(*value));
@@ -200,7 +200,7 @@ static int refuse_yaml(struct yaml_reader *r, const char *why)
     return refuse_at(r, r->event.start_mark, why);
 }
 
-/* The place of a byte of the text. */
+/* Returns the line and column of a byte of the text. */
 static yaml_mark_t yaml_mark_of(const struct yaml_reader *r, size_t offset)
 {
     yaml_mark_t mark = {.index = offset};
@@ -293,7 +293,7 @@ static struct anchor *anchor_open(struct yaml_reader *r, const yaml_char_t *name
     return *slot;
 }
 
-/* The end of the value was read; inside of it the name may have been given to another one. */
+/* Notes that the end of the value was read. Inside it the name may have been given to another value. */
 static void anchor_close(struct anchor *anchor, const struct yaml *value)
 {
     if (anchor && anchor->value == value)
@@ -355,8 +355,8 @@ static int read_alias(struct yaml_reader *r, int depth, struct yaml **out)
 
 /* -- scalars, lists, maps -- */
 
-/* What a tag says about a scalar: 1: it is text; 0: nothing; -1: YAML's words count although it is quoted; -2: not
- * supported. */
+/* Returns the meaning of a scalar's tag: 1: the scalar is text; 0: none; -1: YAML's words count although it is quoted;
+ * -2: the tag is not supported. */
 static int tag_meaning(const yaml_char_t *tag)
 {
     static const struct {
@@ -428,7 +428,7 @@ static int merge_defaults(struct yaml_reader *r, int depth, struct yaml *map, co
     return rc;
 }
 
-/* Applies what followed "<<"; of several maps the first wins. The source lives on until the document is
+/* Applies the value of "<<"; if it has several maps, the first one wins. The source lives on until the document is
  * read, because anchors may point into it. */
 static int apply_merge_key(struct yaml_reader *r, int depth, struct yaml *map, struct yaml *source)
 {
@@ -525,7 +525,7 @@ static int read_collection(struct yaml_reader *r, int depth, struct yaml **out)
     return rc;
 }
 
-/* The value that begins with the current event. *out is set only on success. */
+/* Reads the value that begins with the current event. Sets *out only on success. */
 static int yaml_read_value(struct yaml_reader *r, int depth, struct yaml **out)
 {
     switch (r->event.type) {

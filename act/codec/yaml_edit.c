@@ -1,4 +1,4 @@
-/* yaml_edit.c - the places of values in a text, and what is put there. */
+/* yaml_edit.c - finds the places of values in a text, and changes the text there. */
 #include "codec/yaml_edit.h"
 
 #include <stdlib.h>
@@ -114,7 +114,8 @@ static bool edit_read_node(struct edit_reader *r, struct edit_node *out)
     return ok;
 }
 
-/* The document of a text that yaml_parse() has taken. One without a value is a scalar that says nothing, at its end. */
+/* Reads the document of a text that yaml_parse() has taken. A document without a value is a scalar that says nothing,
+ * at its end. */
 static bool read_places(const char *text, struct edit_node *out)
 {
     struct edit_reader r = {.text = text, .bytes = beginning(text)};
@@ -136,7 +137,7 @@ static bool read_places(const char *text, struct edit_node *out)
     return ok;
 }
 
-/* The index of a key in a map; the number of its nodes if it is not there. */
+/* Returns the index of a key in a map, or the number of its nodes if it is not there. */
 static size_t find_key(const struct edit_node *map, const char *key)
 {
     size_t i = 0;
@@ -148,7 +149,7 @@ static size_t find_key(const struct edit_node *map, const char *key)
 
 /* ---- writing values ---- */
 
-/* Words that YAML, in one version or another, takes for something else than text. */
+/* Tells whether YAML, in one version or another, takes the word for something else than text. */
 static bool is_word(const char *text)
 {
     static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
@@ -159,7 +160,7 @@ static bool is_word(const char *text)
     return false;
 }
 
-/* Whether a text can stand without quotes anywhere, and means nothing else then. */
+/* Tells whether a text can stand without quotes anywhere, and means nothing else then. */
 static bool edit_is_plain(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/";
@@ -176,14 +177,14 @@ static bool is_fraction(const char *text)
     return strspn(text, "0123456789.eE+-") == strlen(text) && strtod(text, &end) != 0 && !*end;
 }
 
-/* Whether a scalar without quotes is what it looks like: a number, true, null. */
+/* Tells whether a scalar without quotes is what it looks like: a number, true, null. */
 static bool edit_is_bare(const struct yaml *value)
 {
     return !value->quoted && *value->text && (!yaml_is_text(value) || is_fraction(value->text));
 }
 
-/* Whether the text begins with a character that YAML takes for the end of a line or refuses, and JSON takes as it is:
- * the number of its bytes; 0: it does not. */
+/* Returns the bytes of the character at text if YAML takes it for the end of a line or refuses it, and JSON takes it as
+ * it is; else 0. */
 static size_t special_len(const char *text, unsigned *out_code)
 {
     static const struct {
@@ -280,9 +281,9 @@ char *yaml_flow_text(const struct yaml *value)
 struct edit {
     const char *text, *name, *path;
     struct act_strv keys;
-    const char *key; /* the last of them */
+    const char *key; /* the last name of the path */
     const char *newline;
-    size_t from, to; /* what is replaced */
+    size_t from, to; /* the bytes that are replaced */
     struct act_buf by;
 };
 
@@ -309,11 +310,11 @@ static int edit_begin(struct edit *e, struct act_error *err)
     for (size_t i = 0; i < e->keys.n; e->key = e->keys.v[i], i++)
         whole = whole && *e->keys.v[i];
     if (!whole)
-        return act_error_set(err, ACT_USAGE, "'%s' is no key: it is like 'num_gpu' or 'docker.image'", e->path);
+        return act_error_set(err, ACT_USAGE, "'%s' is not a key: a key is like 'num_gpu' or 'docker.image'", e->path);
     return 0;
 }
 
-/* "a:\n  b: value" from the key at this depth on, in lines with that indentation. */
+/* Writes "a:\n  b: value" from the key at this depth on, in lines with that indentation. */
 static void edit_put_lines(struct edit *e, size_t depth, const char *indent, size_t indent_len, const char *value)
 {
     for (size_t i = depth; i < e->keys.n; i++) {
@@ -325,7 +326,7 @@ static void edit_put_lines(struct edit *e, size_t depth, const char *indent, siz
     act_buf_adds(&e->by, value);
 }
 
-/* "a: {b: value}" likewise. */
+/* Writes "a: {b: value}" from the key at this depth on. */
 static void put_members(struct edit *e, size_t depth, const char *value)
 {
     for (size_t i = depth; i < e->keys.n; i++) {
@@ -350,7 +351,7 @@ static size_t end_of_line(const char *text, size_t at)
     return at + strcspn(text + at, "\r\n");
 }
 
-/* Behind the last value of a map in block form, and the comment beside it. */
+/* Inserts a line behind the last value of a map in block form and the comment beside it. */
 static void insert_line(struct edit *e, const struct edit_node *map, size_t depth, const char *value)
 {
     size_t line = edit_line_of(e->text, map->v[0].start), indent = map->v[0].start - line;
@@ -370,7 +371,7 @@ static void insert_member(struct edit *e, const struct edit_node *map, size_t de
     put_members(e, depth, value);
 }
 
-/* In a document that says nothing yet. */
+/* Appends the value to a document that says nothing yet. */
 static void edit_append(struct edit *e, const char *value)
 {
     size_t len = strlen(e->text);
@@ -389,7 +390,7 @@ static bool has_comment(const char *text, size_t from, size_t to)
     return false;
 }
 
-/* Where the value of a key may begin: behind the ':'. */
+/* Returns where the value of a key may begin: behind the ':'. */
 static size_t behind_colon(const char *text, const struct edit_node *key)
 {
     size_t at = key->end + strspn(text + key->end, " ");
@@ -415,7 +416,7 @@ static int replace_value(struct edit *e, const struct edit_node *key, const stru
     return 0;
 }
 
-/* A key whose value says nothing becomes a map. */
+/* Makes a map of a key whose value says nothing. */
 static void edit_open_map(struct edit *e, const struct edit_node *key, const struct edit_node *old, bool in_flow,
                           size_t depth, const char *value)
 {
@@ -494,7 +495,7 @@ static char *spliced(const struct edit *e)
     return act_sprintf("%.*s%s%s", (int)e->from, e->text, e->by.data ? e->by.data : "", e->text + e->to);
 }
 
-/* Takes the change only if the text means what it should. wanted: freed here. */
+/* Takes the change only if the new text means the same as wanted, which it frees. */
 static int edit_finish(struct edit *e, struct yaml *wanted, char **out, struct act_error *err)
 {
     char *text = spliced(e);
@@ -553,7 +554,7 @@ int yaml_edit_set(const char *text, const char *name, const char *path, const st
 
 /* ---- removing ---- */
 
-/* The lines of a member of a map in block form. */
+/* Cuts the lines of a member of a map in block form. */
 static int cut_lines(struct edit *e, const struct edit_node *key, const struct edit_node *value, struct act_error *err)
 {
     size_t line = edit_line_of(e->text, key->start), end = value->end;
@@ -578,13 +579,14 @@ static void cut_member(struct edit *e, const struct edit_node *map, size_t at)
     e->to = last ? map->v[at + 1].end : map->v[at + 2].start;
 }
 
-/* A member of a map, so many levels below the root. */
+/* A member of a map, and how many levels below the root it is. */
 struct edit_member {
     const struct edit_node *map;
     size_t at, depth;
 };
 
-/* The key, or the map above it that would be empty without it. Members are NULL if an alias or '<<' gives it. */
+/* Finds the key, or the map above it that would be empty without it. Its nodes are NULL if it comes from an alias or
+ * '<<'. */
 static struct edit_member find_removed(const struct edit *e, const struct edit_node *root)
 {
     struct edit_member found = {0};
