@@ -17,7 +17,7 @@ const char *mounts_tool_name(enum mounts_tool tool)
 
 /* ---- what is there ---- */
 
-/* New string; NULL: neither is there. */
+/* Finds fusermount3 or fusermount, a new string; NULL: neither is there. */
 static char *find_fusermount(void)
 {
     char *program = proc_find_in_path("fusermount3");
@@ -58,7 +58,7 @@ int mounts_find_tool(const char *wanted, enum mounts_tool *out, char **out_progr
 
 /* ---- what is mounted ---- */
 
-/* "\040" stands for a space, and so on. */
+/* Replaces "\040" by a space, and so on. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -122,7 +122,7 @@ bool mounts_is_one(const char *path)
     return act_strv_has(&points, real);
 }
 
-/* "36 35 98:0 / /mnt rw,noatime master:1 - nfs4 server:/data rw,vers=4.2" */
+/* Reads lines like "36 35 98:0 / /mnt rw,noatime master:1 - nfs4 server:/data rw,vers=4.2". */
 char *mounts_find_source(const char *source)
 {
     FILE *file = fopen("/proc/self/mountinfo", "re");

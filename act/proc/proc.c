@@ -99,7 +99,7 @@ static int time_left_ms(const struct capture *c)
     return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
-/* The shorter of two timeouts of poll(), where -1 is never. */
+/* Returns the shorter of two timeouts of poll(), where -1 is never. */
 static int sooner_ms(int a, int b)
 {
     return a < 0 ? b : b < 0 || a < b ? a : b;
@@ -123,8 +123,8 @@ static int proc_take_output(const struct capture *c, struct proc_stream *s, stru
     return 0;
 }
 
-/* Until both the output and the child have ended. It does not wait for a grandchild that keeps the output open once
- * the child is gone and nothing is left to read. */
+/* Waits until both the output and the child have ended, but not for a grandchild that keeps the output open once the
+ * child is gone and nothing is left to read. */
 static int proc_wait_for_end(struct capture *c, struct act_error *err)
 {
     for (;;) {
@@ -176,7 +176,7 @@ static int capture_all(struct capture *c, int *out_status, struct act_error *err
     return rc;
 }
 
-/* Starts it with captured[i] telling whether stdout and stderr are wanted, and waits for its end. */
+/* Starts the child and waits for its end. captured[0] and captured[1]: whether stdout and stderr are wanted. */
 static int proc_run_child(struct proc_start *start, const bool captured[2], struct capture *c, int *out_status,
                           struct act_error *err)
 {
@@ -333,7 +333,7 @@ static int redirect_to(const char *log_path)
     return chdir("/") < 0 ? errno : 0;
 }
 
-/* The second child: never returns. */
+/* Becomes the daemon in the second child. */
 __attribute__((noreturn)) static void become_daemon(const struct daemon *d, int report_fd)
 {
     int errnum = redirect_to(d->log_path);
@@ -363,8 +363,8 @@ __attribute__((noreturn)) static void fork_daemon(const struct daemon *d, int re
     _exit(0);
 }
 
-/* The first report says the pid, a second one (or a first with an errno) that it failed; the end of the pipe
- * without one that exec succeeded. Returns an errno. */
+/* The first report has the pid; a second one, or a first with an errno, says that it failed; the end of the pipe
+ * without a second one means that exec succeeded. Returns an errno. */
 static int read_reports(int fd, pid_t *out_pid)
 {
     struct daemon_report report;
@@ -422,7 +422,7 @@ static bool is_program(const char *path)
     return access(path, X_OK) == 0;
 }
 
-/* The folder of the running program, NULL when the kernel does not say. New string. */
+/* Returns the folder of the running program, a new string; NULL: the kernel does not say. */
 static char *own_folder(void)
 {
     char path[PATH_MAX];
@@ -449,7 +449,7 @@ char *proc_find_in_path(const char *name)
     return NULL;
 }
 
-/* In PATH may be what another installation left. What cannot be started here is for machines of another kind. */
+/* Another installation may have left a program in PATH. One that cannot be started here is for other machines. */
 static int proc_check_version(char *path, struct act_error *err)
 {
     enum { SECONDS = 10, OUTPUT_MAX = 4096 };
