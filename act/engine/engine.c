@@ -222,8 +222,8 @@ static void wake_loop(int fd)
         ;
 }
 
-/* Whether to wake a worker once the lock is free. One at a time, and only while there is something to do: each wakes
- * the next. Most small items are taken by a worker that is awake anyway. */
+/* Tells whether to wake a worker once the lock is free. Workers are woken one at a time, and only while there is
+ * something to do: each wakes the next. A worker that is awake anyway takes most small items. */
 static bool should_wake_worker(struct pool *p)
 {
     if (!p->todo.first || p->idle == 0 || p->waking)
@@ -232,7 +232,7 @@ static bool should_wake_worker(struct pool *p)
     return true;
 }
 
-/* Has the pool run the work, now or after what is before it in its lane. With the lock held, as the next two. */
+/* Has the pool run the work, now or after the work before it in its lane. This and the next two need the lock. */
 static void queue_work(struct pool *p, struct engine_item *w)
 {
     if (w->lane && w->lane->busy) {
@@ -254,7 +254,8 @@ static struct engine_item *take_work(struct pool *p)
     return w;
 }
 
-/* The next in the lane comes after what the pool already has to do: a long lane does not hold up others. */
+/* The next work of the lane comes after what the pool already has to do, so that a long lane does not hold up
+ * others. */
 static void finish_work(struct pool *p, struct engine_item *w)
 {
     list_add(&p->finished, w);
@@ -443,7 +444,7 @@ static int allowed_connections(int wanted)
                                             : clamp((int)(limit.rlim_cur / 2), 1, wanted);
 }
 
-/* libcurl counts the calls; the first one decides. */
+/* libcurl counts these calls, and keeps the functions of the first one. */
 static CURLcode start_curl(void)
 {
     return curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, act_free_wiping, act_realloc_wiping, strdup, calloc);
@@ -603,7 +604,7 @@ static void remove_transfer(void *arg)
     add_ended(t, CURLE_ABORTED_BY_CALLBACK);
 }
 
-/* By a timer, because libcurl lets go of nothing from inside its callbacks. */
+/* A timer does it, because libcurl lets go of nothing from inside its callbacks. */
 void engine_cancel(struct engine *e, CURL *easy)
 {
     struct transfer *t = NULL;
@@ -663,7 +664,7 @@ static void deliver_transfers(struct engine *e)
     }
 }
 
-/* Without any thread: do the queued work here. */
+/* Does the queued work here if there is no thread. */
 static void work_here(struct engine *e)
 {
     struct engine_item *w;
