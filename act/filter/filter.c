@@ -16,7 +16,7 @@ struct rules {
     size_t n;
 };
 
-/* What the rules say about one folder of the last path. */
+/* The verdict of the rules on one folder of the last path. */
 struct filter_level {
     bool left_out;
     bool included;
@@ -122,8 +122,8 @@ void filter_free(struct filter *f)
     free(f);
 }
 
-/* The last rule that matches the path of the first depth segments, or NULL. Rules that have matched nothing yet are
- * tried even if they cannot decide, for filter_idle(). */
+/* Returns the last rule that matches the path of the first depth segments, or NULL. It tries rules that have matched
+ * nothing yet even if they cannot decide, for filter_idle(). */
 static const struct filter_rule *filter_last_match(struct rules *rules, const struct filter_path *path, size_t depth,
                                                    bool is_folder)
 {
@@ -142,7 +142,7 @@ static const struct filter_rule *filter_last_match(struct rules *rules, const st
     return by;
 }
 
-/* What the rules say about the path of the first depth segments, given its parent. */
+/* Returns the verdict on the path of the first depth segments, given that on its parent. */
 static struct filter_level judge_path(struct filter *f, struct filter_level parent, size_t depth, bool is_folder)
 {
     struct filter_level level = parent;
@@ -156,7 +156,7 @@ static struct filter_level judge_path(struct filter *f, struct filter_level pare
     return level;
 }
 
-/* The number of folders that the path has in common with the last one. */
+/* Counts the folders that the path has in common with the last one. */
 static size_t known_levels(const struct filter *f, const char *rel)
 {
     size_t i;

@@ -73,8 +73,8 @@ static void pattern_add_part(struct filter_pattern *pattern, const char *text, s
     ACT_PUSH(pattern->parts, pattern->n_parts, part);
 }
 
-/* The position after the ']' that ends the bracket expression at p, or NULL. A ']' that comes first belongs to the
- * set, and so do those of "[:class:]". */
+/* Returns the position after the ']' that ends the bracket expression at p, or NULL. A ']' that comes first belongs to
+ * the set, and so do those of "[:class:]". */
 static const char *pattern_skip_bracket(const char *p)
 {
     p++;
@@ -92,8 +92,8 @@ static const char *pattern_skip_bracket(const char *p)
     return *p ? p + 1 : NULL;
 }
 
-/* The slash that ends the segment at p, or end. One in brackets is a character that never matches; one with
- * a backslash before it is a slash like any other, and the backslash is given. */
+/* Returns the slash that ends the segment at p, or end. A slash in brackets is a character that never matches; for one
+ * with a backslash before it, which is a slash like any other, it returns the backslash. */
 static const char *segment_end(const char *p, const char *end)
 {
     while (p < end && *p != '/') {
@@ -208,7 +208,7 @@ static bool part_matches(const struct filter_part *part, const char *segment, bo
     return false;
 }
 
-/* Goes back to the last "**" only: it can always do what those before it could. */
+/* It is enough to go back to the last "**", which can always do what those before it could. */
 static bool parts_match(const struct filter_pattern *pattern, char *const *path, size_t n)
 {
     size_t p = 0, s = 0, star = SIZE_MAX, star_s = 0;
