@@ -63,7 +63,7 @@ struct azure_op {
         struct azure_batch *batch;
         struct azure_list *list;
         struct azure_leftovers *left; /* of a LIST whose page is there */
-        struct files_write *file;     /* of all that write to a share */
+        struct files_op *file;        /* of what is done to a share */
     };
     void (*release)(struct azure_op *op); /* NULL: there is no state */
 };

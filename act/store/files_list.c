@@ -593,7 +593,7 @@ static struct files_list *take_resting(struct azure_op *op)
     return found;
 }
 
-static void give_page(struct azure_op *op)
+void files_give_page(struct azure_op *op)
 {
     struct files_list *walk = op->file->walk;
 
@@ -613,30 +613,21 @@ static int check_prefix(struct azure_op *op)
 }
 
 /* The folder is asked for while the names on the way to it are looked at. */
-static void start_walk(void *arg)
+void files_find_walk(struct azure_op *op)
 {
-    struct azure_op *op = arg;
     int rc = check_prefix(op);
 
     if (rc < 0) {
         azure_finish(op, rc);
         return;
     }
-    struct files_list *walk = op->call->list.marker ? take_resting(op) : NULL;
-    bool resting = walk;
-
-    if (!walk)
-        walk = new_walk(op);
-    files_state(op)->walk = walk;
-    if (resting)
-        give_page(op);
-    else
-        files_check_folders(op, walk->root->key, give_page);
-}
-
-void files_list(struct azure_op *op)
-{
-    engine_timer(http_engine(op->azure->store.http), 0, start_walk, op);
+    op->file->walk = op->call->list.marker ? take_resting(op) : NULL;
+    if (op->file->walk) {
+        files_give_page(op);
+        return;
+    }
+    op->file->walk = new_walk(op);
+    files_next(op);
 }
 
 void files_free_walks(struct files *files, struct engine *engine)

@@ -156,19 +156,19 @@ static size_t bare_len(const char *key)
     return len - (len > 0 && key[len - 1] == '/');
 }
 
-static void take_found(struct files_write *write, const struct store_page *page)
+static void take_found(struct files_op *op, const char *wanted, const struct store_page *page)
 {
-    size_t len = bare_len(write->looked_up), units = azure_count_units(write->looked_up, len);
+    size_t len = bare_len(wanted), units = azure_count_units(wanted, len);
 
-    write->found = FILES_NOTHING;
-    for (size_t i = 0; i < page->n && write->found != FILES_FILE && write->found != FILES_FOLDER; i++) {
+    op->found = FILES_NOTHING;
+    for (size_t i = 0; i < page->n && op->found != FILES_FILE && op->found != FILES_FOLDER; i++) {
         const char *key = page->v[i].key;
         size_t key_len = bare_len(key);
-        if (key_len == len && strncmp(key, write->looked_up, len) == 0) {
-            write->found = page->v[i].kind == STORE_PREFIX ? FILES_FOLDER : FILES_FILE;
+        if (key_len == len && strncmp(key, wanted, len) == 0) {
+            op->found = page->v[i].kind == STORE_PREFIX ? FILES_FOLDER : FILES_FILE;
         } else if (azure_count_units(key, key_len) == units) { /* it begins with the name, for the service */
-            write->found = FILES_OTHER_CASE;
-            act_str_replace(&write->other, key);
+            op->found = FILES_OTHER_CASE;
+            act_str_replace(&op->other, key);
         }
     }
 }
@@ -198,28 +198,21 @@ static void build_look_up(struct azure_op *op)
     files_request_names(op, op->file->looked_up);
 }
 
-static void answer_look_up(struct azure_op *op)
+void files_look_up(struct azure_op *op, const char *key, void (*answer)(struct azure_op *op))
 {
-    struct files_write *write = op->file;
-    struct store_page page = {0};
-    int rc = files_take_names(op, write->looked_up, &page);
-
-    if (rc == 0)
-        take_found(write, &page);
-    store_page_release(&page);
-    if (rc)
-        (write->give_up ? write->give_up : files_fail)(op, rc);
-    else
-        write->then(op);
+    op->file->looked_up = key;
+    azure_send_next(op, build_look_up, answer);
 }
 
-void files_look_up(struct azure_op *op, const char *key, void (*then)(struct azure_op *op))
+int files_looked_up(struct azure_op *op)
 {
-    struct files_write *write = files_state(op);
+    struct store_page page = {0};
+    int rc = files_take_names(op, op->file->looked_up, &page);
 
-    write->then = then;
-    act_str_replace(&write->looked_up, key);
-    azure_send_next(op, build_look_up, answer_look_up);
+    if (rc == 0)
+        take_found(op->file, op->file->looked_up, &page);
+    store_page_release(&page);
+    return rc;
 }
 
 int files_other_name(struct azure_op *op)
