@@ -37,7 +37,8 @@ struct files {
 /* What is there under a name. */
 enum files_found { FILES_NOTHING, FILES_FILE, FILES_FOLDER, FILES_OTHER_CASE };
 
-/* What an op does, or does next. The phases that an operation goes through are its way: files.c has them all. */
+/* What an op does, or does next. The phases that an operation goes through are its way: files.c has them, and
+ * files_upload.c those that prepare an upload. */
 enum files_phase {
     FILES_END,          /* the call has succeeded */
     FILES_HEAD,         /* looks at the object, */
@@ -102,7 +103,7 @@ struct files_op {
 
     /* FILES_NAME */
     bool replaces; /* the rename may replace what is there */
-    bool checked;  /* nothing was there when somebody looked */
+    bool checked;  /* what is in the way was looked at, and the rename sent again */
 
     struct files_list *walk; /* FILES_ABOVE: the walk that FILES_PAGE goes on with */
 };

@@ -59,14 +59,14 @@ static void end_comparison(void *arg)
 
 static void side_was_read(struct object *o)
 {
-    struct compared_side *side = o->arg;
+    struct compared_side *side = o->only_read.arg;
     struct comparison *c = side->comparison;
 
     c->failed |= object_has_failed(o);
     side->has_crc64 = true;
-    side->crc64 = o->crc64;
-    side->has_md5 = o->md5[0] != '\0';
-    memcpy(side->md5, o->md5, sizeof(side->md5));
+    side->crc64 = o->whole.crc64;
+    side->has_md5 = o->whole.md5[0] != '\0';
+    memcpy(side->md5, o->whole.md5, sizeof(side->md5));
     if (--c->reading == 0)
         end_comparison(c);
 }

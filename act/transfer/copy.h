@@ -73,49 +73,55 @@ struct object {
     struct walk *walk;
     struct store *source;
     struct store_entry from;
-    char *to_key;                   /* NULL: only read */
-    char to_etag[STORE_ETAG];       /* of what is replaced, as it was listed; "": any */
-    bool to_absent;                 /* there was nothing to replace */
-    struct object *next;            /* in walk->waiting */
-    struct object *younger, **link; /* in walk->oldest */
-    int64_t begun_ms;
-    void (*read)(struct object *object); /* only read: called at its end, also when it failed */
-    void *arg;
+    struct {
+        char *key;             /* NULL: the object is only read */
+        char etag[STORE_ETAG]; /* of what is replaced, as it was listed; "": any */
+        bool absent;           /* there was nothing to replace */
+    } to;
+    struct {
+        void (*done)(struct object *object); /* called at the end, also when it failed; NULL: the object is copied */
+        void *arg;
+    } only_read;
+    struct {
+        struct object *next;            /* in walk->waiting */
+        struct object *younger, **link; /* in walk->oldest */
+        int64_t begun_ms;
+    } queue;
+    struct {
+        enum object_way way;
+        enum object_sums sums;
+        struct store_upload_id upload_id;
+        bool resumable; /* the upload id identifies the source */
+        uint64_t part_size;
+        uint32_t n_parts;
+    } plan;
 
-    /* how it is moved */
-    enum object_way way;
-    enum object_sums sums;
-    struct store_upload_id upload_id;
-    bool resumable; /* the upload id identifies the source */
-    uint64_t part_size;
-    uint32_t n_parts;
-
-    /* where it is */
     enum object_phase phase;
     enum object_outcome outcome;
     int under_way; /* calls, plus one while there are parts to start */
     struct store_call call;
     bool kept; /* the call only waits for the disk, and is not counted among those of the walk */
 
-    /* MOVE */
-    struct part_state *states; /* of n_parts */
-    uint32_t started, written;
-    uint64_t counted_bytes, resumed_bytes; /* of it, in the report */
-    struct {
+    struct {                       /* MOVE */
+        struct part_state *states; /* of all parts */
+        uint32_t started, written;
+        uint64_t counted_bytes, resumed_bytes; /* of the object, in the report */
+    } moved;
+    struct { /* MOVE, of the MD5 in order */
         struct act_md5 md5;
         bool hashing;
         struct part *parts, **tail; /* not hashed yet, by index */
     } chain;
-
-    /* the whole, when all parts are known */
-    char md5[ACT_MD5_BASE64]; /* "": not computed */
-    uint64_t crc64;
-    bool has_crc64;
-
-    /* COMMIT, LOOK */
-    char *source_url;
-    bool recommitted;          /* blocks were gone, and are sent once more */
-    struct act_error *refusal; /* why the destination was not replaced */
+    struct {                      /* the whole, when all parts are known */
+        char md5[ACT_MD5_BASE64]; /* "": not computed */
+        uint64_t crc64;
+        bool has_crc64;
+    } whole;
+    struct { /* COMMIT, LOOK */
+        char *source_url;
+        bool again;                /* blocks were gone, and are sent once more */
+        struct act_error *refusal; /* why the destination was not replaced */
+    } end;
 };
 
 struct side_listing {

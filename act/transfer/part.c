@@ -46,12 +46,12 @@ static void part_ended(struct part *p)
 static void part_is_there(struct part *p)
 {
     struct object *o = p->object;
-    struct part_state *state = &o->states[p->index];
+    struct part_state *state = &o->moved.states[p->index];
     const struct store_entry *written = &p->call.entry;
 
     if (o->from.filled && written->mode >= 0 && written->mode != o->from.mode)
         o->outcome = OBJECT_IN_VAIN;
-    if (o->sums != OBJECT_NO_SUMS) {
+    if (o->plan.sums != OBJECT_NO_SUMS) {
         state->crc64 = p->sums.crc64;
         state->has_crc64 = true;
     }
@@ -72,7 +72,7 @@ static void part_written(struct store_call *call)
 
     if (call->rc == 0) {
         part_is_there(p);
-    } else if (o->way == OBJECT_BY_SERVICE && call->error.fact == ACT_FACT_NOT_BY_SERVICE) {
+    } else if (o->plan.way == OBJECT_BY_SERVICE && call->error.fact == ACT_FACT_NOT_BY_SERVICE) {
         plan_again(o);
     } else if (object_is_not_as_listed(call)) {
         object_note_refusal(o, &call->error);
@@ -105,11 +105,11 @@ static void fill_put(struct part *p)
     p->call.kept = put_kept;
     p->call.put = (struct store_put){
         .data = {.bytes = p->buffer, .len = p->len}, .attr = object_attributes(o), .condition = object_condition(o)};
-    if (o->sums == OBJECT_SUMS_AND_MD5)
-        p->call.put.data.md5 = o->md5;
+    if (o->plan.sums == OBJECT_SUMS_AND_MD5)
+        p->call.put.data.md5 = o->whole.md5;
     else if (o->from.md5[0])
         p->call.put.data.md5 = o->from.md5;
-    else if (o->sums == OBJECT_SUMS_ON_READ)
+    else if (o->plan.sums == OBJECT_SUMS_ON_READ)
         p->call.put.data.crc64 = &p->sums.crc64;
     else if (o->from.has_crc64)
         p->call.put.data.crc64 = &o->from.crc64;
@@ -120,9 +120,11 @@ static void fill_block(struct part *p)
     struct object *o = p->object;
 
     p->call.op = STORE_BLOCK;
-    p->call.block = (struct store_put_block){
-        .upload_id = o->upload_id, .index = p->index, .offset = p->offset, .data = {.bytes = p->buffer, .len = p->len}};
-    if (o->sums >= OBJECT_SUMS_ON_READ)
+    p->call.block = (struct store_put_block){.upload_id = o->plan.upload_id,
+                                             .index = p->index,
+                                             .offset = p->offset,
+                                             .data = {.bytes = p->buffer, .len = p->len}};
+    if (o->plan.sums >= OBJECT_SUMS_ON_READ)
         p->call.block.data.crc64 = &p->sums.crc64;
     else
         p->call.block.data.sums = &p->sums;
@@ -133,8 +135,8 @@ static void write_part(struct part *p)
     struct object *o = p->object;
 
     store_call_release(&p->call);
-    p->call = (struct store_call){.key = o->to_key, .done = part_written, .arg = p};
-    o->n_parts == 1 ? fill_put(p) : fill_block(p);
+    p->call = (struct store_call){.key = o->to.key, .done = part_written, .arg = p};
+    o->plan.n_parts == 1 ? fill_put(p) : fill_block(p);
     store_start(o->walk->to, &p->call);
 }
 
@@ -142,13 +144,13 @@ static void write_part(struct part *p)
 static void part_is_here(struct part *p)
 {
     struct object *o = p->object;
-    bool whole = o->n_parts == 1, only_read = o->way == OBJECT_READ_ONLY;
+    bool whole = o->plan.n_parts == 1, only_read = o->plan.way == OBJECT_READ_ONLY;
 
     if (p->sums.want_md5)
-        act_md5_done(&p->sums.md5, o->md5);
-    if (whole && !only_read && !object_agrees(o, o->sums >= OBJECT_SUMS_ON_READ, p->sums.crc64)) {
+        act_md5_done(&p->sums.md5, o->whole.md5);
+    if (whole && !only_read && !object_agrees(o, o->plan.sums >= OBJECT_SUMS_ON_READ, p->sums.crc64)) {
         part_ended(p);
-    } else if (only_read || o->states[p->index].present) {
+    } else if (only_read || o->moved.states[p->index].present) {
         part_is_there(p);
         part_ended(p);
     } else {
@@ -174,8 +176,8 @@ static void chain_done(void *arg)
     struct object *o = p->object;
 
     o->chain.hashing = false;
-    if (p->index + 1 == o->n_parts)
-        act_md5_done(&o->chain.md5, o->md5);
+    if (p->index + 1 == o->plan.n_parts)
+        act_md5_done(&o->chain.md5, o->whole.md5);
     chain_next(o); /* before this part ends: the object may end with its last part */
     object_has_failed(o) ? part_ended(p) : part_is_here(p);
 }
@@ -287,8 +289,8 @@ static void write_in_pieces(struct part *p)
 {
     struct object *o = p->object;
 
-    p->pieces = pieces_new(o->walk->to, &(struct pieces_setup){.key = o->to_key,
-                                                               .upload_id = o->upload_id,
+    p->pieces = pieces_new(o->walk->to, &(struct pieces_setup){.key = o->to.key,
+                                                               .upload_id = o->plan.upload_id,
                                                                .block = p->index,
                                                                .offset = p->offset,
                                                                .buffer = p->buffer,
@@ -303,19 +305,19 @@ static void get_part(struct part *p)
 {
     struct object *o = p->object;
     struct walk *walk = o->walk;
-    bool from_disk = o->states[p->index].present && store_sums_are_free(walk->to);
+    bool from_disk = o->moved.states[p->index].present && store_sums_are_free(walk->to);
 
-    if (o->way == OBJECT_IN_PIECES && !o->states[p->index].present)
+    if (o->plan.way == OBJECT_IN_PIECES && !o->moved.states[p->index].present)
         write_in_pieces(p);
 
     p->call = (struct store_call){.op = STORE_GET,
-                                  .key = from_disk ? o->to_key : o->from.key,
-                                  .get = {.upload = from_disk ? &o->upload_id : NULL,
+                                  .key = from_disk ? o->to.key : o->from.key,
+                                  .get = {.upload = from_disk ? &o->plan.upload_id : NULL,
                                           .offset = p->offset,
                                           .sink = p->pieces ? NULL : p->buffer,
                                           .sink_cap = p->len,
                                           .take = p->pieces ? take_piece : NULL,
-                                          .sums = o->sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL},
+                                          .sums = o->plan.sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL},
                                   .done = get_done,
                                   .arg = p};
     if (!from_disk && !o->from.grows && o->from.etag[0])
@@ -342,14 +344,14 @@ static void part_url_done(struct store_call *call)
     }
     struct store_source source = {.url = p->source_url,
                                   .match = o->from.etag[0] && !o->from.grows ? o->from.etag : NULL};
-    p->call = (struct store_call){.key = o->to_key, .done = part_written, .arg = p};
-    if (o->n_parts == 1) {
+    p->call = (struct store_call){.key = o->to.key, .done = part_written, .arg = p};
+    if (o->plan.n_parts == 1) {
         p->call.op = STORE_PUT_FROM;
         p->call.put_from = (struct store_put_from){.source = source, .condition = object_condition(o)};
     } else {
         p->call.op = STORE_BLOCK_FROM;
         p->call.block_from = (struct store_block_from){
-            .upload_id = o->upload_id, .index = p->index, .source = source, .offset = p->offset, .len = p->len};
+            .upload_id = o->plan.upload_id, .index = p->index, .source = source, .offset = p->offset, .len = p->len};
     }
     store_start(o->walk->to, &p->call);
 }
@@ -368,13 +370,13 @@ void object_start_part(struct object *o, uint32_t index)
 
     p->object = o;
     p->index = index;
-    p->offset = (uint64_t)index * o->part_size;
+    p->offset = (uint64_t)index * o->plan.part_size;
     p->len = object_part_len(o, index);
-    p->sums.want_md5 = o->sums == OBJECT_SUMS_AND_MD5 && o->n_parts == 1;
+    p->sums.want_md5 = o->plan.sums == OBJECT_SUMS_AND_MD5 && o->plan.n_parts == 1;
     act_md5_init(&p->sums.md5);
     o->under_way++;
     o->walk->calls_under_way++;
-    if (o->way == OBJECT_BY_SERVICE) {
+    if (o->plan.way == OBJECT_BY_SERVICE) {
         copy_by_service(p);
         return;
     }

@@ -37,14 +37,15 @@ static void choose_upload_id(struct object *o)
     struct act_sha256 hash;
     int64_t age_s = act_now_unix_s() - o->from.last_modified_s;
 
-    o->resumable = o->from.etag[0] && (!store_is_disk(walk->from) || age_s > RACY_S);
-    if (!o->resumable) {
-        act_random(&o->upload_id, sizeof(o->upload_id));
+    o->plan.resumable = o->from.etag[0] && (!store_is_disk(walk->from) || age_s > RACY_S);
+    if (!o->plan.resumable) {
+        act_random(&o->plan.upload_id, sizeof(o->plan.upload_id));
         return;
     }
     if (store_is_disk(walk->from))
         gethostname(host, sizeof(host) - 1);
-    snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size, (unsigned long long)o->part_size);
+    snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size,
+             (unsigned long long)o->plan.part_size);
     act_sha256_init(&hash);
     add_text(&hash, "act upload 1");
     add_text(&hash, host);
@@ -52,9 +53,9 @@ static void choose_upload_id(struct object *o)
     add_text(&hash, o->from.key);
     add_text(&hash, o->from.etag);
     add_text(&hash, store_name(walk->to));
-    add_text(&hash, o->to_key);
+    add_text(&hash, o->to.key);
     add_text(&hash, facts);
-    act_sha256_bytes(&hash, o->upload_id.bytes, sizeof(o->upload_id.bytes));
+    act_sha256_bytes(&hash, o->plan.upload_id.bytes, sizeof(o->plan.upload_id.bytes));
 }
 
 /* Which checksums are needed, and where they cost least: where a worker handles the bytes anyway. Blob Storage computes
@@ -64,7 +65,7 @@ static enum object_sums sums_for(const struct object *o)
 {
     const struct walk *walk = o->walk;
     bool free_from = store_sums_are_free(walk->from), free_to = store_sums_are_free(walk->to);
-    bool several = o->n_parts > 1;
+    bool several = o->plan.n_parts > 1;
     uint64_t md5_max = walk->options->md5_max ? walk->options->md5_max : TRANSFER_MD5_MAX;
 
     if (!free_to && (!several || o->from.size <= md5_max))
@@ -80,20 +81,20 @@ void object_start_over(struct object *o)
 {
     struct transfer_progress *t = &o->walk->report->total;
 
-    o->started = o->written = 0;
-    t->done_bytes -= o->counted_bytes;
-    t->resumed_bytes -= o->resumed_bytes;
-    o->counted_bytes = o->resumed_bytes = 0;
+    o->moved.started = o->moved.written = 0;
+    t->done_bytes -= o->moved.counted_bytes;
+    t->resumed_bytes -= o->moved.resumed_bytes;
+    o->moved.counted_bytes = o->moved.resumed_bytes = 0;
     act_md5_init(&o->chain.md5);
     o->chain.tail = &o->chain.parts;
 }
 
 void object_cut(struct object *o, uint64_t part_size)
 {
-    o->part_size = part_size_for(part_size, o->from.size);
-    o->n_parts = o->from.size ? (uint32_t)((o->from.size + o->part_size - 1) / o->part_size) : 1;
-    free(o->states);
-    o->states = act_calloc(o->n_parts, sizeof(*o->states));
+    o->plan.part_size = part_size_for(part_size, o->from.size);
+    o->plan.n_parts = o->from.size ? (uint32_t)((o->from.size + o->plan.part_size - 1) / o->plan.part_size) : 1;
+    free(o->moved.states);
+    o->moved.states = act_calloc(o->plan.n_parts, sizeof(*o->moved.states));
     object_start_over(o);
 }
 
@@ -101,7 +102,7 @@ void object_cut(struct object *o, uint64_t part_size)
 static enum object_way way_for(const struct object *o)
 {
     bool in_pieces =
-        o->sums == OBJECT_SUMS_ON_WRITE && store_gives_pieces(o->walk->from) && store_takes_pieces(o->walk->to);
+        o->plan.sums == OBJECT_SUMS_ON_WRITE && store_gives_pieces(o->walk->from) && store_takes_pieces(o->walk->to);
 
     return in_pieces ? OBJECT_IN_PIECES : OBJECT_BUFFERED;
 }
@@ -111,17 +112,17 @@ void object_plan(struct object *o)
     const struct walk *walk = o->walk;
 
     if (walk->by_service && o->from.kind == STORE_FILE) {
-        o->way = OBJECT_BY_SERVICE;
-        o->sums = OBJECT_NO_SUMS;
+        o->plan.way = OBJECT_BY_SERVICE;
+        o->plan.sums = OBJECT_NO_SUMS;
         object_cut(o, o->from.size <= SERVICE_WHOLE ? SERVICE_WHOLE : SERVICE_PART);
     } else {
         object_cut(o, walk->pool.part_size);
-        o->sums = sums_for(o);
-        o->way = way_for(o);
+        o->plan.sums = sums_for(o);
+        o->plan.way = way_for(o);
     }
-    if (o->n_parts > 1)
+    if (o->plan.n_parts > 1)
         choose_upload_id(o);
     /* A folder locks the upload for the caller that asks, and can tell later that it was abandoned. */
-    bool ask = o->n_parts > 1 && (o->resumable || store_has_real_folders(walk->to));
+    bool ask = o->plan.n_parts > 1 && (o->plan.resumable || store_has_real_folders(walk->to));
     o->phase = ask ? OBJECT_ASK : OBJECT_MOVE;
 }

@@ -107,17 +107,17 @@ void walk_later(struct walk *walk, struct sync_item *item, walk_take *begin)
 void walk_enqueue(struct walk *walk, struct object *o, bool first)
 {
     o->under_way++; /* while it is in the queue */
-    o->next = first ? walk->waiting : NULL;
+    o->queue.next = first ? walk->waiting : NULL;
     *(first ? &walk->waiting : walk->waiting_tail) = o;
-    if (!o->next)
-        walk->waiting_tail = &o->next;
+    if (!o->queue.next)
+        walk->waiting_tail = &o->queue.next;
 }
 
 static struct object *take_first(struct walk *walk)
 {
     struct object *o = walk->waiting;
 
-    walk->waiting = o->next;
+    walk->waiting = o->queue.next;
     if (!walk->waiting)
         walk->waiting_tail = &walk->waiting;
     o->under_way--;
@@ -166,7 +166,7 @@ static void start_objects(struct walk *walk)
 static void name_slow(struct walk *walk)
 {
     const struct object *o = walk->oldest;
-    bool is_slow = o && act_now_monotonic_ms() - o->begun_ms >= SLOW_MS;
+    bool is_slow = o && act_now_monotonic_ms() - o->queue.begun_ms >= SLOW_MS;
 
     walk->report->total.slow = is_slow ? o->from.key : NULL;
 }
