@@ -208,7 +208,7 @@ static void look_behind_slash(struct azure_op *op)
 static void answer_delete_folder(struct azure_op *op)
 {
     if (azure_succeeded(op) && is_bare(op) && !op->call->delete.if_match) {
-        op->deleted = true;
+        op->bare = BARE_DELETED;
         look_behind_slash(op);
     } else {
         azure_answer_delete(op);
@@ -238,17 +238,17 @@ static void answer_folder(struct azure_op *op)
     bool found = rc == 0 && (op->call->entry.kind == STORE_FOLDER || strcmp(azure_blob_of(op), op->call->key) == 0);
     bool another = found && is_another(op), missing = !found && (rc == 0 || rc == -(int)ACT_NOT_FOUND);
 
-    op->passed |= another;
+    op->bare = another ? BARE_PASSED : op->bare;
     if ((missing || another) && is_bare(op)) {
         look_behind_slash(op);
-    } else if (op->call->op == STORE_DELETE && (found || (missing && op->passed))) {
+    } else if (op->call->op == STORE_DELETE && (found || (missing && op->bare == BARE_PASSED))) {
         delete_folder(op, found);
     } else if (found && op->call->op == STORE_GET && op->call->entry.size > op->call->get.offset) {
         azure_send_next(op, azure_build_get, azure_answer_get);
     } else {
         if (rc == 0 && !found)
             rc = act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: not a folder", azure_what(op));
-        azure_finish(op, missing && op->deleted ? 0 : rc);
+        azure_finish(op, missing && op->bare == BARE_DELETED ? 0 : rc);
     }
 }
 
@@ -280,29 +280,27 @@ static void start_folder(struct azure_op *op)
 
 /* ---- calls */
 
+/* How a call begins: with a request, or otherwise. */
 static const struct {
     void (*build)(struct azure_op *op);
     void (*answer)(struct azure_op *op);
-} steps[STORE_OPS] = {
+    void (*start)(struct azure_op *op);
+    bool is_write; /* it has the state of one */
+} beginnings[STORE_OPS] = {
     [STORE_HEAD] = {azure_build_head, azure_answer_head},
     [STORE_GET] = {azure_build_get, azure_answer_get},
-    [STORE_PUT_FROM] = {azure_build_put_from, azure_answer_write},
-    [STORE_BLOCK_FROM] = {azure_build_block_from, azure_answer_write},
+    [STORE_PUT] = {.start = azure_put, .is_write = true},
+    [STORE_BLOCK] = {.start = azure_block, .is_write = true},
+    [STORE_COMMIT] = {.start = azure_commit, .is_write = true},
     [STORE_BLOCKS] = {azure_build_blocks, azure_answer_blocks},
     [STORE_DELETE] = {azure_build_delete, azure_answer_delete},
-};
-
-/* Those that begin otherwise. */
-static void (*const starts[STORE_OPS])(struct azure_op *op) = {
-    [STORE_PUT] = azure_put,           [STORE_BLOCK] = azure_block,  [STORE_COMMIT] = azure_commit,
-    [STORE_DELETE_MANY] = azure_batch, [STORE_COPY] = azure_copy,    [STORE_LIST] = azure_list,
-    [STORE_CLEAR] = azure_clear,       [STORE_URL] = azure_make_url,
-};
-
-/* Those that have the state of a write. */
-static const bool is_write[STORE_OPS] = {
-    [STORE_PUT] = true,      [STORE_BLOCK] = true,      [STORE_COMMIT] = true,
-    [STORE_PUT_FROM] = true, [STORE_BLOCK_FROM] = true, [STORE_CLEAR] = true,
+    [STORE_DELETE_MANY] = {.start = azure_batch},
+    [STORE_COPY] = {.start = azure_copy},
+    [STORE_PUT_FROM] = {azure_build_put_from, azure_answer_write, .is_write = true},
+    [STORE_BLOCK_FROM] = {azure_build_block_from, azure_answer_write, .is_write = true},
+    [STORE_LIST] = {.start = azure_list},
+    [STORE_CLEAR] = {.start = azure_clear, .is_write = true},
+    [STORE_URL] = {.start = azure_make_url},
 };
 
 static bool is_folder_call(const struct store_call *call)
@@ -317,12 +315,12 @@ void azure_start(struct azure_op *op)
 
     if (is_folder_call(call))
         start_folder(op);
-    else if (starts[call->op])
-        starts[call->op](op);
+    else if (beginnings[call->op].start)
+        beginnings[call->op].start(op);
     else if (call->op == STORE_GET && call->get.sink_cap == 0)
         azure_send_next(op, azure_build_head, azure_answer_head_of_get);
     else
-        azure_send_next(op, steps[call->op].build, steps[call->op].answer);
+        azure_send_next(op, beginnings[call->op].build, beginnings[call->op].answer);
 }
 
 struct azure_op *azure_new_op(struct store *store, struct store_call *call)
@@ -338,7 +336,7 @@ static void start_op(struct store *store, struct store_call *call)
 {
     struct azure_op *op = azure_new_op(store, call);
 
-    if (is_write[call->op])
+    if (beginnings[call->op].is_write)
         azure_begin_write(op);
     azure_start(op);
 }

@@ -47,13 +47,11 @@ struct azure_op {
     bool clock_checked;
     bool ambiguous; /* an earlier try may have succeeded after all */
 
-    bool passed;  /* the folder marker without a slash is not the one meant */
-    bool deleted; /* that marker is already gone */
+    /* What became of the marker without a slash of a folder that is to be deleted: it is not the one meant, or gone. */
+    enum { BARE_UNKNOWN, BARE_PASSED, BARE_DELETED } bare;
 
-    struct azure_op *next_waiting;
-    void (*then)(struct azure_op *op); /* called once there is a key to sign URLs with, */
-    int64_t life_s;                    /* valid for this long */
-    size_t id_len;                     /* of the block ids in the request */
+    struct azure_op *next_waiting; /* for a key, the length of ids, a folder or an upload */
+    size_t id_len;                 /* of the block ids in the request */
     int id_lookups;
 
     /* The state of the operation, known to its own file only, which also sets what frees it. */
@@ -190,8 +188,8 @@ bool azure_has_code(const struct http_call *http, const char *code);
 bool azure_renew_login(struct azure_op *op);
 /* Adds what to do to the error if the login was refused. */
 void azure_hint_login(const struct azure_op *op, struct act_error *err);
-/* Calls then() once the login has a key that signs URLs valid for life_s; otherwise ends the op. */
-void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *));
+/* Goes on with a COPY or URL once the login has a key that signs URLs valid for `life_s`; else ends the op. */
+void azure_need_delegation(struct azure_op *op, int64_t life_s);
 void azure_delegation_free(struct azure_delegation *delegation);
 /* A URL as for STORE_URL; blob NULL: of the container. A login must already have its key. */
 int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s, char **out,
@@ -220,6 +218,8 @@ void azure_fit_ids(struct azure_op *op);
 /* ---- azure_copy.c, azure_list.c, azure_blocks.c, azure_batch.c */
 
 void azure_copy(struct azure_op *op);
+/* Starts a copy that the service makes by itself. A login has the key by which the service reads the source. */
+void azure_copy_later(struct azure_op *op);
 void azure_build_put_from(struct azure_op *op);
 void azure_build_block_from(struct azure_op *op);
 void azure_commit(struct azure_op *op);

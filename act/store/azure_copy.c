@@ -151,7 +151,7 @@ static void answer_copy(struct azure_op *op)
         take_status(op);
 }
 
-static void copy_the_other_way(struct azure_op *op)
+void azure_copy_later(struct azure_op *op)
 {
     azure_send_next(op, build_copy, answer_copy);
 }
@@ -164,9 +164,9 @@ static void answer_sync_copy(struct azure_op *op)
         op->http.status >= 502)
         take_status(op);
     else if (auth_kind_of(op->azure->auth) == AUTH_LOGIN)
-        azure_need_delegation(op, SOURCE_LIFE_S, copy_the_other_way);
+        azure_need_delegation(op, SOURCE_LIFE_S);
     else
-        copy_the_other_way(op);
+        azure_copy_later(op);
 }
 
 void azure_copy(struct azure_op *op)
