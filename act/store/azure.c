@@ -94,7 +94,7 @@ static void no_answer(struct azure_op *op, const struct act_error *err)
 }
 
 /* Sends the request again with another credential, remembering what its earlier tries may have done. */
-static void send_again(struct azure_op *op)
+static void azure_send_again(struct azure_op *op)
 {
     op->ambiguous |= op->http.ambiguous;
     azure_send(op);
@@ -105,18 +105,18 @@ static void http_ended(struct http_call *http)
     struct azure_op *op = http->arg;
 
     if (http->rc && op->token_ended && ++op->endings <= MAX_ENDINGS) {
-        send_again(op);
+        azure_send_again(op);
     } else if (http->rc) {
         no_answer(op, &http->error);
     } else if (clock_was_wrong(op) || azure_renew_login(op)) {
-        send_again(op);
+        azure_send_again(op);
     } else {
         op->answer(op);
     }
 }
 
 /* The emulator responds with 500 to what it does not implement: with this code, or, with a SAS, without any. */
-static bool is_final(const struct http_call *http)
+static bool azure_is_final(const struct http_call *http)
 {
     enum store_op op = ((const struct azure_op *)http->arg)->call->op;
     bool is_optional = op == STORE_DELETE_MANY || op == STORE_PUT_FROM || op == STORE_BLOCK_FROM;
@@ -129,7 +129,8 @@ static void send_now(struct azure_op *op)
 {
     http_call_release(&op->http);
     act_buf_release(&op->body);
-    op->http = (struct http_call){.sign = sign, .sign_arg = op, .is_final = is_final, .done = http_ended, .arg = op};
+    op->http =
+        (struct http_call){.sign = sign, .sign_arg = op, .is_final = azure_is_final, .done = http_ended, .arg = op};
     op->build(op);
     http_header_set(&op->http.headers, "x-ms-version", op->azure->version);
     if (op->azure->files)
@@ -190,7 +191,7 @@ void azure_finish_failed(struct azure_op *op)
 
 /* ---- folder markers: "a/b" with metadata as most tools write them, or "a/b/"; that may be a blob with content, too */
 
-static bool is_bare(const struct azure_op *op)
+static bool marker_is_bare(const struct azure_op *op)
 {
     return !act_ends_with(op->blob, "/");
 }
@@ -207,7 +208,7 @@ static void look_behind_slash(struct azure_op *op)
 /* Both markers are one folder: a caller that does not say which one to delete means both. */
 static void answer_delete_folder(struct azure_op *op)
 {
-    if (azure_succeeded(op) && is_bare(op) && !op->call->delete.if_match) {
+    if (azure_succeeded(op) && marker_is_bare(op) && !op->call->delete.if_match) {
         op->bare = BARE_DELETED;
         look_behind_slash(op);
     } else {
@@ -239,7 +240,7 @@ static void answer_folder(struct azure_op *op)
     bool another = found && is_another(op), missing = !found && (rc == 0 || rc == -(int)ACT_NOT_FOUND);
 
     op->bare = another ? BARE_PASSED : op->bare;
-    if ((missing || another) && is_bare(op)) {
+    if ((missing || another) && marker_is_bare(op)) {
         look_behind_slash(op);
     } else if (op->call->op == STORE_DELETE && (found || (missing && op->bare == BARE_PASSED))) {
         delete_folder(op, found);
@@ -432,7 +433,7 @@ static int check_azure_options(const struct store_azure_options *o, struct act_e
     return 0;
 }
 
-static char *endpoint_of(const struct store_azure_options *o)
+static char *azure_endpoint_of(const struct store_azure_options *o)
 {
     char *endpoint = o->endpoint
                          ? act_strdup(o->endpoint)
@@ -445,9 +446,9 @@ static char *endpoint_of(const struct store_azure_options *o)
 }
 
 /* Whether the requests' credential may be sent there. *out_foreign: the host is not trusted. */
-static int check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
+static int azure_check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
 {
-    ACT_AUTOFREE char *endpoint = endpoint_of(o);
+    ACT_AUTOFREE char *endpoint = azure_endpoint_of(o);
     ACT_AUTOFREE char *said_by =
         act_sprintf("'%s' of '%s'", o->is_share ? "file_endpoint" : "endpoint", o->file ? o->file : o->account);
     bool has_secret = (o->key && *o->key) || (o->sas && *o->sas);
@@ -469,7 +470,7 @@ static int check_address(const struct store_azure_options *o, bool *out_foreign,
 
 static int new_login(const struct store_azure_options *o, struct auth **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *endpoint = endpoint_of(o);
+    ACT_AUTOFREE char *endpoint = azure_endpoint_of(o);
     struct token_want want = {.scope = AUTH_STORAGE_SCOPE, .use_cli = o->use_cli};
     int rc = auth_cloud_find(endpoint, &want.cloud, err);
 
@@ -489,7 +490,7 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
     int rc = check_azure_options(options, err);
 
     if (rc == 0 && !options->is_checked)
-        rc = check_address(options, &foreign, err);
+        rc = azure_check_address(options, &foreign, err);
     if (rc == 0 && options->tokens)
         rc = new_login(options, &auth, err);
     else if (rc == 0)
@@ -505,7 +506,7 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
         .ops = &azure->ops,
         .http = http,
         .name = act_sprintf("%s:%s/%s", options->is_share ? "file" : "blob", options->account, options->container)};
-    azure->endpoint = endpoint_of(options);
+    azure->endpoint = azure_endpoint_of(options);
     azure->container = act_strdup(options->container);
     azure->version = act_strdup(version && *version ? version : VERSION);
     azure->auth = auth;

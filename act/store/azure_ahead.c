@@ -113,7 +113,7 @@ static void hand_page_over(struct azure_op *op)
     ahead_free(ahead);
 }
 
-static void ended(struct store_call *call)
+static void ahead_ended(struct store_call *call)
 {
     struct azure_ahead *ahead = ((struct azure *)call->arg)->ahead;
 
@@ -132,7 +132,7 @@ void azure_ahead_start(struct azure_op *op)
     ahead_free(azure->ahead);
     azure->ahead = act_calloc(1, sizeof(*azure->ahead));
     azure->ahead->query = azure_page_query(op->call, marker);
-    azure->ahead->call = (struct store_call){.op = STORE_LIST, .key = "", .done = ended, .arg = azure};
+    azure->ahead->call = (struct store_call){.op = STORE_LIST, .key = "", .done = ahead_ended, .arg = azure};
     struct azure_op *fetch = act_calloc(1, sizeof(*fetch));
     fetch->azure = azure;
     fetch->call = &azure->ahead->call;

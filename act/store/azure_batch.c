@@ -113,7 +113,7 @@ static void do_parts_one_by_one(struct azure_op *op)
 /* ---- the request */
 
 /* The path and query of a URL. */
-static const char *target_of(const char *url)
+static const char *batch_target(const char *url)
 {
     const char *host = strstr(url, "://");
 
@@ -121,7 +121,7 @@ static const char *target_of(const char *url)
 }
 
 /* x-ms-version is that of the whole; a part has and signs none. */
-static int add_part(struct azure_op *op, size_t part)
+static int batch_add_part(struct azure_op *op, size_t part)
 {
     const struct azure *azure = op->azure;
     const struct store_deletion *deletion = deletion_of(op, part);
@@ -134,7 +134,7 @@ static int add_part(struct azure_op *op, size_t part)
         act_buf_addf(&op->body,
                      "--%s\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
                      "Content-ID: %zu\r\n\r\nDELETE %s HTTP/1.1\r\n",
-                     op->batch->boundary, part, target_of(one.url));
+                     op->batch->boundary, part, batch_target(one.url));
         for (size_t i = 0; i < one.headers.n; i++)
             act_buf_addf(&op->body, "%s: %s\r\n", one.headers.v[i].name, one.headers.v[i].value);
         act_buf_adds(&op->body, "Content-Length: 0\r\n\r\n");
@@ -152,7 +152,7 @@ static void build_batch(struct azure_op *op)
     act_hex(random, sizeof(random), hex);
     snprintf(batch->boundary, sizeof(batch->boundary), BOUNDARY, hex);
     for (size_t i = 0; i < batch->n_parts; i++)
-        add_part(op, i);
+        batch_add_part(op, i);
     act_buf_addf(&op->body, "--%s--\r\n", batch->boundary);
     azure_request(op, "POST", NULL, "restype=container&comp=batch");
     http_header_setf(&op->http.headers, "Content-Type", "multipart/mixed; boundary=%s", batch->boundary);
@@ -175,7 +175,7 @@ static char *take_response_line(const char **at)
 }
 
 /* Header lines up to the empty one. */
-static void take_headers(const char **at, struct http_headers *out)
+static void batch_take_headers(const char **at, struct http_headers *out)
 {
     bool more = **at != '\0';
 
@@ -191,7 +191,7 @@ static void take_headers(const char **at, struct http_headers *out)
 }
 
 /* "HTTP/1.1 202 Accepted" */
-static int status_of(const char *line)
+static int batch_status(const char *line)
 {
     int status = 0;
 
@@ -205,13 +205,13 @@ static bool take_part_response(struct azure_batch *batch, const char *text)
     struct http_headers outer = {0}, inner = {0};
     const char *at = text;
 
-    take_headers(&at, &outer);
+    batch_take_headers(&at, &outer);
     ACT_AUTOFREE char *line = take_response_line(&at);
-    take_headers(&at, &inner);
+    batch_take_headers(&at, &inner);
     const char *id = http_header_get(&outer, "Content-ID");
     char *end = NULL;
     size_t part = id ? strtoul(id, &end, 10) : 0;
-    int status = status_of(line);
+    int status = batch_status(line);
     bool fine =
         id && end != id && *end == '\0' && part < batch->n_parts && status && batch->answers[part].status == NO_ANSWER;
     if (fine)
@@ -264,7 +264,7 @@ static bool may_pass(int status)
     return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
 }
 
-static void settle(struct azure_op *op, size_t part, const struct azure_refusal *answer)
+static void batch_settle(struct azure_op *op, size_t part, const struct azure_refusal *answer)
 {
     struct azure_batch *batch = op->batch;
     struct store_deletion *deletion = deletion_of(op, part);
@@ -293,7 +293,7 @@ static int settle_all(struct azure_op *op)
     int status = 0;
 
     for (size_t i = 0; i < batch->n_parts; i++) {
-        settle(op, i, &batch->answers[i]);
+        batch_settle(op, i, &batch->answers[i]);
         if (needs_token(op, batch->answers[i].status)) {
             batch->ones[batch->n_ones++] = batch->parts[i];
         } else if (may_pass(batch->answers[i].status)) {
@@ -360,7 +360,7 @@ static void batch_refused(struct azure_op *op)
     struct azure_refusal refusal = azure_refusal_of(&op->http);
 
     for (size_t i = 0; i < op->batch->n_parts; i++)
-        settle(op, i, &refusal);
+        batch_settle(op, i, &refusal);
     start_singles(op);
 }
 

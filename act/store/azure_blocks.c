@@ -36,7 +36,7 @@ static void take_block_id(struct block_reader *reader, const char *text)
     }
 }
 
-static void add_block(struct block_reader *reader, bool committed)
+static void blocks_add(struct block_reader *reader, bool committed)
 {
     ACT_GROW(reader->v, reader->n);
     reader->block.committed = committed;
@@ -47,13 +47,13 @@ static int end_block(struct block_reader *reader, bool committed, struct act_err
 {
     if (!reader->has_size)
         return act_error_set(err, ACT_FAIL, "a block without a size");
-    add_block(reader, committed);
+    blocks_add(reader, committed);
     reader->block = (struct listed){0};
     reader->has_size = false;
     return 0;
 }
 
-static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
+static int blocks_end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct block_reader *reader = arg;
     bool committed = act_starts_with(path, "/BlockList/CommittedBlocks/");
@@ -107,7 +107,7 @@ static void find_blocks(const struct block_reader *reader, struct store_blocks *
 
 static int parse_block_list(const struct azure_op *op, struct store_blocks *out, struct act_error *err)
 {
-    static const struct xml_handler handler = {.end = end_element};
+    static const struct xml_handler handler = {.end = blocks_end_element};
     struct block_reader reader = {0};
     const struct act_buf *text = &op->http.body_text;
     int rc = xml_parse(text->data ? text->data : "", text->len, "block list", &handler, &reader, err);

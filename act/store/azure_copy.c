@@ -79,13 +79,13 @@ static void build_copy(struct azure_op *op)
     set_source_condition(op, op->call->copy.source_match);
 }
 
-static void poll(void *arg)
+static void copy_poll(void *arg)
 {
     azure_send(arg);
 }
 
 /* Polls again later; -ACT_TIMEOUT when nothing has moved for too long. */
-static int poll_later(struct azure_op *op)
+static int copy_poll_later(struct azure_op *op)
 {
     const char *progress = http_header_get(&op->http.response_headers, "x-ms-copy-progress");
     int64_t now = act_now_monotonic_ms();
@@ -100,12 +100,12 @@ static int poll_later(struct azure_op *op)
     op->copy->poll_ms = op->copy->poll_ms == 0                 ? FIRST_POLL_MS
                         : op->copy->poll_ms < LAST_POLL_MS / 2 ? 2 * op->copy->poll_ms
                                                                : LAST_POLL_MS;
-    engine_timer(http_engine(op->azure->store.http), op->copy->poll_ms, poll, op);
+    engine_timer(http_engine(op->azure->store.http), op->copy->poll_ms, copy_poll, op);
     return 0;
 }
 
 /* Both the first response and those of polling carry the copy's id and status. */
-static void take_status(struct azure_op *op)
+static void copy_take_status(struct azure_op *op)
 {
     const struct http_headers *headers = &op->http.response_headers;
     const char *id = http_header_get(headers, "x-ms-copy-id");
@@ -124,8 +124,8 @@ static void take_status(struct azure_op *op)
         rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile", azure_what(op));
     else if (strcmp(status, "pending") == 0) {
         op->build = azure_build_head;
-        op->answer = take_status;
-        rc = poll_later(op);
+        op->answer = copy_take_status;
+        rc = copy_poll_later(op);
         if (rc == 0)
             return;
     } else if (strcmp(status, "success") != 0)
@@ -146,9 +146,9 @@ static bool is_ours_pending(const struct azure_op *op)
 static void answer_copy(struct azure_op *op)
 {
     if (is_ours_pending(op))
-        azure_send_next(op, azure_build_head, take_status);
+        azure_send_next(op, azure_build_head, copy_take_status);
     else
-        take_status(op);
+        copy_take_status(op);
 }
 
 void azure_copy_later(struct azure_op *op)
@@ -162,7 +162,7 @@ static void answer_sync_copy(struct azure_op *op)
 {
     if (azure_succeeded(op) || azure_has_code(&op->http, "BlobNotFound") || op->http.status == 412 ||
         op->http.status >= 502)
-        take_status(op);
+        copy_take_status(op);
     else if (auth_kind_of(op->azure->auth) == AUTH_LOGIN)
         azure_need_delegation(op, SOURCE_LIFE_S);
     else

@@ -170,7 +170,7 @@ static bool row_fits(int row_status, const char *row_code, int status, const cha
     return (!row_status || row_status == status) && (!row_code || strcmp(row_code, code) == 0);
 }
 
-static size_t find_meaning(int status, const char *code)
+static size_t refusal_meaning(int status, const char *code)
 {
     size_t i = 0;
 
@@ -233,7 +233,7 @@ static int source_refused(const struct azure_refusal *r, struct act_error *err)
 
 int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *r, struct act_error *err)
 {
-    size_t row = find_meaning(r->status, r->code);
+    size_t row = refusal_meaning(r->status, r->code);
     char ended[ACT_TIME_TEXT];
 
     set_facts(what, r, meanings[row].result, err);

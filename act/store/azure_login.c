@@ -130,7 +130,7 @@ static int take_member(void *arg, const char *path, const char *text, struct act
     return 0;
 }
 
-static bool take_key(struct azure_op *op)
+static bool login_take_key(struct azure_op *op)
 {
     static const struct xml_handler handler = {.end = take_member};
     const struct act_buf *body = &op->http.body_text;
@@ -157,7 +157,7 @@ static void answer_key(struct azure_op *op)
     if (rc == -ACT_DENIED)
         act_error_hint(err, "a URL needs a key of the account, or a login that may have such keys made (a role on the "
                             "whole account)");
-    else if (rc == 0 && !take_key(op))
+    else if (rc == 0 && !login_take_key(op))
         rc = act_error_set(err, ACT_FAIL, "%s: the service gave no key to sign URLs with", azure_what(op));
     azure_finish(op, rc);
 }
@@ -190,7 +190,7 @@ static void key_known(struct store_call *call)
     }
 }
 
-static void ask_for_key(struct azure_op *op, int64_t life_s)
+static void login_ask_for_key(struct azure_op *op, int64_t life_s)
 {
     struct azure_delegation *delegation = op->azure->delegation;
 
@@ -216,7 +216,7 @@ void azure_need_delegation(struct azure_op *op, int64_t life_s)
     op->next_waiting = azure->delegation->waiting;
     azure->delegation->waiting = op;
     if (!is_asked)
-        ask_for_key(op, life_s);
+        login_ask_for_key(op, life_s);
 }
 
 /* ---- URLs ---- */

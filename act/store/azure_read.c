@@ -6,7 +6,7 @@
 #include "store/azure.h"
 
 /* A decimal number from *text on; moves *text past it. */
-static bool take_number(const char **text, uint64_t *out)
+static bool blob_take_number(const char **text, uint64_t *out)
 {
     char *end = NULL;
 
@@ -23,8 +23,8 @@ static bool parse_content_range(const char *text, uint64_t *first, uint64_t *las
     if (!text || !act_starts_with(text, "bytes "))
         return false;
     text += strlen("bytes ");
-    return take_number(&text, first) && *text++ == '-' && take_number(&text, last) && *text++ == '/' &&
-           take_number(&text, total) && *text == '\0' && *last >= *first && *total > *last;
+    return blob_take_number(&text, first) && *text++ == '-' && blob_take_number(&text, last) && *text++ == '/' &&
+           blob_take_number(&text, total) && *text == '\0' && *last >= *first && *total > *last;
 }
 
 void azure_build_head(struct azure_op *op)
@@ -40,7 +40,7 @@ int azure_take_head(struct azure_op *op)
 
     if (!azure_succeeded(op))
         return azure_answer_error(op);
-    if (!length || !take_number(&length, &size))
+    if (!length || !blob_take_number(&length, &size))
         return act_error_set(&op->call->error, ACT_FAIL, "%s: the answer does not tell the size", azure_what(op));
     azure_fill(&op->call->entry, azure_blob_of(op), size, op->http.status, &op->http.response_headers);
     return 0;
@@ -51,7 +51,7 @@ static int not_a_file(struct azure_op *op)
     return act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: there is only a folder of this name", azure_what(op));
 }
 
-static int has_changed(struct azure_op *op)
+static int blob_has_changed(struct azure_op *op)
 {
     return act_error_set(&op->call->error, ACT_TEMPORARY, "%s: it has changed", azure_what(op));
 }
@@ -76,7 +76,7 @@ void azure_answer_head_of_get(struct azure_op *op)
         rc = not_a_file(op);
     if (rc == 0 && ((call->get.if_match && strcmp(call->get.if_match, call->entry.etag) != 0) ||
                     (call->get.sink_cap && call->entry.size > call->get.offset)))
-        rc = has_changed(op);
+        rc = blob_has_changed(op);
     azure_finish(op, rc);
 }
 
@@ -100,7 +100,7 @@ static bool begins_at_offset(const struct azure_op *op)
 }
 
 /* The head is judged before any byte is handed on: a later try may succeed, and what was taken before stays. */
-static void take_bytes(struct http_call *http, size_t at, const void *data, size_t len)
+static void blob_take_bytes(struct http_call *http, size_t at, const void *data, size_t len)
 {
     struct azure_op *op = http->arg;
 
@@ -119,12 +119,12 @@ void azure_build_get(struct azure_op *op)
         http_header_set(&op->http.headers, "If-Match", call->get.if_match);
     op->http.sink = call->get.sink;
     op->http.sink_cap = call->get.sink_cap;
-    op->http.take = call->get.take ? take_bytes : NULL;
+    op->http.take = call->get.take ? blob_take_bytes : NULL;
 }
 
 /* Whether the bytes that came are those that were asked for; gives the size of the whole blob. A proxy may
  * ignore the range. */
-static int check_range(struct azure_op *op, uint64_t *out_size)
+static int blob_check_range(struct azure_op *op, uint64_t *out_size)
 {
     const struct store_call *call = op->call;
     const char *text = http_header_get(&op->http.response_headers, "Content-Range");
@@ -168,7 +168,7 @@ void azure_answer_get(struct azure_op *op)
         azure_finish_failed(op);
         return;
     }
-    int rc = is_same_version(op) ? check_range(op, &size) : has_changed(op);
+    int rc = is_same_version(op) ? blob_check_range(op, &size) : blob_has_changed(op);
     if (rc == 0) {
         call->get.got = op->http.sink_len;
         azure_fill(&call->entry, call->key, size, op->http.status, &op->http.response_headers);

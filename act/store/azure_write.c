@@ -125,7 +125,7 @@ static bool echo_is_right(const struct azure_op *op)
 }
 
 /* The emulator's code for a wrong MD5 is a general one. */
-static bool was_damaged(const struct azure_op *op)
+static bool body_was_damaged(const struct azure_op *op)
 {
     return azure_succeeded(op)
                ? !echo_is_right(op)
@@ -301,7 +301,7 @@ void azure_answer_write(struct azure_op *op)
             sum_and_send(op);
         return;
     }
-    if (was_damaged(op)) {
+    if (body_was_damaged(op)) {
         send_again_or_give_up(op);
         return;
     }

@@ -327,7 +327,7 @@ static void start_way(struct store *store, struct store_call *call)
     engine_timer(http_engine(store->http), 0, begin_way, op);
 }
 
-static void start_get(struct store *store, struct store_call *call)
+static void files_start_get(struct store *store, struct store_call *call)
 {
     if (act_ends_with(call->key, "/"))
         start_way(store, call);
@@ -342,14 +342,14 @@ static void start_delete_many(struct store *store, struct store_call *call)
     azure_batch(azure_new_op(store, call));
 }
 
-static void start_url(struct store *store, struct store_call *call)
+static void files_start_url(struct store *store, struct store_call *call)
 {
     azure_make_url(azure_new_op(store, call));
 }
 
 static const struct store_ops ops = {
     .start = {[STORE_HEAD] = start_way,
-              [STORE_GET] = start_get,
+              [STORE_GET] = files_start_get,
               [STORE_PUT] = start_way,
               [STORE_BLOCK] = start_way,
               [STORE_COMMIT] = start_way,
@@ -360,7 +360,7 @@ static const struct store_ops ops = {
               [STORE_COPY] = start_way,
               [STORE_LIST] = start_way,
               [STORE_CLEAR] = start_way,
-              [STORE_URL] = start_url},
+              [STORE_URL] = files_start_url},
     .key_problem = files_key_problem,
     .alias_problem = files_alias_problem,
     .window = azure_window,

@@ -28,7 +28,7 @@ static size_t bucket_of(const char *key, size_t len)
     return hash % BUCKETS;
 }
 
-static struct files_folder *find_folder(const struct files *files, const char *key, size_t len)
+static struct files_folder *files_find_folder(const struct files *files, const char *key, size_t len)
 {
     struct files_folder *folder = files->folders ? files->folders[bucket_of(key, len)].next : NULL;
 
@@ -37,7 +37,7 @@ static struct files_folder *find_folder(const struct files *files, const char *k
     return folder;
 }
 
-static struct files_folder *add_folder(struct files *files, const char *key, size_t len)
+static struct files_folder *files_add_folder(struct files *files, const char *key, size_t len)
 {
     struct files_folder *folder = act_calloc(1, sizeof(*folder));
 
@@ -83,7 +83,7 @@ void files_free_folders(struct files *files)
 /* The folder that op asked for. */
 static struct files_folder *folder_asked_by(const struct azure_op *op)
 {
-    return find_folder(op->azure->files, op->file->asked, strlen(op->file->asked));
+    return files_find_folder(op->azure->files, op->file->asked, strlen(op->file->asked));
 }
 
 void files_wake(struct azure_op *waiting)
@@ -167,7 +167,7 @@ static void note_asked(struct azure_op *op, const char *key, size_t len)
 
 static void ask_for_folder(struct azure_op *op, const char *key, size_t len)
 {
-    add_folder(op->azure->files, key, len);
+    files_add_folder(op->azure->files, key, len);
     note_asked(op, key, len);
     op->file->asking = true;
     azure_send_next(op, build_make_folder, answer_make_folder);
@@ -181,7 +181,7 @@ void files_make_folders(struct azure_op *op)
     struct files_folder *folder = NULL;
 
     for (; len < whole; len += strcspn(key + len, "/") + 1) { /* what is behind the last slash is not one of them */
-        folder = find_folder(op->azure->files, key, len);
+        folder = files_find_folder(op->azure->files, key, len);
         if (!folder || folder->state != FOLDER_THERE)
             break;
     }
@@ -204,10 +204,10 @@ static void check_folders_behind(struct azure_op *op, size_t len);
 /* One that is being asked for is left to whoever asks. */
 static void note_there(struct files *files, const char *key, size_t len)
 {
-    struct files_folder *folder = find_folder(files, key, len);
+    struct files_folder *folder = files_find_folder(files, key, len);
 
     if (!folder)
-        add_folder(files, key, len)->state = FOLDER_THERE;
+        files_add_folder(files, key, len)->state = FOLDER_THERE;
     else if (folder->state == FOLDER_REFUSED)
         folder->state = FOLDER_THERE;
 }
@@ -237,7 +237,7 @@ static void check_folders_behind(struct azure_op *op, size_t len)
     size_t whole = strlen(key);
 
     for (len += strcspn(key + len, "/") + 1; len <= whole; len += strcspn(key + len, "/") + 1) {
-        const struct files_folder *folder = find_folder(op->azure->files, key, len);
+        const struct files_folder *folder = files_find_folder(op->azure->files, key, len);
         if (!folder || folder->state != FOLDER_THERE) {
             note_asked(op, key, len);
             files_look_up(op, op->file->asked, answer_check_folder);

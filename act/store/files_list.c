@@ -35,7 +35,7 @@ struct page_reader {
     bool encoded, has_size, complete;
 };
 
-static int start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
+static int page_start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
 {
     struct page_reader *reader = arg;
 
@@ -67,7 +67,7 @@ static int end_entry(struct page_reader *reader, bool is_folder, struct act_erro
     return 0;
 }
 
-static int take_size(struct page_reader *reader, const char *text, struct act_error *err)
+static int page_take_size(struct page_reader *reader, const char *text, struct act_error *err)
 {
     int64_t size = 0;
 
@@ -78,7 +78,7 @@ static int take_size(struct page_reader *reader, const char *text, struct act_er
     return 0;
 }
 
-static int take_name(struct page_reader *reader, const char *text, struct act_error *err)
+static int page_take_name(struct page_reader *reader, const char *text, struct act_error *err)
 {
     if (reader->encoded && strstr(text, "%00"))
         return act_error_set(err, ACT_FAIL, "a name with a NUL byte");
@@ -87,14 +87,14 @@ static int take_name(struct page_reader *reader, const char *text, struct act_er
     return 0;
 }
 
-static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
+static int page_end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct page_reader *reader = arg;
 
     if (strcmp(path, ENTRIES "/File/Name") == 0 || strcmp(path, ENTRIES "/Directory/Name") == 0)
-        return take_name(reader, text, err);
+        return page_take_name(reader, text, err);
     if (strcmp(path, ENTRIES "/File/Properties/Content-Length") == 0)
-        return take_size(reader, text, err);
+        return page_take_size(reader, text, err);
     if (strcmp(path, ENTRIES "/File") == 0)
         return end_entry(reader, false, err);
     if (strcmp(path, ENTRIES "/Directory") == 0)
@@ -110,7 +110,7 @@ static int end_element(void *arg, const char *path, const char *text, struct act
 
 int files_read_page(const struct act_buf *text, const char *dir, struct store_page *out, struct act_error *err)
 {
-    static const struct xml_handler handler = {.start = start_element, .end = end_element};
+    static const struct xml_handler handler = {.start = page_start_element, .end = page_end_element};
     struct page_reader reader = {.dir = dir, .out = out, .entry.mode = -1};
     int rc = xml_parse(text->data ? text->data : "", text->len, "listing", &handler, &reader, err);
 
@@ -146,15 +146,15 @@ struct files_list {
     bool delimiter, whole, leftovers;
     struct dir *top; /* where it is; NULL: at its end */
     struct dir *root;
-    size_t pending;     /* folders that are asked for */
-    bool abandoned;     /* it goes when nothing is pending */
-    struct look *looks; /* one for each entry of the page */
+    size_t pending;           /* folders that are asked for */
+    bool abandoned;           /* it goes when nothing is pending */
+    struct entry_look *looks; /* one for each entry of the page */
     size_t next_look, looking;
     struct act_error error; /* the first of the looks; code 0: none */
     struct files_list *next;
 };
 
-struct look {
+struct entry_look {
     struct store_call call;
     struct files_list *walk;
     bool is_gone;
@@ -162,12 +162,12 @@ struct look {
 
 static void go_on(struct files_list *walk);
 
-static void free_dir(struct dir *dir)
+static void dir_free(struct dir *dir)
 {
     if (!dir)
         return;
     for (size_t i = 0; dir->children && i < dir->page.n; i++)
-        free_dir(dir->children[i]);
+        dir_free(dir->children[i]);
     free(dir->children);
     store_page_release(&dir->page);
     store_call_release(&dir->call);
@@ -178,7 +178,7 @@ static void free_dir(struct dir *dir)
 
 static void free_walk(struct files_list *walk)
 {
-    free_dir(walk->root);
+    dir_free(walk->root);
     free(walk->key);
     free(walk->after);
     free(walk->looks);
@@ -192,7 +192,7 @@ void files_abandon_walk(struct files_list *walk)
         free_walk(walk);
 }
 
-static int by_key(const void *a, const void *b)
+static int entries_by_key(const void *a, const void *b)
 {
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
 }
@@ -241,13 +241,13 @@ static void build_dir(struct azure_op *op)
 
 /* Sorts what is there, at the end and whenever it is twice as much as before: a listing that leads back to its own
  * beginning would never end. */
-static int check_names(struct dir *dir, struct act_error *err)
+static int dir_check_names(struct dir *dir, struct act_error *err)
 {
     struct store_page *page = &dir->page;
 
     if (page->n == 0 || (page->next && page->n / 2 < dir->checked))
         return 0;
-    qsort(page->v, page->n, sizeof(*page->v), by_key);
+    qsort(page->v, page->n, sizeof(*page->v), entries_by_key);
     for (size_t i = 1; i < page->n; i++)
         if (strcmp(page->v[i - 1].key, page->v[i].key) == 0)
             return act_error_set(err, ACT_FAIL, "the service gives '%s' twice", page->v[i].key);
@@ -255,7 +255,7 @@ static int check_names(struct dir *dir, struct act_error *err)
     return 0;
 }
 
-static int take_page(struct dir *dir, const struct act_buf *text, struct act_error *err)
+static int dir_take_page(struct dir *dir, const struct act_buf *text, struct act_error *err)
 {
     ACT_AUTOFREE char *marker = dir->page.next;
     size_t before = dir->page.n;
@@ -265,14 +265,14 @@ static int take_page(struct dir *dir, const struct act_buf *text, struct act_err
     rc = files_read_page(text, dir->key, &dir->page, err);
     if (rc == 0)
         rc = azure_check_page(marker, dir->page.next, dir->page.n - before, &dir->pages, err);
-    return rc ? rc : check_names(dir, err);
+    return rc ? rc : dir_check_names(dir, err);
 }
 
 static void read_dir(void *arg)
 {
     struct azure_op *op = arg;
 
-    op->call->rc = take_page(dir_of(op), &op->http.body_text, &op->call->error);
+    op->call->rc = dir_take_page(dir_of(op), &op->http.body_text, &op->call->error);
     if (op->call->rc)
         act_error_prefix(&op->call->error, "%s: unusable answer", azure_what(op));
 }
@@ -332,13 +332,13 @@ static bool is_passed(const struct files_list *walk, const struct store_entry *e
 }
 
 /* The service's filter takes small letters for capitals. */
-static bool is_wanted(const struct dir *dir, const struct store_entry *entry)
+static bool dir_wants(const struct dir *dir, const struct store_entry *entry)
 {
     return !is_passed(dir->walk, entry) && act_starts_with(entry->key + strlen(dir->key), dir->filter);
 }
 
 /* A journal goes with its file, which stands before it. */
-static bool is_shown(const struct dir *dir, const struct store_entry *entry)
+static bool dir_shows(const struct dir *dir, const struct store_entry *entry)
 {
     bool is_temp = entry->kind == STORE_FILE && files_is_temp(entry->key);
     bool goes_along = entry > dir->page.v && files_is_journal(entry->key) && files_is_temp(entry[-1].key) &&
@@ -360,11 +360,11 @@ static void ask_for_child(struct dir *dir, size_t i)
 static void ask_ahead(struct dir *dir)
 {
     for (size_t i = dir->at; i < dir->page.n && (i == dir->at || dir->walk->pending < AHEAD); i++)
-        if (dir->page.v[i].kind == STORE_PREFIX && !dir->children[i] && is_wanted(dir, &dir->page.v[i]))
+        if (dir->page.v[i].kind == STORE_PREFIX && !dir->children[i] && dir_wants(dir, &dir->page.v[i]))
             ask_for_child(dir, i);
 }
 
-static void emit(struct files_list *walk, const struct store_entry *entry)
+static void walk_emit(struct files_list *walk, const struct store_entry *entry)
 {
     struct store_entry *out = store_page_add(&walk->op->call->list.page);
 
@@ -388,10 +388,10 @@ static void announce(struct dir *dir)
 
     dir->announced = true;
     if (!dir->walk->leftovers && (!filled || dir->walk->whole))
-        emit(dir->walk, &entry);
+        walk_emit(dir->walk, &entry);
 }
 
-static void leave(struct files_list *walk)
+static void dir_leave(struct files_list *walk)
 {
     struct dir *dir = walk->top;
 
@@ -399,20 +399,20 @@ static void leave(struct files_list *walk)
     if (!walk->top)
         return;
     walk->top->children[walk->top->at - 1] = NULL;
-    free_dir(dir);
+    dir_free(dir);
 }
 
-static void take_entry(struct dir *dir)
+static void dir_take_entry(struct dir *dir)
 {
     struct files_list *walk = dir->walk;
     struct store_entry *entry = &dir->page.v[dir->at];
-    bool wanted = is_wanted(dir, entry);
+    bool wanted = dir_wants(dir, entry);
 
     if (wanted && entry->kind == STORE_PREFIX && !walk->delimiter) {
         ask_ahead(dir);
         walk->top = dir->children[dir->at];
-    } else if (wanted && is_shown(dir, entry)) {
-        emit(walk, entry);
+    } else if (wanted && dir_shows(dir, entry)) {
+        walk_emit(walk, entry);
     }
     dir->at++;
 }
@@ -454,9 +454,9 @@ static void go_on(struct files_list *walk)
         if (!dir->announced)
             announce(dir);
         else if (dir->at < dir->page.n)
-            take_entry(dir);
+            dir_take_entry(dir);
         else
-            leave(walk);
+            dir_leave(walk);
     }
     if (call->list.page.n > 0)
         act_str_replace(&walk->after, call->list.page.v[call->list.page.n - 1].key);
@@ -494,9 +494,9 @@ static void looks_ended(struct files_list *walk)
 
 static void look_on(struct files_list *walk);
 
-static void looked(struct store_call *call)
+static void entry_looked_at(struct store_call *call)
 {
-    struct look *look = call->arg;
+    struct entry_look *look = call->arg;
     struct files_list *walk = look->walk;
     struct store_entry *entry = &walk->op->call->list.page.v[look - walk->looks];
 
@@ -517,7 +517,7 @@ static void looked(struct store_call *call)
 
 bool files_is_listed(const struct store_call *call)
 {
-    return call->done == looked;
+    return call->done == entry_looked_at;
 }
 
 static void look_on(struct files_list *walk)
@@ -525,12 +525,12 @@ static void look_on(struct files_list *walk)
     struct store_page *page = &walk->op->call->list.page;
 
     while (walk->next_look < page->n && walk->looking < LOOKS && !walk->error.code) {
-        struct look *look = &walk->looks[walk->next_look];
+        struct entry_look *look = &walk->looks[walk->next_look];
         const struct store_entry *entry = &page->v[walk->next_look++];
         look->walk = walk;
         if (entry->kind == STORE_PREFIX || walk->leftovers)
             continue;
-        look->call = (struct store_call){.op = STORE_HEAD, .key = entry->key, .done = looked, .arg = look};
+        look->call = (struct store_call){.op = STORE_HEAD, .key = entry->key, .done = entry_looked_at, .arg = look};
         walk->looking++;
         store_start(&walk->azure->store, &look->call);
     }

@@ -27,7 +27,7 @@ static bool is_reserved(const char *segment, size_t len)
     return false;
 }
 
-static const char *segment_problem(const char *segment, size_t len)
+static const char *files_segment_problem(const char *segment, size_t len)
 {
     const char *problem = store_segment_problem(segment, len);
 
@@ -71,7 +71,7 @@ const char *files_key_problem(const char *key)
         return "is longer than 2048 characters";
     if (strpbrk(key, "\"\\:|<>*?"))
         return "contains one of \" \\ : | < > * ?, which a share does not take";
-    problem = segments_problem(key, segment_problem, &depth);
+    problem = segments_problem(key, files_segment_problem, &depth);
     if (!problem && depth > MAX_DEPTH)
         problem = "has more than 250 segments";
     if (!problem && files_is_temp(key))
@@ -156,7 +156,7 @@ static size_t bare_len(const char *key)
     return len - (len > 0 && key[len - 1] == '/');
 }
 
-static void take_found(struct files_op *op, const char *wanted, const struct store_page *page)
+static void files_take_found(struct files_op *op, const char *wanted, const struct store_page *page)
 {
     size_t len = bare_len(wanted), units = azure_count_units(wanted, len);
 
@@ -210,7 +210,7 @@ int files_looked_up(struct azure_op *op)
     int rc = files_take_names(op, op->file->looked_up, &page);
 
     if (rc == 0)
-        take_found(op->file, op->file->looked_up, &page);
+        files_take_found(op->file, op->file->looked_up, &page);
     store_page_release(&page);
     return rc;
 }

@@ -31,7 +31,7 @@ struct files_upload {
     struct files_upload *next;
 };
 
-static struct files_upload **find_upload(struct files *files, const char *name)
+static struct files_upload **files_find_upload(struct files *files, const char *name)
 {
     struct files_upload **at = &files->uploads;
 
@@ -55,9 +55,9 @@ static const char *upload_name_of(struct azure_op *op)
     return op->file->upload;
 }
 
-static struct files_upload *upload_of(struct azure_op *op)
+static struct files_upload *files_own_upload(struct azure_op *op)
 {
-    struct files_upload **at = find_upload(op->azure->files, upload_name_of(op));
+    struct files_upload **at = files_find_upload(op->azure->files, upload_name_of(op));
 
     if (!*at) {
         *at = act_calloc(1, sizeof(**at));
@@ -66,7 +66,7 @@ static struct files_upload *upload_of(struct azure_op *op)
     return *at;
 }
 
-static void free_upload(struct files_upload *upload)
+static void files_free_upload(struct files_upload *upload)
 {
     free(upload->name);
     free(upload->temp);
@@ -76,19 +76,19 @@ static void free_upload(struct files_upload *upload)
 /* Nothing is known of it any more. */
 static void forget_upload(struct azure_op *op)
 {
-    struct files_upload **at = find_upload(op->azure->files, upload_name_of(op)), *upload = *at;
+    struct files_upload **at = files_find_upload(op->azure->files, upload_name_of(op)), *upload = *at;
 
     if (!upload || upload->busy)
         return;
     *at = upload->next;
-    free_upload(upload);
+    files_free_upload(upload);
 }
 
 void files_free_uploads(struct files *files)
 {
     while (files->uploads) {
         struct files_upload *next = files->uploads->next;
-        free_upload(files->uploads);
+        files_free_upload(files->uploads);
         files->uploads = next;
     }
 }
@@ -102,7 +102,7 @@ static void request_journal(struct azure_op *op, const char *method, const char 
 
 void files_blocks_gone(struct azure_op *op)
 {
-    upload_of(op)->state = UPLOAD_UNKNOWN;
+    files_own_upload(op)->state = UPLOAD_UNKNOWN;
     act_error_set(&op->call->error, ACT_TEMPORARY, "%s: blocks of this upload are gone; upload it again",
                   azure_what(op));
     op->call->error.fact = ACT_FACT_BLOCKS_MISSING;
@@ -145,7 +145,7 @@ static void answer_find(struct azure_op *op)
     bool is_known = rc == 0 || files_is_missing(op);
 
     if (is_known)
-        take_temp(upload_of(op), &page);
+        take_temp(files_own_upload(op), &page);
     store_page_release(&page);
     if (is_known)
         files_next(op);
@@ -157,7 +157,7 @@ static void answer_find(struct azure_op *op)
 void files_find(struct azure_op *op)
 {
     const struct store_call *call = op->call;
-    struct files_upload *upload = upload_of(op);
+    struct files_upload *upload = files_own_upload(op);
     bool is_kept = call->op == STORE_DROP && call->drop.keep;
 
     if (call->op == STORE_BLOCKS)
@@ -177,7 +177,7 @@ static uint64_t block_end(const struct azure_op *op)
 
 static struct azure_op *stop_preparing(struct azure_op *op)
 {
-    struct files_upload *upload = upload_of(op);
+    struct files_upload *upload = files_own_upload(op);
     struct azure_op *waiting = upload->waiting;
 
     upload->waiting = NULL;
@@ -221,7 +221,7 @@ static void prepare_upload(struct azure_op *op, struct files_upload *upload)
 
 void files_prepared(struct azure_op *op)
 {
-    struct files_upload *upload = upload_of(op);
+    struct files_upload *upload = files_own_upload(op);
 
     upload->state = UPLOAD_THERE;
     upload->size = op->file->size;
@@ -231,7 +231,7 @@ void files_prepared(struct azure_op *op)
 void files_get_ready(struct azure_op *op)
 {
     static const enum files_phase write_block[] = {FILES_SUM, FILES_DATA, FILES_RECORD, FILES_END};
-    struct files_upload *upload = upload_of(op);
+    struct files_upload *upload = files_own_upload(op);
     struct azure_op *waiting = op->file->prepares ? stop_preparing(op) : NULL;
 
     if (upload->busy) {
@@ -387,7 +387,7 @@ static void take_blocks(struct azure_op *op)
 static void answer_read_blocks(struct azure_op *op)
 {
     if (files_is_missing(op)) {
-        upload_of(op)->state = UPLOAD_ABSENT;
+        files_own_upload(op)->state = UPLOAD_ABSENT;
         files_next(op);
         return;
     }
@@ -397,7 +397,7 @@ static void answer_read_blocks(struct azure_op *op)
 }
 
 /* Whether the journal has all blocks, which make up the total. */
-static bool is_whole(const struct azure_op *op)
+static bool journal_is_whole(const struct azure_op *op)
 {
     const struct store_commit *commit = &op->call->commit;
     uint64_t total = 0;
@@ -415,7 +415,7 @@ static bool is_whole(const struct azure_op *op)
 static void answer_is_whole(struct azure_op *op)
 {
     op->file->size = op->call->commit.total;
-    if (azure_succeeded(op) && !is_whole(op))
+    if (azure_succeeded(op) && !journal_is_whole(op))
         files_blocks_gone(op);
     else
         next_unless_gone(op);
@@ -425,7 +425,7 @@ void files_read_journal(struct azure_op *op)
 {
     bool commits = op->call->op == STORE_COMMIT;
 
-    use_temp(op, upload_of(op));
+    use_temp(op, files_own_upload(op));
     if (op->file->temp)
         azure_send_next(op, build_read_journal, commits ? answer_is_whole : answer_read_blocks);
     else if (commits)
@@ -467,7 +467,7 @@ void files_drop(struct azure_op *op)
     if (op->call->op == STORE_CLEAR) {
         rc = take_leftover(op);
     } else {
-        use_temp(op, upload_of(op));
+        use_temp(op, files_own_upload(op));
         forget_upload(op);
     }
     if (rc == 0 && op->file->temp && !is_kept)

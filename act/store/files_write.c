@@ -56,7 +56,7 @@ static void set_last_write(struct http_headers *headers, int64_t ns)
 
 /* What the file gets; a time in any case, by which is known what the checksums are of. NULL: nothing, while it is in
  * parts. */
-static const struct store_attributes *attributes_of(struct azure_op *op)
+static const struct store_attributes *files_attributes(struct azure_op *op)
 {
     const struct store_call *call = op->call;
     struct store_attributes *attr = &op->file->attr;
@@ -72,15 +72,15 @@ static const struct store_attributes *attributes_of(struct azure_op *op)
 
 void files_set_times(struct azure_op *op)
 {
-    const struct store_attributes *attr = attributes_of(op);
+    const struct store_attributes *attr = files_attributes(op);
 
     if (attr)
         set_last_write(&op->http.headers, attr->mtime_ns);
 }
 
-static void set_attributes(struct azure_op *op)
+static void files_set_attributes(struct azure_op *op)
 {
-    const struct store_attributes *attr = attributes_of(op);
+    const struct store_attributes *attr = files_attributes(op);
 
     if (attr)
         azure_set_attributes(&op->http.headers, attr);
@@ -111,7 +111,7 @@ static void build_make_temp(struct azure_op *op)
     http_header_set(headers, "x-ms-content-type", "application/octet-stream");
     if (md5 && *md5)
         http_header_set(headers, "x-ms-content-md5", md5);
-    set_attributes(op);
+    files_set_attributes(op);
     files_set_times(op);
 }
 
@@ -160,7 +160,7 @@ static size_t range_len(const struct azure_op *op)
     return rest < RANGE ? (size_t)rest : RANGE;
 }
 
-static void md5_of(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
+static void range_md5(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
 {
     struct act_md5 md5;
 
@@ -183,13 +183,13 @@ static void compute_range(void *arg)
         write->summed = true;
     }
     if (data->md5 && data->len > RANGE && write->sent == 0) {
-        md5_of(data->bytes, data->len, write->md5);
+        range_md5(data->bytes, data->len, write->md5);
         write->mismatch = strcmp(write->md5, data->md5) != 0;
     }
     if (data->md5 && data->len <= RANGE)
         snprintf(write->md5, sizeof(write->md5), "%s", data->md5);
     else
-        md5_of((const char *)data->bytes + write->sent, range_len(op), write->md5);
+        range_md5((const char *)data->bytes + write->sent, range_len(op), write->md5);
 }
 
 static void send_range(struct azure_op *op);
@@ -234,7 +234,7 @@ static void build_range(struct azure_op *op)
     op->http.body_len = len;
 }
 
-static bool was_damaged(const struct azure_op *op)
+static bool range_was_damaged(const struct azure_op *op)
 {
     const char *echo = http_header_get(&op->http.response_headers, "Content-MD5");
 
@@ -246,9 +246,9 @@ static void answer_range(struct azure_op *op)
 {
     struct files_op *write = op->file;
 
-    if (was_damaged(op) && ++write->damaged < MAX_DAMAGED) {
+    if (range_was_damaged(op) && ++write->damaged < MAX_DAMAGED) {
         azure_send(op);
-    } else if (was_damaged(op)) {
+    } else if (range_was_damaged(op)) {
         files_fail(op, act_error_set(&op->call->error, ACT_FAIL,
                                      "%s: the data did not arrive as it was sent, %d times; check the memory and the "
                                      "network of this machine",
@@ -291,7 +291,7 @@ static void build_rename(struct azure_op *op)
     http_header_set(headers, "x-ms-file-rename-source", source);
     http_header_set(headers, "x-ms-source-allow-trailing-dot", "true");
     http_header_set(headers, "x-ms-file-rename-replace-if-exists", op->file->replaces ? "true" : "false");
-    set_attributes(op); /* which a rename with metadata replaces */
+    files_set_attributes(op); /* which a rename with metadata replaces */
 }
 
 static void file_in_place(struct azure_op *op)

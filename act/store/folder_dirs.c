@@ -50,7 +50,7 @@ static int sync_dir(int dir_fd)
     return failed ? -1 : 0;
 }
 
-static void free_dir(struct folder_dir *dir)
+static void folder_free_dir(struct folder_dir *dir)
 {
     if (!dir)
         return;
@@ -155,7 +155,7 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
     if (!dir) {
         int rc = folder_open_dir(folder, path, len, create, &fd, err);
         if (rc) {
-            free_dir(old);
+            folder_free_dir(old);
             return rc;
         }
         dir = new_dir(dirs, fd, path, len);
@@ -163,11 +163,11 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
             dir->changed = true;
             old->changed = false;
         }
-        free_dir(old);
+        folder_free_dir(old);
         pthread_mutex_lock(&dirs->lock);
         old = keep_dir(dirs, dir);
         pthread_mutex_unlock(&dirs->lock);
-        free_dir(old);
+        folder_free_dir(old);
     }
     place->dir = dir;
     place->fd = dir->fd;
@@ -319,7 +319,7 @@ void folder_place_release(struct folder_place *place)
     bool last = --dir->users == 0 && !dir->kept;
     pthread_mutex_unlock(&dir->dirs->lock);
     if (last)
-        free_dir(dir);
+        folder_free_dir(dir);
     place->dir = NULL;
     place->fd = -1;
 }
@@ -333,6 +333,6 @@ void folder_dirs_init(struct folder_dirs *dirs, dev_t root)
 void folder_dirs_close(struct folder_dirs *dirs)
 {
     while (dirs->first)
-        free_dir(take_dir_out(dirs, &dirs->first));
+        folder_free_dir(take_dir_out(dirs, &dirs->first));
     pthread_mutex_destroy(&dirs->lock);
 }

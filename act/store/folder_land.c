@@ -175,7 +175,7 @@ static void land_all(void *arg)
 static void begin_batch(struct folder *folder);
 
 /* A call that ends may bring others, and the next batch. */
-static void batch_done(void *arg)
+static void landing_batch_done(void *arg)
 {
     struct batch *b = arg;
     struct folder *folder = b->folder;
@@ -229,7 +229,7 @@ static void begin_batch(struct folder *folder)
     *b = (struct batch){.folder = folder, .jobs = l->first, .n = l->n};
     set_landing_timer(folder, false);
     *l = (struct folder_landings){.syncing = true, .n_syncing = l->n};
-    engine_work(engine_of(folder), land_all, batch_done, b);
+    engine_work(engine_of(folder), land_all, landing_batch_done, b);
 }
 
 void folder_wait(struct folder_job *job)

@@ -45,7 +45,7 @@ static void note_mode(struct folder_modes *modes, const char *path, size_t len, 
 }
 
 /* A folder of another user keeps its mode. 0, or -1 with errno. */
-static int change(int fd, mode_t mode)
+static int mode_change(int fd, mode_t mode)
 {
     return fchmodat(fd, ".", mode, 0) && errno != EPERM ? -1 : 0;
 }
@@ -63,12 +63,12 @@ int folder_set_mode(struct folder *folder, int fd, const char *path, size_t len,
     if (now != wanted || modes->first)
         note_mode(modes, path, len, wanted);
     if ((st.st_mode & 07777) != now)
-        failed = change(fd, now);
+        failed = mode_change(fd, now);
     pthread_mutex_unlock(&modes->lock);
     return failed;
 }
 
-static int compare(const char *path, size_t len, const char *other)
+static int mode_compare(const char *path, size_t len, const char *other)
 {
     int order = strncmp(path, other, len);
 
@@ -76,18 +76,18 @@ static int compare(const char *path, size_t len, const char *other)
 }
 
 /* Where the path is among those, or would be. With the lock. */
-static size_t place_among(const struct act_strv *paths, const char *path, size_t len, bool *found)
+static size_t mode_place_among(const struct act_strv *paths, const char *path, size_t len, bool *found)
 {
     size_t from = 0, to = paths->n;
 
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (compare(path, len, paths->v[middle]) > 0)
+        if (mode_compare(path, len, paths->v[middle]) > 0)
             from = middle + 1;
         else
             to = middle;
     }
-    *found = from < paths->n && compare(path, len, paths->v[from]) == 0;
+    *found = from < paths->n && mode_compare(path, len, paths->v[from]) == 0;
     return from;
 }
 
@@ -99,7 +99,7 @@ void folder_may_open_up(struct store *store, const char *key)
     bool found;
 
     pthread_mutex_lock(&modes->lock);
-    size_t at = place_among(paths, key, len, &found);
+    size_t at = mode_place_among(paths, key, len, &found);
     if (!found) { /* at the end, where keys come in order */
         act_strv_take(paths, act_strndup(key, len));
         char *path = paths->v[paths->n - 1];
@@ -116,7 +116,7 @@ bool folder_open_up(struct folder *folder, int fd, const char *path, size_t len)
     bool can;
 
     pthread_mutex_lock(&modes->lock);
-    (void)place_among(&modes->read_only, path, len, &can);
+    (void)mode_place_among(&modes->read_only, path, len, &can);
     can = can && fstat(fd, &st) == 0 && st.st_uid == geteuid();
     if (can && !(st.st_mode & S_IWUSR)) {
         can = fchmodat(fd, ".", (st.st_mode & 07777) | S_IWUSR, 0) == 0;
@@ -134,7 +134,7 @@ static int end_mode(struct folder *folder, const struct folder_mode *m, struct a
 
     if (rc)
         return rc == -(int)ACT_NOT_FOUND ? 0 : rc;
-    if (change(fd, m->mode))
+    if (mode_change(fd, m->mode))
         rc = act_error_errno(err, errno, "cannot make the folder '%.*s' read-only", (int)m->len, m->path);
     close(fd);
     return rc;

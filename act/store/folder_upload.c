@@ -51,7 +51,7 @@ struct folder_upload {
 /* ---- the open uploads, on the loop */
 
 /* The upload that the call belongs to; NULL: none. */
-static const struct store_upload_id *upload_of(const struct store_call *call)
+static const struct store_upload_id *folder_own_upload(const struct store_call *call)
 {
     return call->op == STORE_BLOCKS   ? &call->blocks.upload_id
            : call->op == STORE_BLOCK  ? &call->block.upload_id
@@ -61,7 +61,8 @@ static const struct store_upload_id *upload_of(const struct store_call *call)
                                       : NULL;
 }
 
-static struct folder_upload *find_upload(const struct folder *folder, const char *key, const struct store_upload_id *id)
+static struct folder_upload *folder_find_upload(const struct folder *folder, const char *key,
+                                                const struct store_upload_id *id)
 {
     struct folder_upload *u = folder->uploads;
 
@@ -80,7 +81,7 @@ static void close_files(struct folder_upload *u)
     folder_place_release(&u->place);
 }
 
-static void free_upload(struct folder_upload *u)
+static void folder_free_upload(struct folder_upload *u)
 {
     if (!u)
         return;
@@ -138,7 +139,7 @@ static int check_whole(const struct folder_upload *u, struct store_call *call)
 }
 
 /* Whether the bytes of a GET are there. */
-static int check_range(const struct folder_upload *u, struct store_call *call)
+static int upload_check_range(const struct folder_upload *u, struct store_call *call)
 {
     uint64_t end = call->get.offset + call->get.sink_cap;
 
@@ -152,11 +153,11 @@ static int check_range(const struct folder_upload *u, struct store_call *call)
 void folder_upload_attach(struct folder_job *job)
 {
     struct store_call *call = job->call;
-    const struct store_upload_id *id = upload_of(call);
+    const struct store_upload_id *id = folder_own_upload(call);
 
     if (!id)
         return;
-    job->upload = find_upload(job->folder, call->key, id);
+    job->upload = folder_find_upload(job->folder, call->key, id);
     if (!job->upload) {
         if (call->op == STORE_GET)
             call->rc = act_error_set(&call->error, ACT_NOT_FOUND, "this upload was not begun");
@@ -166,7 +167,7 @@ void folder_upload_attach(struct folder_job *job)
     if (call->op == STORE_COMMIT)
         call->rc = check_whole(job->upload, call);
     else if (call->op == STORE_GET)
-        call->rc = check_range(job->upload, call);
+        call->rc = upload_check_range(job->upload, call);
     else if (call->op == STORE_BLOCK)
         forget_record(job->upload, call->block.index);
 }
@@ -222,7 +223,7 @@ void folder_upload_detach(struct folder_job *job)
         unlink_upload(job->folder, u);
     }
     if (--u->calls == 0 && u->over)
-        free_upload(u);
+        folder_free_upload(u);
 }
 
 void folder_uploads_close(struct folder *folder)
@@ -230,7 +231,7 @@ void folder_uploads_close(struct folder *folder)
     while (folder->uploads) {
         struct folder_upload *u = folder->uploads;
         folder->uploads = u->next;
-        free_upload(u);
+        folder_free_upload(u);
     }
 }
 
@@ -251,7 +252,7 @@ static int lock_error(int errnum, struct act_error *err)
 
 /* Opens the part file and locks it. Returns a descriptor, or -1 with *rc: -ACT_TEMPORARY when another process
  * has it. The holder of the lock may rename or remove the file, so it must still be there once locked. */
-static int open_locked(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err)
+static int upload_open_locked(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err)
 {
     enum { TRIES = 10 };
     struct stat there, own;
@@ -285,7 +286,7 @@ static bool is_link(int dir, const char *part)
 static int remove_part(int dir, const char *part, struct act_error *err)
 {
     char map[NAME_MAX + 1];
-    int rc = 0, fd = open_locked(dir, part, 0, 0, &rc, err);
+    int rc = 0, fd = upload_open_locked(dir, part, 0, 0, &rc, err);
 
     if (fd < 0 && is_link(dir, part) && unlinkat(dir, part, 0) == 0)
         return 0;
@@ -312,7 +313,7 @@ static bool is_of_another(const struct folder_upload *u, const char *name, char 
 }
 
 /* Removes leftovers of this object's earlier uploads from another source: nobody will resume them. */
-static void remove_stale(const struct folder_upload *u)
+static void upload_remove_stale(const struct folder_upload *u)
 {
     const struct act_strv *names = folder_dir_parts(&u->place);
     char part[FOLDER_PART_NAME];
@@ -360,7 +361,7 @@ static uint32_t check_of(const struct folder_record *r)
 }
 
 /* Whether the record is intact and matches the bytes on disk. */
-static bool is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
+static bool record_is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
 {
     uint64_t crc = 0, done = 0, end = u->total ? u->total : INT64_MAX;
 
@@ -378,7 +379,7 @@ static bool is_true(const struct folder_upload *u, const struct folder_record *r
 }
 
 /* Reads the records of a map and keeps those that are true, in the map as well. */
-static int read_map(struct folder_upload *u, struct act_error *err)
+static int upload_read_map(struct folder_upload *u, struct act_error *err)
 {
     size_t size = MAX_RECORDS * sizeof(struct folder_record), kept = 0;
     ACT_AUTOFREE struct folder_record *records = act_alloc(size);
@@ -388,7 +389,7 @@ static int read_map(struct folder_upload *u, struct act_error *err)
     if (got < 0)
         return act_error_errno(err, errno, "cannot read the map of its part file");
     for (size_t i = 0; i < (size_t)got / sizeof(*records); i++)
-        if (is_true(u, &records[i], buf)) {
+        if (record_is_true(u, &records[i], buf)) {
             note_record(u, &records[i]);
             records[kept++] = records[i];
             u->resumed = true;
@@ -400,7 +401,7 @@ static int read_map(struct folder_upload *u, struct act_error *err)
     return 0;
 }
 
-static int open_map(struct folder_upload *u, const char *map, struct act_error *err)
+static int upload_open_map(struct folder_upload *u, const char *map, struct act_error *err)
 {
     u->map_fd = openat(u->place.fd, map, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     return u->map_fd < 0 ? act_error_errno(err, errno, "cannot open the map of its part file") : 0;
@@ -416,7 +417,7 @@ static void give_back_room(const struct folder_upload *u)
 }
 
 /* An upload that cannot begin leaves nothing that was not there, and does not keep the room it took. */
-static void give_up(const struct folder_upload *u, const char *map)
+static void upload_give_up(const struct folder_upload *u, const char *map)
 {
     struct stat st;
 
@@ -432,18 +433,18 @@ static int open_upload(struct folder_upload *u, mode_t mode, struct act_error *e
     char map[NAME_MAX + 1];
     int rc = 0;
 
-    u->fd = open_locked(u->place.fd, u->part, O_CREAT, mode, &rc, err);
+    u->fd = upload_open_locked(u->place.fd, u->part, O_CREAT, mode, &rc, err);
     if (u->fd < 0)
         return rc;
-    remove_stale(u);
+    upload_remove_stale(u);
     map_name(u->part, map);
-    rc = open_map(u, map, err);
+    rc = upload_open_map(u, map, err);
     if (rc == 0)
         rc = take_room(u, err);
     if (rc == 0)
-        rc = read_map(u, err);
+        rc = upload_read_map(u, err);
     if (rc)
-        give_up(u, map);
+        upload_give_up(u, map);
     return rc;
 }
 
@@ -465,7 +466,7 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
     /* Nobody may read a part of what will not be theirs to read. */
     int rc = open_upload(u, call->blocks.mode > 0 ? (mode_t)(call->blocks.mode & 0666) | 0600 : 0666, err);
     if (rc) {
-        free_upload(u);
+        folder_free_upload(u);
         return rc;
     }
     job->begun = u;
@@ -524,7 +525,7 @@ static int write_block(struct folder_job *job, struct act_error *err)
 }
 
 /* Of a block that comes in pieces. Its checksum comes with the last one. */
-static int write_piece(struct folder_job *job, struct act_error *err)
+static int upload_write_piece(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
     const struct store_put_block *block = &job->call->block;
@@ -611,7 +612,7 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
 }
 
 /* An empty upload is not worth keeping. */
-static bool is_kept(const struct folder_upload *u, const struct store_call *call)
+static bool upload_is_kept(const struct folder_upload *u, const struct store_call *call)
 {
     struct stat st;
 
@@ -623,7 +624,7 @@ static int drop_upload(struct folder_job *job, struct act_error *err)
     struct folder_upload *u = job->upload;
     char map[NAME_MAX + 1];
 
-    if (is_kept(u, job->call)) {
+    if (upload_is_kept(u, job->call)) {
         give_back_room(u);
         close_files(u);
         return 0;
@@ -641,7 +642,7 @@ int folder_upload_run(struct folder_job *job, struct act_error *err)
     case STORE_BLOCKS:
         return 0;
     case STORE_BLOCK:
-        return job->call->block.block_len ? write_piece(job, err) : write_block(job, err);
+        return job->call->block.block_len ? upload_write_piece(job, err) : write_block(job, err);
     case STORE_COMMIT:
         return commit_upload(job, err);
     case STORE_DROP:
@@ -675,7 +676,7 @@ bool folder_is_temporary(const char *name)
 bool folder_part_is_free(int dir, const char *part)
 {
     struct act_error err;
-    int rc = 0, fd = open_locked(dir, part, 0, 0, &rc, &err);
+    int rc = 0, fd = upload_open_locked(dir, part, 0, 0, &rc, &err);
 
     if (fd >= 0)
         close(fd);

@@ -146,7 +146,7 @@ char *store_logs_name(const char *id, const char **out_id)
 }
 
 /* Leaves one level of it: what lies deeper becomes the folder that it is in. */
-static void fold(struct store_page *page, size_t prefix_len)
+static void store_fold(struct store_page *page, size_t prefix_len)
 {
     size_t n = 0;
 
@@ -168,7 +168,7 @@ static void fold(struct store_page *page, size_t prefix_len)
 }
 
 /* The entry of the key itself. */
-static int take_entry(struct store *store, struct store_call *call, struct store_page *page)
+static int store_take_entry(struct store *store, struct store_call *call, struct store_page *page)
 {
     for (size_t i = 0; i < page->n; i++)
         if (strcmp(page->v[i].key, call->key) == 0) {
@@ -179,7 +179,7 @@ static int take_entry(struct store *store, struct store_call *call, struct store
     return act_error_set(&call->error, ACT_NOT_FOUND, "there is no '%s' in '%s'", call->key, store->name);
 }
 
-static int by_key(const void *a, const void *b)
+static int store_by_key(const void *a, const void *b)
 {
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
 }
@@ -187,12 +187,12 @@ static int by_key(const void *a, const void *b)
 void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page)
 {
     if (page->n > 1)
-        qsort(page->v, page->n, sizeof(*page->v), by_key);
+        qsort(page->v, page->n, sizeof(*page->v), store_by_key);
     if (rc == 0 && call->op == STORE_HEAD)
-        rc = take_entry(store, call, page);
+        rc = store_take_entry(store, call, page);
     if (rc == 0 && call->op == STORE_LIST && !call->list.leftovers) {
         if (call->list.delimiter)
-            fold(page, strlen(call->key));
+            store_fold(page, strlen(call->key));
         call->list.page = *page;
         *page = (struct store_page){0};
     }
@@ -252,7 +252,7 @@ static bool names_object(enum store_op op)
     return op != STORE_LIST && op != STORE_DELETE_MANY && op != STORE_SYNC;
 }
 
-static const char *problem_of(const struct store *store, const struct store_call *call)
+static const char *store_problem_of(const struct store *store, const struct store_call *call)
 {
     if (writes(call->op))
         return store_key_problem(store, call->key);
@@ -265,7 +265,7 @@ static int check_call(const struct store *store, struct store_call *call)
     struct act_error *err = &call->error;
     const struct store_data *data = store_data_of(call);
     const char *verb = store_verb(call->op);
-    const char *problem = problem_of(store, call);
+    const char *problem = store_problem_of(store, call);
     bool folder_key = act_ends_with(call->key, "/");
 
     if (!store_can(store, call->op))

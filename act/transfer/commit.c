@@ -121,7 +121,7 @@ static void refuse_replacement(struct object *o, bool found)
 }
 
 /* Once only. Asks again which blocks are there. */
-static void send_again(struct object *o)
+static void object_send_again(struct object *o)
 {
     o->end.again = true;
     object_start_over(o);
@@ -130,7 +130,7 @@ static void send_again(struct object *o)
     o->phase = OBJECT_ASK;
 }
 
-static void looked(struct store_call *call)
+static void destination_looked_at(struct store_call *call)
 {
     struct object *o = call->arg;
     struct store_entry entry = expected_entry(o);
@@ -138,7 +138,7 @@ static void looked(struct store_call *call)
     bool same = call->rc == 0 && sync_decide(&entry, &call->entry, o->walk->options->checksum, NULL) == SYNC_SAME;
 
     if (!same && are_blocks_gone(o->end.refusal) && !o->end.again) {
-        send_again(o);
+        object_send_again(o);
         object_call_ended(o);
         return;
     }
@@ -160,7 +160,7 @@ static void looked(struct store_call *call)
 void object_look_at_destination(struct object *o)
 {
     o->call = (struct store_call){.op = STORE_HEAD, .key = o->to.key};
-    object_call(o, o->walk->to, looked);
+    object_call(o, o->walk->to, destination_looked_at);
 }
 
 static void commit_done(struct store_call *call)

@@ -39,7 +39,7 @@ static bool will_fail(struct walk *walk, const struct sync_item *item)
 }
 
 /* Why the destination cannot have it. New string; NULL: it can. */
-static char *problem_of(const struct walk *walk, const struct sync_item *item, const char *to_key)
+static char *copy_problem_of(const struct walk *walk, const struct sync_item *item, const char *to_key)
 {
     const char *problem = store_key_problem(walk->to, to_key);
 
@@ -55,7 +55,7 @@ static void copy_item(struct walk *walk, struct sync_item *item)
 {
     struct transfer_progress *t = &walk->report->total;
     ACT_AUTOFREE char *to_key = key_for(walk, item);
-    ACT_AUTOFREE char *problem = problem_of(walk, item, to_key);
+    ACT_AUTOFREE char *problem = copy_problem_of(walk, item, to_key);
     struct act_error err;
 
     if (problem) {
@@ -74,7 +74,7 @@ static void copy_item(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-static void count_same(struct walk *walk, struct sync_item *item)
+static void copy_count_same(struct walk *walk, struct sync_item *item)
 {
     walk->report->total.same_objects += !item->from.filled;
     sync_item_release(item);
@@ -126,7 +126,7 @@ static void copy_unless_same(struct walk *walk, struct sync_item *item, int rc)
     if (rc < 0) {
         sync_item_release(item);
     } else if (rc == 1) {
-        count_same(walk, item);
+        copy_count_same(walk, item);
     } else {
         item->reason = SYNC_CONTENT;
         copy_or_leave(walk, item);
@@ -188,7 +188,7 @@ static void open_up(struct walk *walk, const struct sync_item *item)
         store_open_up(walk->to, to_key);
 }
 
-static bool is_wanted(const struct walk *walk, const struct sync_item *item)
+static bool copy_wants(const struct walk *walk, const struct sync_item *item)
 {
     const struct transfer_options *o = walk->options;
 
@@ -197,7 +197,7 @@ static bool is_wanted(const struct walk *walk, const struct sync_item *item)
 
 static void copy_or_compare(struct walk *walk, struct sync_item *item)
 {
-    if (!is_wanted(walk, item)) {
+    if (!copy_wants(walk, item)) {
         sync_item_release(item);
         return;
     }
@@ -215,7 +215,7 @@ static void copy_or_compare(struct walk *walk, struct sync_item *item)
             copy_or_leave(walk, item);
         break;
     case SYNC_SAME:
-        count_same(walk, item);
+        copy_count_same(walk, item);
         break;
     case SYNC_UNREADABLE:
         walk_fail_unreadable(walk, item);

@@ -1,8 +1,8 @@
 /* copy.h - for the files that copy or compare whole trees: a walk through both sides, and one object of it.
  *
  * A walk lists both sides, merges them (sync) and gives each item to its own take(): transfer_copy() copies what
- * differs, mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct part one
- * part of it:
+ * differs, mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct
+ * object_part one part of it:
  *
  *   PLAN ──► ASK ──► MOVE: each part READ ──► (CHAIN) ──► WRITE ──► SIGN ──► COMMIT ──► END
  *
@@ -21,7 +21,7 @@
 #include "transfer/transfer_internal.h"
 
 struct walk;
-struct part;
+struct object_part;
 
 /* Takes over an item of the merge. */
 typedef void walk_take(struct walk *walk, struct sync_item *item);
@@ -110,7 +110,7 @@ struct object {
     struct { /* MOVE, of the MD5 in order */
         struct act_md5 md5;
         bool hashing;
-        struct part *parts, **tail; /* not hashed yet, by index */
+        struct object_part *parts, **tail; /* not hashed yet, by index */
     } chain;
     struct {                      /* the whole, when all parts are known */
         char md5[ACT_MD5_BASE64]; /* "": not computed */

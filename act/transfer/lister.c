@@ -160,7 +160,7 @@ static bool may_be_empty_folder(const struct branch *b)
     return b->is_folder && b->ended && !b->failed && !b->cut && b->entries == 0;
 }
 
-static void head_done(struct store_call *call)
+static void lister_head_done(struct store_call *call)
 {
     struct branch *b = call->arg;
 
@@ -180,7 +180,7 @@ static void head_done(struct store_call *call)
 static void look_for_marker(struct branch *b)
 {
     b->under_way = true;
-    b->call = (struct store_call){.op = STORE_HEAD, .key = b->prefix, .done = head_done, .arg = b};
+    b->call = (struct store_call){.op = STORE_HEAD, .key = b->prefix, .done = lister_head_done, .arg = b};
     store_start(b->lister->store, &b->call);
 }
 
@@ -400,7 +400,7 @@ static bool can_answer(const struct transfer_lister *l)
 }
 
 /* Delivers a page or an error. Do not touch l afterwards: done() may have freed it. */
-static void answer(struct transfer_lister *l)
+static void lister_answer(struct transfer_lister *l)
 {
     void (*done)(void *, struct store_page *, bool, const struct act_error *) = l->done;
     ACT_AUTO(store_page) page = {0};
@@ -450,10 +450,10 @@ static void lister_go_on(struct transfer_lister *l)
     look_for_folders(l);
     ask_for_more(l);
     if (l->done && !l->timer && can_answer(l))
-        answer(l);
+        lister_answer(l);
 }
 
-static void fire(void *arg)
+static void lister_fire(void *arg)
 {
     struct transfer_lister *l = arg;
 
@@ -483,7 +483,7 @@ void transfer_lister_next(struct transfer_lister *l,
     if (!can_answer(l))
         return;
     l->timer = true;
-    engine_timer(l->engine, 0, fire, l);
+    engine_timer(l->engine, 0, lister_fire, l);
 }
 
 void transfer_lister_free(struct transfer_lister *l)

@@ -25,7 +25,7 @@ static bool is_left_over(const struct sync_item *item)
 }
 
 /* A link that leads out, or something unreadable, may be all that is left when a disk is gone. */
-static bool is_known(const struct store_entry *from)
+static bool mirror_knows(const struct store_entry *from)
 {
     return from->key && !from->leads_out && from->kind != STORE_UNREADABLE;
 }
@@ -51,7 +51,7 @@ static void note_linked(struct count *n, const struct sync_item *item)
     while (n->n_linked && !act_starts_with(item->rel, n->linked[n->n_linked - 1].rel))
         leave_linked(n);
     for (size_t i = 0; i < n->n_linked; i++) {
-        n->linked[i].content |= is_known(&item->from) && item->from.kind != STORE_FOLDER;
+        n->linked[i].content |= mirror_knows(&item->from) && item->from.kind != STORE_FOLDER;
         n->linked[i].extra |= item->action == SYNC_EXTRA;
     }
     if (item->from.key && item->from.kind == STORE_FOLDER && item->from.leads_out)
@@ -72,7 +72,7 @@ static void count_item(struct walk *walk, struct sync_item *item)
         n->extras++;
         n->bytes += item->to.size;
     }
-    if (is_known(&item->from))
+    if (mirror_knows(&item->from))
         *(item->from.kind == STORE_FOLDER ? &n->folders : &n->sources) += 1;
     sync_item_release(item);
 }
@@ -217,7 +217,7 @@ static void delete_item(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-static void flush(struct walk *walk)
+static void mirror_flush(struct walk *walk)
 {
     struct deletion *d = walk->arg;
 
@@ -248,7 +248,7 @@ int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error
     own.checksum = false;
     own.extras = true;
     own.take = setup->options->dry_run ? tell_deletion : delete_item;
-    own.listed = flush;
+    own.listed = mirror_flush;
     own.arg = &deletion;
     do {
         before = t->deleted_objects;

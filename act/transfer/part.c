@@ -1,7 +1,7 @@
 /* part.c - one part of an object: read, hashed in order, and written, or fetched by the service. See copy.h. */
 #include "transfer/object.h"
 
-struct part {
+struct object_part {
     struct object *object;
     uint32_t index;
     uint64_t offset;
@@ -16,10 +16,10 @@ struct part {
     } phase;
     struct store_sums sums;
     struct store_call call;
-    struct part *next; /* in object->chain, by index */
+    struct object_part *next; /* in object->chain, by index */
 };
 
-static void part_free(struct part *p)
+static void part_free(struct object_part *p)
 {
     struct object *o = p->object;
 
@@ -33,7 +33,7 @@ static void part_free(struct part *p)
     free(p);
 }
 
-static void part_ended(struct part *p)
+static void part_ended(struct object_part *p)
 {
     struct object *o = p->object;
     struct walk *walk = o->walk;
@@ -43,7 +43,7 @@ static void part_ended(struct part *p)
     walk_pump(walk);
 }
 
-static void part_is_there(struct part *p)
+static void part_is_there(struct object_part *p)
 {
     struct object *o = p->object;
     struct part_state *state = &o->moved.states[p->index];
@@ -67,7 +67,7 @@ static void plan_again(struct object *o)
 
 static void part_written(struct store_call *call)
 {
-    struct part *p = call->arg;
+    struct object_part *p = call->arg;
     struct object *o = p->object;
 
     if (call->rc == 0) {
@@ -84,7 +84,7 @@ static void part_written(struct store_call *call)
 
 static void put_kept(struct store_call *call)
 {
-    struct part *p = call->arg;
+    struct object_part *p = call->arg;
     struct walk *walk = p->object->walk;
 
     if (p->buffer)
@@ -97,7 +97,7 @@ static void put_kept(struct store_call *call)
 
 /* Writes a whole object at once, with the checksum that the store verifies: Blob Storage the MD5, which it also keeps;
  * a folder, on its worker, whichever the source knows. */
-static void fill_put(struct part *p)
+static void fill_put(struct object_part *p)
 {
     struct object *o = p->object;
 
@@ -115,7 +115,7 @@ static void fill_put(struct part *p)
         p->call.put.data.crc64 = &o->from.crc64;
 }
 
-static void fill_block(struct part *p)
+static void fill_block(struct object_part *p)
 {
     struct object *o = p->object;
 
@@ -130,7 +130,7 @@ static void fill_block(struct part *p)
         p->call.block.data.sums = &p->sums;
 }
 
-static void write_part(struct part *p)
+static void write_part(struct object_part *p)
 {
     struct object *o = p->object;
 
@@ -141,7 +141,7 @@ static void write_part(struct part *p)
 }
 
 /* The bytes are in the buffer and their sums are known. */
-static void part_is_here(struct part *p)
+static void part_is_here(struct object_part *p)
 {
     struct object *o = p->object;
     bool whole = o->plan.n_parts == 1, only_read = o->plan.way == OBJECT_READ_ONLY;
@@ -163,7 +163,7 @@ static void part_is_here(struct part *p)
 /* On a worker. */
 static void chain_part(void *arg)
 {
-    struct part *p = arg;
+    struct object_part *p = arg;
 
     act_md5_add(&p->object->chain.md5, p->buffer, p->len);
 }
@@ -172,7 +172,7 @@ static void chain_next(struct object *o);
 
 static void chain_done(void *arg)
 {
-    struct part *p = arg;
+    struct object_part *p = arg;
     struct object *o = p->object;
 
     o->chain.hashing = false;
@@ -182,16 +182,16 @@ static void chain_done(void *arg)
     object_has_failed(o) ? part_ended(p) : part_is_here(p);
 }
 
-static void chain_add(struct part *p)
+static void chain_add(struct object_part *p)
 {
     *p->object->chain.tail = p;
     p->object->chain.tail = &p->next;
 }
 
 /* Removes and returns the part to which this place of the chain points. */
-static struct part *chain_take(struct object *o, struct part **at)
+static struct object_part *chain_take(struct object *o, struct object_part **at)
 {
-    struct part *p = *at;
+    struct object_part *p = *at;
 
     *at = p->next;
     if (!p->next)
@@ -202,7 +202,7 @@ static struct part *chain_take(struct object *o, struct part **at)
 /* Hands the next part in order to a worker, if it has arrived. */
 static void chain_next(struct object *o)
 {
-    struct part *p = o->chain.parts;
+    struct object_part *p = o->chain.parts;
 
     if (o->chain.hashing || !p || p->phase != PART_ARRIVED)
         return;
@@ -213,7 +213,7 @@ static void chain_next(struct object *o)
 /* Ends the parts that have arrived but will never be hashed. */
 static void chain_end(struct object *o)
 {
-    for (struct part **at = &o->chain.parts; *at;)
+    for (struct object_part **at = &o->chain.parts; *at;)
         if ((*at)->phase == PART_ARRIVED)
             part_free(chain_take(o, at));
         else
@@ -224,7 +224,7 @@ static void chain_end(struct object *o)
 
 /* Whether what was received is what was asked for. A growing object may only grow; any other is guarded by its ETag, so
  * a mismatch is the fault of the store or the service. */
-static bool check_read(struct part *p)
+static bool check_read(struct object_part *p)
 {
     struct object *o = p->object;
     const struct store_entry *now = &p->call.entry;
@@ -245,7 +245,7 @@ static bool check_read(struct part *p)
 
 static void get_done(struct store_call *call)
 {
-    struct part *p = call->arg;
+    struct object_part *p = call->arg;
     struct object *o = p->object;
     struct walk *walk = o->walk;
 
@@ -270,7 +270,7 @@ static void get_done(struct store_call *call)
 
 static void pieces_written(void *arg, const struct act_error *error)
 {
-    struct part *p = arg;
+    struct object_part *p = arg;
     struct object *o = p->object;
 
     if (error)
@@ -282,10 +282,10 @@ static void pieces_written(void *arg, const struct act_error *error)
 
 static void take_piece(struct store_call *call, size_t at, const void *data, size_t len)
 {
-    pieces_take(((struct part *)call->arg)->pieces, at, data, len);
+    pieces_take(((struct object_part *)call->arg)->pieces, at, data, len);
 }
 
-static void write_in_pieces(struct part *p)
+static void write_in_pieces(struct object_part *p)
 {
     struct object *o = p->object;
 
@@ -301,7 +301,7 @@ static void write_in_pieces(struct part *p)
 }
 
 /* Bytes that are already in the part file of a folder are read from there. */
-static void get_part(struct part *p)
+static void get_part(struct object_part *p)
 {
     struct object *o = p->object;
     struct walk *walk = o->walk;
@@ -328,7 +328,7 @@ static void get_part(struct part *p)
 /* Without a URL by which the other service can read the source, the bytes go through us. */
 static void part_url_done(struct store_call *call)
 {
-    struct part *p = call->arg;
+    struct object_part *p = call->arg;
     struct object *o = p->object;
 
     if (call->rc == -ACT_DENIED) {
@@ -356,7 +356,7 @@ static void part_url_done(struct store_call *call)
     store_start(o->walk->to, &p->call);
 }
 
-static void copy_by_service(struct part *p)
+static void copy_by_service(struct object_part *p)
 {
     p->call = object_url_call(p->object);
     p->call.done = part_url_done;
@@ -366,7 +366,7 @@ static void copy_by_service(struct part *p)
 
 void object_start_part(struct object *o, uint32_t index)
 {
-    struct part *p = act_calloc(1, sizeof(*p));
+    struct object_part *p = act_calloc(1, sizeof(*p));
 
     p->object = o;
     p->index = index;

@@ -21,7 +21,7 @@ static uint64_t part_size_for(uint64_t usual, uint64_t size)
     return least <= usual ? usual : (least + mib - 1) / mib * mib;
 }
 
-static void add_text(struct act_sha256 *hash, const char *text)
+static void plan_add_text(struct act_sha256 *hash, const char *text)
 {
     act_sha256_add(hash, text, strlen(text) + 1);
 }
@@ -47,14 +47,14 @@ static void choose_upload_id(struct object *o)
     snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size,
              (unsigned long long)o->plan.part_size);
     act_sha256_init(&hash);
-    add_text(&hash, "act upload 1");
-    add_text(&hash, host);
-    add_text(&hash, store_name(walk->from));
-    add_text(&hash, o->from.key);
-    add_text(&hash, o->from.etag);
-    add_text(&hash, store_name(walk->to));
-    add_text(&hash, o->to.key);
-    add_text(&hash, facts);
+    plan_add_text(&hash, "act upload 1");
+    plan_add_text(&hash, host);
+    plan_add_text(&hash, store_name(walk->from));
+    plan_add_text(&hash, o->from.key);
+    plan_add_text(&hash, o->from.etag);
+    plan_add_text(&hash, store_name(walk->to));
+    plan_add_text(&hash, o->to.key);
+    plan_add_text(&hash, facts);
     act_sha256_bytes(&hash, o->plan.upload_id.bytes, sizeof(o->plan.upload_id.bytes));
 }
 

@@ -29,7 +29,7 @@ static const char *reason_of(const char *text)
 }
 
 /* The first name in an error such as "cannot read 'name': ...". New string; NULL: none. */
-static char *name_of(const char *text)
+static char *report_name_of(const char *text)
 {
     const char *begin = strchr(text, '\''), *end = strstr(text, BEHIND_NAME);
 
@@ -57,7 +57,7 @@ static struct transfer_failure *group_for(struct transfer_report *report, const 
     return &report->failures[report->n_failures++];
 }
 
-static void take_name(struct transfer_failure *failure, char *name)
+static void report_take_name(struct transfer_failure *failure, char *name)
 {
     if (name && failure->also.n < TRANSFER_MAX_FAILURES)
         act_strv_take(&failure->also, name);
@@ -72,7 +72,7 @@ static void add_failure(struct transfer_report *report, const char *text, uint64
     if (!failure)
         return;
     if (failure->n > 0)
-        take_name(failure, name_of(text));
+        report_take_name(failure, report_name_of(text));
     failure->n += n;
 }
 
@@ -99,7 +99,7 @@ void transfer_report_add_failures(struct transfer_report *sum, const struct tran
         add_failure(sum, from->text, from->n);
         struct transfer_failure *to = group_for(sum, from->text);
         for (size_t k = 0; to && k < from->also.n; k++)
-            take_name(to, act_strdup(from->also.v[k]));
+            report_take_name(to, act_strdup(from->also.v[k]));
     }
 }
 

@@ -66,7 +66,7 @@ static void fail_stretches(struct stretches *all, int rc, const struct act_error
 
 /* ---- slices ---- */
 
-static void drop_first(struct stretching *s)
+static void slice_drop_first(struct stretching *s)
 {
     struct slice *slice = s->first;
 
@@ -121,7 +121,7 @@ static void write_done(void *arg)
         if (all->moved)
             all->moved(all->arg, s->stretch, slice->call.get.got - slice->before);
     }
-    drop_first(s);
+    slice_drop_first(s);
     write_next_slice(s);
     continue_stretches(all);
 }
@@ -137,7 +137,7 @@ static void write_next_slice(struct stretching *s)
             s->writing = true;
             engine_work(s->all->engine, write_work, write_done, slice);
         } else {
-            drop_first(s);
+            slice_drop_first(s);
         }
     }
 }
@@ -195,7 +195,7 @@ static void start_slice(struct stretching *s)
 }
 
 /* Whether there is room for the next slice of the object. */
-static bool has_room(const struct stretches *all, const struct stretching *s)
+static bool stretches_have_room(const struct stretches *all, const struct stretching *s)
 {
     return all->n_slices == 0 ||
            (all->memory + next_len(s) <= all->limit && all->under_way < (size_t)store_window(all->store));
@@ -208,7 +208,7 @@ static void continue_stretches(struct stretches *all)
         struct stretching *s = &all->v[all->at];
         if (s->over || next_len(s) == 0)
             all->at++;
-        else if (has_room(all, s))
+        else if (stretches_have_room(all, s))
             start_slice(s);
         else
             break;

@@ -113,7 +113,7 @@ void walk_enqueue(struct walk *walk, struct object *o, bool first)
         walk->waiting_tail = &o->queue.next;
 }
 
-static struct object *take_first(struct walk *walk)
+static struct object *walk_take_first(struct walk *walk)
 {
     struct object *o = walk->waiting;
 
@@ -129,7 +129,7 @@ static bool may_call(const struct walk *walk)
     return walk->calls_under_way < max_calls(walk);
 }
 
-static bool has_room(const struct walk *walk, const struct object *o)
+static bool walk_has_room(const struct walk *walk, const struct object *o)
 {
     return may_call(walk) && transfer_pool_has_room(&walk->pool, object_needs(o));
 }
@@ -152,12 +152,12 @@ static void start_objects(struct walk *walk)
     while (has_waiting(walk)) {
         struct object *o = walk->waiting;
         if (object_has_failed(o) || walk->stop) {
-            object_give_up(take_first(walk));
+            object_give_up(walk_take_first(walk));
             continue;
         }
-        if (!has_room(walk, o))
+        if (!walk_has_room(walk, o))
             return;
-        take_first(walk);
+        walk_take_first(walk);
         if (object_step(o))
             walk_enqueue(walk, o, true);
     }
@@ -201,8 +201,8 @@ static bool filter_lets_enter(void *filter, const char *rel)
     return filter_enters(filter, rel);
 }
 
-static void begin_listing(struct walk *walk, enum sync_side side, struct store *store, const char *prefix,
-                          enum transfer_scope scope)
+static void walk_begin_listing(struct walk *walk, enum sync_side side, struct store *store, const char *prefix,
+                               enum transfer_scope scope)
 {
     walk->listings[side] = (struct side_listing){
         .walk = walk, .side = side, .lister = transfer_lister_new(walk->engine, store, prefix, scope)};
@@ -235,8 +235,8 @@ static void begin_tree(struct walk *walk, const struct walk_setup *setup)
                                                  .takes = filter ? filter_lets_pass : NULL,
                                                  .enters = filter ? filter_lets_enter : NULL,
                                                  .arg = filter});
-    begin_listing(walk, SYNC_FROM, walk->from, from_prefix, scope);
-    begin_listing(walk, SYNC_TO, walk->to, to_prefix, scope);
+    walk_begin_listing(walk, SYNC_FROM, walk->from, from_prefix, scope);
+    walk_begin_listing(walk, SYNC_TO, walk->to, to_prefix, scope);
     walk_pump(walk);
 }
 
