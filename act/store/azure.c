@@ -39,7 +39,7 @@ void azure_request(struct azure_op *op, const char *method, const char *blob, co
     op->http.url = act_sprintf("%s%s%s", url, query ? "?" : "", query ? query : "");
 }
 
-/* A request may have waited for its turn, or between two tries, for longer than its token lived. */
+/* Signs a request, which may have waited for its turn, or between two tries, for longer than its token lived. */
 static int sign(struct http_call *http, struct act_error *err)
 {
     struct azure_op *op = http->sign_arg;
@@ -67,7 +67,7 @@ static void set_request_id(struct http_headers *headers)
     http_header_set(headers, "x-ms-client-request-id", id);
 }
 
-/* Whether the service refused the signature because of our clock. Then its time is taken from now on. */
+/* Returns whether the service refused the signature because of our clock, and takes the service's time from then on. */
 static bool clock_was_wrong(struct azure_op *op)
 {
     const char *date = http_header_get(&op->http.response_headers, "Date");
@@ -205,7 +205,7 @@ static void look_behind_slash(struct azure_op *op)
     azure_send_next(op, azure_build_head, answer_folder);
 }
 
-/* Both markers are one folder: a caller that does not say which one to delete means both. */
+/* Both markers stand for one folder: a caller that does not say which one to delete means both. */
 static void answer_delete_folder(struct azure_op *op)
 {
     if (azure_succeeded(op) && marker_is_bare(op) && !op->call->delete.if_match) {
@@ -216,7 +216,7 @@ static void answer_delete_folder(struct azure_op *op)
     }
 }
 
-/* Of two markers the other one is meant, or this one has changed. */
+/* Returns whether the caller means the other one of two markers, or this one has changed. */
 static bool is_another(const struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -225,7 +225,7 @@ static bool is_another(const struct azure_op *op)
            strcmp(call->delete.if_match, call->entry.etag) != 0;
 }
 
-/* If the listed marker no longer exists, the service says so of the first. */
+/* If the listed marker no longer exists, the first one is asked to go, so that the service says what is missing. */
 static void delete_folder(struct azure_op *op, bool found)
 {
     if (!found)
@@ -281,24 +281,24 @@ static void start_folder(struct azure_op *op)
 
 /* ---- calls */
 
-/* How a call begins: with a request, or otherwise. */
+/* How each call begins: with a request, or with a function of its own. */
 static const struct {
     void (*build)(struct azure_op *op);
     void (*answer)(struct azure_op *op);
     void (*start)(struct azure_op *op);
     bool is_write; /* it has the state of one */
 } beginnings[STORE_OPS] = {
-    [STORE_HEAD] = {azure_build_head, azure_answer_head},
-    [STORE_GET] = {azure_build_get, azure_answer_get},
+    [STORE_HEAD] = {.build = azure_build_head, .answer = azure_answer_head},
+    [STORE_GET] = {.build = azure_build_get, .answer = azure_answer_get},
     [STORE_PUT] = {.start = azure_put, .is_write = true},
     [STORE_BLOCK] = {.start = azure_block, .is_write = true},
     [STORE_COMMIT] = {.start = azure_commit, .is_write = true},
-    [STORE_BLOCKS] = {azure_build_blocks, azure_answer_blocks},
-    [STORE_DELETE] = {azure_build_delete, azure_answer_delete},
+    [STORE_BLOCKS] = {.build = azure_build_blocks, .answer = azure_answer_blocks},
+    [STORE_DELETE] = {.build = azure_build_delete, .answer = azure_answer_delete},
     [STORE_DELETE_MANY] = {.start = azure_batch},
     [STORE_COPY] = {.start = azure_copy},
-    [STORE_PUT_FROM] = {azure_build_put_from, azure_answer_write, .is_write = true},
-    [STORE_BLOCK_FROM] = {azure_build_block_from, azure_answer_write, .is_write = true},
+    [STORE_PUT_FROM] = {.build = azure_build_put_from, .answer = azure_answer_write, .is_write = true},
+    [STORE_BLOCK_FROM] = {.build = azure_build_block_from, .answer = azure_answer_write, .is_write = true},
     [STORE_LIST] = {.start = azure_list},
     [STORE_CLEAR] = {.start = azure_clear, .is_write = true},
     [STORE_URL] = {.start = azure_make_url},
@@ -445,7 +445,7 @@ static char *azure_endpoint_of(const struct store_azure_options *o)
     return endpoint;
 }
 
-/* Whether the requests' credential may be sent there. *out_foreign: the host is not trusted. */
+/* Checks whether the credential may be sent to the endpoint. Sets *out_foreign if its host is not trusted. */
 static int azure_check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
 {
     ACT_AUTOFREE char *endpoint = azure_endpoint_of(o);

@@ -77,7 +77,7 @@ static int blocks_end_element(void *arg, const char *path, const char *text, str
     return 0;
 }
 
-/* The length that ids must have here: uncommitted blocks count first. 0: there are no blocks. */
+/* Returns the length that ids must have here, which uncommitted blocks decide first. 0: there are no blocks. */
 static size_t length_of_ids(const struct block_reader *reader)
 {
     size_t len = 0;
@@ -159,7 +159,7 @@ void azure_answer_blocks(struct azure_op *op)
 
 /* ---- STORE_CLEAR */
 
-/* Anything written meanwhile is kept: it has another ETag. */
+/* What somebody wrote meanwhile stays: it has another ETag. */
 static void answer_deleted(struct azure_op *op)
 {
     if (azure_succeeded(op) || op->http.status == 404 || op->http.status == 412)
@@ -174,7 +174,8 @@ static void build_delete_empty(struct azure_op *op)
     http_header_set(&op->http.headers, "If-Match", op->call->entry.etag);
 }
 
-/* The empty blob that took the place of the blocks is ours: made just now, or by a first try that failed. */
+/* Deletes the empty blob that took the place of the blocks. It is ours: we made it just now, or by a first try that
+ * failed. */
 static void delete_empty(struct azure_op *op)
 {
     azure_take_etag(&op->call->entry, http_header_get(&op->http.response_headers, "ETag"));
@@ -200,7 +201,7 @@ static void answer_empty(struct azure_op *op)
         azure_finish_failed(op);
 }
 
-/* An empty list of blocks, where no blob is, makes an empty blob and discards the blocks. */
+/* Where there is no blob, an empty list of blocks makes an empty one and discards the blocks. */
 static void build_empty(struct azure_op *op)
 {
     static const char list[] = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList></BlockList>";

@@ -127,7 +127,7 @@ bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, 
 
 /* ---- finding out their length */
 
-/* A call of ours about the blocks at a key, for those that wait. */
+/* A call of this file that asks for the blocks at a key, while ops wait for the length of their ids. */
 struct ids_lookup {
     struct store_call call;
     struct azure *azure;
@@ -160,8 +160,7 @@ static void cleared(struct store_call *call)
     end_lookup(call->arg, call->rc == 0 || call->rc == -(int)ACT_NOT_FOUND);
 }
 
-/* Where ours cannot be made to fit, and there is no blob that could
- * suffer, the blocks are removed. */
+/* Removes the blocks where our ids cannot be made to fit, and there is no blob that could suffer. */
 static void looked_up(struct store_call *call)
 {
     struct ids_lookup *lookup = call->arg;

@@ -28,7 +28,7 @@ static void release_leftovers(struct azure_op *op)
     free(op->left);
 }
 
-/* Leaves on the page what turned out to be a leftover. */
+/* Keeps on the page what turned out to be leftovers. */
 static void keep_leftovers(struct azure_op *op)
 {
     struct store_page *page = &op->call->list.page;
@@ -90,7 +90,7 @@ static void head_known(struct store_call *call)
     }
 }
 
-/* The service keeps the MD5 of a blob that it got whole, also of an empty one. */
+/* A blob that the service got whole, even an empty one, has an MD5. */
 static bool may_be_leftover(const struct store_entry *entry)
 {
     return entry->kind == STORE_FILE && entry->size == 0 && !entry->md5[0] && entry->mtime_ns == 0;

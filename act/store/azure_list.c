@@ -129,7 +129,7 @@ static char *write_marker(const struct azure_list *list, const char *last)
 
 /* ---- the response */
 
-/* The part of path after prefix, or NULL. */
+/* Returns the part of `path` behind `prefix`, or NULL. */
 static const char *element_below(const char *path, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -167,7 +167,7 @@ static int listed_take_name(struct azure_list *list, const char *text, struct ac
     return 0;
 }
 
-/* Takes the name. */
+/* Takes over the name, which may be the first or the last one of the page. */
 static void remember_name(struct azure_list *list)
 {
     if (!list->first_found || strcmp(list->name, list->first_found) < 0) {
@@ -293,13 +293,13 @@ static int parse_answer(struct azure_op *op, struct act_error *err)
 
 /* ---- the page */
 
-/* The marker of a folder, its marker with a slash, anything else. */
+/* Orders entries of one key: the marker of a folder, its marker with a slash, anything else. */
 static int rank(const struct store_entry *entry)
 {
     return entry->kind == STORE_FOLDER ? entry->slashed : 2;
 }
 
-/* A folder marker before the prefix or the other marker of the same key, so that it is left out for it. */
+/* Puts a folder's marker before the prefix or the other marker of the same key, for which it is left out. */
 static int listed_by_key(const void *a, const void *b)
 {
     const struct store_entry *x = a, *y = b;
@@ -308,7 +308,8 @@ static int listed_by_key(const void *a, const void *b)
     return order ? order : rank(x) - rank(y);
 }
 
-/* Two markers of one folder are one; everything else has a name of its own, below the prefix. */
+/* Checks that all names lie below the prefix and that none comes twice, but for the two markers that a folder may
+ * have. */
 static int check_listed_names(const struct store_page *sorted, const char *prefix, struct act_error *err)
 {
     for (size_t i = 0; i < sorted->n; i++) {
@@ -331,8 +332,8 @@ static void move_entry(struct store_page *to, struct store_entry *from)
 
 enum fate { EMIT, HOLD, LEAVE_OUT };
 
-/* What becomes of a folder. next: the entry after it, NULL: none on this page; another one of the same key, or what
- * stands for it with a delimiter, learns its mode. */
+/* Decides what becomes of a folder. `next` is the entry behind it on this page, or NULL; if that has the same key,
+ * as a second marker or with a delimiter, it learns the folder's mode. */
 static enum fate judge_folder(const struct azure_list *list, const struct store_call *call, struct store_entry *folder,
                               struct store_entry *next)
 {

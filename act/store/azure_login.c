@@ -172,7 +172,7 @@ static void go_on_signing(struct azure_op *op)
         mint(op);
 }
 
-/* The ops that waited go on, or end as the question ended. */
+/* Lets the ops that waited go on, or ends them with the error of the question. */
 static void key_known(struct store_call *call)
 {
     struct azure_delegation *delegation = call->arg;
@@ -221,7 +221,7 @@ void azure_need_delegation(struct azure_op *op, int64_t life_s)
 
 /* ---- URLs ---- */
 
-/* A SAS that lasts no longer than its key; NULL: there is no key. New string. */
+/* Returns a SAS that lasts no longer than its key; NULL: there is no key. New string. */
 static char *sign_by_login(const struct azure *azure, const char *blob, const char *permissions, int64_t start_s,
                            int64_t end_s, bool https)
 {
@@ -266,7 +266,7 @@ static void mint(struct azure_op *op)
                                     &call->url.text, &call->error));
 }
 
-/* It may give more than the URL is for, to more than one file, and for longer. */
+/* Refuses to put the SAS into a URL: it may permit more, on more files and for longer, than the URL is made for. */
 static int refuse_sas(struct store_call *call)
 {
     call->url.only_sas = true;

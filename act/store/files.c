@@ -8,8 +8,8 @@
 
 /* ---- requests */
 
-/* Dots at the end of a name stay, and the token of a login has the permissions of its role on all files, as other
- * credentials do (version 2022-11-02). */
+/* Keeps dots at the ends of names, and gives the token of a login what its role permits on all files, as other
+ * credentials have it (version 2022-11-02). */
 void files_set_headers(struct azure_op *op)
 {
     http_header_set(&op->http.headers, "x-ms-allow-trailing-dot", "true");
@@ -88,7 +88,7 @@ static void files_head(struct azure_op *op)
     azure_send_next(op, build_head_object, act_ends_with(op->call->key, "/") ? answer_head_folder : answer_head_file);
 }
 
-/* Without permission to list, the service's word must do. */
+/* Who may not list takes the service's word for the name. */
 static void answer_exact(struct azure_op *op)
 {
     int rc = files_looked_up(op);
@@ -113,7 +113,7 @@ static void files_check_name(struct azure_op *op)
 
 /* ---- conditions: a share knows none, so that somebody may still write between the look and what follows */
 
-/* The ETag that the object must have; NULL: any. */
+/* Returns the ETag that the object must have; NULL: any. */
 static const char *wanted_etag(const struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -282,8 +282,8 @@ void files_fail_by_answer(struct azure_op *op)
     files_fail(op, azure_answer_error(op));
 }
 
-/* Where no response comes, none would come to a request that removes the temporary file. A committed object is written,
- * whatever becomes of what told of its blocks: that is a leftover then. */
+/* Where no response comes, none would come to a request that removes the temporary file. A committed object is in
+ * its place, whatever becomes of its journal, which is a leftover then. */
 static void files_no_answer(struct azure_op *op)
 {
     if (*op->file->at == FILES_UNDO) {

@@ -18,7 +18,7 @@ struct files_folder {
     struct files_folder *next;
 };
 
-/* The table that files->folders points at is made with the first folder. */
+/* Returns the place in the table that files->folders points at, which is made with the first folder. */
 static size_t bucket_of(const char *key, size_t len)
 {
     size_t hash = 5381;
@@ -57,7 +57,7 @@ static void free_folder(struct files_folder *folder)
     free(folder);
 }
 
-/* Those that are asked for stay: somebody waits for them. */
+/* Folders that somebody asks for stay: others may wait for them. */
 void files_forget_folders(struct files *files)
 {
     for (size_t i = 0; files->folders && i < BUCKETS; i++)
@@ -80,7 +80,7 @@ void files_free_folders(struct files *files)
 
 /* ---- making one */
 
-/* The folder that op asked for. */
+/* Returns the folder that `op` asks for. */
 static struct files_folder *folder_asked_by(const struct azure_op *op)
 {
     return files_find_folder(op->azure->files, op->file->asked, strlen(op->file->asked));
@@ -173,7 +173,7 @@ static void ask_for_folder(struct azure_op *op, const char *key, size_t len)
     azure_send_next(op, build_make_folder, answer_make_folder);
 }
 
-/* From the share down, the first one that is not known to be there. */
+/* Asks, from the share down, for the first folder that is not known to be there. */
 void files_make_folders(struct azure_op *op)
 {
     const char *key = op->call->key;
@@ -201,7 +201,7 @@ void files_make_folders(struct azure_op *op)
 
 static void check_folders_behind(struct azure_op *op, size_t len);
 
-/* One that is being asked for is left to whoever asks. */
+/* Notes that a folder is there, unless somebody is asking for it. */
 static void note_there(struct files *files, const char *key, size_t len)
 {
     struct files_folder *folder = files_find_folder(files, key, len);
@@ -212,7 +212,7 @@ static void note_there(struct files *files, const char *key, size_t len)
         folder->state = FOLDER_THERE;
 }
 
-/* Where it cannot be looked up, what follows will say so. */
+/* A folder that cannot be looked up is left to what follows. */
 static void answer_check_folder(struct azure_op *op)
 {
     const char *key = op->file->asked;
@@ -230,7 +230,7 @@ static void answer_check_folder(struct azure_op *op)
     }
 }
 
-/* The first one whose name is not known, behind those that the first len bytes name. */
+/* Looks up the first folder that is not known to be there, behind those that the first `len` bytes name. */
 static void check_folders_behind(struct azure_op *op, size_t len)
 {
     const char *key = op->call->key;
@@ -277,7 +277,8 @@ static void answer_describe_folder(struct azure_op *op)
         files_fail_by_answer(op);
 }
 
-/* One that is there gets the attributes; a request without any would take those that it has. */
+/* A folder that is there gets the attributes. Where there are none, nothing is sent, which would remove those that
+ * it has. */
 static void answer_is_folder_there(struct azure_op *op)
 {
     const struct store_put *put = &op->call->put;

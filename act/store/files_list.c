@@ -138,7 +138,7 @@ struct dir {
     struct dir *parent;
 };
 
-/* The walk is of one listing, which may have many pages. */
+/* The way through one listing, which may have many pages. */
 struct files_list {
     struct azure *azure;
     struct azure_op *op; /* that wants a page; NULL: the walk rests */
@@ -239,8 +239,8 @@ static void build_dir(struct azure_op *op)
     act_buf_release(&query);
 }
 
-/* Sorts what is there, at the end and whenever it is twice as much as before: a listing that leads back to its own
- * beginning would never end. */
+/* Sorts the names and refuses one that comes twice, at the end and whenever there are twice as many as before: a
+ * listing that leads back to its own beginning would never end. */
 static int dir_check_names(struct dir *dir, struct act_error *err)
 {
     struct store_page *page = &dir->page;
@@ -287,7 +287,7 @@ static void dir_read(void *arg)
         azure_send(op);
 }
 
-/* A folder that is not there, or not any more, has nothing in it. */
+/* A folder that is not there, or not any more, contains nothing. */
 static void end_missing(struct azure_op *op)
 {
     store_page_release(&dir_of(op)->page);
@@ -321,7 +321,7 @@ static struct dir *ask_for_dir(struct files_list *walk, const char *key, const c
 
 /* ---- the way through them */
 
-/* Whether the page begins behind this entry, and, for a folder, behind all that is in it. */
+/* Returns whether the page begins behind this entry and, if it is a folder, behind all that is in it. */
 static bool is_passed(const struct files_list *walk, const struct store_entry *entry)
 {
     bool is_folder = entry->kind == STORE_PREFIX;
@@ -331,13 +331,13 @@ static bool is_passed(const struct files_list *walk, const struct store_entry *e
     return !is_folder || walk->delimiter || !act_starts_with(walk->after, entry->key);
 }
 
-/* The service's filter takes small letters for capitals. */
+/* Returns whether the entry is asked for: the service's filter takes small letters for capitals. */
 static bool dir_wants(const struct dir *dir, const struct store_entry *entry)
 {
     return !is_passed(dir->walk, entry) && act_starts_with(entry->key + strlen(dir->key), dir->filter);
 }
 
-/* A journal goes with its file, which stands before it. */
+/* Returns whether the entry is shown. A journal goes with its file, which stands before it. */
 static bool dir_shows(const struct dir *dir, const struct store_entry *entry)
 {
     bool is_temp = entry->kind == STORE_FILE && files_is_temp(entry->key);
@@ -380,7 +380,7 @@ static bool has_shown(const struct dir *dir)
     return false;
 }
 
-/* A folder is an entry when it is empty, or when the whole is asked for. */
+/* Gives the entry of a folder that is empty, or of any folder when the whole is asked for. */
 static void announce(struct dir *dir)
 {
     bool filled = has_shown(dir);
@@ -571,7 +571,8 @@ static bool goes_on_with(const struct files_list *walk, const struct store_call 
            walk->leftovers == call->list.leftovers;
 }
 
-/* The walk that rests where the call wants to go on; NULL: none does. Those that nobody came back to go. */
+/* Returns the walk that rests where the call wants to go on; NULL: none does. Lets walks go that nobody came back
+ * to. */
 static struct files_list *take_resting(struct azure_op *op)
 {
     struct files_list **at = &op->azure->files->walks, *found = NULL;
@@ -602,7 +603,7 @@ void files_give_page(struct azure_op *op)
     go_on(walk);
 }
 
-/* The prefix begins with the way to a folder, which is a path of the service. */
+/* Refuses a prefix that the service would take for another one, as it begins with the path of a folder. */
 static int check_prefix(struct azure_op *op)
 {
     const char *prefix = op->call->key, *slash = strrchr(prefix, '/');
@@ -612,7 +613,7 @@ static int check_prefix(struct azure_op *op)
     return problem ? act_error_set(&op->call->error, ACT_FAIL, "%s: the name %s", azure_what(op), problem) : 0;
 }
 
-/* The folder is asked for while the names on the way to it are looked at. */
+/* A new walk asks for its folder while the names on the way to that are looked at. */
 void files_find_walk(struct azure_op *op)
 {
     int rc = check_prefix(op);

@@ -14,7 +14,7 @@
 
 enum { MAX_PATH = 2048, MAX_SEGMENT = 255, MAX_DEPTH = 250, UPLOAD_DIGITS = 32, OWN_DIGITS = 16 };
 
-/* Devices of DOS. */
+/* Returns whether a segment is the name of a device of DOS. */
 static bool is_reserved(const char *segment, size_t len)
 {
     static const char *const names[] = {"CON",  "PRN",  "AUX",  "NUL",  "CLOCK$", "COM1", "COM2", "COM3",
@@ -38,7 +38,7 @@ static const char *files_segment_problem(const char *segment, size_t len)
     return is_reserved(segment, len) ? "contains the name of a device, which a share does not take" : NULL;
 }
 
-/* The first problem of a segment. *out_depth: how many there are. */
+/* Returns the first problem that a segment has, and counts segments in *out_depth. */
 static const char *segments_problem(const char *key, const char *(*of)(const char *segment, size_t len),
                                     size_t *out_depth)
 {
@@ -148,7 +148,7 @@ char *files_temp(const char *key)
 
 /* ---- what is there */
 
-/* Without the slash of a folder. */
+/* Returns the length without the slash of a folder. */
 static size_t bare_len(const char *key)
 {
     size_t len = strlen(key);

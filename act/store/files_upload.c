@@ -73,7 +73,7 @@ static void files_free_upload(struct files_upload *upload)
     free(upload);
 }
 
-/* Nothing is known of it any more. */
+/* Forgets what is known of the upload, unless somebody is preparing it. */
 static void forget_upload(struct azure_op *op)
 {
     struct files_upload **at = files_find_upload(op->azure->files, upload_name_of(op)), *upload = *at;
@@ -121,7 +121,7 @@ static void build_find(struct azure_op *op)
     files_request_names(op, op->file->upload);
 }
 
-/* Of several, the first one by name, so that all who look take the same. */
+/* Takes the temporary file that a listing shows. If there are several, all who look take the first one by name. */
 static void take_temp(struct files_upload *upload, const struct store_page *page)
 {
     const struct store_entry *first = NULL;
@@ -153,7 +153,8 @@ static void answer_find(struct azure_op *op)
         files_fail(op, rc);
 }
 
-/* BLOCKS asks anew: another process may have begun the upload. Who keeps what was sent need not know where it is. */
+/* BLOCKS always asks: another process may have begun the upload. A DROP that keeps what was sent need not know where
+ * that is. */
 void files_find(struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -199,7 +200,7 @@ void files_upload_failed(struct azure_op *op)
     azure_finish(op, -(int)op->call->error.code);
 }
 
-/* Takes the way to the next thing that is not known or missing, of which each ends here again. */
+/* Begins the way to what is unknown or missing next. Each of these ways leads back to FILES_READY. */
 static void prepare_upload(struct azure_op *op, struct files_upload *upload)
 {
     static const enum files_phase ways[][5] = {
@@ -270,7 +271,7 @@ void files_make_journal(struct azure_op *op)
     azure_send_next(op, build_make_journal, answer_make_journal);
 }
 
-/* The whole gets its length and its properties before it gets its name. */
+/* A whole file gets its length and properties before it gets its name. */
 static void build_resize(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
@@ -287,7 +288,7 @@ static void build_resize(struct azure_op *op)
         http_header_set(headers, "x-ms-content-md5", op->call->commit.attr.md5);
 }
 
-/* Of what an upload has nothing may be missing. */
+/* Goes on if the request succeeded; what it names must be there while the upload lasts. */
 static void next_unless_gone(struct azure_op *op)
 {
     if (files_is_missing(op))
@@ -383,7 +384,7 @@ static void take_blocks(struct azure_op *op)
     }
 }
 
-/* Without a journal nothing tells which of the bytes are any. */
+/* Without a journal nobody knows which bytes of the file are blocks. */
 static void answer_read_blocks(struct azure_op *op)
 {
     if (files_is_missing(op)) {
@@ -396,7 +397,7 @@ static void answer_read_blocks(struct azure_op *op)
     files_next_if_succeeded(op);
 }
 
-/* Whether the journal has all blocks, which make up the total. */
+/* Returns whether the journal has all blocks, and whether they make up the whole. */
 static bool journal_is_whole(const struct azure_op *op)
 {
     const struct store_commit *commit = &op->call->commit;
@@ -436,7 +437,7 @@ void files_read_journal(struct azure_op *op)
 
 /* ---- what is left */
 
-/* A journal alone is what is left when its file was put in its place. */
+/* A journal may stand alone: its file was put in its place. */
 static void answer_drop(struct azure_op *op)
 {
     bool is_journal = files_is_journal(op->file->temp);
@@ -481,7 +482,7 @@ static void build_delete_journal(struct azure_op *op)
     request_journal(op, "DELETE", NULL);
 }
 
-/* A committed object is written, whatever becomes of its journal. */
+/* A committed object is in its place, whatever becomes of its journal. */
 static void answer_forget(struct azure_op *op)
 {
     if (files_is_missing(op) || op->call->op == STORE_COMMIT)

@@ -42,7 +42,7 @@ void files_undo(struct azure_op *op)
 
 /* ---- the temporary file */
 
-/* With seven digits, as the service has them. */
+/* Sets the time with seven digits, as the service has them. */
 static void set_last_write(struct http_headers *headers, int64_t ns)
 {
     enum { PER_S = 1000000000, STEP_NS = 100 };
@@ -54,8 +54,8 @@ static void set_last_write(struct http_headers *headers, int64_t ns)
     http_header_setf(headers, "x-ms-file-last-write-time", "%s.%07" PRId64 "Z", time, (ns - s * PER_S) / STEP_NS);
 }
 
-/* What the file gets; a time in any case, by which is known what the checksums are of. NULL: nothing, while it is in
- * parts. */
+/* Returns what the file gets; NULL: nothing yet, as it comes in parts. It always gets a time, which tells later
+ * whether its checksums are still those of its bytes. */
 static const struct store_attributes *files_attributes(struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -88,7 +88,7 @@ static void files_set_attributes(struct azure_op *op)
         http_header_set(&op->http.headers, op->file->kept.v[i].name, op->file->kept.v[i].value);
 }
 
-/* The MD5 of the whole, if it is known. */
+/* Returns the MD5 of the whole, if it is known. */
 static const char *whole_md5(const struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -169,8 +169,8 @@ static void range_md5(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
     act_md5_done(&md5, out);
 }
 
-/* On a worker, or for little data on the loop: the MD5 of the next range, and once the sums that the caller wants. An
- * MD5 of all data that is more than one range can only be compared here. */
+/* Computes the MD5 of the next range and, once, the sums that the caller wants, on a worker, or for little data on
+ * the loop. Of data that is more than one range, only this function can compare the MD5 of all of it. */
 static void compute_range(void *arg)
 {
     struct azure_op *op = arg;
@@ -312,7 +312,7 @@ static int upload_is_gone(struct azure_op *op)
     return act_error_hint(&op->call->error, "what was uploaded is gone; upload it again");
 }
 
-/* The first try of the rename may have succeeded: then the file is there by its own id. */
+/* If the first try of the rename succeeded after all, the object has the id of our file. */
 static void answer_whose_file(struct azure_op *op)
 {
     const char *id = http_header_get(&op->http.response_headers, "x-ms-file-id");
@@ -331,7 +331,7 @@ static void build_head_place(struct azure_op *op)
     files_request(op, "HEAD", op->call->key, NULL);
 }
 
-/* Only the very same name is replaced. */
+/* Only a file of the very same name is replaced. */
 static void answer_in_the_way(struct azure_op *op)
 {
     int rc = files_looked_up(op);

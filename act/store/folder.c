@@ -19,7 +19,7 @@
 
 #define MAX_PUT (64U << 20) /* bytes at once; bounds the memory of a transfer, not the file system */
 
-/* Another object came in the meantime: the caller may look again. */
+/* Says that another object came in the meantime: the caller may look again. */
 int folder_changed(struct act_error *err)
 {
     return act_error_set(err, ACT_TEMPORARY, "it has changed");
@@ -105,7 +105,8 @@ static int open_object(const struct folder_job *job, const struct folder_place *
     return *followed ? openat(place->fd, place->name, flags) : fd;
 }
 
-/* What cannot be opened and read as a file: a link, a folder (which has no bytes), or the reason why not. */
+/* Reads what cannot be opened as a file: a link, or a folder, which has no bytes. For anything else it says why it
+ * cannot. */
 static int get_other(struct store_call *call, struct folder_place *place, int errnum, struct act_error *err)
 {
     struct stat st;
@@ -185,8 +186,7 @@ static int remove_object(struct folder_job *job, struct folder_place *place, str
 
 /* ---- calls */
 
-/* What each operation does once the place is found, which keys it takes, and whether missing folders are made
- * on the way. */
+/* The work of each operation once the place is found, the check of its key, and whether it makes missing folders. */
 static const struct {
     int (*run)(struct folder_job *job, struct folder_place *place, struct act_error *err);
     const char *(*problem)(const char *key);
@@ -247,7 +247,7 @@ static int remove_key(struct folder *folder, struct store_deletion *d)
     return run_at_place(&job, &d->error);
 }
 
-/* As a GET of no bytes. */
+/* Does what a GET of no bytes would do. */
 static int may_read(struct store *store, const char *key, struct act_error *err)
 {
     struct store_call call = {.op = STORE_GET, .key = key};
@@ -329,7 +329,7 @@ static void folder_start(struct store *store, struct store_call *call)
     engine_work_in(http_engine(store->http), folder_upload_lane(job), folder_work, folder_work_done, job);
 }
 
-/* Each worker has the next call waiting when it has done one. */
+/* Returns two calls for each worker, so that the next one waits when a worker has done one. */
 static int folder_window(const struct store *store)
 {
     return 2 * engine_workers(http_engine(store->http));

@@ -91,8 +91,8 @@ static void put_dir_first(struct folder_dirs *dirs, struct folder_dir *dir)
     dir->kept = true;
 }
 
-/* The open folder, moved to the front, or NULL. One that is too old is dropped, and returned in *old if it must be
- * freed. */
+/* Returns the folder if it is kept open, moved to the front, or NULL. Drops one that is too old, and returns it in
+ * *old if it must be freed. */
 static struct folder_dir *take_kept(struct folder_dirs *dirs, const char *path, size_t len, bool fresh,
                                     struct folder_dir **old)
 {
@@ -257,8 +257,8 @@ int folder_sync_dir(const struct folder_place *place)
     return sync_dir(place->fd);
 }
 
-/* Descriptors of the folders that changed and are open: at most MAX_DIRS, the caller's to close. Whether these are
- * all that changed. */
+/* Gives descriptors of the folders that changed and are open, at most MAX_DIRS, which the caller closes. Returns
+ * whether these are all that changed. */
 static bool take_changed(struct folder_dirs *dirs, int fds[MAX_DIRS], size_t *n)
 {
     pthread_mutex_lock(&dirs->lock);
@@ -275,7 +275,7 @@ static bool take_changed(struct folder_dirs *dirs, int fds[MAX_DIRS], size_t *n)
     return all;
 }
 
-/* Also what is not there any more as an open folder: the whole file system. */
+/* Syncs the whole file system, and so the folders that are not open any more. */
 static int sync_file_system(const struct folder *folder)
 {
     struct statfs fs;

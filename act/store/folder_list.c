@@ -92,8 +92,8 @@ bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *c
 
 /* ---- the names of one folder */
 
-/* DT_DIR, DT_REG, DT_LNK, another type, or -1: gone in the meantime. What cannot be examined counts as a file; listing
- * it finds out. */
+/* Returns DT_DIR, DT_REG, DT_LNK or another type; -1: it is gone. What cannot be examined counts as a file, and
+ * shows its error when it is listed. */
 static int type_of(int fd, const struct dirent *entry)
 {
     struct stat st;
@@ -105,7 +105,7 @@ static int type_of(int fd, const struct dirent *entry)
     return (int)IFTODT(st.st_mode);
 }
 
-/* Whether the prefix asks for this name (of a folder: with '/') in the current folder. */
+/* Returns whether the prefix asks for this name (of a folder: with '/') in the current folder. */
 static bool is_asked_for(const struct folder_walk *walk, const char *name)
 {
     size_t n = walk->path.len;
@@ -113,7 +113,7 @@ static bool is_asked_for(const struct folder_walk *walk, const char *name)
     return strlen(walk->prefix) <= n || act_starts_with(name, walk->prefix + n);
 }
 
-/* Whether the name was listed by an earlier page, with all that lies below it. */
+/* Returns whether an earlier page listed the name, with all that lies below it. */
 static bool is_behind_us(const struct folder_walk *walk, const char *name)
 {
     if (!walk->after || !act_starts_with(walk->after, listing_path(walk)))
@@ -124,7 +124,7 @@ static bool is_behind_us(const struct folder_walk *walk, const char *name)
     return strcmp(name, rest) <= 0;
 }
 
-/* Whether the walk passes by names like this one. */
+/* Returns whether the listing is of names like this one. */
 static bool is_of_interest(const struct folder_walk *walk, const struct dirent *entry, int type)
 {
     const char *name = entry->d_name;
@@ -136,8 +136,8 @@ static bool is_of_interest(const struct folder_walk *walk, const struct dirent *
     return type == DT_DIR || !folder_is_temporary(name);
 }
 
-/* Whether a link in the current folder would be refused in another folder store, in which what exists of a followed
- * link would be a folder. */
+/* Returns whether another folder store would refuse a link of the current folder, in which the folders that a
+ * followed link leads to would be real ones. */
 static bool leads_out(const struct folder_walk *walk, size_t base_len, const char *name)
 {
     char target[PATH_MAX];
@@ -147,7 +147,7 @@ static bool leads_out(const struct folder_walk *walk, size_t base_len, const cha
     return n < 0 || folder_link_problem(key, target, (size_t)n) != NULL;
 }
 
-/* The type of a link's target, if the link is to be followed and the target exists. */
+/* Returns the type of a link's target, if the link is to be followed and the target exists. */
 static int followed_type(const struct folder_walk *walk, size_t base_len, const char *name)
 {
     struct stat st;
@@ -213,7 +213,7 @@ static int open_at_hand(struct folder_listing *l, struct act_error *err)
                            err);
 }
 
-/* The entry is valid until the next one is added. */
+/* Adds an entry, which is valid until the next one is added. */
 static struct store_entry *listing_emit(struct folder_listing *l, const char *key, const struct stat *st)
 {
     struct store_entry *entry = store_page_add(l->page);
@@ -222,7 +222,7 @@ static struct store_entry *listing_emit(struct folder_listing *l, const char *ke
     return entry;
 }
 
-/* The current folder is an entry itself, unless it is the one that is listed. */
+/* Adds the current folder itself, unless it is the one that is listed. */
 static int emit_folder(struct folder_listing *l, const struct folder_level *level, bool filled, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
@@ -249,8 +249,8 @@ static struct store_entry *emit_unreadable(struct folder_listing *l, const char 
     return entry;
 }
 
-/* The folder whose key is in walk->path could not be read. It is an entry all the same, unless it is the one that is
- * listed, or gone in the meantime. */
+/* Adds the folder whose key is in walk->path and which could not be read, unless it is the one that is listed, or
+ * gone. */
 static int pass_by(struct folder_listing *l, int rc, int errnum)
 {
     if (rc == -(int)ACT_NOT_FOUND)
@@ -261,7 +261,7 @@ static int pass_by(struct folder_listing *l, int rc, int errnum)
     return 0;
 }
 
-/* A folder that contains itself would never end. */
+/* Refuses a folder that contains itself: its listing would never end. */
 static int check_loop(const struct folder_walk *walk, struct folder_level *level, struct act_error *err)
 {
     struct stat st;
@@ -278,8 +278,8 @@ static int check_loop(const struct folder_walk *walk, struct folder_level *level
     return 0;
 }
 
-/* Folders that link to each other without a loop can be reached by more ways than anybody could walk: two links in each
- * of forty are a million million. */
+/* Refuses folders that link to each other, without a loop, in more ways than anybody could walk: two links in each
+ * of forty folders are a million million. */
 static int check_ways(struct folder_walk *walk, const struct folder_level *level, struct act_error *err)
 {
     bool behind = walk->depth && walk->levels[walk->depth - 1].base_len;
@@ -323,7 +323,7 @@ static void emit_leftover(struct folder_listing *l, const char *key, const char 
     listing_emit(l, key, st)->size = (uint64_t)st->st_blocks * DISK_BLOCK;
 }
 
-/* What is at a name and is no object: a pipe, a socket, a device, or a folder in place of what was listed. */
+/* Adds what has a name and is not an object: a pipe, a socket, a device, or a folder in place of what was listed. */
 static struct store_entry *emit_odd(struct folder_listing *l, const char *key, const struct stat *st)
 {
     return emit_unreadable(l, key, S_ISDIR(st->st_mode) ? EISDIR : ENXIO);
@@ -343,7 +343,7 @@ static void emit_outward(struct folder_listing *l, const char *key, const char *
         emit_odd(l, key, &st)->leads_out = true;
 }
 
-/* Skips what is gone in the meantime. */
+/* Adds a file or a link, unless it is gone in the meantime. */
 static void emit_file(struct folder_listing *l, const char *name)
 {
     struct folder_walk *walk = l->walk;
@@ -380,7 +380,7 @@ static void emit_prefix(struct folder_listing *l, const char *name)
         *store_page_add(l->page) = (struct store_entry){.key = act_strdup(key), .kind = STORE_PREFIX, .mode = -1};
 }
 
-/* Of a folder in the current one, name with its '/'. */
+/* Returns where the path of a folder of the current one begins, whose name ends in '/'. */
 static size_t base_of(struct folder_listing *l, const struct folder_level *top, const char *name)
 {
     ACT_AUTOFREE char *bare = act_strndup(name, strlen(name) - 1);
@@ -393,7 +393,7 @@ static size_t base_of(struct folder_listing *l, const struct folder_level *top, 
     return top->path_len + strlen(name);
 }
 
-/* One name further. */
+/* Goes one name further. */
 static int step(struct folder_listing *l, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;

@@ -11,7 +11,7 @@
 
 #include "store/folder.h"
 
-/* Of a folder on disk, what store_folder_mode() leaves to its creator. */
+/* The bits of a folder on disk that store_folder_mode() leaves to its creator. */
 #define OWN_BITS 07002
 
 struct folder_mode {
@@ -33,7 +33,7 @@ void folder_modes_release(struct folder_modes *modes)
     pthread_mutex_destroy(&modes->lock);
 }
 
-/* With the lock held. The last one wins. */
+/* Notes a mode; the last one wins. The lock is held. */
 static void note_mode(struct folder_modes *modes, const char *path, size_t len, mode_t mode)
 {
     struct folder_mode *m = act_alloc(sizeof(*m) + len);
@@ -44,7 +44,7 @@ static void note_mode(struct folder_modes *modes, const char *path, size_t len, 
     modes->end = &m->next;
 }
 
-/* A folder of another user keeps its mode. 0, or -1 with errno. */
+/* Changes the mode, unless the folder is another user's. Returns 0, or -1 with errno. */
 static int mode_change(int fd, mode_t mode)
 {
     return fchmodat(fd, ".", mode, 0) && errno != EPERM ? -1 : 0;
@@ -75,7 +75,7 @@ static int mode_compare(const char *path, size_t len, const char *other)
     return order ? order : -(other[len] != '\0');
 }
 
-/* Where the path is among those, or would be. With the lock. */
+/* Returns the place that the path has in the list, or would have. The lock is held. */
 static size_t mode_place_among(const struct act_strv *paths, const char *path, size_t len, bool *found)
 {
     size_t from = 0, to = paths->n;

@@ -100,7 +100,7 @@ static int open_step(const struct folder *folder, int fd, const char *name)
     return openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (folder->store.follow ? 0 : O_NOFOLLOW));
 }
 
-/* The len bytes of path are the folder fd. */
+/* Opens, or makes, the folder `name` in the folder fd, whose path is the len bytes of `path`. */
 static int open_or_make(struct folder *folder, int fd, const char *path, size_t len, const char *name, bool create)
 {
     int next = open_step(folder, fd, name);
@@ -162,8 +162,8 @@ static int open_by_steps(struct folder *folder, const char *path, size_t len, bo
     return 0;
 }
 
-/* One system call instead of one for each segment, on Linux 5.6 and later. Failure says nothing: the steps
- * find out. */
+/* Opens a path by one system call instead of one for each segment, on Linux 5.6 and later. Why it fails, the single
+ * steps find out. */
 static int open_at_once(const struct folder *folder, const char *path, size_t len)
 {
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,

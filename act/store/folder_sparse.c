@@ -22,7 +22,7 @@ static size_t chunk_len(size_t len, off_t offset)
     return rest < len ? rest : len;
 }
 
-/* How many bytes from the start are of one kind: *zero, or not. */
+/* Returns how many bytes from the start are zeros, or are not, which *zero says. */
 static size_t run_len(const char *data, size_t len, off_t offset, bool *zero)
 {
     size_t n = chunk_len(len, offset);

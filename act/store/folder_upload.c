@@ -50,7 +50,7 @@ struct folder_upload {
 
 /* ---- the open uploads, on the loop */
 
-/* The upload that the call belongs to; NULL: none. */
+/* Returns the upload that the call belongs to; NULL: none. */
 static const struct store_upload_id *folder_own_upload(const struct store_call *call)
 {
     return call->op == STORE_BLOCKS   ? &call->blocks.upload_id
@@ -110,7 +110,7 @@ static void forget_record(struct folder_upload *u, uint32_t index)
         u->blocks[index].len = 0;
 }
 
-/* The end of the complete blocks that begin at offset without a gap. */
+/* Returns the end of the complete blocks that follow one another from `offset` on. */
 static uint64_t complete_from(const struct folder_upload *u, uint64_t offset)
 {
     for (uint32_t i = 0; i < u->n_blocks; i++) {
@@ -121,7 +121,7 @@ static uint64_t complete_from(const struct folder_upload *u, uint64_t offset)
     return offset;
 }
 
-/* Whether the blocks of a COMMIT are all there, one after another. */
+/* Checks that the blocks of a COMMIT are all there, one after another. */
 static int check_whole(const struct folder_upload *u, struct store_call *call)
 {
     uint64_t end = 0;
@@ -138,7 +138,7 @@ static int check_whole(const struct folder_upload *u, struct store_call *call)
     return 0;
 }
 
-/* Whether the bytes of a GET are there. */
+/* Checks that the bytes of a GET are there. */
 static int upload_check_range(const struct folder_upload *u, struct store_call *call)
 {
     uint64_t end = call->get.offset + call->get.sink_cap;
@@ -187,7 +187,7 @@ static void unlink_upload(struct folder *folder, struct folder_upload *u)
         *at = u->next;
 }
 
-/* The complete blocks, for the caller. */
+/* Tells the caller which blocks are complete. */
 static void tell_blocks(const struct folder_upload *u, struct store_blocks *out)
 {
     out->found = act_calloc(u->n_blocks + 1, sizeof(*out->found));
@@ -242,7 +242,8 @@ static void map_name(const char *part, char out[NAME_MAX + 1])
     snprintf(out, NAME_MAX + 1, "%s" MAP, part);
 }
 
-/* Without locks nobody can go on with an upload, but one under another id needs none. */
+/* Says why an upload cannot be locked. Without locks nobody can go on with one, but an upload under another id needs
+ * none. */
 static int lock_error(int errnum, struct act_error *err)
 {
     if (errnum == EWOULDBLOCK)
@@ -274,7 +275,8 @@ static int upload_open_locked(int dir, const char *part, int flags, mode_t mode,
     return -1;
 }
 
-/* A symbolic link on its way to its place: it cannot be locked, but is there for a moment only. */
+/* Returns whether it is a symbolic link on its way to its place, which cannot be locked, and is there for a moment
+ * only. */
 static bool is_link(int dir, const char *part)
 {
     struct stat st;
@@ -299,8 +301,8 @@ static int remove_part(int dir, const char *part, struct act_error *err)
     return rc;
 }
 
-/* Whether a name in the folder is a part file of this object, or the map of one, but not of this upload. Gives the
- * name of the part file. */
+/* Returns whether a name in the folder is a part file of this object, or the map of one, but not of this upload.
+ * Gives the name of the part file. */
 static bool is_of_another(const struct folder_upload *u, const char *name, char part[FOLDER_PART_NAME])
 {
     size_t len = strlen(name) - (act_ends_with(name, MAP) ? strlen(MAP) : 0);
@@ -324,7 +326,7 @@ static void upload_remove_stale(const struct folder_upload *u)
             unlinkat(u->place.fd, names->v[i], 0);
 }
 
-/* 0, or -1 with errno: what is free is less than what is still to come. */
+/* Returns 0, or -1 with errno when there is less room than what is still to come needs. */
 static int look_for_room(const struct folder_upload *u, const struct statfs *fs)
 {
     struct stat st;
@@ -339,9 +341,9 @@ static int look_for_room(const struct folder_upload *u, const struct statfs *fs)
     return -1;
 }
 
-/* Takes the room of the whole file at once, where the file system can: a full disk shows before anything was
- * sent. The length stays that of what was written: should the power fail, it tells what is not there. On tmpfs
- * taking it is as much work as writing, all of it before the first byte: there only a look at what is free. */
+/* Takes the room of the whole file at once, where the file system can, so that a full disk shows before anything was
+ * sent. The length stays that of what was written: should the power fail, it tells what is missing. On tmpfs taking
+ * room is as much work as writing, so there this only looks how much is free. */
 static int take_room(const struct folder_upload *u, struct act_error *err)
 {
     struct statfs fs;
@@ -360,7 +362,7 @@ static uint32_t check_of(const struct folder_record *r)
     return (uint32_t)act_crc64(0, r, offsetof(struct folder_record, check));
 }
 
-/* Whether the record is intact and matches the bytes on disk. */
+/* Returns whether the record is intact and matches the bytes on disk. */
 static bool record_is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
 {
     uint64_t crc = 0, done = 0, end = u->total ? u->total : INT64_MAX;
@@ -416,7 +418,7 @@ static void give_back_room(const struct folder_upload *u)
         act_trace("store", "the room of '%s' is not given back", u->part);
 }
 
-/* An upload that cannot begin leaves nothing that was not there, and does not keep the room it took. */
+/* Ends an upload that cannot begin: removes what it made, and gives back the room that it took. */
 static void upload_give_up(const struct folder_upload *u, const char *map)
 {
     struct stat st;
@@ -463,7 +465,7 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
                                 .calls = 1};
     place->dir = NULL; /* it is the upload's now */
     folder_part_name(call->key, &u->id, u->part);
-    /* Nobody may read a part of what will not be theirs to read. */
+    /* who may not read the object may not read parts of it either */
     int rc = open_upload(u, call->blocks.mode > 0 ? (mode_t)(call->blocks.mode & 0666) | 0600 : 0666, err);
     if (rc) {
         folder_free_upload(u);
@@ -475,7 +477,7 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
 
 /* ---- calls of an open upload, on a worker */
 
-/* The caller's sums, which it may chain, from those of this block. */
+/* Adds the sums of this block to the caller's, which may chain them. */
 static void give_sums(const struct store_data *data, uint64_t crc64)
 {
     struct store_sums *sums = data->sums;
@@ -487,7 +489,7 @@ static void give_sums(const struct store_data *data, uint64_t crc64)
         act_md5_add(&sums->md5, data->bytes, data->len);
 }
 
-/* Says that a block is complete. Of pieces data is the last one, which ends where the block does. */
+/* Records that a block is complete. If it came in pieces, data is the last one, which ends where the block does. */
 static int record_block(struct folder_job *job, uint64_t crc64, struct act_error *err)
 {
     const struct folder_upload *u = job->upload;
@@ -504,7 +506,7 @@ static int record_block(struct folder_job *job, uint64_t crc64, struct act_error
     return 0;
 }
 
-/* The bytes may be written before it is known that they are not damaged: only the record makes them a block. */
+/* Writes a block. Its bytes may be written before they are known to be sound: only the record makes them a block. */
 static int write_block(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
@@ -524,7 +526,7 @@ static int write_block(struct folder_job *job, struct act_error *err)
     return record_block(job, sums.crc64, err);
 }
 
-/* Of a block that comes in pieces. Its checksum comes with the last one. */
+/* Writes a piece of a block. The checksum of the block comes with the last one. */
 static int upload_write_piece(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
@@ -598,7 +600,7 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     const struct store_commit *commit = &job->call->commit;
     struct stat st;
 
-    /* What is past the end is not of this upload: all its blocks are before it, and the last may be a hole. */
+    /* what lies behind the end is not of this upload, whose blocks all lie before it; the last may be a hole */
     if (fstat(u->fd, &st) ||
         (((uint64_t)st.st_size > commit->total || u->holes) && ftruncate(u->fd, (off_t)commit->total)))
         return act_error_errno(err, errno, "cannot set the length of its part file");
@@ -611,7 +613,7 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     return folder_land(job, &u->place, err);
 }
 
-/* An empty upload is not worth keeping. */
+/* Returns whether DROP keeps the part file: an empty one is not worth it. */
 static bool upload_is_kept(const struct folder_upload *u, const struct store_call *call)
 {
     struct stat st;

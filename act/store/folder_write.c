@@ -85,7 +85,7 @@ int folder_set_attributes(const struct store_attributes *attr, int fd)
 {
     struct stat st;
 
-    /* A new file has its mode already, unless the umask or the folder took something from it. */
+    /* a new file has its mode already, unless the umask or the folder took something from it */
     if (attr->mode >= 0 && (fstat(fd, &st) || ((st.st_mode & 0777) != folder_mode_of(attr) &&
                                                fchmod(fd, (st.st_mode & 07000) | folder_mode_of(attr)))))
         return -1;
@@ -99,8 +99,8 @@ int folder_flush(int fd)
     return copy < 0 ? -1 : close(copy);
 }
 
-/* Says that a file with the name of a part file is in use, to anyone looking for leftovers. Where a file system has no
- * locks, its age has to tell. */
+/* Shows, to anyone who looks for leftovers, that a file with the name of a part file is in use. Where a file system
+ * has no locks, its age has to tell. */
 static void folder_hold_part(int fd)
 {
     if (flock(fd, LOCK_EX | LOCK_NB))
@@ -112,7 +112,7 @@ static int folder_in_the_way(struct act_error *err)
     return act_error_set(err, ACT_FAIL, "there is a folder of this name: move it away first");
 }
 
-/* A file or a link does; a folder is no object of this name. */
+/* Says why the place is taken: by an object, or by a folder, which is in the way and not an object. */
 static int folder_place_exists(const struct folder_place *place, struct act_error *err)
 {
     struct stat st;
@@ -158,8 +158,8 @@ static int open_part(int dir, const char *part, mode_t mode)
     return fd;
 }
 
-/* Opens the file of a PUT: without a name where the file system can, so that nothing is left when this process
- * is killed, otherwise as a part file. */
+/* Opens the file of a PUT. Where the file system can, it has no name, so that nothing is left when this process is
+ * killed; elsewhere it is a part file. */
 static int folder_open_new(const struct store_call *call, int dir, char part[FOLDER_PART_NAME])
 {
     int fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, folder_mode_of(&call->put.attr));
@@ -171,8 +171,8 @@ static int folder_open_new(const struct store_call *call, int dir, char part[FOL
     return open_part(dir, part, folder_mode_of(&call->put.attr));
 }
 
-/* Gives a file without a name its first one, which nothing has. Before Linux 6.10 the direct way is only for
- * those who may read everything. */
+/* Gives a file without a name its first one, which nothing else has. Before Linux 6.10 the direct way is open only
+ * to those who may read everything. */
 static int name_file(int fd, int dir, const char *name)
 {
     char path[32];
@@ -185,7 +185,7 @@ static int name_file(int fd, int dir, const char *name)
     return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* What a killed process left under this name, of which nobody is alive. */
+/* Removes what a killed process left under this name, unless a living process uses it. Returns whether it did. */
 static bool folder_remove_stale(int dir, const char *part)
 {
     int fd = openat(dir, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -196,8 +196,8 @@ static bool folder_remove_stale(int dir, const char *part)
     return removed;
 }
 
-/* Gives a file without a name one that it is renamed from: the same each time, so that what a killed process left there
- * goes when the object is written again; another while somebody uses that. */
+/* Gives a file without a name one that it is renamed from. The name is the same each time, so that what a killed
+ * process left there goes when the object is written again; while somebody uses it, it is another one. */
 static int name_part(int fd, int dir, const char *key, char part[FOLDER_PART_NAME])
 {
     folder_hold_part(fd);
@@ -276,7 +276,7 @@ static int make_symlink(const char *target, const struct store_attributes *attr,
     return attr->mtime_ns ? utimensat(dir, part, times, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
-/* mode: -1: none. Only the owner of the folder can set anything. */
+/* Sets mode (-1: none) and time of a folder, which only its owner can. */
 static int set_folder_attributes(struct folder_job *job, int fd, int mode)
 {
     struct store_call *call = job->call;
@@ -319,8 +319,8 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
 
     if (problem)
         return act_error_set(err, ACT_DENIED, "%s", problem);
-    /* One name for every link of this key: what a kill leaves behind is replaced the next time. Another process may
-     * do the same just now, and then take ours away or put it in place for its own. */
+    /* Every link of this key has one temporary name, so that the next one replaces what a kill leaves behind.
+     * Another process may do the same just now, and take our link away or put it in place for its own. */
     folder_part_name(call->key, &(struct store_upload_id){{0}}, part);
     for (int tries = 0;; tries++) {
         unlinkat(place->fd, part, 0);
@@ -349,13 +349,13 @@ int folder_put(struct folder_job *job, struct folder_place *place, struct act_er
 
 /* ---- copying */
 
-/* The attributes of what is at source. */
+/* Returns the attributes of what is at the source. */
 static struct store_attributes folder_attributes_of(const struct stat *st)
 {
     return (struct store_attributes){.mode = (int)(st->st_mode & 0777), .mtime_ns = act_timespec_ns(st->st_mtim)};
 }
 
-/* Gives the part file in *to: it is held until it is in its place. */
+/* Copies into a part file, which it gives in *to and which is held until it is in its place. */
 static int copy_file(const struct store_call *call, const struct folder_place *source, const struct folder_place *place,
                      const char *part, int *to, struct act_error *err)
 {

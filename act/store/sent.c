@@ -21,7 +21,8 @@ struct sent_store {
 
 /* ---- names */
 
-/* "attempts/3/user_logs/x" in sent: 3, and the rest; 0: it is nothing of the kind. */
+/* Takes "attempts/3/user_logs/x" of the sent logs apart: returns 3, and gives the rest; 0: the key is not of this
+ * form. */
 static int sent_attempt_of(const struct sent_store *s, const char *key, const char **out_rest)
 {
     const char *at = key + strlen(s->root) + strlen(ATTEMPTS), *slash = strchr(at, '/');
@@ -34,7 +35,7 @@ static int sent_attempt_of(const struct sent_store *s, const char *key, const ch
     return act_int_from_text(text, &n) && n > 0 && n < INT32_MAX ? (int)n : 0;
 }
 
-/* New strings. */
+/* Turns the name of a log into the key that it was sent to, and back. New strings. */
 static char *sent_key_of(const struct sent_store *s, const char *name)
 {
     return act_starts_with(name, ATTEMPTS) ? act_sprintf("%s%s", s->root, name)
@@ -64,7 +65,7 @@ static void sent_move_entries(struct store_page *from, struct store_page *to)
     }
 }
 
-/* All entries of a store below a key. */
+/* Lists all entries of a store below a key. */
 static int list_all(struct store *store, const char *key, struct store_page *out, struct act_error *err)
 {
     ACT_AUTOFREE char *marker = NULL;
@@ -99,7 +100,7 @@ static void add_sent(struct sent_store *s, const char *prefix, const struct stor
     }
 }
 
-/* Who asks because of news of the other store gets them without another request each time. */
+/* Lists what was sent, or gives it without another request to who asks only because the other store has news. */
 static int list_sent(struct sent_store *s, const char *below, bool by_news, struct act_error *err)
 {
     enum { GOOD_MS = 500 };
@@ -163,7 +164,7 @@ static int sent_get(struct store *store, struct store_call *call)
 
 /* ---- the store */
 
-/* What the nodes send they print as well. */
+/* The platform's logs tell of all news: what the nodes send they print as well. */
 static bool sent_watch(struct store *store, bool *news)
 {
     struct sent_store *s = (struct sent_store *)store;

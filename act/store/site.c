@@ -48,7 +48,7 @@ static bool is_below_folders(const struct store_site_options *o, const char *key
     return false;
 }
 
-/* The size is that of the file only where its end was met. */
+/* Reads a log. The size in the entry is that of the file only if the reading came to its end. */
 static int site_log_get(struct store *store, struct store_call *call)
 {
     const struct store_site_options *o = &((const struct site_store *)store)->options;

@@ -84,7 +84,7 @@ static void release_blocks(struct store_blocks *blocks)
     blocks->uncommitted = 0;
 }
 
-/* What the operation found. */
+/* Frees what the operation found. */
 static void release_found(struct store_call *call)
 {
     store_entry_release(&call->entry);
@@ -145,7 +145,7 @@ char *store_logs_name(const char *id, const char **out_id)
     return name;
 }
 
-/* Leaves one level of it: what lies deeper becomes the folder that it is in. */
+/* Leaves one level of a listing: what lies deeper becomes the folder that it is in. */
 static void store_fold(struct store_page *page, size_t prefix_len)
 {
     size_t n = 0;
@@ -167,7 +167,7 @@ static void store_fold(struct store_page *page, size_t prefix_len)
     page->n = n;
 }
 
-/* The entry of the key itself. */
+/* Takes the entry of the key itself. */
 static int store_take_entry(struct store *store, struct store_call *call, struct store_page *page)
 {
     for (size_t i = 0; i < page->n; i++)
@@ -246,7 +246,7 @@ static bool writes(enum store_op op)
            op == STORE_BLOCK_FROM;
 }
 
-/* Those that speak of one object. */
+/* Returns whether the operation is about one object. */
 static bool names_object(enum store_op op)
 {
     return op != STORE_LIST && op != STORE_DELETE_MANY && op != STORE_SYNC;
@@ -259,7 +259,7 @@ static const char *store_problem_of(const struct store *store, const struct stor
     return names_object(call->op) && store->ops->alias_problem ? store->ops->alias_problem(call->key) : NULL;
 }
 
-/* What no store can do. 0, or the error in call->error. */
+/* Refuses what no store can do. Returns 0, or the code of the error in call->error. */
 static int check_call(const struct store *store, struct store_call *call)
 {
     struct act_error *err = &call->error;

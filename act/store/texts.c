@@ -88,7 +88,7 @@ void store_texts_release(struct store_texts *texts)
     *texts = (struct store_texts){0};
 }
 
-/* The stretch that has the byte; there is one. */
+/* Returns the stretch that has the byte; there is one. */
 static const struct store_stretch *stretch_at(const struct store_text *text, uint64_t offset)
 {
     size_t low = 0, high = text->n_stretches;
@@ -103,7 +103,7 @@ static const struct store_stretch *stretch_at(const struct store_text *text, uin
     return &text->stretches[low];
 }
 
-/* As pread(). */
+/* Reads as pread() does. */
 static ssize_t text_read_some(const struct store_texts *texts, const struct store_text *text, char *to, size_t len,
                               uint64_t offset)
 {
@@ -127,7 +127,7 @@ static const struct store_text *text_find(const struct texts_store *s, const cha
     return NULL;
 }
 
-/* The loop runs meanwhile. */
+/* Has the owner gather the texts, while the loop runs. */
 static int texts_gather(struct texts_store *s, struct act_error *err)
 {
     s->gathering = true;
@@ -175,7 +175,7 @@ static int text_read(const struct texts_store *s, const struct store_text *text,
     return 0;
 }
 
-/* What was not gathered yet may be there by now. */
+/* Reads a text, and gathers first when its end was reached, as there may be more by now. */
 static int texts_get(struct store *store, struct store_call *call)
 {
     struct texts_store *s = (struct texts_store *)store;

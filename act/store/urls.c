@@ -37,7 +37,7 @@ void store_urls_release(struct store_urls *urls)
     *urls = (struct store_urls){0};
 }
 
-/* Asks for the URLs. The loop runs meanwhile. */
+/* Asks for the URLs, while the loop runs. */
 static int ask_for_urls(struct urls_store *s)
 {
     struct store_urls urls = {0};
@@ -55,7 +55,7 @@ static int ask_for_urls(struct urls_store *s)
     return 0;
 }
 
-/* A call that waited for the request of another takes its outcome, good or bad. */
+/* Asks for new URLs. A call that waited for the question of another one takes its outcome, good or bad. */
 static int urls_renew(struct urls_store *s, bool has_waited, struct act_error *err)
 {
     int rc = has_waited ? s->rc : ask_for_urls(s);
@@ -65,7 +65,7 @@ static int urls_renew(struct urls_store *s, bool has_waited, struct act_error *e
     return rc;
 }
 
-/* One question at a time: whether one is under way, after which again(arg) is called. */
+/* Returns whether a question is under way, after which again(arg) is called: there is one at a time. */
 static bool wait_for_question(struct urls_store *s, bool *has_waited, void (*again)(void *arg), void *arg)
 {
     if (!s->asking)
@@ -100,7 +100,7 @@ static int64_t time_in(const struct http_call *http, const char *header)
     return text && act_time_from_http(text, &unix_s) ? unix_s : 0;
 }
 
-/* Bytes may be added for some time after the end. */
+/* Returns whether no bytes come any more: they may for some time after the end. */
 static bool are_settled(const struct url_listing *l)
 {
     const struct urls_store *s = l->s;
@@ -114,7 +114,7 @@ static bool are_settled(const struct url_listing *l)
     return s->urls.ended_unix_s > 0;
 }
 
-/* -1: it was not told. */
+/* Returns the size that the response tells; -1: it tells none. */
 static int64_t told_size(const struct url_head *h)
 {
     const char *length = http_header_get(&h->http.response_headers, "Content-Length");
@@ -123,7 +123,7 @@ static int64_t told_size(const struct url_head *h)
     return length && act_int_from_text(length, &size) && size >= 0 ? size : -1;
 }
 
-/* A size that was not told is not 0. An object that is not there (yet) is. */
+/* Takes the size. One that the service does not tell is an error; an object that is not there (yet) has 0 bytes. */
 static int check_head(const struct urls_store *s, const struct url_head *h, const char *key, struct act_error *err)
 {
     if (h->http.rc < 0) {
@@ -246,7 +246,7 @@ static void urls_end_reading(struct url_reading *r, int rc)
     store_finish(call, rc);
 }
 
-/* Whether a part of an object is the one that was asked for: "bytes 100-199/1000". */
+/* Returns whether "bytes 100-199/1000" of the response begins at `offset`, and gives the size of the whole. */
 static bool begins_at(const struct http_call *http, uint64_t offset, uint64_t *out_size)
 {
     const char *range = http_header_get(&http->response_headers, "Content-Range");
@@ -259,7 +259,7 @@ static bool begins_at(const struct http_call *http, uint64_t offset, uint64_t *o
     return range && sscanf(range, "bytes %llu-", &first) == 1 && first == offset;
 }
 
-/* No bytes for an empty object, and for a range past its end (416). */
+/* Takes the bytes: none of an empty object, or of a range behind its end (416). */
 static int urls_take_answer(const struct url_reading *r, struct store_call *call)
 {
     const struct http_call *http = &r->http;
@@ -328,7 +328,7 @@ static const char *find_url(const struct urls_store *s, const char *key)
     return found ? found->url : NULL;
 }
 
-/* Asks for new URLs when there is none, as for an object that is new, and when the latest was refused. */
+/* Asks for new URLs when there is none, as for a new object, or the latest was refused. */
 static void begin_reading(void *arg)
 {
     struct url_reading *r = arg;

@@ -29,7 +29,7 @@ static void free_batch(struct transfer_batch *b)
     free(b);
 }
 
-/* A missing object counts as removed; a missing container says nothing about it. */
+/* Returns whether the object is gone: a missing one counts, a missing container says nothing about it. */
 static bool deletion_is_gone(int rc, const struct act_error *error)
 {
     return rc >= 0 || (rc == -ACT_NOT_FOUND && (error->http_status == 0 || error->fact == ACT_FACT_OBJECT_MISSING));

@@ -33,7 +33,7 @@ bool object_agrees(struct object *o, bool has_crc64, uint64_t crc64)
     return true;
 }
 
-/* Computes the CRC-64 of the whole from those of the parts; false: not all of them are known. */
+/* Computes the CRC-64 of the whole from those of the parts. Returns false if not all of them are known. */
 static bool combine_parts(struct object *o)
 {
     o->whole.crc64 = 0;
@@ -84,7 +84,7 @@ void object_note_refusal(struct object *o, const struct act_error *error)
     o->phase = OBJECT_LOOK;
 }
 
-/* What the object will look like when it has arrived. */
+/* Returns what the object will look like when it has arrived. */
 static struct store_entry expected_entry(const struct object *o)
 {
     struct store_entry entry = o->from;
@@ -98,8 +98,8 @@ static struct store_entry expected_entry(const struct object *o)
     return entry;
 }
 
-/* In Blob Storage an object may have the name of a folder and exist beside what the folder contains. The copy is then
- * complete without the folder's mode. */
+/* Does without the mode of a folder. In Blob Storage an object may have the name of the folder and exist beside what
+ * that contains; the copy is complete then. */
 static void lose_mode(struct object *o)
 {
     act_warn("the mode of the folder '%s' is not kept: there is an object of this name without the '/' in %s; rename "
@@ -120,7 +120,7 @@ static void refuse_replacement(struct object *o, bool found)
     object_fail(o, OBJECT_FAILED, o->end.refusal);
 }
 
-/* Once only. Asks again which blocks are there. */
+/* Begins anew, once, with the question which blocks are there. */
 static void object_send_again(struct object *o)
 {
     o->end.again = true;

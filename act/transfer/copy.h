@@ -48,7 +48,7 @@ enum object_sums {
     OBJECT_SUMS_AND_MD5,  /* and the MD5 of the whole: with several parts, in the chain */
 };
 
-/* What is done, or comes next. A failure skips to DROP. */
+/* What an object does, or does next. A failure skips to DROP. */
 enum object_phase {
     OBJECT_PLAN, /* how it is moved; once more where the service turns out to be unable to fetch it */
     OBJECT_ASK,  /* for the blocks that are there already */
@@ -192,18 +192,19 @@ void walk_later(struct walk *walk, struct sync_item *item, walk_take *begin);
 /* Queues an object whose next step needs its turn; first: ahead of the others. */
 void walk_enqueue(struct walk *walk, struct object *object, bool first);
 void walk_fail(struct walk *walk, const struct act_error *error);
-/* For an item of SYNC_UNREADABLE. */
+/* Counts and names a failure of an item that is SYNC_UNREADABLE. */
 void walk_fail_unreadable(struct walk *walk, const struct sync_item *item);
 
 /* ---- object.c */
 
-/* Both take over the entry, and object_new() also to_key. to is the destination's entry there (key NULL: none), the
- * only one that will be replaced. Nothing is started. */
+/* Returns an object that is not started yet. It takes over `from` and `to_key`. `to` is the destination's entry there
+ * (key NULL: none), the only one that will be replaced. */
 struct object *object_new(struct walk *walk, struct store_entry *from, char *to_key, const struct store_entry *to);
+/* Returns an object that is only read, for its checksums: it takes over `entry`. `read` is called at its end. */
 struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry, bool want_md5,
                                void (*read)(struct object *object), void *arg);
 bool object_has_failed(const struct object *object);
-/* Bytes of memory that the next step needs. */
+/* Returns the bytes of memory that the next step needs. */
 size_t object_needs(const struct object *object);
 /* Takes the next step: asks for the existing blocks, or starts a part. False: no step for now, and the caller must not
  * touch the object again: it ends or is enqueued again by itself. */

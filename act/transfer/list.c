@@ -22,7 +22,7 @@ bool transfer_is_leftover_of(const char *key, const char *path)
     return *path == '\0' || act_path_is_within(key, path);
 }
 
-/* The key relative to the listed folder. */
+/* Returns the key relative to the listed folder. */
 static const char *list_rel_of(const struct listed_path *l, const char *key)
 {
     const char *rel = key + strlen(l->what->path);
@@ -43,7 +43,7 @@ static int give_entry(struct listed_path *l, const struct store_entry *entry)
     return 0;
 }
 
-/* Everything else was listed nevertheless. */
+/* Returns the result: an error, though all else was listed, if something could not be read. */
 static int say_unreadable(struct listed_path *l)
 {
     if (l->rc < 0 || l->unreadable == 0)

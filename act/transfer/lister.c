@@ -110,7 +110,7 @@ static void keep_within_bound(struct branch *b, struct store_page *page)
         store_entry_release(&page->v[--page->n]);
 }
 
-/* How many of the folders right below prefix have entries on the page. */
+/* Returns how many of the folders right below the prefix have entries on the page. */
 static size_t count_folders(const struct store_page *page, const char *prefix)
 {
     const char *folder = NULL;
@@ -154,7 +154,7 @@ static void branch_take_page(struct branch *b, struct store_page *page)
     *page = (struct store_page){0};
 }
 
-/* A folder with nothing listed in it may exist as an empty folder, which its own listing does not show. */
+/* Returns whether the branch may be an empty folder, which its own listing does not show. */
 static bool may_be_empty_folder(const struct branch *b)
 {
     return b->is_folder && b->ended && !b->failed && !b->cut && b->entries == 0;
@@ -269,7 +269,7 @@ static void branch_off(struct branch *b, const struct parted_level *level)
     }
 }
 
-/* From now on b lists only the folder that it has reached; NULL: nothing more. */
+/* Confines the branch to the folder that it has reached; NULL: it lists nothing more. */
 static void confine(struct branch *b, const char *folder)
 {
     free(b->bound);
@@ -315,7 +315,7 @@ static void look_done(struct store_call *call)
     lister_go_on(l);
 }
 
-/* Whether its folders are worth a lookup: the branch is long, and one or two folders fill its last page. */
+/* Returns whether to look up its folders: the branch is long, and one or two folders fill its last page. */
 static bool should_look(const struct branch *b)
 {
     return !b->ended && b->look && b->pages >= LOOK_AFTER && b->spread >= 1 && b->spread <= MAX_SPREAD;
@@ -393,7 +393,7 @@ static struct store_page take_ready(struct branch *b)
     return page;
 }
 
-/* Whether there is something to deliver. */
+/* Returns whether there is something to deliver. */
 static bool can_answer(const struct transfer_lister *l)
 {
     return !l->front || l->front->n_ready > 0 || l->front->failed;

@@ -18,13 +18,14 @@ struct count {
     char *emptied; /* the first with nothing but folders in it of which the destination has something */
 };
 
-/* Whether it is to be deleted: a folder, once it is empty. */
+/* Returns whether it is to be deleted; a folder is once it is empty. */
 static bool is_left_over(const struct sync_item *item)
 {
     return item->action == SYNC_EXTRA && !item->is_protected;
 }
 
-/* A link that leads out, or something unreadable, may be all that is left when a disk is gone. */
+/* Returns whether the source is known to have something: a link that leads out, or something unreadable, may be all
+ * that is left when a disk is gone. */
 static bool mirror_knows(const struct store_entry *from)
 {
     return from->key && !from->leads_out && from->kind != STORE_UNREADABLE;
@@ -45,7 +46,7 @@ static void enter_linked(struct count *n, const char *rel)
     ACT_PUSH(n->linked, n->n_linked, (struct linked){.rel = act_strdup(rel)});
 }
 
-/* A link that leads to a folder with nothing but folders in it may lead to where a disk is not mounted. */
+/* Notes a folder that a link leads to: if only folders are in it, a disk may not be mounted there. */
 static void note_linked(struct count *n, const struct sync_item *item)
 {
     while (n->n_linked && !act_starts_with(item->rel, n->linked[n->n_linked - 1].rel))
@@ -140,8 +141,8 @@ int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct ac
     return o->confirm && !o->dry_run ? o->confirm(o->arg, n.extras, n.bytes, err) : 0;
 }
 
-/* Copying may have taken hours. What was agreed must still be what would be deleted: the source may have disappeared
- * meanwhile, for example because its disk is no longer mounted. */
+/* Counts again, as copying may have taken hours: what was agreed must still be what would be deleted. The source may
+ * have disappeared meanwhile, for example because its disk is no longer mounted. */
 static int check_again(const struct walk_setup *setup, uint64_t agreed, struct act_error *err)
 {
     struct count n;

@@ -196,9 +196,10 @@ void object_settle(struct object *o)
 
 /* ---- blocks that exist already */
 
-/* Whether damage to an existing block would be noticed. A block holds what was received, which is not always what the
- * source has: comparing the whole reveals that, but an upload can be interrupted before, and not every store can drop
- * blocks. So blocks of a remote source are reused only if their checksums are known or their bytes can be read. */
+/* Returns whether damage to an existing block would be noticed. A block holds what was received, which is not always
+ * what the source has. Comparing the whole reveals that, but an upload can be interrupted before, and not every
+ * store can drop blocks. So blocks of a remote source are reused only if their checksums are known or their bytes
+ * can be read. */
 static bool can_be_proved(const struct object *o, const struct part_state *state)
 {
     return state->has_crc64 || o->plan.way == OBJECT_BY_SERVICE || store_sums_are_free(o->walk->from) ||
@@ -247,8 +248,8 @@ static void ask_for_blocks(struct object *o)
     object_call(o, o->walk->to, blocks_done);
 }
 
-/* Whether nothing needs to be done about a part: it is at the destination, and its checksum is known or not needed.
- * Where the source knows the checksum of the whole, that of a part that the service has verified is not needed. */
+/* Returns whether nothing needs to be done about a part: it is at the destination, and its checksum is known or not
+ * needed. Where the source knows the checksum of the whole, parts that the service has verified need none. */
 static bool is_finished(const struct object *o, uint32_t index)
 {
     const struct part_state *state = &o->moved.states[index];
@@ -265,7 +266,7 @@ static void skip_finished(struct object *o)
 
 /* ---- steps */
 
-/* Whether there are parts to start. */
+/* Returns whether there are parts to start. */
 static bool has_more(const struct object *o)
 {
     return o->phase == OBJECT_MOVE && !object_has_failed(o) && o->moved.started < o->plan.n_parts;

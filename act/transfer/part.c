@@ -58,7 +58,8 @@ static void part_is_there(struct object_part *p)
     object_count_written(o, p->index, state->present);
 }
 
-/* The service cannot fetch it: its bytes go through us, and those of all objects that follow. */
+/* Plans the object anew, as the service cannot fetch it: its bytes go through us, and so do those of all that
+ * follow. */
 static void plan_again(struct object *o)
 {
     o->walk->by_service = false;
@@ -95,8 +96,8 @@ static void put_kept(struct store_call *call)
     walk_pump(walk);
 }
 
-/* Writes a whole object at once, with the checksum that the store verifies: Blob Storage the MD5, which it also keeps;
- * a folder, on its worker, whichever the source knows. */
+/* Fills in the call that writes a whole object at once, with the checksum that the store verifies: Blob Storage
+ * takes the MD5, which it also keeps; a folder, on its worker, takes whichever the source knows. */
 static void fill_put(struct object_part *p)
 {
     struct object *o = p->object;
@@ -160,7 +161,7 @@ static void part_is_here(struct object_part *p)
 
 /* ---- the chain: the MD5 of the whole, part by part in order */
 
-/* On a worker. */
+/* Adds a part to the MD5 of the whole, on a worker. */
 static void chain_part(void *arg)
 {
     struct object_part *p = arg;
@@ -222,8 +223,8 @@ static void chain_end(struct object *o)
 
 /* ---- reading */
 
-/* Whether what was received is what was asked for. A growing object may only grow; any other is guarded by its ETag, so
- * a mismatch is the fault of the store or the service. */
+/* Checks that what was received is what was asked for. A growing object may only grow; any other is guarded by its
+ * ETag, so a mismatch is the fault of the store or the service. */
 static bool check_read(struct object_part *p)
 {
     struct object *o = p->object;
@@ -300,7 +301,7 @@ static void write_in_pieces(struct object_part *p)
                                                                .arg = p});
 }
 
-/* Bytes that are already in the part file of a folder are read from there. */
+/* Reads a part. Bytes that are already in the part file of a folder are read from there. */
 static void get_part(struct object_part *p)
 {
     struct object *o = p->object;

@@ -15,7 +15,7 @@ void transfer_path_release(struct transfer_path *path)
     *path = (struct transfer_path){0};
 }
 
-/* 1: there is a file with this key, 0: there is none, negative: unknown, with an error. */
+/* Returns 1 if there is a file with this key, 0 if there is none, or the negative code of an error. */
 static int path_is_file(struct store *store, const char *key, bool *is_link, struct act_error *err)
 {
     ACT_AUTO(store_call) call = {.op = STORE_HEAD, .key = key};

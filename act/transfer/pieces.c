@@ -87,7 +87,7 @@ static void piece_written(struct store_call *call)
     write_pieces(p);
 }
 
-/* The sum of the block until now, which the last piece goes on with. */
+/* Adds up the sum of the block until now, with which the last piece goes on. */
 static void pieces_add_up(const struct pieces *p)
 {
     for (size_t at = 0; at < p->given; at += PIECE)
@@ -121,7 +121,7 @@ static void pieces_write_next(struct pieces *p, size_t len)
     store_start(p->to, &piece->call);
 }
 
-/* Whether the next piece may be written: the last one only once all before it are. */
+/* Returns whether the next piece may be written: the last one has to wait for all before it. */
 static bool is_next_ready(const struct pieces *p, size_t len)
 {
     bool is_last = p->given + len == p->setup.len;
@@ -129,7 +129,7 @@ static bool is_next_ready(const struct pieces *p, size_t len)
     return !p->failed && len > 0 && p->came - p->given >= len && (!is_last || (p->good && p->under_way == 0));
 }
 
-/* Nothing is under way, and nothing more will be. */
+/* Ends the part: nothing is under way, and nothing more will be. */
 static void finish_pieces(struct pieces *p)
 {
     if (!p->failed && p->given == p->setup.len)
@@ -137,7 +137,7 @@ static void finish_pieces(struct pieces *p)
     p->setup.done(p->setup.arg, p->failed ? &p->error : NULL);
 }
 
-/* All that is here. */
+/* Writes all pieces that are here. */
 static void write_pieces(struct pieces *p)
 {
     for (size_t len; is_next_ready(p, len = pieces_len_at(p, p->given));)
@@ -146,7 +146,7 @@ static void write_pieces(struct pieces *p)
         finish_pieces(p);
 }
 
-/* Bytes of one piece. */
+/* Takes bytes of one piece. */
 static void pieces_take_some(struct pieces *p, const char *data, size_t len)
 {
     if (p->came % PIECE == 0)
@@ -157,8 +157,8 @@ static void pieces_take_some(struct pieces *p, const char *data, size_t len)
         write_pieces(p);
 }
 
-/* After a failed try of the request it comes from the start once more: it is the same object, by its ETag, and what was
- * taken stays. */
+/* After a failed try of the request the bytes come from the start once more. They are of the same object, by its
+ * ETag, and what was taken stays. */
 void pieces_take(struct pieces *p, size_t at, const char *data, size_t len)
 {
     size_t known = at < p->came ? p->came - at : 0, n = 0;

@@ -12,7 +12,7 @@ enum {
     SERVICE_PART = 64 << 20,   /* of a larger object, several at a time */
 };
 
-/* The usual size, or, in whole MiB, as much as keeps the object within the number of blocks that it can have. */
+/* Returns the usual size or, in whole MiB, one that keeps the object within the number of blocks that it can have. */
 static uint64_t part_size_for(uint64_t usual, uint64_t size)
 {
     const uint64_t mib = 1 << 20;
@@ -26,10 +26,10 @@ static void plan_add_text(struct act_sha256 *hash, const char *text)
     act_sha256_add(hash, text, strlen(text) + 1);
 }
 
-/* The id is the same for the same source in the same state and the same destination, so that an interrupted upload is
- * found again, and different for anything else, so that old blocks are never taken for new ones. A folder's ETags are
- * made of the file's inode and times: a file written just now may change again within one tick of the clock, so it gets
- * a random id. */
+/* Chooses an id that is the same for the same source in the same state and the same destination, so that an
+ * interrupted upload is found again, and different for anything else, so that old blocks are never taken for new
+ * ones. A folder's ETags are made of the file's inode and times: a file written just now may change again within one
+ * tick of the clock, so it gets a random id. */
 static void choose_upload_id(struct object *o)
 {
     const struct walk *walk = o->walk;
@@ -58,9 +58,9 @@ static void choose_upload_id(struct object *o)
     act_sha256_bytes(&hash, o->plan.upload_id.bytes, sizeof(o->plan.upload_id.bytes));
 }
 
-/* Which checksums are needed, and where they cost least: where a worker handles the bytes anyway. Blob Storage computes
- * and keeps the MD5 of what is written at once; of an object in parts it keeps the one it is given. A folder keeps
- * none: there the MD5 is only needed if the source has no other checksum to verify against. */
+/* Decides which checksums are needed, and where they cost least: where a worker handles the bytes anyway. Blob
+ * Storage computes and keeps the MD5 of what is written at once; of an object in parts it keeps the one it is given.
+ * A folder keeps none: there the MD5 is only needed if the source has no other checksum to verify against. */
 static enum object_sums sums_for(const struct object *o)
 {
     const struct walk *walk = o->walk;
@@ -98,7 +98,7 @@ void object_cut(struct object *o, uint64_t part_size)
     object_start_over(o);
 }
 
-/* How it is moved if the bytes go through us. */
+/* Decides how the object is moved if the bytes go through us. */
 static enum object_way way_for(const struct object *o)
 {
     bool in_pieces =

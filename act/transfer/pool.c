@@ -14,7 +14,7 @@ void transfer_pool_release(struct transfer_pool *pool)
     *pool = (struct transfer_pool){0};
 }
 
-/* Every large buffer has the size of a part, so that it fits any part. */
+/* Returns what a buffer takes of the budget: large ones all have the size of a part, so that they fit any part. */
 static uint64_t pool_charge(const struct transfer_pool *pool, size_t len)
 {
     return len > pool->part_size / 2 && len < pool->part_size ? pool->part_size : len;

@@ -63,7 +63,7 @@ static bool needs_md5(const struct transfer_reading *r)
     return r->whole && !r->entry.has_crc64 && r->entry.md5[0];
 }
 
-/* On a worker, which alone touches the reading's md5 meanwhile. */
+/* Writes a slot on a worker, which alone touches the reading's md5 meanwhile. */
 static void write_slot(void *arg)
 {
     struct read_slot *s = arg;
@@ -213,8 +213,8 @@ static int check_sum(struct transfer_reading *r)
                          store_name(r->store), r->entry.md5);
 }
 
-/* What grows is read without its ETag, so it must not have become shorter; an append blob must still be one. A log,
- * which has no ETag, may have stopped growing. */
+/* Checks an object that grows, which is read without its ETag: it must not have become shorter, and an append blob
+ * must still be one. A log, which has no ETag, may have stopped growing. */
 static int check_grown(struct transfer_reading *r)
 {
     ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = r->key};

@@ -20,7 +20,7 @@ void transfer_report_release(struct transfer_report *report)
 
 #define BEHIND_NAME "': "
 
-/* The text of an error after the name of its object. */
+/* Returns the text of an error behind the name of its object. */
 static const char *reason_of(const char *text)
 {
     const char *at = strstr(text, BEHIND_NAME);
@@ -28,7 +28,7 @@ static const char *reason_of(const char *text)
     return at ? at + strlen(BEHIND_NAME) : text;
 }
 
-/* The first name in an error such as "cannot read 'name': ...". New string; NULL: none. */
+/* Returns the first name in an error such as "cannot read 'name': ...": a new string, or NULL. */
 static char *report_name_of(const char *text)
 {
     const char *begin = strchr(text, '\''), *end = strstr(text, BEHIND_NAME);
@@ -36,7 +36,7 @@ static char *report_name_of(const char *text)
     return begin && end && begin < end ? act_strndup(begin + 1, (size_t)(end - begin) - 1) : NULL;
 }
 
-/* Whether two texts give the same reason: what is in brackets (a request id) may differ. */
+/* Returns whether two texts give the same reason: what is in brackets, such as a request id, may differ. */
 static bool same_reason(const char *a, const char *b)
 {
     size_t bracket = strcspn(a, "(");
@@ -44,7 +44,7 @@ static bool same_reason(const char *a, const char *b)
     return bracket == strcspn(b, "(") && strncmp(a, b, bracket) == 0 && act_streq(strchr(a, ')'), strchr(b, ')'));
 }
 
-/* The group of failures like this one, with n 0 if it is the first; NULL: there are too many groups. */
+/* Returns the group of failures like this one, with n 0 if it is the first; NULL: there are too many groups. */
 static struct transfer_failure *group_for(struct transfer_report *report, const char *text)
 {
     for (size_t i = 0; i < report->n_failures; i++)

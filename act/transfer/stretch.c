@@ -80,7 +80,7 @@ static void slice_drop_first(struct stretching *s)
     free(slice);
 }
 
-/* What arrived of the slice after those that are written. */
+/* Compares what arrived of the next slice to write. */
 static void compare_slice(struct stretching *s, const struct slice *slice)
 {
     const struct store_call *call = &slice->call;
@@ -160,7 +160,7 @@ static size_t next_before(const struct stretching *s)
     return s->started > 0 ? 0 : s->stretch->before_len;
 }
 
-/* The bytes of the next slice; 0: none. */
+/* Returns the bytes of the next slice; 0: there is none. */
 static size_t next_len(const struct stretching *s)
 {
     uint64_t left = s->stretch->end - s->stretch->offset - s->started, len = left + next_before(s);
@@ -194,14 +194,14 @@ static void start_slice(struct stretching *s)
     store_start(all->store, &slice->call);
 }
 
-/* Whether there is room for the next slice of the object. */
+/* Returns whether there is room for the next slice of the object. */
 static bool stretches_have_room(const struct stretches *all, const struct stretching *s)
 {
     return all->n_slices == 0 ||
            (all->memory + next_len(s) <= all->limit && all->under_way < (size_t)store_window(all->store));
 }
 
-/* Object after object, so that most of them are whole when this is interrupted. */
+/* Starts slices, object after object, so that most of them are whole when this is interrupted. */
 static void continue_stretches(struct stretches *all)
 {
     while (all->rc == 0 && all->at < all->n) {

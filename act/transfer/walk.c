@@ -54,7 +54,7 @@ static void list_more(struct walk *walk, enum sync_side side)
     transfer_lister_next(l->lister, page_came, l);
 }
 
-/* Each part makes a call to both stores, one after the other. */
+/* Returns how many calls may be under way: each part makes one to both stores, one after the other. */
 static int max_calls(const struct walk *walk)
 {
     return store_window(walk->from) + store_window(walk->to);
@@ -67,7 +67,8 @@ static uint64_t memory_of_machine(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-/* The sooner all objects are known, the sooner progress can say how long it will take. */
+/* Returns whether to list ahead: the sooner all objects are known, the sooner progress can say how long it will
+ * take. */
 static bool may_list_ahead(const struct walk *walk)
 {
     size_t least = OBJECTS_AHEAD + (size_t)max_calls(walk);
@@ -134,7 +135,7 @@ static bool walk_has_room(const struct walk *walk, const struct object *o)
     return may_call(walk) && transfer_pool_has_room(&walk->pool, object_needs(o));
 }
 
-/* Whether any object waits. Those already begun come first, then what was listed. */
+/* Returns whether an object waits. Those already begun come first, then what was listed. */
 static bool has_waiting(struct walk *walk)
 {
     walk_take *begin;
@@ -217,7 +218,7 @@ static struct sync_modes modes_of(const struct walk_setup *setup)
                                .stay_closed = setup->options->stay_closed};
 }
 
-/* The folder's content goes below to_path. */
+/* Begins a walk whose content goes below to_path. */
 static void begin_tree(struct walk *walk, const struct walk_setup *setup)
 {
     ACT_AUTOFREE char *from_prefix = transfer_prefix(setup->from->path);
@@ -240,7 +241,7 @@ static void begin_tree(struct walk *walk, const struct walk_setup *setup)
     walk_pump(walk);
 }
 
-/* A single file: there is nothing to list. Its folder at the destination need not exist. */
+/* Begins a walk of a single file: there is nothing to list, and its folder at the destination need not exist. */
 static int begin_single(struct walk *walk, const struct walk_setup *setup, struct act_error *err)
 {
     ACT_AUTO(store_call) from = {.op = STORE_HEAD, .key = setup->from->path};
