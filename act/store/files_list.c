@@ -141,16 +141,23 @@ struct dir {
 /* The way through one listing, which may have many pages. */
 struct files_list {
     struct azure *azure;
-    struct azure_op *op; /* that wants a page; NULL: the walk rests */
-    char *key, *after;   /* the key that the page begins behind; NULL: from the start */
+    enum {
+        WALK_RESTS,     /* nobody wants a page */
+        WALK_FILLS,     /* the page of an op */
+        WALK_LOOKS,     /* at what is on it */
+        WALK_ABANDONED, /* it goes when nothing is pending */
+    } state;
+    char *key, *after; /* the key that the page begins behind; NULL: from the start */
     bool delimiter, whole, leftovers;
     struct dir *top; /* where it is; NULL: at its end */
     struct dir *root;
-    size_t pending;           /* folders that are asked for */
-    bool abandoned;           /* it goes when nothing is pending */
-    struct entry_look *looks; /* one for each entry of the page */
-    size_t next_look, looking;
-    struct act_error error; /* the first of the looks; code 0: none */
+    size_t pending;      /* folders that are asked for */
+    struct azure_op *op; /* WALK_FILLS, WALK_LOOKS */
+    struct {
+        struct entry_look *v; /* one for each entry of the page */
+        size_t next, running;
+        struct act_error error; /* the first; code 0: none */
+    } looks;
     struct files_list *next;
 };
 
@@ -181,13 +188,13 @@ static void free_walk(struct files_list *walk)
     dir_free(walk->root);
     free(walk->key);
     free(walk->after);
-    free(walk->looks);
+    free(walk->looks.v);
     free(walk);
 }
 
 void files_abandon_walk(struct files_list *walk)
 {
-    walk->abandoned = true;
+    walk->state = WALK_ABANDONED;
     if (walk->pending == 0)
         free_walk(walk);
 }
@@ -208,9 +215,9 @@ static void dir_ended(struct store_call *call)
     walk->azure->files->idle = walk->azure->files->listing == 0;
     if (dir->page.n > 0)
         dir->children = act_calloc(dir->page.n, sizeof(struct dir *));
-    if (walk->abandoned && walk->pending == 0)
+    if (walk->state == WALK_ABANDONED && walk->pending == 0)
         free_walk(walk);
-    else if (walk->op && !walk->looks)
+    else if (walk->state == WALK_FILLS)
         go_on(walk);
 }
 
@@ -424,7 +431,7 @@ static void page_ended(struct files_list *walk, int rc)
     struct azure_op *op = walk->op;
     struct store_page *page = &op->call->list.page;
 
-    walk->op = NULL;
+    walk->state = WALK_RESTS;
     if (rc == 0 && walk->top && walk->after)
         page->next = act_strdup(walk->after);
     if (rc == 0 && walk->top) {
@@ -471,7 +478,7 @@ static void keep_what_is_there(struct files_list *walk)
     size_t n = 0;
 
     for (size_t i = 0; i < page->n; i++) {
-        if (walk->looks[i].is_gone)
+        if (walk->looks.v[i].is_gone)
             store_entry_release(&page->v[i]);
         else
             page->v[n++] = page->v[i];
@@ -481,14 +488,14 @@ static void keep_what_is_there(struct files_list *walk)
 
 static void looks_ended(struct files_list *walk)
 {
-    int rc = -(int)walk->error.code;
+    int rc = -(int)walk->looks.error.code;
 
     if (rc)
-        walk->op->call->error = walk->error;
+        walk->op->call->error = walk->looks.error;
     else
         keep_what_is_there(walk);
-    free(walk->looks);
-    walk->looks = NULL;
+    free(walk->looks.v);
+    walk->looks.v = NULL;
     page_ended(walk, rc);
 }
 
@@ -498,9 +505,9 @@ static void entry_looked_at(struct store_call *call)
 {
     struct entry_look *look = call->arg;
     struct files_list *walk = look->walk;
-    struct store_entry *entry = &walk->op->call->list.page.v[look - walk->looks];
+    struct store_entry *entry = &walk->op->call->list.page.v[look - walk->looks.v];
 
-    walk->looking--;
+    walk->looks.running--;
     look->is_gone = call->rc == -ACT_NOT_FOUND && call->error.fact != ACT_FACT_CONTAINER_MISSING;
     if (call->rc == 0) {
         bool filled = entry->filled;
@@ -508,8 +515,8 @@ static void entry_looked_at(struct store_call *call)
         *entry = call->entry;
         entry->filled = filled;
         call->entry = (struct store_entry){.mode = -1};
-    } else if (!look->is_gone && !walk->error.code) {
-        walk->error = call->error;
+    } else if (!look->is_gone && !walk->looks.error.code) {
+        walk->looks.error = call->error;
     }
     store_call_release(call);
     look_on(walk);
@@ -524,24 +531,25 @@ static void look_on(struct files_list *walk)
 {
     struct store_page *page = &walk->op->call->list.page;
 
-    while (walk->next_look < page->n && walk->looking < LOOKS && !walk->error.code) {
-        struct entry_look *look = &walk->looks[walk->next_look];
-        const struct store_entry *entry = &page->v[walk->next_look++];
+    while (walk->looks.next < page->n && walk->looks.running < LOOKS && !walk->looks.error.code) {
+        struct entry_look *look = &walk->looks.v[walk->looks.next];
+        const struct store_entry *entry = &page->v[walk->looks.next++];
         look->walk = walk;
         if (entry->kind == STORE_PREFIX || walk->leftovers)
             continue;
         look->call = (struct store_call){.op = STORE_HEAD, .key = entry->key, .done = entry_looked_at, .arg = look};
-        walk->looking++;
+        walk->looks.running++;
         store_start(&walk->azure->store, &look->call);
     }
-    if (walk->looking == 0)
+    if (walk->looks.running == 0)
         looks_ended(walk);
 }
 
 static void look_at_page(struct files_list *walk)
 {
-    walk->looks = act_calloc(walk->op->call->list.page.n + 1, sizeof(*walk->looks));
-    walk->next_look = 0;
+    walk->state = WALK_LOOKS;
+    walk->looks.v = act_calloc(walk->op->call->list.page.n + 1, sizeof(*walk->looks.v));
+    walk->looks.next = 0;
     look_on(walk);
 }
 
@@ -600,6 +608,7 @@ void files_give_page(struct azure_op *op)
 
     op->file->walk = NULL;
     walk->op = op;
+    walk->state = WALK_FILLS;
     go_on(walk);
 }
 
@@ -633,8 +642,6 @@ void files_find_walk(struct azure_op *op)
 
 void files_free_walks(struct files *files, struct engine *engine)
 {
-    for (struct files_list *walk = files->walks; walk; walk = walk->next)
-        walk->op = NULL;
     if (files->listing > 0)
         engine_run(engine, &files->idle);
     while (files->walks) {
