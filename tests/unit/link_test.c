@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -278,6 +279,40 @@ TEST(test_broken_connections)
 {
     for (size_t i = 0; i < COUNT(both); i++)
         break_on(both[i]);
+}
+
+static void share_on(const struct link_where *where)
+{
+    struct heard heard;
+    struct link_server *s = open_server(2, where, &heard);
+    struct pollfd ready = {.fd = link_fd(s), .events = POLLIN};
+
+    pid_t killed = start_rank(link_address(s), 0, wait_end), cut = start_rank(link_address(s), 1, wait_end);
+    serve_until(s, &heard.hellos, 2);
+    pid_t holder = fork();
+    if (holder == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    kill(killed, SIGKILL);
+    serve_until(s, &heard.gone, 1);
+    assert_int_equal(poll(&ready, 1, 0), 0);
+    link_serve(s);
+    link_cut(s);
+    assert_int_equal(wait_rank(cut), 5);
+    assert_int_equal(heard.gone, 2);
+    assert_int_equal(wait_rank(killed), 128 + SIGKILL);
+    kill(holder, SIGKILL);
+    assert_int_equal(wait_rank(holder), 128 + SIGKILL);
+    link_server_free(s);
+}
+
+/* A connection that has ended is over, although a child process holds a copy of its descriptor. */
+TEST(test_copies_in_a_child)
+{
+    for (size_t i = 0; i < COUNT(both); i++)
+        share_on(both[i]);
 }
 
 /* ---- strangers ---- */
