@@ -281,6 +281,41 @@ TEST(test_broken_connections)
         break_on(both[i]);
 }
 
+/* Whether a message waits where poll() sees it. */
+static int look_at_once(struct link *l, bool stop, int rank)
+{
+    (void)stop;
+    (void)rank;
+    return poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, 0) == 1 ? 7 : 8;
+}
+
+static void tell_at_once_on(const struct link_where *where)
+{
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s}", "type", "stop");
+    struct heard heard;
+    struct link_server *s = open_server(1, where, &heard);
+    pid_t pid = start_rank(link_address(s), 0, look_at_once);
+    int status;
+
+    while (heard.hellos == 0) {
+        assert_int_equal(poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, HANGS_MS), 1);
+        kill(pid, SIGSTOP);
+        assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+        link_serve(s);
+        link_tell(s, 0, message);
+        kill(pid, SIGCONT);
+    }
+    assert_int_equal(wait_rank(pid), 7);
+    link_server_free(s);
+}
+
+/* What comes together with the acceptance is heard: nothing else may come for a long time. */
+TEST(test_told_at_once)
+{
+    for (size_t i = 0; i < COUNT(both); i++)
+        tell_at_once_on(both[i]);
+}
+
 static void share_on(const struct link_where *where)
 {
     struct heard heard;
