@@ -56,7 +56,7 @@ void link_close(struct link *l);
 
 /* Connects to the supervisor that the environment names, tries all its addresses for some seconds, says hello and is
  * accepted. hello, which names the rank, gets the proof. *out_stop: the ranks are being stopped already. Removes
- * LINK_ENV from the environment. */
+ * LINK_ENV from the environment. Messages that came right behind the acceptance are still to be read from l->fd. */
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err) ACT_NODISCARD;
 
 /* Likewise, but tries each address of the target once: "<token> tcp <port> <address> <address> ...", the form of

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -106,6 +107,23 @@ static int connect_tcp(const char *address, uint16_t port, int *out_fd)
     return errnum;
 }
 
+/* Takes no more than a line from the network: whoever polls the descriptor from now on hears of what comes behind it.
+ * False: the connection has ended. */
+static bool fill_line(struct link *l)
+{
+    char chunk[4096];
+    ssize_t n = recv(l->fd, chunk, sizeof(chunk), MSG_DONTWAIT | MSG_PEEK);
+    const char *end = n > 0 ? memchr(chunk, '\n', (size_t)n) : NULL;
+
+    if (end)
+        n = end + 1 - chunk;
+    if (n > 0)
+        n = recv(l->fd, chunk, (size_t)n, MSG_DONTWAIT);
+    if (n > 0)
+        act_buf_add(&l->in, chunk, (size_t)n);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+}
+
 /* NULL: it hung up, or took too long. */
 static json_t *wait_message(struct link *l)
 {
@@ -115,7 +133,7 @@ static json_t *wait_message(struct link *l)
 
     for (; got == 0 && left > 0; left = deadline - act_now_monotonic_ms()) {
         poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, (int)left);
-        bool more = link_fill(l);
+        bool more = fill_line(l);
         got = link_take(l, &message);
         if (!more)
             break;

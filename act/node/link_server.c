@@ -131,12 +131,21 @@ static void remove_stranger(struct link_server *s, struct link_peer *p)
     s->n_strangers--;
 }
 
+/* A child process of this one may hold a copy of the descriptor, with which the connection, and what epoll knows of it,
+ * would outlive close(). */
+static void hang_up(struct link_server *s, struct peer *p)
+{
+    (void)watch_fd(s, p->link.fd, 0, NULL, EPOLL_CTL_DEL);
+    shutdown(p->link.fd, SHUT_RDWR);
+    link_close(&p->link);
+}
+
 /* The connection has ended. */
 static void link_drop(struct link_server *s, struct link_peer *p, int errnum)
 {
     int rank = p->rank;
 
-    link_close(&p->link);
+    hang_up(s, p);
     if (rank < 0) {
         remove_stranger(s, p);
     } else {

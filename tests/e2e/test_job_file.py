@@ -599,7 +599,8 @@ def test_preparation_that_fails(act):
 
 
 def test_exit_status(act):
-    finish(act, job_file(act, **custom("exit 9")), status=9)
+    run, _ = finish(act, job_file(act, **custom("exit 9")), status=9)
+    assert act.info(run)["exit_status"] == 9
 
 
 def test_secrets(act):

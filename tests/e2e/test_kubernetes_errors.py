@@ -65,7 +65,7 @@ def test_what_an_unknown_namespace_does_not_have(act, kubernetes, keys):
 
 def test_whoever_may_not_look_at_namespaces_submits(act, kubernetes):
     kubernetes.forbid({"verb": "get", "resource": "namespaces"})
-    act.run("wait", act.submit("true", before=K8S))
+    assert act.state(act.finish("true", before=K8S)) == "Completed"
 
 
 def test_a_token_that_is_not_accepted(act, kubernetes):

@@ -64,7 +64,7 @@ def test_the_task_of_an_array_is_not_queued_again(lab, outer):
 def test_from_a_job_with_memory_for_each_node(lab, outer, start):
     """SLURM_MEM_PER_NODE, which srun does not take beside the SLURM_MEM_PER_CPU of the job."""
     run = outer.submits(start, "-n 4 submit true", "--mem=200")
-    lab.wait(run, "Completed", status=0)
+    assert lab.wait(run, "Completed", status=0)["exit_status"] == 0
 
 
 def test_from_a_job_that_was_queued_again(lab, outer):

@@ -539,6 +539,7 @@ def test_azureml(act, azureml, terminal):
     screen = terminal("top", columns=160)
     screen.until(rf"{run[-8:]}\s+Running.*loss 9\d\d")
     abort_chosen(screen, run)
+    assert act.state(run) == "Canceled"
 
 
 def test_kubernetes(act, kubernetes, terminal):

@@ -564,7 +564,8 @@ def test_what_is_the_users_own_needs_no_trust(other, scratch):
                          [("*", 0), ("{p}", 0), ("/nowhere:{p}/..", 0), ("{p}x", 4), ("", 4), (".", 4)])
 def test_the_environment_trusts_for_programs(other, listed, status):
     link(other)
-    other.run("u", "data", env={"ACT_TRUSTED_PROJECTS": listed.format(p=other.project)}, status=status)
+    done = other.run("u", "data", env={"ACT_TRUSTED_PROJECTS": listed.format(p=other.project)}, status=status)
+    assert ("if you trust it" in done.err) == (status != 0), done
 
 
 def test_the_words_of_a_project_do_nothing_to_the_terminal(other, scratch):
