@@ -133,7 +133,7 @@ static void remove_stranger(struct link_server *s, struct link_peer *p)
 
 /* A child process of this one may hold a copy of the descriptor, with which the connection, and what epoll knows of it,
  * would outlive close(). */
-static void hang_up(struct link_server *s, struct peer *p)
+static void hang_up(struct link_server *s, struct link_peer *p)
 {
     (void)watch_fd(s, p->link.fd, 0, NULL, EPOLL_CTL_DEL);
     shutdown(p->link.fd, SHUT_RDWR);
