@@ -28,13 +28,14 @@ def test_a_command_from_submit_to_logs(act, kubernetes):
     assert act.run("logs", run).out == "hello from the pod\n"
 
 
-def test_a_submit_is_five_requests_and_the_first_one_two_more(act, kubernetes):
+def test_a_submit_is_five_requests_and_the_first_one_three_more(act, kubernetes):
+    """The version, the agent's Secret, and whether the pods would be let in."""
     act.run(*K8S, "init")
     kubernetes.forget()
     act.finish("true", before=K8S)
     first = kubernetes.requests()
     until = next(i for i, r in enumerate(first) if r["method"] == "PATCH") + 1
-    assert [r["method"] for r in first[:until]] == ["GET", "GET", "POST", "POST", "POST", "POST", "PATCH"]
+    assert [r["method"] for r in first[:until]] == ["GET", "GET", "POST", "POST", "POST", "POST", "POST", "PATCH"]
     kubernetes.forget()
     run = act.submit("true", before=K8S)
     assert len(kubernetes.requests()) == 5
@@ -49,10 +50,13 @@ def test_a_submit_does_not_ask_about_the_runs_that_have_not_ended(act, kubernete
     assert [r["method"] for r in kubernetes.requests()] == ["GET", "POST", "POST", "POST", "PATCH"]
     kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu"})
     kubernetes.forget()
-    run = act.submit("true", before=K8S)
+    runs = [act.submit("true", before=K8S)]
+    assert [r["url"] for r in kubernetes.requests() if "dryRun" in r["url"]], "they are other pods"
+    kubernetes.forget()
+    runs.append(act.submit("true", before=K8S))
     assert [r["method"] for r in kubernetes.requests()] == ["GET", "GET", "POST", "POST", "POST", "PATCH"]
     act.run("abort", earlier)
-    act.run("wait", later, run)
+    act.run("wait", later, *runs)
 
 
 def test_a_program_that_somebody_else_put_there_does_not_run(act, kubernetes):
@@ -156,7 +160,7 @@ def test_a_dry_run_of_a_resubmit_is_that_of_a_submit(act, kubernetes):
     kubernetes.forget()
     printed = act.run("resubmit", "--dry-run", run)
     assert [i["kind"] for i in printed.json["items"]] == ["Job", "Secret", "Service"]
-    assert all(r["method"] == "GET" for r in kubernetes.requests())
+    assert kubernetes.changes() == []
 
 
 def test_code_that_is_too_much_is_refused_before_it_is_stored(act, kubernetes):
@@ -190,7 +194,7 @@ def test_a_dry_run_prints_what_kubectl_takes(act, kubernetes):
     assert [i["kind"] for i in printed.json["items"]] == ["Job", "Secret", "Secret", "Service"]
     spec = json.loads(printed.json["items"][2]["stringData"]["run.json"])
     assert spec["command"] == ["echo", "hello"]
-    assert all(r["method"] == "GET" for r in kubernetes.requests())
+    assert kubernetes.changes() == []
     for item in printed.json["items"]:
         kubernetes.create(item)
 

@@ -6,6 +6,7 @@ import { findPlural, groupsOf, NAMESPACE, POD, resourcesOf } from "./kinds.mjs";
 import { list, selector, Watch } from "./list.mjs";
 import { checkChange, checkObject } from "./validate.mjs";
 import { applyPatch, asBody } from "./patch.mjs";
+import { warningsOf } from "./podsecurity.mjs";
 import { alreadyExists, badRequest, conflict, forbidden, invalid, noMethod, notFound, pageNotFound, Refusal, success,
     unsupported, wrongValue }
     from "./status.mjs";
@@ -58,8 +59,12 @@ export class Api {
         const verb = this.verbOf(request, target);
         const call = { ...request, ...target, verb, query: request.url.searchParams };
         this.authorize(call);
+        if (call.subresource === "exec" && needsCreate(this.world.settings)) {
+            this.authorize({ ...call, verb: "create" });
+        }
         const answer = await this.judged(call);
         const warnings = [...(answer.warning ? [answer.warning] : []),
+            ...(verb === "create" ? warningsOf(this.world, target.type, answer.body) : []),
             ...(verb === "create" && target.type.kind === "Job" ? this.world.settings.warnings : [])];
         return warnings.length ? { ...answer, headers: {
             Warning: warnings.map((text) => `299 - "${text.replace(/["\\]/g, "\\$&")}"`) } } : answer;
@@ -346,6 +351,10 @@ export class Api {
             { resourceVersion: String(this.store.version) }, this.world) };
     }
 }
+
+/** A WebSocket begins with a GET. Source: kubernetes.io/docs/reference/command-line-tools-reference/feature-gates
+ * (AuthorizePodWebsocketUpgradeCreatePermission, on from 1.35). */
+const needsCreate = ({ version }) => Number(version.split(".")[1]) >= 35;
 
 function refuse(type, name, causes) {
     if (causes.length) {

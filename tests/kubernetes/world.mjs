@@ -36,6 +36,8 @@ const DEFAULTS = {
     bookmarkMs: 1000,
     execProtocols: ["v5.channel.k8s.io", "v4.channel.k8s.io"], // for commands in containers, the best first
     warnings: [], // that the server has of each Job that is made
+    strict: true, // whether it heeds fieldValidation=Strict, as servers from 1.25 on do
+    webhooks: [], // {name, resources: ["pods"], denies}: does not answer, or denies with these words
     limit: 0, // most objects in a page, where a client wants pages; 0: as it wants them
 };
 

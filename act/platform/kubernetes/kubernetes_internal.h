@@ -6,6 +6,7 @@
  *   volumes.c     pure: the folders of a run, and what else is mounted
  *   gzip.c        programs, compressed for Secrets
  *   client.c      the program act, for pods that move files
+ *   admission.c   whether the cluster would let the pods in
  *   submit.c      check, preview, prepare, submit, abort, scale
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
  *   runs.c        status of many runs, and listings of runs
@@ -149,6 +150,12 @@ const char *kubernetes_gpu_resource(const struct config *config);
  * are merged by name, as kubectl does. */
 void kubernetes_merge(json_t *object, json_t *patch);
 
+/* ---- admission.c */
+
+/* Whether the policies of the namespace let the run's pods in, as far as the user may ask; -ACT_CONFIG names the key.
+ * k->program is known. */
+int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+
 /* ---- cluster.c */
 
 /* What the server says of its version, "v1.20.4", a new string, and 20 of it; INT_MAX: it is not Kubernetes 1. */
@@ -211,6 +218,8 @@ struct kubernetes_view {
     int64_t ahead_s;        /* of the clock that the cluster's times are of: kube_ahead_s() */
 };
 void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out);
+/* What the words mean by which a policy refuses a pod, and what to do: "<meaning>: <words>; <todo>". New string. */
+char *kubernetes_refusal(const char *words);
 /* Whether the pods of a Job add to what the Job itself says of its state. */
 bool kubernetes_wants_pods(const json_t *job);
 /* Whether only the events, or Kueue's Workload, may say why a run waits. */

@@ -171,6 +171,10 @@ static const struct meaning refused_meanings[] = {
     {"cpu usage per", "a LimitRange of the namespace forbids its processors", "set k8s.cpu"},
     {"no PriorityClass", "its priority class is missing", "look at k8s.priority_class"},
     {"service account", "its service account is missing", "look at k8s.service_account"},
+    {"usage per", "a LimitRange of the namespace forbids what it asks for",
+     "set gpu_per_node, or resources in k8s.pod"},
+    {"denied the request", "a webhook of the cluster forbids its pods", "set in k8s.pod what it wants"},
+    {"failed calling webhook", "a webhook of the cluster does not answer", "tell whoever runs the cluster"},
     {NULL, NULL, NULL},
 };
 
@@ -219,6 +223,14 @@ static const struct meaning *find_meaning(const struct meaning *table, const cha
         if (strcmp(table->reason, reason) == 0)
             return table;
     return NULL;
+}
+
+char *kubernetes_refusal(const char *words)
+{
+    const struct meaning *m = find_in_message(refused_meanings, words);
+
+    return m ? act_sprintf("%s: %s%s%s", m->text, words, m->todo ? "; " : "", m->todo ? m->todo : "")
+             : act_strdup(words);
 }
 
 static bool has_reason(const struct run_status *status)

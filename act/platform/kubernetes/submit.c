@@ -327,7 +327,9 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
         rc = check_names(k, err);
     if (rc == 0)
         rc = check_claims(k, spec, err);
-    return rc < 0 ? rc : check_nodes(k, spec, err);
+    if (rc == 0)
+        rc = check_nodes(k, spec, err);
+    return rc < 0 ? rc : kubernetes_check_admission(k, spec, err);
 }
 
 /* ---- the objects of a run ---- */
@@ -672,13 +674,19 @@ static int start_job(struct submission *s, const json_t *job, struct act_error *
     return rc;
 }
 
+/* Whether a request that failed may have been carried out. */
+static bool may_be_done(int rc, const struct act_error *err)
+{
+    return (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT) && strcmp(err->service_code, KUBE_NO_WEBHOOK) != 0;
+}
+
 /* Nothing is left of what was refused; of what may have been done, the next attempt makes the rest. A Job that another
  * try has started stays. */
-static void clean_up(struct submission *s, const json_t *job, int rc, bool *asked)
+static void clean_up(struct submission *s, const json_t *job, bool *asked)
 {
     struct act_error ignored;
 
-    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !*s->uid || !s->may_undo)
+    if (!*s->uid || !s->may_undo)
         return;
     if (delete_object(s->k, job, s->uid, "Background", &ignored) == 0)
         *asked = false;
@@ -691,7 +699,7 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     *asked = true;
     int rc = create_job(s, &job, err);
     if (rc < 0) {
-        *asked = rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
+        *asked = may_be_done(rc, err);
         return rc;
     }
     rc = check_kept(s->run.spec, job, err);
@@ -699,8 +707,8 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
         rc = each_object(s, create_other, NULL, err);
     if (rc == 0)
         rc = start_job(s, job, err);
-    if (rc < 0)
-        clean_up(s, job, rc, asked);
+    if (rc < 0 && !may_be_done(rc, err))
+        clean_up(s, job, asked);
     return rc;
 }
 
