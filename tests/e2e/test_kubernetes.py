@@ -206,11 +206,29 @@ def test_doctor(act, kubernetes):
     kubernetes.forbid({"verb": "create", "resource": "services"}, {"verb": "get", "resource": "secrets"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     assert "you may not: get secrets, create services;" in found["rights"]["text"] and not found["rights"]["ok"]
+    for tool in ("/bin/sh", "gzip", "sha256sum", "chmod", "cat"):
+        assert tool in found["image"]["text"]
     kubernetes.forbid({"verb": "list", "resource": "nodes"})
     kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu", "namespace": "nowhere"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     assert found["GPUs"]["ok"] and found["GPUs"]["text"].startswith("not known: you may not list the nodes")
     assert not found["namespace"]["ok"] and "rights" not in found
+
+
+def test_doctor_asks_for_what_only_some_verbs_need(act, kubernetes):
+    def rights():
+        found = act.run(*K8S, "doctor", "--json", status=None).json["checks"]
+        assert all(c["ok"] for c in found if "rights" in c["what"]), found
+        return [c["text"] for c in found if c["what"] == "other rights"]
+
+    assert rights() == []
+    kubernetes.forbid({"verb": "create", "resource": "pods/exec"})
+    assert rights() == [], "this server does not ask for it"
+    kubernetes.tell("settings", version="1.35")
+    assert rights() == ["you may not create pods/exec, which only 'a ssh' needs"]
+    kubernetes.forbid({"verb": "get", "resource": "pods/exec"}, {"verb": "delete", "resource": "secrets"})
+    text, = rights()
+    assert text.startswith("you may not get pods/exec, which only 'a ssh' needs; delete secrets, which only 'a prune'")
 
 
 def test_a_log_that_grows_and_is_rotated_has_no_line_twice(act, kubernetes):

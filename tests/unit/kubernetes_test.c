@@ -554,7 +554,7 @@ static const struct {
     {JOB(FAILED("PodFailurePolicy")),
      "[" POD("0", ENDED("'exitCode':128,'reason':'StartError','message':'exec: /bin/sh: stat /bin/sh: no such file or "
                         "directory: unknown'")) "]",
-     NULL, RUN_FAILED, "the image has no /bin/sh; use an image with /bin/sh and gzip", 128},
+     NULL, RUN_FAILED, "the image has no /bin/sh; use an image with /bin/sh, gzip and sha256sum", 128},
     {JOB(FAILED("PodFailurePolicy")),
      "[" POD("0", ENDED("'exitCode':255,'reason':'Error','message':'exec /bin/sh: exec format error'")) "]", NULL,
      RUN_FAILED,

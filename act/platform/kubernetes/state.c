@@ -191,7 +191,7 @@ static const struct meaning job_meanings[] = {
     {NULL, NULL, NULL},
 };
 
-#define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh and gzip"
+#define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh, gzip and sha256sum"
 
 /* What container runtimes, or the container's own output, say of an image that cannot start; any case. */
 static const struct meaning image_meanings[] = {
@@ -201,6 +201,7 @@ static const struct meaning image_meanings[] = {
     {"exec format error", "the image is for another processor than the node's",
      "use an image for it, or choose nodes by k8s.node_selector (kubernetes.io/arch)"},
     {"act: the image has no gzip", "the image has no gzip, which unpacks the agent", "add it to the image"},
+    {"act: the image has no sha256sum", "the image has no sha256sum, which verifies the agent", "add it to the image"},
     {NULL, NULL, NULL},
 };
 
