@@ -158,6 +158,26 @@ def test_an_image_that_is_not_there(act, kubernetes):
     act.until_state(run, "Canceled")
 
 
+@pytest.mark.parametrize("who", ["a abort", "kubectl"])
+def test_a_run_that_never_began_has_no_time(act, kubernetes, who):
+    """Its Job waits for its pods to go, which never ran."""
+    kubernetes.tell("settings", images={IMAGE: "ErrImagePull"})
+    run = act.submit("true", before=K8S)
+    waits(act, run, "the image cannot be pulled")
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    kubernetes.tell("patch", kind="Job", name=name, patch={"metadata": {"finalizers": ["example.com/slow"]}})
+    if who == "a abort":
+        assert f"{run}  Canceled\n" in act.run("abort", run).err
+    else:
+        kubernetes.call("DELETE", f"/apis/batch/v1/namespaces/default/jobs/{name}?propagationPolicy=Foreground")
+    for _ in range(2):
+        info = act.info(run)
+        assert (info["state"], info["started"]) == ("Canceled", None), info
+        assert info["reason"] == ("aborted" if who == "a abort" else "somebody deleted it from the cluster")
+        act.until(lambda: kubernetes.objects("Pod") == [], "its pods are gone")
+    assert kubernetes.objects("Job") and "elapsed" not in act.run("q", run, status=None).out
+
+
 def test_a_selector_that_no_node_has(act, kubernetes):
     kubernetes.cluster(k8s={"node_selector": {"disk": "fast"}})
     run = act.submit("true", before=K8S)

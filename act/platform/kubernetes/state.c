@@ -596,6 +596,11 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
         say(out, &half, "");
 }
 
+static bool is_suspended(const json_t *job)
+{
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
 /* It runs, and nothing ends it. */
 static bool is_there(const json_t *pod)
 {
@@ -659,12 +664,12 @@ static bool is_late(const struct kubernetes_view *view, const json_t *pod)
 
 static void read_course(const struct kubernetes_view *view, struct run_status *out)
 {
-    const json_t *spec = json_object_get(view->job, "spec"), *waits;
+    const json_t *waits;
     int n = kubernetes_completions(view->job);
     int lost = replaced(view->pods, n), there;
 
     out->state = RUN_QUEUED;
-    if (json_is_true(json_object_get(spec, "suspend"))) {
+    if (is_suspended(view->job)) {
         explain_suspension(view, out);
         return;
     }
@@ -683,17 +688,23 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     add_count(there, n, out);
 }
 
-/* The cluster is ending it, at someone's request: its pods may be gone already. */
+/* The cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any more, or ever
+ * did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a pod began. */
 static void say_deletion(const struct kubernetes_view *view, struct run_status *out)
 {
-    int64_t started = kubernetes_time(json_object_get(view->job, "status"), "startTime");
+    int64_t deleted = kubernetes_time(metadata_of(view->job), "deletionTimestamp");
 
-    if (!json_object_get(metadata_of(view->job), "deletionTimestamp"))
+    if (!deleted)
         return;
-    if (started)
+    out->started_unix_s = here(view, began_at(view->pods));
+    if (!out->started_unix_s && (view->pods || is_suspended(view->job))) {
+        out->state = RUN_CANCELED;
+        out->ended_unix_s = here(view, deleted);
+        out->reason[0] = '\0';
+        return;
+    }
+    if (kubernetes_time(json_object_get(view->job, "status"), "startTime"))
         out->state = RUN_RUNNING;
-    if (!out->started_unix_s)
-        out->started_unix_s = here(view, started);
     snprintf(out->reason, sizeof(out->reason), "it is being ended");
 }
 
@@ -713,11 +724,6 @@ void kubernetes_read_status(const struct kubernetes_view *view, struct run_statu
 }
 
 /* ---- what else to ask ---- */
-
-static bool is_suspended(const json_t *job)
-{
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
-}
 
 bool kubernetes_wants_pods(const json_t *job)
 {
