@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import random
+import re
 import shutil
 import subprocess
 
@@ -292,6 +293,27 @@ def test_a_first_pod_that_somebody_deletes_is_an_attempt(act, kubernetes, tmp_pa
     gate.touch()
     act.run("wait", run)
     assert act.info(run)["attempt"] == 2
+
+
+@pytest.mark.parametrize("launcher", ["direct", "mpirun"])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_pod_that_is_deleted_by_force_is_one_attempt(act, kubernetes, tmp_path, index, launcher):
+    """The cluster makes another one at once, while the old one still has its time to end."""
+    several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}], launcher=launcher)
+    gate = tmp_path / "gate"
+    script = f"trap 'sleep 2' TERM; echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
+    act.until(lambda: act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs")
+    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[index]
+    kubernetes.tell("delete", kind="Pod", name=pod["metadata"]["name"], options={"gracePeriodSeconds": 0})
+    act.until(lambda: "attempt 2" in act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs again")
+    if index == 1:  # the first pod is still there to say it
+        said = act.run("why", run).out
+        assert re.search("attempt 1: pod 1 was (lost|told to end): attempt 1 ends", said) and "lost pod" in said, said
+    gate.touch()
+    act.run("wait", run)
+    assert act.info(run)["attempt"] == 2, act.run("cat", f"{run}:system_logs/agent_0.txt").out
+    assert act.info(run)["state"] == "Completed"
 
 
 def test_the_agent_has_the_variables_that_are_for_it(act, kubernetes):

@@ -120,6 +120,17 @@ def test_an_image_that_cannot_start(act, kubernetes, kind, said, title):
     assert title in act.run("why", run).out
 
 
+def test_an_agent_that_somebody_kills(act, kubernetes):
+    run = act.submit("sleep", "1000", before=K8S)
+    act.until_state(run, "Running")
+    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]["metadata"]["name"]
+    kubernetes.pod(pod, "kill")
+    act.run("wait", run, status=137)
+    assert f"pod '{pod}' ended with exit status 137" in act.info(run)["reason"]
+    said = act.run("why", run).out
+    assert "pod killed" in said and "not known" not in said, said
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_pod_that_used_too_much_memory(act, kubernetes, index):
     kubernetes.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct"})
