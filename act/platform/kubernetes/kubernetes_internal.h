@@ -7,6 +7,7 @@
  *   gzip.c        programs, compressed for Secrets
  *   client.c      the program act, for pods that move files
  *   admission.c   whether the cluster would let the pods in
+ *   programs.c    removes the programs of other releases
  *   submit.c      check, preview, prepare, submit, abort, scale
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
  *   runs.c        status of many runs, and listings of runs
@@ -281,6 +282,8 @@ int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct a
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
 int kubernetes_remove(struct platform *p, const char *id, struct act_error *err);
+int kubernetes_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                             struct act_error *err);
 int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                       struct act_error *err);
