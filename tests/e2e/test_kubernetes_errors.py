@@ -256,6 +256,21 @@ def test_a_typing_error_in_the_pod_is_told(act, kubernetes_api):
     assert kubernetes_api.objects("Job") == [] and "Run" not in act.run("q").out
 
 
+def test_a_server_that_drops_fields_in_silence(act, kubernetes):
+    """Whatever version it says it is: what it made of the Job is looked at."""
+    kubernetes.tell("settings", strict=False, contract=False)
+    pod = {"metadata": {"labels": {"team": "a"}}, "spec": {
+        "hostNetwork": False, "tolerations": [], "priority": None, "securityContext": {"fsGroup": 100},
+        "containers": [{"name": "main", "env": [{"name": "A", "value": "b"}], "securityContext": {"privilegd": True}}]}}
+    kubernetes.cluster(k8s={"pod": pod})
+    message = act.fail(*K8S, "submit", "true", status=7, match="no field 'privilegd', which 'k8s.pod' in .*k8s.yaml")
+    assert "kubectl explain" in message and nothing_is_left(kubernetes)
+    assert len(kubernetes.requests()) < 12
+    del pod["spec"]["containers"][0]["securityContext"]
+    kubernetes.cluster(k8s={"pod": pod})
+    act.finish("true", before=K8S)
+
+
 @pytest.mark.parametrize("version", ["1.24", "1.25"])
 def test_a_server_that_lacks_what_is_ours(act, kubernetes, version):
     """It does without: only what the user has written must be known."""
@@ -272,7 +287,7 @@ def test_warnings_of_the_server(act, kubernetes):
     said = act.run(*K8S, "submit", "true").err
     assert said.count(f"act: warning: the cluster says: {pods}\n") == 1 and said.count("the cluster says") == 2
     assert "the cluster says: old \\ thing\n" in said
-    kubernetes.tell("settings", warnings=[f"thing {i} is deprecated" for i in range(200)])
+    kubernetes.tell("settings", warnings=[f"thing {i} is deprecated" for i in range(1000)])
     said = act.run(*K8S, "submit", "true").err
     assert said.count("the cluster says") == 10
     for run in [r["id"] for r in act.run("q", "--json").json["runs"]]:

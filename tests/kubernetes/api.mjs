@@ -1,6 +1,6 @@
 // The verbs of the API, on the objects of the store.
 import { admit } from "./admission.mjs";
-import { checkBody } from "./contract.mjs";
+import { checkBody, dropUnknown } from "./contract.mjs";
 import { complete, dropNewer, newerFields, validates } from "./defaults.mjs";
 import { findPlural, groupsOf, NAMESPACE, POD, resourcesOf } from "./kinds.mjs";
 import { list, selector, Watch } from "./list.mjs";
@@ -232,7 +232,8 @@ export class Api {
     /** Creates what a client or a controller wants. */
     make(type, given, isDry = false) {
         const { settings } = this.world;
-        const object = dropNewer(settings, type, structuredClone(given));
+        const object = dropNewer(settings, type, structuredClone(settings.strict ? given
+            : dropUnknown(type, given)));
         for (const field of ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation"]) {
             delete object.metadata[field];
         }

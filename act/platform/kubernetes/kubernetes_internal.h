@@ -150,6 +150,9 @@ const char *kubernetes_gpu_resource(const struct config *config);
 /* patch merged into object as JSON merge patch (RFC 7396), except that lists whose members have names ("containers")
  * are merged by name, as kubectl does. */
 void kubernetes_merge(json_t *object, json_t *patch);
+/* The first key of a patch that is missing in what the server made of the object; NULL: all that says something is
+ * there. Points into patch. */
+const char *kubernetes_dropped(json_t *patch, const json_t *made);
 
 /* ---- admission.c */
 

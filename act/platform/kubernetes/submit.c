@@ -519,6 +519,16 @@ static char *unknown_in_pod(json_t *pod, const char *text)
     return NULL;
 }
 
+static int no_such_field(const struct submission *s, const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = config_file_of(s->k->config, "k8s.pod");
+
+    act_error_set(err, ACT_CONFIG,
+                  "cannot create the Job '%s': the cluster knows no field '%s', which 'k8s.pod' in %s has", s->name,
+                  name, file);
+    return act_error_hint(err, "'kubectl explain pod.spec --recursive' lists those it knows");
+}
+
 /* Servers drop fields that they do not know without an error: of a typing error in k8s.pod nobody would hear. Source:
  * kubernetes.io/docs/reference/using-api/api-concepts (field validation); servers before 1.25 ignore the query. */
 static int post_strictly(struct submission *s, json_t *job, json_t **out, struct act_error *err)
@@ -529,13 +539,7 @@ static int post_strictly(struct submission *s, json_t *job, json_t **out, struct
     if (rc == 0 || status != 400 || !strstr(act_error_text(err), "strict decoding error"))
         return rc;
     ACT_AUTOFREE char *name = unknown_in_pod(s->k->config->k8s.pod, act_error_text(err));
-    if (!name)
-        return post(s, job, "fieldValidation=Ignore", NULL, out, err);
-    ACT_AUTOFREE char *file = config_file_of(s->k->config, "k8s.pod");
-    act_error_set(err, ACT_CONFIG,
-                  "cannot create the Job '%s': the cluster knows no field '%s', which 'k8s.pod' in %s has",
-                  kubernetes_name_of(job), name, file);
-    return act_error_hint(err, "'kubectl explain pod.spec --recursive' lists those it knows");
+    return name ? no_such_field(s, name, err) : post(s, job, "fieldValidation=Ignore", NULL, out, err);
 }
 
 /* uid: of the one that is meant; policy: what becomes of what it owns. */
@@ -640,14 +644,17 @@ static int create_other(struct submission *s, json_t *object, void *arg, struct 
                          kubernetes_name_of(owned), kube_namespace(s->k->kube), kubernetes_name_of(owned));
 }
 
-/* What the run needs, and the server dropped without a word. */
-static int check_kept(const struct run_spec *run, const json_t *job, struct act_error *err)
+/* What the run needs, or its user has written, and the server dropped without a word. */
+static int check_kept(const struct submission *s, const json_t *job, struct act_error *err)
 {
+    const struct run_spec *run = s->run.spec;
     const json_t *spec = json_object_get(job, "spec");
+    const char *dropped = kubernetes_dropped(s->run.config->k8s.pod, json_object_get(spec, "template"));
 
     if (!json_object_get(spec, "completionMode") || !json_object_get(spec, "suspend"))
         return too_old(run, KUBERNETES_OLDEST - 1, err);
-    return json_object_get(spec, "successPolicy") ? 0 : too_old(run, KUBERNETES_ELASTIC - 1, err);
+    int rc = json_object_get(spec, "successPolicy") ? 0 : too_old(run, KUBERNETES_ELASTIC - 1, err);
+    return rc == 0 && dropped ? no_such_field(s, dropped, err) : rc;
 }
 
 /* The Job may go. */
@@ -702,7 +709,7 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
         *asked = may_be_done(rc, err);
         return rc;
     }
-    rc = check_kept(s->run.spec, job, err);
+    rc = check_kept(s, job, err);
     if (rc == 0)
         rc = each_object(s, create_other, NULL, err);
     if (rc == 0)
