@@ -189,6 +189,16 @@ def test_a_run_that_never_began_has_no_time(act, kubernetes, who):
     assert kubernetes.objects("Job") and "elapsed" not in act.run("q", run, status=None).out
 
 
+def test_a_run_that_waits_and_is_deleted_was_no_interruption(act, kubernetes):
+    kubernetes.tell("settings", images={IMAGE: "ErrImagePull"})
+    run = act.submit("true", before=K8S)
+    waits(act, run, "the image cannot be pulled")
+    kubernetes.tell("delete", kind="Job", name=kubernetes.objects("Job")[0]["metadata"]["name"])
+    act.until(lambda: kubernetes.objects("Job") == [], "it is gone")
+    info = act.info(run)
+    assert (info["state"], info["reason"]) == ("Canceled", "somebody deleted it from the cluster")
+
+
 def test_a_selector_that_no_node_has(act, kubernetes):
     kubernetes.cluster(k8s={"node_selector": {"disk": "fast"}})
     run = act.submit("true", before=K8S)

@@ -55,8 +55,9 @@ enum { SUBMIT_GRACE_S = 30 };
 static void judge_unknown(const struct flow_run *run, struct run_status *now)
 {
     bool deletion_ends = platform_find(run->row.platform)->deletion_ends;
+    bool was_there = run->status.state == RUN_RUNNING || *run->status.reason; /* only the platform gives one */
 
-    if (deletion_ends && (run->status.aborted || run->status.state == RUN_RUNNING)) {
+    if (deletion_ends && (run->status.aborted || was_there)) {
         *now = run->status;
         now->state = RUN_CANCELED;
         now->ended_unix_s = act_now_unix_s();
