@@ -98,6 +98,19 @@ test("kubectl is refused by Pod Security, LimitRanges and quotas, and warned of 
     await bed.tell("create", { kind: "ResourceQuota", object: { metadata: { name: "q", namespace: "default" },
         spec: { hard: { "count/secrets": "0" } } } });
     await assert.rejects(create(secret("s", { a: "text" })), /exceeded quota: q, requested: count\/secrets=1/);
+    await bed.tell("patch", { kind: "Namespace", name: "default",
+        patch: { metadata: { labels: { "pod-security.kubernetes.io/enforce": "privileged" } } } });
+    await bed.tell("create", { kind: "LimitRange", object: { metadata: { name: "l", namespace: "default" },
+        spec: { limits: [{ type: "Container", max: { memory: "1Gi" } }] } } });
+    pod.spec.containers[0].resources = { limits: { memory: "2Gi" } };
+    await assert.rejects(create(pod), /maximum memory usage per Container is 1Gi, but limit is 2Gi/);
+});
+
+test("kubectl is told of webhooks that deny, and that do not answer", async () => {
+    await bed.tell("settings", { webhooks: [{ name: "a.example.com", resources: ["secrets"] },
+        { name: "b.example.com", resources: ["services"], denies: "no" }] });
+    await assert.rejects(create(secret("s", {})), /\(InternalError\).*failed calling webhook "a.example.com"/);
+    await assert.rejects(create(service("s")), /admission webhook "b.example.com" denied the request: no/);
 });
 
 const test130 = (name, body) => plainTest(name,
