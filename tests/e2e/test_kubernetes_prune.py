@@ -13,8 +13,9 @@ def job(kubernetes, name, volumes, **status):
     kubernetes.tell("create", kind="Job", object={
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {
             "name": name, "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "act"}},
-        "spec": {"suspend": True, "completionMode": "Indexed", "completions": 1, "parallelism": 1, "template": {"spec": {
-            "restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}], "volumes": volumes}}}, **status})
+        "spec": {"suspend": True, "completionMode": "Indexed", "completions": 1, "parallelism": 1,
+                 "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}],
+                                       "volumes": volumes}}}, **status})
 
 
 def names(kubernetes):

@@ -9,8 +9,8 @@
 #include "proc/proc.h"
 
 /* A command in a pod is a GET by its protocol, and later servers ask for the other right as well. Source:
- * kubernetes.io/docs/reference/command-line-tools-reference/feature-gates (AuthorizePodWebsocketUpgradeCreatePermission)
- */
+ * kubernetes.io/docs/reference/command-line-tools-reference/feature-gates, of which it is
+ * AuthorizePodWebsocketUpgradeCreatePermission */
 enum { EXEC_CREATES = 35 };
 
 struct right {

@@ -1,5 +1,5 @@
-/* programs.c - the programs of other releases that the namespace has in Secrets which no run owns: the agent, and act in
- * parts. A run needs those that its Job mounts, as long as it has not ended; whoever submits next makes its own.
+/* programs.c - the programs of other releases that the namespace has in Secrets which no run owns: the agent, and act
+ * in parts. A run needs those that its Job mounts, as long as it has not ended; whoever submits next makes its own.
  *
  * Source: kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
  */

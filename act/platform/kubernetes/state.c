@@ -688,8 +688,9 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     add_count(there, n, out);
 }
 
-/* The cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any more, or ever
- * did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a pod began. */
+/* The cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any more, or
+ * ever did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a pod began.
+ */
 static void say_deletion(const struct kubernetes_view *view, struct run_status *out)
 {
     int64_t deleted = kubernetes_time(metadata_of(view->job), "deletionTimestamp");
