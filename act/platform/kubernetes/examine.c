@@ -43,7 +43,7 @@ static bool examine_server(struct kubernetes *k, int *out_minor, struct platform
 {
     ACT_AUTOFREE char *name = NULL;
     struct act_error err;
-    int minor, rc = kubernetes_version(k, &name, &minor, &err);
+    int minor = 0, rc = kubernetes_version(k, &name, &minor, &err);
 
     *out_minor = minor;
 
