@@ -264,14 +264,21 @@ static char *folder_of_key(const char *key)
     return act_strndup(key, n - (sizeof(suffix) - 1));
 }
 
+bool config_is_row(const struct yaml *row, struct config_findings *f)
+{
+    ACT_AUTOFREE char *name = folder_of_key(row->key);
+
+    if (!name && strcmp(row->key, "code_path") != 0)
+        config_problem(f, row,
+                       "unknown key '%s' in 'config_param': a folder '%s' is '%s_folder', and the code is 'code_path'",
+                       row->key, row->key, row->key);
+    return name || strcmp(row->key, "code_path") == 0;
+}
+
 static void read_folder(struct config *c, const struct yaml *row, struct config_findings *f)
 {
     char *name = folder_of_key(row->key);
 
-    if (!name) {
-        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'", row->key);
-        return;
-    }
     if (!act_path_is_safe(name, strlen(name)) || strchr(name, '/') || act_has_control(name)) {
         config_problem(f, row, "'%s' cannot be a folder of the project; only folders at its top are mapped", name);
         free(name);
@@ -290,7 +297,7 @@ static void read_rows(struct config *c, struct config_findings *f)
     c->code.name = act_strdup("code");
     for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++) {
         const struct yaml *row = rows->items[i];
-        if (yaml_is_null(row))
+        if (!config_is_row(row, f) || yaml_is_null(row))
             continue;
         if (row->kind != YAML_MAP)
             config_problem(f, row, "'%s' must be a map with 'azure_blob_config_file' and 'path', or a path", row->key);

@@ -101,6 +101,11 @@ int config_user_default(char **out, struct act_error *err);
 int config_layers(const struct config_request *request, const struct config_place *place, struct yaml **out,
                   struct act_error *err);
 
+/* config.c */
+
+/* Whether the key of a row of config_param is one; what else was meant is a problem. */
+bool config_is_row(const struct yaml *row, struct config_findings *f);
+
 /* read.c */
 void config_read_keys(const struct config_key *keys, const char *prefix, const struct yaml *map, void *base,
                       struct config_findings *f);

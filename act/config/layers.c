@@ -238,9 +238,7 @@ static void add_keys_of_environment(struct yaml *tree)
 /* The keys of one row of config_param. */
 static void doubt_row(const struct yaml *row, struct config_findings *f)
 {
-    if (strcmp(row->key, "code_path") != 0 && !act_ends_with(row->key, "_folder"))
-        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'", row->key);
-    else
+    if (config_is_row(row, f))
         config_warn_unknown(config_cluster_keys, "config_param.*.", row, f);
 }
 

@@ -80,7 +80,7 @@ struct ledger_run flow_row_of(const struct run_spec *spec);
 /* ---- names.c */
 
 /* The folder of the packages in the store: code_path without .zip, or with .packages appended if it has no .zip. New
- * string. */
+ * string; NULL: there is no code_path. */
 char *flow_code_base(const struct config *config);
 /* "<flow_code_base()>/" followed by the formatted text. New string. */
 char *flow_code_key(const struct flow *flow, const char *fmt, ...) ACT_PRINTF(2, 3);

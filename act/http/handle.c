@@ -12,6 +12,7 @@
 
 enum {
     MAX_HEADERS = 256,
+    MAX_WARNINGS = 64, /* of these */
     MAX_HEADER_BYTES = 64 << 10,
     DEFAULT_MAX_BODY = 8 << 20,
     SMALL_BUFFER = 16 << 10, /* the least that libcurl takes for sending */
@@ -95,6 +96,14 @@ bool http_body_is_damaged(struct http_handle *h)
     return strcmp(md5, md5_of_body(h->t->call)) != 0;
 }
 
+/* Warnings are advice (RFC 7234, 5.5): a server that has a thousand of them has done what it was asked all the same. */
+static bool is_one_too_many(struct http_handle *h, const char *line, size_t len)
+{
+    static const char name[] = "Warning:";
+
+    return len >= strlen(name) && strncasecmp(line, name, strlen(name)) == 0 && h->n_warnings++ >= MAX_WARNINGS;
+}
+
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
@@ -102,6 +111,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     size_t len = size * count;
     const char *colon = memchr(line, ':', len);
 
+    if (is_one_too_many(h, line, len))
+        return len;
     h->header_bytes += len;
     if (response->n >= MAX_HEADERS || h->header_bytes > MAX_HEADER_BYTES) {
         snprintf(h->refused, sizeof(h->refused), "more than %d headers or %d bytes of them", MAX_HEADERS,
@@ -465,6 +476,7 @@ static void start_use(struct http_handle *h, struct http_try *t)
     h->sends = h->status = 0;
     h->head_complete = h->summed = false;
     h->header_bytes = h->sent = 0;
+    h->n_warnings = 0;
     h->moved = 0;
     h->moved_ms = act_now_monotonic_ms();
     h->refused[0] = h->why[0] = '\0';

@@ -80,6 +80,7 @@ struct http_handle {
     int status;          /* of the last complete head */
     bool head_complete;  /* the empty line after the headers came */
     size_t header_bytes; /* of the response */
+    int n_warnings;      /* in it */
     bool summed;         /* the head names the MD5 of the body, which is computed in md5 */
     struct act_md5 md5;
     size_t sent;       /* of the body, where a limit makes us hand it over */

@@ -10,9 +10,10 @@
  * redirection is not followed. It is sent again as http.h says, except after a 500 in the server's own words. A 401
  * asks the plugin, or the token file, once more. No token, key or body goes into traces or error texts.
  *
- * Errors: "cannot <what>: <the server's message>". 401 and 403 are -ACT_DENIED, 404 -ACT_NOT_FOUND, 409 -ACT_FAIL, 422
- * -ACT_CONFIG, 408, 410, 429 and 5xx -ACT_TEMPORARY, else -ACT_FAIL; err->http_status is set, and err->service_code is
- * the Status' reason ("AlreadyExists"), or "NoSuchApi" where the server does not know the group or version at all.
+ * Errors: "cannot <what>: <the server's message>". 401 and 403 are -ACT_DENIED, but -ACT_NO_CAPACITY where a quota is
+ * exceeded, 404 -ACT_NOT_FOUND, 409 -ACT_FAIL, 422 -ACT_CONFIG, 408, 410, 429 and 5xx -ACT_TEMPORARY, else -ACT_FAIL;
+ * err->http_status is set, and err->service_code is the Status' reason ("AlreadyExists"), "NoSuchApi" where the server
+ * does not know the group or version at all, or one of the KUBE_... below.
  *
  * All runs on the loop of http; kube_do(), kube_get(), kube_each() and kube_may() run it themselves.
  *
@@ -29,6 +30,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+
+#define KUBE_NOT_ADMITTED "NotAdmitted"   /* a policy of the cluster refuses the object; no right is missing */
+#define KUBE_NO_QUOTA     "QuotaExceeded" /* likewise, until the quota has room */
+#define KUBE_NO_WEBHOOK   "WebhookFailed" /* what decides on the object does not answer: nothing was done */
 
 struct http;
 struct kube; /* one cluster: server, credentials, namespace */

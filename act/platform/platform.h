@@ -126,6 +126,12 @@ struct platform_runs {
 };
 void platform_runs_release(struct platform_runs *runs);
 
+/* What ACT has put there: bytes are 0 where nobody tells them. */
+struct platform_kept {
+    uint64_t bytes;
+    size_t n;
+};
+
 struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
@@ -309,6 +315,10 @@ struct platform_row {
     /* Removes what it has of a run that has ended; one that it does not have any more is success. NULL: that is the
      * folder on its site, or without one it keeps its runs itself. */
     int (*remove)(struct platform *p, const char *id, struct act_error *err);
+    /* Removes the agents of other versions that are older and that no run there needs; dry_run: they are only counted.
+     * NULL: those on its site, or without one it has none. */
+    int (*remove_agents)(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                         struct act_error *err);
     /* The URL of a run's web page; contacts no host. New string. May be NULL. */
     char *(*page)(struct platform *p, const char *id);
     /* The run.json of a run that this machine's ledger does not know. May be NULL. */
@@ -409,10 +419,6 @@ int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool 
                   struct act_error *err) ACT_NODISCARD;
 int platform_remove(struct platform *p, const char *id, struct act_error *err) ACT_NODISCARD;
 
-struct platform_kept {
-    uint64_t bytes;
-    size_t n;
-};
 /* The packages of this user there that no folder of a run there refers to, whose ever it is, but for the runs of going.
  * is_old: they came there so long ago. */
 struct platform_package {
@@ -432,7 +438,7 @@ void platform_packages_release(struct platform_packages *packages);
 int platform_remove_package(struct platform *p, const char *sha256, bool dry_run, struct platform_kept *out,
                             struct act_error *err) ACT_NODISCARD;
 /* The agents of other versions that this user brought there and that are older; none while a run there, whose ever it
- * is, has not ended. *out_busy: so it is. */
+ * is, has not ended. *out_busy: so it is. Where runs are no folders, those that no run needs, whoever brought them. */
 int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out, bool *out_busy,
                            struct act_error *err) ACT_NODISCARD;
 /* What commands of this user that were killed have left there, and it is removed. dry_run: it is only measured. */

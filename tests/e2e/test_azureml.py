@@ -202,8 +202,9 @@ def test_abort_of_a_run_that_waits(act, azureml):
     run = submit(act, "true")
     act.until(lambda: azureml.job(run)["status"] == "Queued", "it waits")
     assert act.state(run) == "Queued"
-    act.run("abort", run)
+    assert "Running" not in act.run("abort", run).err
     act.until_state(run, "Canceled")
+    assert act.info(run)["started"] is None and "elapsed" not in act.run("q", run, status=None).out
 
 
 @pytest.mark.smoke

@@ -279,6 +279,22 @@ def test_check_says_what_submit_would_refuse(act):
     assert "unknown key 'compute_taget'" in act.run("-c", "lab", "config", "check", status=7).out.splitlines()[0]
 
 
+@pytest.mark.parametrize("row", [{"path": "data"}, "data", None])
+def test_a_folder_without_its_suffix_is_no_folder(act, row):
+    """A run would go without it."""
+    act.write("aux_data/aml/lab.yaml", json.dumps({"platform": "local", "config_param": {"data": row}}))
+    said = "unknown key 'data' in 'config_param': a folder 'data' is 'data_folder', and the code is 'code_path'"
+    assert said in act.run("-c", "lab", "config", "check", status=7).out
+    act.fail("-c", "lab", "submit", "true", status=7, match=said)
+
+
+def test_a_code_path_that_is_taken_away(act):
+    """Each verb says that there is none."""
+    act.write("aux_data/aml/lab.yaml", "platform: local\nconfig_param: {code_path: null}\n")
+    act.fail("-c", "lab", "submit", "true", status=7, match="no 'code_path' in 'config_param'")
+    act.run("-c", "lab", "prune", "--older", "30d", "--dry-run")
+
+
 @pytest.mark.parametrize("data, shared", [("shared/data", "shared"), ("one", "one"), ("data", "files/code")])
 def test_folders_that_lie_in_one_another(act, data, shared):
     """Nothing is deleted in the outer one as a whole; both are used as before otherwise."""

@@ -278,6 +278,13 @@ export class PodRunner {
         }
     }
 
+    /** The API does not know it any more: it ends as it would, and tells nobody. */
+    async abandon(graceMs) {
+        this.isLost = true;
+        this.terminate(graceMs);
+        await this.life;
+    }
+
     /** Its node needs what it uses: it has failed, whatever it says, and stays to be looked at. */
     evict() {
         this.isKept = true;

@@ -55,13 +55,13 @@ enum { SUBMIT_GRACE_S = 30 };
 static void judge_unknown(const struct flow_run *run, struct run_status *now)
 {
     bool deletion_ends = platform_find(run->row.platform)->deletion_ends;
+    bool was_there = run->status.state == RUN_RUNNING || *run->status.reason; /* only the platform gives one */
 
-    if (deletion_ends && (run->status.aborted || run->status.state == RUN_RUNNING)) {
+    if (deletion_ends && (run->status.aborted || was_there)) {
         *now = run->status;
         now->state = RUN_CANCELED;
         now->ended_unix_s = act_now_unix_s();
-        snprintf(now->reason, sizeof(now->reason), "%s",
-                 now->aborted ? "aborted" : "somebody deleted it from the cluster");
+        now->reason[0] = '\0'; /* keep_abort() knows it */
         return;
     }
     if (run->status.state != RUN_QUEUED)
@@ -86,12 +86,19 @@ static void keep_words(const struct run_status *old, struct run_status *now)
     memcpy(now->reason, old->reason, sizeof(now->reason));
 }
 
-/* A service may say only that a run was cancelled. */
-static void keep_abort(const struct run_status *old, struct run_status *now)
+static const char *why_canceled(const struct flow_run *run, const struct run_status *now)
 {
-    now->aborted = now->aborted || old->aborted;
-    if (now->aborted && now->state == RUN_CANCELED && !*now->reason)
-        snprintf(now->reason, sizeof(now->reason), "aborted");
+    return now->aborted                                      ? "aborted"
+           : platform_find(run->row.platform)->deletion_ends ? "somebody deleted it from the cluster"
+                                                             : "";
+}
+
+/* A service may say only that a run was cancelled. */
+static void keep_abort(const struct flow_run *run, struct run_status *now)
+{
+    now->aborted = now->aborted || run->status.aborted;
+    if (now->state == RUN_CANCELED && !*now->reason)
+        snprintf(now->reason, sizeof(now->reason), "%s", why_canceled(run, now));
 }
 
 /* What was there when the run began may be gone, as the first pods are that others have replaced. */
@@ -131,7 +138,7 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
     keep_start(run, now);
     keep_attempt(old, now);
     keep_words(old, now);
-    keep_abort(old, now);
+    keep_abort(run, now);
     run->changed = run->changed || now->state != old->state || now->started_unix_s != old->started_unix_s ||
                    now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
                    now->ranks_asked != old->ranks_asked || strcmp(now->reason, old->reason) != 0 ||

@@ -158,6 +158,51 @@ void kubernetes_merge(json_t *object, json_t *patch)
     }
 }
 
+/* What a server leaves out of its answer, because it is the same as nothing. */
+static bool is_nothing(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return json_object_size(value) == 0;
+    case JSON_ARRAY:
+        return json_array_size(value) == 0;
+    case JSON_STRING:
+        return json_string_length(value) == 0;
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return json_number_value(value) == 0;
+    case JSON_TRUE:
+        return false;
+    case JSON_FALSE:
+    case JSON_NULL:
+        return true;
+    }
+    return false;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
+const char *kubernetes_dropped(json_t *patch, const json_t *made)
+{
+    const char *key, *dropped = NULL;
+    json_t *value;
+    size_t i;
+
+    json_object_foreach(patch, key, value)
+    {
+        const json_t *there = json_object_get(made, key);
+        if (!dropped && !is_nothing(value))
+            dropped = there ? kubernetes_dropped(value, there) : key;
+    }
+    json_array_foreach(patch, i, value)
+    {
+        const char *name = codec_json_str(value, "name", NULL);
+        const json_t *there = name ? codec_json_find(made, "name", name) : json_array_get(made, i);
+        if (!dropped)
+            dropped = kubernetes_dropped(value, there);
+    }
+    return dropped;
+}
+
 /* ---- the pod ---- */
 
 const char *kubernetes_gpu_resource(const struct config *config)

@@ -347,6 +347,7 @@ const struct platform_row platform_kubernetes = {
     .status = kubernetes_status,
     .abort = kubernetes_abort,
     .remove = kubernetes_remove,
+    .remove_agents = kubernetes_remove_agents,
     .usable_nodes = kubernetes_usable_nodes,
     .scale = kubernetes_scale,
     .open_logs = kubernetes_open_logs,

@@ -6,6 +6,8 @@
  *   volumes.c     pure: the folders of a run, and what else is mounted
  *   gzip.c        programs, compressed for Secrets
  *   client.c      the program act, for pods that move files
+ *   admission.c   whether the cluster would let the pods in
+ *   programs.c    removes the programs of other releases
  *   submit.c      check, preview, prepare, submit, abort, scale
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
  *   runs.c        status of many runs, and listings of runs
@@ -148,6 +150,15 @@ const char *kubernetes_gpu_resource(const struct config *config);
 /* patch merged into object as JSON merge patch (RFC 7396), except that lists whose members have names ("containers")
  * are merged by name, as kubectl does. */
 void kubernetes_merge(json_t *object, json_t *patch);
+/* The first key of a patch that is missing in what the server made of the object; NULL: all that says something is
+ * there. Points into patch. */
+const char *kubernetes_dropped(json_t *patch, const json_t *made);
+
+/* ---- admission.c */
+
+/* Whether the policies of the namespace let the run's pods in, as far as the user may ask; -ACT_CONFIG names the key.
+ * k->program is known. */
+int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 /* ---- cluster.c */
 
@@ -211,6 +222,8 @@ struct kubernetes_view {
     int64_t ahead_s;        /* of the clock that the cluster's times are of: kube_ahead_s() */
 };
 void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out);
+/* What the words mean by which a policy refuses a pod, and what to do: "<meaning>: <words>; <todo>". New string. */
+char *kubernetes_refusal(const char *words);
 /* Whether the pods of a Job add to what the Job itself says of its state. */
 bool kubernetes_wants_pods(const json_t *job);
 /* Whether only the events, or Kueue's Workload, may say why a run waits. */
@@ -272,6 +285,8 @@ int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct a
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
 int kubernetes_remove(struct platform *p, const char *id, struct act_error *err);
+int kubernetes_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                             struct act_error *err);
 int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                       struct act_error *err);

@@ -116,6 +116,16 @@ static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *p
     act_strv_push(out, "--");
 }
 
+/* A WebSocket begins with a GET, which the user may not do; kubectl can begin with a POST, which is another right. */
+static bool may_post(struct kubernetes *k, int rc, const struct act_error *err)
+{
+    struct act_error ignored;
+    bool allowed = false;
+
+    return rc == -ACT_DENIED && err->http_status == 403 &&
+           kube_may(k->kube, "create", "", "pods/exec", &allowed, &ignored) == 0 && allowed;
+}
+
 static int run_in(struct kubernetes *k, const char *pod, const struct act_strv *command, struct platform_shell *out,
                   struct act_error *err)
 {
@@ -125,8 +135,13 @@ static int run_in(struct kubernetes *k, const char *pod, const struct act_strv *
 
     add_command(command, &words);
     int rc = kubernetes_run_in(k, pod, &words, &out->status, &not_spoken, err);
-    if (rc == 0 || !not_spoken)
+    bool only_post = rc < 0 && !not_spoken && may_post(k, rc, err);
+
+    if (rc == 0 || (!not_spoken && !only_post))
         return rc;
+    if (!kubectl && only_post)
+        return act_error_hint(err,
+                              "you may create 'pods/exec', which is enough with kubectl in PATH: 'a ssh' uses that");
     if (!kubectl)
         return act_error_hint(err, "the server, or a proxy before it, does not take commands by WebSocket, as "
                                    "Kubernetes 1.30 and later do; with kubectl in PATH, 'a ssh' uses that");

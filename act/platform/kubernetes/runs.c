@@ -150,6 +150,11 @@ static int find_jobs(struct views *v, const char *const *ids, struct act_error *
     return rc;
 }
 
+static bool wants_pods(const struct views *v, size_t i)
+{
+    return v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i]));
+}
+
 /* The names of the Jobs whose pods are wanted, as a selector; those of all runs where it would be too long. New
  * string; NULL: nobody wants any. */
 static char *pods_wanted(const struct views *v)
@@ -157,7 +162,7 @@ static char *pods_wanted(const struct views *v)
     struct act_buf names = {0};
 
     for (size_t i = 0; i < v->n; i++)
-        if (v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i])))
+        if (wants_pods(v, i))
             act_buf_addf(&names, "%s%s", names.len ? "%2C" : "", kubernetes_name_of(v->jobs[i]));
     char *query = names.len == 0             ? NULL
                   : names.len > SELECTOR_MAX ? act_strdup(ALL_OF_ACT)
@@ -175,11 +180,12 @@ static int find_pods(struct views *v, struct act_error *err)
     int rc = query ? list(v->k, "v1", "pods", query, "list the pods", &pods, err) : 0;
 
     v->pods = json_object();
+    for (i = 0; rc == 0 && i < v->n; i++)
+        if (wants_pods(v, i)) /* there may be none */
+            json_object_set_new(v->pods, kubernetes_name_of(v->jobs[i]), json_array());
     json_array_foreach(pods, i, pod)
     {
         const char *name = kubernetes_label(pod, "job-name");
-        if (name && !json_object_get(v->pods, name))
-            json_object_set_new(v->pods, name, json_array());
         if (name)
             json_array_append(json_object_get(v->pods, name), pod);
     }

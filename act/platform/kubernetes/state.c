@@ -171,6 +171,10 @@ static const struct meaning refused_meanings[] = {
     {"cpu usage per", "a LimitRange of the namespace forbids its processors", "set k8s.cpu"},
     {"no PriorityClass", "its priority class is missing", "look at k8s.priority_class"},
     {"service account", "its service account is missing", "look at k8s.service_account"},
+    {"usage per", "a LimitRange of the namespace forbids what it asks for",
+     "set gpu_per_node, or resources in k8s.pod"},
+    {"denied the request", "a webhook of the cluster forbids its pods", "set in k8s.pod what it wants"},
+    {"failed calling webhook", "a webhook of the cluster does not answer", "tell whoever runs the cluster"},
     {NULL, NULL, NULL},
 };
 
@@ -187,7 +191,7 @@ static const struct meaning job_meanings[] = {
     {NULL, NULL, NULL},
 };
 
-#define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh and gzip"
+#define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh, gzip and sha256sum"
 
 /* What container runtimes, or the container's own output, say of an image that cannot start; any case. */
 static const struct meaning image_meanings[] = {
@@ -197,6 +201,7 @@ static const struct meaning image_meanings[] = {
     {"exec format error", "the image is for another processor than the node's",
      "use an image for it, or choose nodes by k8s.node_selector (kubernetes.io/arch)"},
     {"act: the image has no gzip", "the image has no gzip, which unpacks the agent", "add it to the image"},
+    {"act: the image has no sha256sum", "the image has no sha256sum, which verifies the agent", "add it to the image"},
     {NULL, NULL, NULL},
 };
 
@@ -219,6 +224,14 @@ static const struct meaning *find_meaning(const struct meaning *table, const cha
         if (strcmp(table->reason, reason) == 0)
             return table;
     return NULL;
+}
+
+char *kubernetes_refusal(const char *words)
+{
+    const struct meaning *m = find_in_message(refused_meanings, words);
+
+    return m ? act_sprintf("%s: %s%s%s", m->text, words, m->todo ? "; " : "", m->todo ? m->todo : "")
+             : act_strdup(words);
 }
 
 static bool has_reason(const struct run_status *status)
@@ -583,6 +596,11 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
         say(out, &half, "");
 }
 
+static bool is_suspended(const json_t *job)
+{
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
 /* It runs, and nothing ends it. */
 static bool is_there(const json_t *pod)
 {
@@ -646,12 +664,12 @@ static bool is_late(const struct kubernetes_view *view, const json_t *pod)
 
 static void read_course(const struct kubernetes_view *view, struct run_status *out)
 {
-    const json_t *spec = json_object_get(view->job, "spec"), *waits;
+    const json_t *waits;
     int n = kubernetes_completions(view->job);
     int lost = replaced(view->pods, n), there;
 
     out->state = RUN_QUEUED;
-    if (json_is_true(json_object_get(spec, "suspend"))) {
+    if (is_suspended(view->job)) {
         explain_suspension(view, out);
         return;
     }
@@ -670,17 +688,24 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     add_count(there, n, out);
 }
 
-/* The cluster is ending it, at someone's request: its pods may be gone already. */
+/* The cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any more, or
+ * ever did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a pod began.
+ */
 static void say_deletion(const struct kubernetes_view *view, struct run_status *out)
 {
-    int64_t started = kubernetes_time(json_object_get(view->job, "status"), "startTime");
+    int64_t deleted = kubernetes_time(metadata_of(view->job), "deletionTimestamp");
 
-    if (!json_object_get(metadata_of(view->job), "deletionTimestamp"))
+    if (!deleted)
         return;
-    if (started)
+    out->started_unix_s = here(view, began_at(view->pods));
+    if (!out->started_unix_s && (view->pods || is_suspended(view->job))) {
+        out->state = RUN_CANCELED;
+        out->ended_unix_s = here(view, deleted);
+        out->reason[0] = '\0';
+        return;
+    }
+    if (kubernetes_time(json_object_get(view->job, "status"), "startTime"))
         out->state = RUN_RUNNING;
-    if (!out->started_unix_s)
-        out->started_unix_s = here(view, started);
     snprintf(out->reason, sizeof(out->reason), "it is being ended");
 }
 
@@ -700,11 +725,6 @@ void kubernetes_read_status(const struct kubernetes_view *view, struct run_statu
 }
 
 /* ---- what else to ask ---- */
-
-static bool is_suspended(const json_t *job)
-{
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
-}
 
 bool kubernetes_wants_pods(const json_t *job)
 {

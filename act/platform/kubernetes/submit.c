@@ -327,7 +327,9 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
         rc = check_names(k, err);
     if (rc == 0)
         rc = check_claims(k, spec, err);
-    return rc < 0 ? rc : check_nodes(k, spec, err);
+    if (rc == 0)
+        rc = check_nodes(k, spec, err);
+    return rc < 0 ? rc : kubernetes_check_admission(k, spec, err);
 }
 
 /* ---- the objects of a run ---- */
@@ -517,6 +519,16 @@ static char *unknown_in_pod(json_t *pod, const char *text)
     return NULL;
 }
 
+static int no_such_field(const struct submission *s, const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = config_file_of(s->k->config, "k8s.pod");
+
+    act_error_set(err, ACT_CONFIG,
+                  "cannot create the Job '%s': the cluster knows no field '%s', which 'k8s.pod' in %s has", s->name,
+                  name, file);
+    return act_error_hint(err, "'kubectl explain pod.spec --recursive' lists those it knows");
+}
+
 /* Servers drop fields that they do not know without an error: of a typing error in k8s.pod nobody would hear. Source:
  * kubernetes.io/docs/reference/using-api/api-concepts (field validation); servers before 1.25 ignore the query. */
 static int post_strictly(struct submission *s, json_t *job, json_t **out, struct act_error *err)
@@ -527,13 +539,7 @@ static int post_strictly(struct submission *s, json_t *job, json_t **out, struct
     if (rc == 0 || status != 400 || !strstr(act_error_text(err), "strict decoding error"))
         return rc;
     ACT_AUTOFREE char *name = unknown_in_pod(s->k->config->k8s.pod, act_error_text(err));
-    if (!name)
-        return post(s, job, "fieldValidation=Ignore", NULL, out, err);
-    ACT_AUTOFREE char *file = config_file_of(s->k->config, "k8s.pod");
-    act_error_set(err, ACT_CONFIG,
-                  "cannot create the Job '%s': the cluster knows no field '%s', which 'k8s.pod' in %s has",
-                  kubernetes_name_of(job), name, file);
-    return act_error_hint(err, "'kubectl explain pod.spec --recursive' lists those it knows");
+    return name ? no_such_field(s, name, err) : post(s, job, "fieldValidation=Ignore", NULL, out, err);
 }
 
 /* uid: of the one that is meant; policy: what becomes of what it owns. */
@@ -638,14 +644,17 @@ static int create_other(struct submission *s, json_t *object, void *arg, struct 
                          kubernetes_name_of(owned), kube_namespace(s->k->kube), kubernetes_name_of(owned));
 }
 
-/* What the run needs, and the server dropped without a word. */
-static int check_kept(const struct run_spec *run, const json_t *job, struct act_error *err)
+/* What the run needs, or its user has written, and the server dropped without a word. */
+static int check_kept(const struct submission *s, const json_t *job, struct act_error *err)
 {
+    const struct run_spec *run = s->run.spec;
     const json_t *spec = json_object_get(job, "spec");
+    const char *dropped = kubernetes_dropped(s->run.config->k8s.pod, json_object_get(spec, "template"));
 
     if (!json_object_get(spec, "completionMode") || !json_object_get(spec, "suspend"))
         return too_old(run, KUBERNETES_OLDEST - 1, err);
-    return json_object_get(spec, "successPolicy") ? 0 : too_old(run, KUBERNETES_ELASTIC - 1, err);
+    int rc = json_object_get(spec, "successPolicy") ? 0 : too_old(run, KUBERNETES_ELASTIC - 1, err);
+    return rc == 0 && dropped ? no_such_field(s, dropped, err) : rc;
 }
 
 /* The Job may go. */
@@ -672,13 +681,19 @@ static int start_job(struct submission *s, const json_t *job, struct act_error *
     return rc;
 }
 
+/* Whether a request that failed may have been carried out. */
+static bool may_be_done(int rc, const struct act_error *err)
+{
+    return (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT) && strcmp(err->service_code, KUBE_NO_WEBHOOK) != 0;
+}
+
 /* Nothing is left of what was refused; of what may have been done, the next attempt makes the rest. A Job that another
  * try has started stays. */
-static void clean_up(struct submission *s, const json_t *job, int rc, bool *asked)
+static void clean_up(struct submission *s, const json_t *job, bool *asked)
 {
     struct act_error ignored;
 
-    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !*s->uid || !s->may_undo)
+    if (!*s->uid || !s->may_undo)
         return;
     if (delete_object(s->k, job, s->uid, "Background", &ignored) == 0)
         *asked = false;
@@ -691,16 +706,16 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     *asked = true;
     int rc = create_job(s, &job, err);
     if (rc < 0) {
-        *asked = rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
+        *asked = may_be_done(rc, err);
         return rc;
     }
-    rc = check_kept(s->run.spec, job, err);
+    rc = check_kept(s, job, err);
     if (rc == 0)
         rc = each_object(s, create_other, NULL, err);
     if (rc == 0)
         rc = start_job(s, job, err);
-    if (rc < 0)
-        clean_up(s, job, rc, asked);
+    if (rc < 0 && !may_be_done(rc, err))
+        clean_up(s, job, asked);
     return rc;
 }
 
