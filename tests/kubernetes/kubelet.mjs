@@ -75,7 +75,7 @@ export class Kubelet {
         if (runner && !runner.isLost) {
             runner.terminate(pod.metadata.deletionGracePeriodSeconds * 1000);
         } else if (!runner) {
-            setImmediate(() => this.world.store.remove(POD, pod));
+            setImmediate(() => this.world.store.settle(POD, pod));
         }
     }
 

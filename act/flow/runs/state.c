@@ -111,6 +111,13 @@ static void keep_attempt(const struct run_status *old, struct run_status *now)
         now->attempt = old->attempt;
 }
 
+/* Why the last attempt ended is known as long as what it left is there. */
+static void keep_retry(const struct run_status *old, struct run_status *now)
+{
+    if (!*now->retry && now->attempt > 1 && now->attempt == old->attempt)
+        memcpy(now->retry, old->retry, sizeof(now->retry));
+}
+
 int flow_saw_attempt(struct flow *flow, struct flow_run *run, int attempt, struct act_error *err)
 {
     if (run->status.state != RUN_RUNNING || attempt <= run->status.attempt)
@@ -130,6 +137,7 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
         judge_unknown(run, now);
     keep_start(run, now);
     keep_attempt(old, now);
+    keep_retry(old, now);
     keep_words(old, now);
     keep_abort(old, now);
     run->changed = run->changed || now->state != old->state || now->started_unix_s != old->started_unix_s ||

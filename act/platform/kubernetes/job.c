@@ -317,7 +317,15 @@ static int64_t grace_of(const struct kubernetes_run *run)
     return run_abort_grace_s(run_spec_variable(run->spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S + sending_s;
 }
 
-/* The variables of the run that are for the agent itself. */
+/* The value of an annotation of the pod itself. */
+static json_t *variable_of(const char *name, const char *annotation)
+{
+    ACT_AUTOFREE char *path = act_sprintf("metadata.annotations['%s']", annotation);
+
+    return json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "fieldRef", "fieldPath", path);
+}
+
+/* What is for the agent itself: variables of the run, and how many pods were there before it. */
 static void add_env(const struct run_spec *spec, json_t *container)
 {
     static const char *const names[] = {"ACT_ABORT_GRACE", "ACT_POD_PATIENCE", "ACT_POD_SETTLE"};
@@ -327,9 +335,9 @@ static void add_env(const struct run_spec *spec, json_t *container)
         if (run_spec_variable(spec, names[i]))
             json_array_append_new(
                 env, json_pack("{s:s, s:s}", "name", names[i], "value", run_spec_variable(spec, names[i])));
-    if (json_array_size(env) > 0)
-        json_object_set(container, "env", env);
-    json_decref(env);
+    json_array_append_new(env, variable_of("ACT_POD_FAILED", KUBERNETES_FAILED));
+    json_array_append_new(env, variable_of("ACT_POD_IGNORED", KUBERNETES_IGNORED));
+    json_object_set_new(container, "env", env);
 }
 
 static bool has_login(const struct config_docker *docker)
@@ -486,7 +494,10 @@ static json_t *template_of(const struct kubernetes_run *run)
     json_t *template =
         json_pack("{s:{s:o, s:{s:s, s:s}}, s:o}", "metadata", "labels", labels_of(run->spec), "annotations",
                   KUBERNETES_RUN, run->spec->id, KUBERNETES_USER, run->user, "spec", pod_of(run));
+    json_t *notes = json_object_get(json_object_get(template, "metadata"), "annotations");
 
+    if (run->spec->logs_path)
+        json_object_set_new(notes, KUBERNETES_SENDS, json_string("true"));
     kubernetes_merge(template, run->config->k8s.pod);
     if (run->spec->avoid.n)
         keep_off(json_object_get(template, "spec"), &run->spec->avoid);
@@ -502,6 +513,9 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
                              "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S,
                              "podFailurePolicy", failure_policy(), "template", template_of(run));
 
+    /* As many as all may fail, so it ends nothing before that does. But it has the cluster tell each pod how many were
+     * there before it, and keep the last one that failed until the next one is there (Kubernetes 1.29). */
+    json_object_set_new(spec, "backoffLimitPerIndex", json_integer((json_int_t)RETRIES * run->spec->nodes));
     /* The first pod has the result, and there may never be as many as the run could use. */
     if (run_spec_is_elastic(run->spec))
         json_object_set_new(spec, "successPolicy", json_pack("{s:[{s:s}]}", "rules", "succeededIndexes", "0"));

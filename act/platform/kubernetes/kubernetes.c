@@ -55,6 +55,7 @@ static void kubernetes_close(struct platform *p)
     free(k->program);
     free(k->client);
     act_strv_release(&k->aborted);
+    act_strv_release(&k->losses);
     free(k);
 }
 

@@ -8,6 +8,7 @@
  *   client.c      the program act, for pods that move files
  *   submit.c      check, preview, prepare, submit, abort, scale
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
+ *   loss.c        pure: pods that were taken away, nodes that do not answer
  *   runs.c        status of many runs, and listings of runs
  *   pod_log.c     pure: the logs of the ranks, from what a pod prints
  *   logs.c        the logs of a run as a store
@@ -42,6 +43,7 @@ struct kubernetes {
     size_t client_parts;     /* how many there are */
     struct aks *aks;         /* opened by aks_open() */
     struct act_strv aborted; /* the ids of the runs that were deleted by this process */
+    struct act_strv losses;  /* "run id/attempt": of those the events were asked why a pod was lost before */
 };
 
 static inline struct kubernetes *kubernetes_of(struct platform *p)
@@ -71,6 +73,10 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_MAIN      "main"  /* the container */
 #define KUBERNETES_TOKEN     "token" /* of the ranks' link, in the run's Secret */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
+#define KUBERNETES_SENDS     "act/sends-logs" /* of pods whose logs outlive them */
+/* How many pods of its index have failed before a pod: those that count for the Job, and those that do not. */
+#define KUBERNETES_FAILED  "batch.kubernetes.io/job-index-failure-count"
+#define KUBERNETES_IGNORED "batch.kubernetes.io/job-index-ignored-failure-count"
 /* The Accept header that asks for an object's metadata alone. */
 #define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 #define KUBERNETES_FOLDERS       "/run/act/folders/" /* where the pods have the mapped folders */
@@ -231,10 +237,26 @@ int kubernetes_index(const json_t *pod);
 int kubernetes_completions(const json_t *job);
 /* Whether a pod was made in the place of the other (NULL: none), which then is over. */
 bool kubernetes_is_newer(const json_t *pod, const json_t *than);
+/* How many pods there were before it in its place, also those that are gone; 0 where the cluster does not say. */
+int kubernetes_lives_before(const json_t *pod);
 /* The pods that are the n nodes of a run now: the newest of each index; NULL: none. New memory. */
 const json_t **kubernetes_pods_of(const json_t *pods, int n);
 /* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */
 char *kubernetes_pod_state(const json_t *pod);
+
+/* ---- loss.c */
+
+/* Why the last of the pods that were taken away was, of the n indexes of a run: "pod 'x' was preempted: ...". only_now:
+ * of those whose place no other has yet, also of those that are only ending. New string; NULL: none was. */
+char *kubernetes_loss(const json_t *pods, int n, bool only_now);
+/* The same of pods of a Job that are gone, by the events "Preempted" of the namespace. New string; NULL: none was. */
+char *kubernetes_loss_in_events(const json_t *events, const char *job);
+/* Since when the node of a pod does not answer, by the clock of the cluster; 0: it does, as far as is known. */
+int64_t kubernetes_silent_since(const json_t *pod);
+/* "node 'a' does not answer since ..."; ahead_s: see kubernetes_view. New string; NULL: it does answer. */
+char *kubernetes_silence(const json_t *pod, int64_t ahead_s);
+/* The same of the first such pod, with what follows and what to do. is_ending: the run is. New string or NULL. */
+char *kubernetes_silent_node(const json_t *pods, bool is_ending, int64_t ahead_s);
 
 /* ---- pod_log.c: the logs of the ranks, from what the agent in a pod prints */
 

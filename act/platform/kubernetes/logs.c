@@ -47,8 +47,11 @@ struct reader {
     bool is_replaced, has_begun;
     bool is_whole; /* read to its end, which will not change */
     bool has_ended;
-    bool was_missed; /* its log could not be had, which was said */
-    int rc;          /* of the last reading */
+    bool was_missed;  /* its log could not be had, which was said */
+    int lives_before; /* how many pods there were before it in its place, as far as the cluster says */
+    bool sends;       /* the logs of such pods are elsewhere */
+    bool said_gone;   /* that the logs of some are nowhere */
+    int rc;           /* of the last reading */
     struct act_error why;
     bool was_read; /* as far as it was then */
     bool follows;  /* its stream does, and is under way, or nobody has looked yet at how it ended */
@@ -122,8 +125,10 @@ static int attempt_of(struct reader *r, int attempt, int rank)
     while (before && before->last_attempt == 0) /* it said nothing */
         before = before->before;
     int had = before ? before->last_attempt : 0;
-    if (r->more < 0 && had > 0 && rank < 0 && attempt <= 1)
-        return last_replaced(r->of) + 1;
+    if (r->more < 0 && rank < 0 && attempt <= 1 && (had > 0 || r->lives_before > 0)) {
+        int last = had > 0 ? last_replaced(r->of) : 0;
+        return (last > r->lives_before ? last : r->lives_before) + 1;
+    }
     if (r->more < 0)
         r->more = attempt <= had ? last_replaced(r->of) + 1 - attempt : 0;
     return attempt + r->more;
@@ -376,6 +381,8 @@ static struct reader **find_readers(struct logs *l, const json_t *pods)
     qsort(sorted, n, sizeof(json_t *), by_age);
     for (i = 0; i < n; i++) {
         readers[i] = find_reader(l, sorted[i]);
+        readers[i]->lives_before = kubernetes_lives_before(sorted[i]);
+        readers[i]->sends = kubernetes_annotation(sorted[i], KUBERNETES_SENDS) != NULL;
         readers[i]->has_begun = has_begun(sorted[i]);
         readers[i]->has_ended = has_ended(sorted[i]);
     }
@@ -485,6 +492,45 @@ static size_t age_of(const struct reader *r)
     return age;
 }
 
+static bool has_attempt(const struct logs *l, int attempt)
+{
+    for (size_t i = 0; i < l->n_kept; i++)
+        if (l->kept[i].attempt == attempt)
+            return true;
+    return false;
+}
+
+/* In the place of attempts of which nothing is left, so that the names of the logs tell which attempt is the last. */
+static void note_gone(struct logs *l, int lives)
+{
+    enum { MOST = 100 };
+    static const char text[] = RUN_LOG_AGENT "the pod of this attempt took its log along\n";
+
+    for (int attempt = lives > MOST ? lives - MOST : 1; attempt <= lives; attempt++) {
+        int64_t at = has_attempt(l, attempt) ? -1 : find_kept(l, attempt, -1, 0);
+        int rc = at < 0 ? 0 : store_texts_add(&l->texts, (size_t)at, text, strlen(text));
+        l->rc = rc < 0 ? rc : l->rc;
+    }
+    l->attempt = lives + 1 > l->attempt ? lives + 1 : l->attempt;
+}
+
+/* A pod that is gone took its log along. Said once for each place, of which the newest pod knows how many it had. */
+static void say_gone(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct reader *r = l->readers[i];
+        int gone = r->is_replaced || r->sends || r->said_gone ? 0 : r->lives_before - (int)age_of(r);
+        if (gone <= 0)
+            continue;
+        r->said_gone = true;
+        if (r->index == 0) /* whose lives the agent counts */
+            note_gone(l, r->lives_before);
+        act_warn("the logs are not complete: pod %d of the run is the %d. in its place, and %d of those before it took "
+                 "their logs along; of later runs they stay, if the code is in Blob Storage ('code_path')",
+                 r->index, r->lives_before + 1, gone);
+    }
+}
+
 /* Of each index the oldest at once, then the next ones; those that nobody replaced are the last. */
 static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
 {
@@ -516,6 +562,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
     }
     if (l->news)
         follow_on(l);
+    say_gone(l);
     return end_readings(l, n_read, err);
 }
 

@@ -787,6 +787,18 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
 
 /* ---- abort ---- */
 
+/* The Job goes when all of its pods have, of which a node that does not answer tells nobody. */
+static void warn_of_silence(struct kubernetes *k, const json_t *job)
+{
+    CODEC_AUTOJSON json_t *pods = NULL;
+    struct act_error ignored;
+    int rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, &ignored);
+    ACT_AUTOFREE char *silent = rc == 0 ? kubernetes_silent_node(pods, true, kube_ahead_s(k->kube)) : NULL;
+
+    if (silent)
+        act_warn("%s", silent);
+}
+
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -807,6 +819,8 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     rc = delete_object(k, job, uid_of(job), "Foreground", err);
     if (rc == 0)
         act_strv_push(&k->aborted, id);
+    if (rc == 0)
+        warn_of_silence(k, job);
     return rc;
 }
 
