@@ -46,8 +46,9 @@
 
 enum {
     POD_PORT = 6427,
-    POD_EXIT_LOST = 121, /* this pod has lost its group: Kubernetes should make a new pod */
-    POD_END_MS = 5000,   /* for processes that are left when an attempt is over */
+    POD_EXIT_ALONE = 123, /* this pod waited in vain for the others, and gives back what it holds */
+    POD_EXIT_LOST = 121,  /* this pod has lost its group: Kubernetes should make a new pod */
+    POD_END_MS = 5000,    /* for processes that are left when an attempt is over */
     POD_ATTEMPTS_MAX = 1 << 20,
 };
 
@@ -134,6 +135,8 @@ int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_s
 void pod_has_run(struct pod *pod, int64_t ms);
 /* For how long, as far as this pod knows; 0: it has not begun. */
 int64_t pod_ran_ms(const struct pod *pod);
+/* Whether a pod that has waited for the others since then is to give back what it holds. */
+bool pod_waits_too_long(int64_t since_ms);
 /* Ends all that was started on this pod, within grace_ms; poll pod_ended() to learn when. */
 void pod_end(struct pod *pod, int64_t grace_ms);
 /* True, once, when nothing is left: then the output is complete. */

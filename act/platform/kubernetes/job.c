@@ -325,9 +325,13 @@ static json_t *variable_of(const char *name, const char *annotation)
     return json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "fieldRef", "fieldPath", path);
 }
 
-/* What is for the agent itself: variables of the run, and how many pods were there before it. */
-static void add_env(const struct run_spec *spec, json_t *container)
+/* What is for the agent itself: variables of the run, for how long a part of its pods is held, and how many pods were
+ * there before it. */
+static void add_env(const struct kubernetes_run *run, json_t *container)
 {
+    const struct run_spec *spec = run->spec;
+    const char *gang_wait = run->config->k8s.gang_wait;
+    int64_t seconds;
     static const char *const names[] = {"ACT_ABORT_GRACE", "ACT_POD_PATIENCE", "ACT_POD_SETTLE"};
     json_t *env = json_array();
 
@@ -335,6 +339,10 @@ static void add_env(const struct run_spec *spec, json_t *container)
         if (run_spec_variable(spec, names[i]))
             json_array_append_new(
                 env, json_pack("{s:s, s:s}", "name", names[i], "value", run_spec_variable(spec, names[i])));
+    if (spec->nodes > 1 && gang_wait && act_duration_from_text(gang_wait, &seconds)) {
+        ACT_AUTOFREE char *text = act_sprintf("%lld", (long long)seconds);
+        json_array_append_new(env, json_pack("{s:s, s:s}", "name", "ACT_POD_GANG_WAIT", "value", text));
+    }
     json_array_append_new(env, variable_of("ACT_POD_FAILED", KUBERNETES_FAILED));
     json_array_append_new(env, variable_of("ACT_POD_IGNORED", KUBERNETES_IGNORED));
     json_object_set_new(container, "env", env);
@@ -389,7 +397,7 @@ static json_t *pod_of(const struct kubernetes_run *run)
     json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o, s:s}", "name", KUBERNETES_MAIN, "image", image,
                              "command", "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts,
                              "terminationMessagePolicy", "FallbackToLogsOnError");
-    add_env(run->spec, main);
+    add_env(run, main);
     json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
                             "terminationGracePeriodSeconds", (json_int_t)grace_of(run), "enableServiceLinks", 0,
                             "containers", main, "volumes", volumes);

@@ -7,6 +7,7 @@
  *   gzip.c        programs, compressed for Secrets
  *   client.c      the program act, for pods that move files
  *   submit.c      check, preview, prepare, submit, abort, scale
+ *   room.c        before a run is made: whether the cluster and the namespace could ever have all of its pods
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
  *   loss.c        pure: pods that were taken away, nodes that do not answer
  *   runs.c        status of many runs, and listings of runs
@@ -86,6 +87,7 @@ enum {
     KUBERNETES_PART = 700000, /* bytes of a package in one Secret, of which the limit is 1 MiB */
     KUBERNETES_PACKAGE_MAX = 32 << 20,
     KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job is to replace */
+    KUBERNETES_ALONE = 123,      /* and of one that waited in vain for the first one */
     KUBERNETES_NOT_OURS = 124,   /* and of one that finds another program in the Secrets than was submitted */
     KUBERNETES_NO_GZIP = 125,    /* and of one whose image cannot unpack the agent */
     KUBERNETES_NO_CLIENT = 126,  /* and of one whose image cannot run act */
@@ -163,6 +165,13 @@ int kubernetes_version(struct kubernetes *k, char **out_name, int *out_minor, st
 /* Calls each for every node. -ACT_DENIED: the user may not list them. */
 int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),
                          void *arg, struct act_error *err) ACT_NODISCARD;
+
+/* ---- room.c */
+
+/* Whether all pods of the run could be there at once: -ACT_NO_CAPACITY where they never can, a warning where what is
+ * there or free now does not do. What the user may not see is not asked again. */
+int kubernetes_check_room(struct kubernetes *k, const struct run_spec *spec, const json_t *job,
+                          struct act_error *err) ACT_NODISCARD;
 
 /* ---- gzip.c */
 

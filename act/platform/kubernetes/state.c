@@ -385,6 +385,11 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
                  "pod '%s' found another program than the submitted one in a Secret 'act-program-...' or "
                  "'act-client-...', which its log names: delete that",
                  kubernetes_name_of(pod));
+    } else if (exit_status == KUBERNETES_ALONE) {
+        snprintf(out->reason, sizeof(out->reason),
+                 "pod '%s' waited for the first one as long as k8s.gang_wait allows, so the run gave back what it had; "
+                 "'a resubmit' tries again, and with fewer nodes (-n) it needs less",
+                 kubernetes_name_of(pod));
     } else if (exit_status == KUBERNETES_NO_CLIENT) {
         snprintf(out->reason, sizeof(out->reason),
                  "pod '%s' could not start: act, which moves files, does not run in the image; submit with a static "
