@@ -1,5 +1,8 @@
 """What takes pods away on Kubernetes, or makes them silent, on the double: another attempt with its reason, what is
 left of the logs, and who says that something is lost."""
+import contextlib
+import sqlite3
+
 import pytest
 
 from gated import finish, job_of
@@ -138,3 +141,47 @@ def test_an_abort_says_what_it_waits_for(act, cluster):
         in act.info(run)["reason"]
     cluster.node(node, "remove")
     act.until_state(run, "Canceled")
+
+
+# ---- Jobs that are deleted
+
+
+def age(act, days):
+    """The runs were submitted so long ago."""
+    paths = (act.home / "state/ledger.db", act.home / "ledger.db")
+    with contextlib.closing(sqlite3.connect(next(p for p in paths if p.exists()))) as ledger, ledger:
+        ledger.execute("UPDATE runs SET created_unix_s = created_unix_s - ?", (days * 86400,))
+
+
+def remove_job(act, cluster):
+    cluster.tell("delete", kind="Job", name=job_of(cluster)["metadata"]["name"])
+    act.until(lambda: not cluster.objects("Job") and not cluster.objects("Pod"), "it is gone")
+
+
+def test_a_job_that_is_deleted_while_it_waits_was_submitted(act, cluster):
+    """That a run is older than a submission takes is no proof that it was interrupted."""
+    cordon(cluster)
+    run = act.submit("true", before=K8S)
+    act.until(lambda: act.info(run)["reason"], "it waits")
+    age(act, 1)
+    remove_job(act, cluster)
+    info = act.info(run)
+    assert (info["state"], info["reason"]) == ("Canceled", "somebody deleted it from the cluster")
+
+
+def test_a_job_whose_time_in_the_cluster_is_over(act, cluster):
+    """Nobody looked in the week after its end."""
+    run = submit(act, cluster)
+    age(act, 8)
+    remove_job(act, cluster)
+    info = act.info(run)
+    assert info["state"] == "Canceled"
+    assert info["reason"].startswith("it is not in the cluster any more: somebody deleted it, or it ended before"), info
+
+
+def test_the_logs_of_pods_that_are_scaled_away(act, cluster):
+    run = submit(act, cluster, "1:2")
+    said = act.run("scale", "--dry-run", run, "1").err
+    assert "the logs of the last 1 of its 2 pods go with them" in said
+    assert "the logs of" not in act.run("scale", "--dry-run", run, "2", status=None).err
+    finish(act, cluster, run)

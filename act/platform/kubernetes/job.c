@@ -18,7 +18,6 @@
 
 enum {
     RETRIES = 6, /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
-    KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
     GRACE_MORE_S = 20,      /* for the agent, after its processes had theirs */
     GRACE_SEND_S = 300,     /* and to send what has to outlive the pod */
     TITLE_MAX = 1024,
@@ -518,7 +517,7 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
     json_t *job = object_new("batch/v1", "Job", run, run->name, NULL);
     json_t *spec = json_pack("{s:s, s:i, s:i, s:b, s:i, s:i, s:o, s:o}", "completionMode", "Indexed", "completions",
                              run->spec->nodes, "parallelism", run->spec->nodes, "suspend", suspended || c->queue,
-                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S,
+                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KUBERNETES_KEPT_S,
                              "podFailurePolicy", failure_policy(), "template", template_of(run));
 
     /* As many as all may fail, so it ends nothing before that does. But it has the cluster tell each pod how many were
@@ -529,7 +528,7 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
         json_object_set_new(spec, "successPolicy", json_pack("{s:[{s:s}]}", "rules", "succeededIndexes", "0"));
     /* The last resort: at this deadline the Job's pods are deleted, with their logs. The agent ends the run before. */
     if (run->spec->limit_s)
-        json_object_set_new(spec, "activeDeadlineSeconds", json_integer(run->spec->limit_s + KEPT_S));
+        json_object_set_new(spec, "activeDeadlineSeconds", json_integer(run->spec->limit_s + KUBERNETES_KEPT_S));
     add_notes(run, job);
     if (c->queue)
         add_queue(run, job);

@@ -322,6 +322,7 @@ const struct platform_row platform_kubernetes = {
     .keeps_list = true,
     .logs_in_to_registry = true,
     .deletion_ends = true,
+    .kept_s = KUBERNETES_KEPT_S,
     .begins_once = true,
     .nodes_send_logs = true,
     .package_most = KUBERNETES_PART,

@@ -812,6 +812,18 @@ static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct
     return rc;
 }
 
+/* The pods that are too many go with their logs. */
+static void warn_of_logs(const json_t *job, int nodes)
+{
+    const json_t *template = json_object_get(json_object_get(job, "spec"), "template");
+    int now = kubernetes_completions(job);
+
+    if (nodes < now && !kubernetes_annotation(template, KUBERNETES_SENDS))
+        act_warn("the logs of the last %d of its %d pods go with them; of later runs they stay, if the code is in Blob "
+                 "Storage ('code_path')",
+                 now - nodes, now);
+}
+
 int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -827,6 +839,8 @@ int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run
                            "other size; it has what the queue had room for, and 'a -n MIN:MAX resubmit' changes the "
                            "range",
                            kubernetes_label(job, KUBERNETES_QUEUE));
+    if (rc == 0)
+        warn_of_logs(job, nodes);
     return rc < 0 || dry_run ? rc : patch_size(k, job, nodes, err);
 }
 
