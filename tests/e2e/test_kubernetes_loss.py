@@ -109,6 +109,20 @@ def test_the_reason_is_there_while_the_pod_ends(act, cluster):
     finish(act, cluster, run)
 
 
+def test_a_log_that_the_node_has_removed_is_missed(act, cluster):
+    """The kubelet says so with success, instead of a log: so it does soon of a pod that it has evicted."""
+    run = submit(act, cluster)
+    first = pods(cluster)[0]["metadata"]["name"]
+    cluster.pod(first, "evict")
+    says(act, run, 2)
+    cluster.pod(first, "collect")
+    finish(act, cluster, run)
+    logs = act.run("logs", run)
+    assert logs.out == "attempt 2\n"
+    assert f"the logs are not complete: the node of the pod '{first}' has removed its log" in logs.err
+    assert "unable to retrieve" not in act.run("logs", "--attempt", "1", run, status=None).out
+
+
 # ---- nodes that do not answer
 
 

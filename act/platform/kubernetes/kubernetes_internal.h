@@ -278,6 +278,8 @@ struct kubernetes_pod_log *kubernetes_pod_log_new(kubernetes_log_text *text, voi
 void kubernetes_pod_log_take(struct kubernetes_pod_log *log, const char *bytes, size_t len);
 /* The container has ended: no more bytes will come. */
 void kubernetes_pod_log_end(struct kubernetes_pod_log *log);
+/* Whether the node said that it has it no more, as of pods that were evicted; known at the end. */
+bool kubernetes_pod_log_is_gone(const struct kubernetes_pod_log *log);
 /* The next bytes are of another connection, which repeats what was there at that second. Returns the value of its
  * sinceTime, or NULL: from the beginning. New string. */
 char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log);

@@ -307,6 +307,10 @@ static int end_reading(struct reader *r, struct act_error *err)
     r->was_read = rc == 0;
     if (rc == 0 && r->has_ended && !r->follows)
         end_log(r);
+    if (kubernetes_pod_log_is_gone(r->log)) {
+        r->stream.rc = act_error_set(&why, ACT_NOT_FOUND, "the node of the pod '%s' has removed its log", r->pod);
+        rc = r->stream.rc;
+    }
     r->came_to_end = rc == 0 && r->follows && kubernetes_pod_log_proof(r->log) > 0;
     r->follows = false;
     kube_stream_release(&r->stream);
