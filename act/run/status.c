@@ -57,8 +57,8 @@ json_t *run_status_to_json(const struct run_status *status)
                      status->exit_status, "failed_rank", status->failed_rank, "attempt", status->attempt, "heartbeat",
                      (json_int_t)status->heartbeat_unix_s, "reason", reason_json(status->reason), "unsubmitted",
                      status->unsubmitted ? json_true() : NULL, "ranks_asked", status->ranks_asked ? json_true() : NULL,
-                     "seen", status->seen ? json_true() : NULL, "aborted", status->aborted ? json_true() : NULL, "attempts",
-                     status->attempts ? json_integer(status->attempts) : NULL, "retry",
+                     "seen", status->seen ? json_true() : NULL, "aborted", status->aborted ? json_true() : NULL,
+                     "attempts", status->attempts ? json_integer(status->attempts) : NULL, "retry",
                      status->retry[0] ? reason_json(status->retry) : NULL, "bad_nodes", bad_to_json(status), "class",
                      status->class[0] ? status->class : NULL);
 }

@@ -109,6 +109,32 @@ def test_the_reason_is_there_while_the_pod_ends(act, cluster):
     finish(act, cluster, run)
 
 
+def test_copies_of_a_log_that_is_gone_are_kept(act, cluster):
+    """What 'a q' has fetched of an attempt is all that is left of it."""
+    run = submit(act, cluster)
+    act.run("q", run)
+    cluster.pod(pods(cluster)[0]["metadata"]["name"], "preempt")
+    says(act, run, 2)
+    act.run("q", run)
+    copies = act.project / "assets" / run
+    for folder, attempt in ((copies / "attempts/1", 1), (copies, 2)):
+        assert (folder / "user_logs/std_log_process_0.txt").read_text() == f"attempt {attempt}\n"
+    finish(act, cluster, run)
+    act.run("q", run)
+    assert (copies / "attempts/1/user_logs/std_log_process_0.txt").read_text() == "attempt 1\n"
+
+
+def test_a_run_that_is_followed_goes_on(act, cluster):
+    run = submit(act, cluster)
+    follows = act.start("logs", "-f", run)
+    act.until(lambda: follows.stdout.readline() == b"attempt 1\n", "it follows")
+    cluster.pod(pods(cluster)[0]["metadata"]["name"], "preempt")
+    act.until(lambda: follows.stdout.readline() == b"attempt 2\n", "it follows the next attempt")
+    finish(act, cluster, run)
+    _, err = follows.communicate(timeout=60)
+    assert follows.returncode == 0 and b"attempt 2 begins" in err and b"took their logs" not in err, err
+
+
 def test_a_log_that_the_node_has_removed_is_missed(act, cluster):
     """The kubelet says so with success, instead of a log: so it does soon of a pod that it has evicted."""
     run = submit(act, cluster)

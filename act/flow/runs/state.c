@@ -153,10 +153,11 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
     keep_retry(old, now);
     keep_words(old, now);
     keep_abort(old, now);
-    run->changed = run->changed || now->state != old->state || now->seen != old->seen || now->started_unix_s != old->started_unix_s ||
-                   now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
-                   now->ranks_asked != old->ranks_asked || strcmp(now->reason, old->reason) != 0 ||
-                   now->attempts != old->attempts || now->n_bad != old->n_bad || strcmp(now->retry, old->retry) != 0;
+    run->changed = run->changed || now->state != old->state || now->seen != old->seen ||
+                   now->started_unix_s != old->started_unix_s || now->ended_unix_s != old->ended_unix_s ||
+                   now->attempt != old->attempt || now->ranks_asked != old->ranks_asked ||
+                   strcmp(now->reason, old->reason) != 0 || now->attempts != old->attempts ||
+                   now->n_bad != old->n_bad || strcmp(now->retry, old->retry) != 0;
     run->status = *now;
 }
 

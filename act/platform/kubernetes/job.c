@@ -17,9 +17,9 @@
 #define CLIENT  "/run/act/client"
 
 enum {
-    RETRIES = 6, /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
-    GRACE_MORE_S = 20,      /* for the agent, after its processes had theirs */
-    GRACE_SEND_S = 300,     /* and to send what has to outlive the pod */
+    RETRIES = 6,        /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
+    GRACE_MORE_S = 20,  /* for the agent, after its processes had theirs */
+    GRACE_SEND_S = 300, /* and to send what has to outlive the pod */
     TITLE_MAX = 1024,
     LABEL_MAX = 63,
     HASH_SHOWN = 12,

@@ -85,7 +85,7 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 enum {
     KUBERNETES_NAME_MAX = 40,
     KUBERNETES_KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
-    KUBERNETES_PART = 700000, /* bytes of a package in one Secret, of which the limit is 1 MiB */
+    KUBERNETES_PART = 700000,          /* bytes of a package in one Secret, of which the limit is 1 MiB */
     KUBERNETES_PACKAGE_MAX = 32 << 20,
     KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job is to replace */
     KUBERNETES_ALONE = 123,      /* and of one that waited in vain for the first one */
