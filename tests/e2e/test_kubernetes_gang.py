@@ -26,7 +26,7 @@ def submit(act, size, *words):
 def test_a_run_that_a_quota_never_lets_in_is_refused(act, cluster):
     quota(cluster, pods="2")
     act.fail(*K8S, "-n", "3", "submit", "true", status=6,
-             match="the quota 'team' of the namespace 'default' allows 2 of 'pods', which is enough for 2 of the run's 3")
+             match="the quota 'team' of the namespace 'default' allows 2 of 'pods', which is enough for 2 of the run's")
     assert cluster.objects("Job") == [] and act.run("q", "--json").json["runs"] == []
 
 

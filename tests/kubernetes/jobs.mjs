@@ -7,7 +7,8 @@ import { suffix } from "./world.mjs";
 
 const SOURCE = "job-controller";
 const INDEX = "batch.kubernetes.io/job-completion-index";
-const FAILED = "batch.kubernetes.io/job-index-failure-count", IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count";
+const FAILED = "batch.kubernetes.io/job-index-failure-count";
+const IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count";
 const TRACKING = "batch.kubernetes.io/job-tracking"; // a finalizer: a pod goes when it was counted
 
 export const isTrue = (object, type) => object.status?.conditions?.some(
@@ -304,7 +305,8 @@ export class JobController {
         const isIgnored = before && podFailurePolicy && judge(podFailurePolicy, before).action === "Ignore";
         const failed = countOf(before, FAILED) + Number(Boolean(before && !isIgnored));
         const ignored = countOf(before, IGNORED) + Number(Boolean(isIgnored));
-        Object.assign(pod.metadata.annotations, { [FAILED]: String(failed), ...(ignored && { [IGNORED]: String(ignored) }) });
+        Object.assign(pod.metadata.annotations, { [FAILED]: String(failed),
+            ...(ignored && { [IGNORED]: String(ignored) }) });
         return pod;
     }
 

@@ -266,7 +266,7 @@ test("Kueue: a Job that takes fewer pods is admitted in part", async () => {
     assert.equal((await bed.get(`${JOBS}/k`)).body.spec.suspend, true);
 });
 
-test("With a limit for each index a failed pod stays until another has its place, which knows how many there were", async () => {
+test("With a limit for each index a failed pod stays until there is another, which knows their number", async () => {
     await bed.make(JOBS, job("j", "", { podFailurePolicy: POLICY, backoffLimit: 6, backoffLimitPerIndex: 6 }));
     const [first] = byIndex(await pods("j", 2));
     const notes = ({ metadata: { annotations } }) => [annotations["batch.kubernetes.io/job-index-failure-count"],
