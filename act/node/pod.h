@@ -28,8 +28,8 @@
  *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back; it is a node of the attempt
  *
  * hello has the last "attempt" that a pod knows, and for how long the run has "ran": so the count and the run's time go
- * on when the first pod is a new one. Where all pods are new, the count goes on after the logs that others have sent, and
- * after as many attempts as the cluster says that there were pods before.
+ * on when the first pod is a new one. Where all pods are new, the count goes on after the logs that others have sent,
+ * and after as many attempts as the cluster says that there were pods before.
  *
  * The group of an elastic run is what is there: once the least number of pods is, and no more have come for a while, or
  * all are, an attempt begins with them. Node i of the attempt is pod number i of those that are there, and run.json in

@@ -154,7 +154,8 @@ TEST(a_run_is_an_indexed_job_that_is_suspended)
     assert_json(
         at(job, "spec"),
         "{'completionMode':'Indexed','completions':2,'parallelism':2,'suspend':true,'backoffLimit':12,"
-        "'backoffLimitPerIndex':12,'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore','onPodConditions':"
+        "'backoffLimitPerIndex':12,'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore',"
+        "'onPodConditions':"
         "[{'type':'DisruptionTarget','status':'True'}]},{'action':'FailJob','onExitCodes':{'containerName':"
         "'main','operator':'NotIn','values':[121]}}]}}");
 }

@@ -204,7 +204,7 @@ static int take_node(void *arg, const json_t *node, struct act_error *err)
 }
 
 /* A pod that no node can ever have is refused. Nodes may be added, so where there are too few, that is only said. Where
- * nothing is known of them, nothing is: they may not be listed, or their pool is empty as long as nobody asks for it. */
+ * nothing is known of them, nothing is: they may not be listed, or their pool is empty until somebody asks for it. */
 static int check_nodes(const struct demand *d, struct act_error *err)
 {
     const char *gpu = kubernetes_gpu_resource(d->k->config), *cluster = d->k->config->cluster;

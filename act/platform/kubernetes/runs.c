@@ -205,8 +205,8 @@ static void find_reasons(struct views *v)
         json_array_clear(v->workloads);
 }
 
-/* A pod that was preempted while nobody looked is gone, but the event is there for an hour. Asked once for each attempt:
- * what is found is kept. Source: kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/. */
+/* A pod that was preempted while nobody looked is gone, but the event is there for an hour. Asked once for each
+ * attempt: what is found is kept. Source: kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/. */
 static void find_loss(struct views *v, size_t i, const char *id, struct run_status *status)
 {
     ACT_AUTOFREE char *key = act_sprintf("%s/%d", id, status->attempt);

@@ -329,7 +329,7 @@ static int64_t began_at(const json_t *pods)
     return first;
 }
 
-/* How often pods were made in the place of others, of the n indexes of a run. Of those that are gone newer ones tell. */
+/* How often pods were made in the place of others, of the n indexes of a run. Newer ones tell of what is gone. */
 static int replaced(const json_t *pods, int n)
 {
     ACT_AUTOFREE int *of_index = act_calloc((size_t)n + 1, sizeof(int));
