@@ -417,6 +417,9 @@ static void check_k8s(const struct config *c, struct config_findings *f)
     if (c->k8s.time && (!act_duration_from_text(c->k8s.time, &seconds) || seconds <= 0))
         config_problem(f, yaml_get(part, "time"), "'k8s.time' must be a duration such as 90m, 24h or 7d, not '%s'",
                        c->k8s.time);
+    if (c->k8s.gang_wait && !act_duration_from_text(c->k8s.gang_wait, &seconds))
+        config_problem(f, yaml_get(part, "gang_wait"), "'k8s.gang_wait' must be a duration such as 30m or 2h, not '%s'",
+                       c->k8s.gang_wait);
     for (size_t i = 0; i < sizeof(quantities) / sizeof(quantities[0]); i++)
         if (quantities[i].value && act_quantity_from_text(quantities[i].value) <= 0)
             config_problem(f, yaml_get(part, quantities[i].key),

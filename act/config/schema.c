@@ -134,6 +134,9 @@ const struct config_key config_cluster_keys[] = {
      .help = "for how long a run may run, after which it is ended: 90m, 24h, 7d; by default for ever"},
     {"k8s.warn_seconds", CONFIG_INT, CLUSTER(k8s.warn_seconds), "120", .min = 0,
      .help = "how long before the time limit processes that catch SIGUSR1 get it; 0: never"},
+    {"k8s.gang_wait", CONFIG_TEXT, CLUSTER(k8s.gang_wait), "1h",
+     .help = "for how long a run of several nodes holds those that it got while others are missing, after which it "
+             "gives them back and fails; 0s: for ever"},
     {"k8s.launcher", CONFIG_CHOICE, CLUSTER(k8s.launcher), "mpirun", .choices = "mpirun|direct",
      .help = "what starts the processes: Open MPI's mpirun of the image, or the agent itself"},
     {"k8s.volumes", CONFIG_OBJECTS, CLUSTER(k8s.volumes),

@@ -138,6 +138,15 @@ int64_t pod_ran_ms(const struct pod *pod)
     return pod->has_begun ? act_now_monotonic_ms() - pod->began_ms : 0;
 }
 
+bool pod_waits_too_long(int64_t since_ms)
+{
+    const char *text = getenv("ACT_POD_GANG_WAIT"); /* seconds, which job.c of the platform sets */
+    int64_t s;
+
+    return text && act_int_from_text(text, &s) && s > 0 && s < INT32_MAX &&
+           act_now_monotonic_ms() - since_ms >= s * 1000;
+}
+
 void pod_end(struct pod *pod, int64_t grace_ms)
 {
     child_signal_all(SIGTERM);

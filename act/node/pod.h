@@ -28,7 +28,8 @@
  *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back; it is a node of the attempt
  *
  * hello has the last "attempt" that a pod knows, and for how long the run has "ran": so the count and the run's time go
- * on when the first pod is a new one. Where all pods are new, the count goes on after the logs that others have sent.
+ * on when the first pod is a new one. Where all pods are new, the count goes on after the logs that others have sent,
+ * and after as many attempts as the cluster says that there were pods before.
  *
  * The group of an elastic run is what is there: once the least number of pods is, and no more have come for a while, or
  * all are, an attempt begins with them. Node i of the attempt is pod number i of those that are there, and run.json in
@@ -45,8 +46,9 @@
 
 enum {
     POD_PORT = 6427,
-    POD_EXIT_LOST = 121, /* this pod has lost its group: Kubernetes should make a new pod */
-    POD_END_MS = 5000,   /* for processes that are left when an attempt is over */
+    POD_EXIT_ALONE = 123, /* this pod waited in vain for the others, and gives back what it holds */
+    POD_EXIT_LOST = 121,  /* this pod has lost its group: Kubernetes should make a new pod */
+    POD_END_MS = 5000,    /* for processes that are left when an attempt is over */
     POD_ATTEMPTS_MAX = 1 << 20,
 };
 
@@ -80,7 +82,8 @@ enum { SEND_FOLDERS = 1, SEND_LOGS = 2 };
 
 struct pod_send {
     int has;                  /* what there is to send, of SEND_... */
-    int before;               /* the last attempt whose logs earlier pods have sent, as far as the first pod knows */
+    int before;               /* the last attempt of earlier pods, as far as the first pod knows: each of them counts
+                               * for one, and those whose logs they have sent are known */
     int sending, failed;      /* what is being sent, and what of the last sending of it could not be */
     int begun;                /* of what the last sending has begun */
     pid_t pid;                /* which sends it; 0: nobody */
@@ -132,6 +135,8 @@ int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_s
 void pod_has_run(struct pod *pod, int64_t ms);
 /* For how long, as far as this pod knows; 0: it has not begun. */
 int64_t pod_ran_ms(const struct pod *pod);
+/* Whether a pod that has waited for the others since then is to give back what it holds. */
+bool pod_waits_too_long(int64_t since_ms);
 /* Ends all that was started on this pod, within grace_ms; poll pod_ended() to learn when. */
 void pod_end(struct pod *pod, int64_t grace_ms);
 /* True, once, when nothing is left: then the output is complete. */

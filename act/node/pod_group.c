@@ -53,6 +53,7 @@ struct pod_group {
     const char *awaited; /* the type of a reply */
     bool again;          /* the attempt has failed, and another one follows */
     int64_t begin_ms;    /* monotonic: no attempt begins before */
+    int64_t waits_ms;    /* monotonic: since when it waits for pods */
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: the others have until then to end what is left there */
@@ -95,13 +96,17 @@ static bool has_settled(const struct pod *pod)
     return act_now_monotonic_ms() - pod->group->changed_ms >= s * 1000;
 }
 
+/* Whether as many are there as an attempt needs. */
+static bool has_enough(const struct pod *pod)
+{
+    int least = is_elastic(pod) ? pod->node.spec.min_nodes : pod->options.nodes;
+
+    return pod->options.nodes - count_missing(pod) >= least;
+}
+
 static bool is_gathered(const struct pod *pod)
 {
-    int missing = count_missing(pod);
-
-    if (!is_elastic(pod) || missing == 0)
-        return missing == 0;
-    return pod->options.nodes - missing >= pod->node.spec.min_nodes && has_settled(pod);
+    return has_enough(pod) && (!is_elastic(pod) || count_missing(pod) == 0 || has_settled(pod));
 }
 
 /* Pods that are there, and not of the attempt. */
@@ -391,6 +396,7 @@ static void group_wait_again(struct pod *pod)
     set_status(pod, RUN_QUEUED, 0, reason);
     pod->group->status.failed_rank = -1;
     save_status(pod);
+    pod->group->waits_ms = act_now_monotonic_ms();
     pod->phase = POD_WAITS;
     if (count_missing(pod) > 0 && is_elastic(pod))
         say_wait(pod);
@@ -454,12 +460,28 @@ static void group_step_end(struct pod *pod)
         group_wait_again(pod);
 }
 
+/* Others could use what those hold that are there. */
+static void give_back(struct pod *pod)
+{
+    ACT_AUTOFREE char *reason =
+        act_sprintf("only %d of its %d pods were there at once for as long as k8s.gang_wait allows, so it gave them "
+                    "back: pod %d is missing; 'a resubmit' tries again, and with fewer nodes (-n) it needs less",
+                    pod->options.nodes - count_missing(pod), pod->options.nodes, first_missing(pod));
+
+    pod->group->lost = 0;
+    pod->group->grows = false;
+    set_status(pod, RUN_FAILED, ACT_NO_CAPACITY, reason);
+    group_end_attempt(pod, true);
+}
+
 void group_step(struct pod *pod)
 {
     struct act_error err;
 
     switch (pod->phase) {
     case POD_WAITS:
+        if (!has_enough(pod) && pod_waits_too_long(pod->group->waits_ms))
+            return give_back(pod);
         if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || group_begin(pod, &err) == 0)
             return;
         set_status(pod, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
@@ -611,6 +633,7 @@ int group_open(struct pod *pod, struct act_error *err)
     pod->group->members = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->members));
     pod->group->nodes = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->nodes));
     pod->group->changed_ms = act_now_monotonic_ms();
+    pod->group->waits_ms = pod->group->changed_ms;
     pod->group->awaited = "";
     pod->group->known_attempt = pod->send.before;
     pod->group->status_path = node_path(&pod->node, RUN_FILE_STATUS);

@@ -170,11 +170,12 @@ static void step_seek(struct pod *pod)
         return;
     }
     pod->seek_ms = act_now_monotonic_ms() + SEEK_EVERY_MS;
-    if (now - pod->lost_ms < patience_ms())
+    bool too_long = pod_waits_too_long(pod->lost_ms);
+    if (!too_long && now - pod->lost_ms < patience_ms())
         return;
     ACT_AUTOFREE char *host = pod_host(pod->options.job, 0);
     pod_say("cannot find the first pod, '%s'", host);
-    member_leave(pod, POD_EXIT_LOST);
+    member_leave(pod, too_long ? POD_EXIT_ALONE : POD_EXIT_LOST);
 }
 
 /* ---- the program ---- */

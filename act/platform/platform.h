@@ -220,6 +220,8 @@ struct platform_row {
     bool nodes_have_addresses;
     /* Deleting a run there ends it and leaves no trace: one that it had and does not know any more is cancelled. */
     bool deletion_ends;
+    /* For so long it knows a run that has ended; 0: for ever, as far as is known. */
+    int64_t kept_s;
     /* A run has begun when its first attempt did, of which the platform may know nothing any more. */
     bool begins_once;
     /* Its runs can change their size. */

@@ -240,6 +240,7 @@ struct run_status {
     bool has_size;                        /* num_gpu is known; else it is as submitted */
     int num_gpu;                          /* what an elastic run has now, as its size is counted */
     bool unsubmitted;                     /* it failed before its platform got it, so the platform does not know it */
+    bool seen;                            /* its platform has told of it, where what is deleted there leaves no trace */
     bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
     bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */
     char class[48];   /* why it failed: the id of a rule of diagnose.h, where the agent knows it; may be empty */

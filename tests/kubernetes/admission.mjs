@@ -1,6 +1,6 @@
 // What the admission plugins have against an object: priority classes, service accounts, limits, Pod Security,
 // webhooks, quotas.
-import { ACCOUNT, POD, PRIORITY, QUOTA } from "./kinds.mjs";
+import { ACCOUNT, EVENT, POD, PRIORITY, QUOTA } from "./kinds.mjs";
 import { admitLimits, completeResources } from "./limitrange.mjs";
 import { violation } from "./podsecurity.mjs";
 import { formatQuantity, quantity } from "./quantity.mjs";
@@ -107,6 +107,31 @@ function admitQuota({ store }, type, object) {
             throw notAdmitted(type, name, `exceeded quota: ${quota.metadata.name}, `
                 + `requested: ${list((key) => formatQuantity(key, wanted[key]))}, `
                 + `used: ${list((key) => formatQuantity(key, used(key)))}, limited: ${list((_, most) => most)}`);
+        }
+    }
+}
+
+/** The controller of quotas: says in each how much of it is used. */
+export class Quotas {
+    constructor({ store }) {
+        this.store = store;
+        store.events.on("change", ({ type }) => {
+            if (type !== EVENT) {
+                this.pending ??= setImmediate(() => this.tell());
+            }
+        });
+    }
+
+    tell() {
+        this.pending = undefined;
+        for (const quota of this.store.list(QUOTA)) {
+            const types = [...this.store.maps.keys()];
+            const all = types.flatMap((type) => this.store.list(type, quota.metadata.namespace)
+                .filter((object) => !isFinished(object)).map((object) => usage(type, object)));
+            const { hard } = quota.spec;
+            const used = Object.fromEntries(Object.keys(hard).map((key) => [key,
+                formatQuantity(key, all.reduce((sum, one) => sum + (one[key] ?? 0), 0))]));
+            this.store.change(QUOTA, quota, (next) => { next.status = { hard, used }; });
         }
     }
 }

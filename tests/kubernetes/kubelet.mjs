@@ -76,7 +76,7 @@ export class Kubelet {
         if (runner && !runner.isLost) {
             runner.terminate(pod.metadata.deletionGracePeriodSeconds * 1000);
         } else if (!runner) {
-            setImmediate(() => this.world.store.remove(POD, pod));
+            setImmediate(() => this.world.store.settle(POD, pod));
         }
     }
 
@@ -163,7 +163,10 @@ export class Kubelet {
     }
 
     serve(pod, container, options) {
-        const { current, previous } = this.logsOf(pod).get(container) ?? {};
+        const { current, previous, isCollected } = this.logsOf(pod).get(container) ?? {};
+        if (isCollected) { // no error, in the words of a kubelet
+            return { status: 200, text: `unable to retrieve container logs for containerd://${pod.metadata.uid}` };
+        }
         const log = options.previous ? previous : current;
         if (options.previous && !log) {
             throw badRequest(`previous terminated container "${container}" in pod "${pod.metadata.name}" not found`);

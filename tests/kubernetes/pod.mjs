@@ -42,7 +42,7 @@ export class PodRunner {
             await this.sandbox?.release();
             this.isOver = true;
             if (this.isEnding && !this.isLost && !this.isKept) {
-                this.world.store.remove(POD, this.pod);
+                this.world.store.settle(POD, this.pod);
             }
         }
     }
@@ -274,7 +274,7 @@ export class PodRunner {
         this.timer = setTimeout(() => this.containers.forEach((one) => one.signal("SIGKILL")), graceMs);
         if (this.isOver) {
             clearTimeout(this.timer);
-            setImmediate(() => this.world.store.remove(POD, this.pod));
+            setImmediate(() => this.world.store.settle(POD, this.pod));
         }
     }
 

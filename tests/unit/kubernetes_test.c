@@ -170,11 +170,13 @@ TEST(a_run_is_an_indexed_job_that_is_suspended)
                 "{'act/run':'" RUN "','act/title':'python train.py a b','act/user':'me',"
                 "'act/cluster':'c1','act/num-gpu':'8'}");
     json_object_del(at(job, "spec"), "template");
-    assert_json(at(job, "spec"),
-                "{'completionMode':'Indexed','completions':2,'parallelism':2,'suspend':true,'backoffLimit':12,"
-                "'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore','onPodConditions':"
-                "[{'type':'DisruptionTarget','status':'True'}]},{'action':'FailJob','onExitCodes':{'containerName':"
-                "'main','operator':'NotIn','values':[121]}}]}}");
+    assert_json(
+        at(job, "spec"),
+        "{'completionMode':'Indexed','completions':2,'parallelism':2,'suspend':true,'backoffLimit':12,"
+        "'backoffLimitPerIndex':12,'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore',"
+        "'onPodConditions':"
+        "[{'type':'DisruptionTarget','status':'True'}]},{'action':'FailJob','onExitCodes':{'containerName':"
+        "'main','operator':'NotIn','values':[121]}}]}}");
 }
 
 TEST(pods_check_the_agent_before_it_runs)

@@ -223,20 +223,34 @@ static int copied_attempt(int folder)
     return act_int_from_text(text, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 1;
 }
 
-/* Copies of another attempt's logs are no beginning of this one's: they go, those below attempts/ take their place. */
-static int replace_copies(int folder, int attempt, struct act_error *err)
+/* Moves the copies of one folder to where those of its attempt belong; those that cannot be moved there go. */
+static int put_away(int folder, const char *name, int attempts, struct act_error *err)
+{
+    ACT_AUTOFREE char *copies = act_held_path(folder, name);
+
+    if (attempts >= 0 && renameat(folder, name, attempts, name) == 0)
+        return 0;
+    return act_remove_tree(copies, err);
+}
+
+/* Copies of another attempt's logs are no beginning of this one's. They are of those below attempts/, and may be all
+ * that is left of them where a platform has taken the nodes away. */
+static int replace_copies(const struct flow_logs *logs, int folder, int attempt, struct act_error *err)
 {
     static const char *const moved[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
     ACT_AUTOFREE char *path = act_held_path(folder, ATTEMPT_FILE);
     ACT_AUTOFREE char *text = act_sprintf("%d\n", attempt);
+    ACT_AUTOFREE char *below = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%d", logs->folder, copied_attempt(folder));
+    struct act_error ignored;
     int rc = 0;
 
     if (copied_attempt(folder) == attempt)
         return 0;
-    for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++) {
-        ACT_AUTOFREE char *copies = act_held_path(folder, moved[i]);
-        rc = act_remove_tree(copies, err);
-    }
+    int attempts = act_folder_below(logs->root, below, copied_attempt(folder) < attempt, &ignored);
+    for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++)
+        rc = put_away(folder, moved[i], attempts, err);
+    if (attempts >= 0)
+        close(attempts);
     return rc < 0 ? rc : act_file_write(path, text, strlen(text), 0666, err);
 }
 
@@ -246,7 +260,7 @@ static int begin_anew(const struct flow_logs *logs, int attempt, struct act_erro
 
     if (folder < 0) /* where there is no folder yet there are no copies */
         return folder == -ACT_NOT_FOUND && attempt == 1 ? 0 : folder;
-    int rc = replace_copies(folder, attempt, err);
+    int rc = replace_copies(logs, folder, attempt, err);
     close(folder);
     return rc;
 }

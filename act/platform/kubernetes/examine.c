@@ -122,6 +122,19 @@ static void examine_rights(struct kubernetes *k, int minor, struct platform_find
         platform_findings_add(findings, true, "other rights", "you may not %s", useful.data);
 }
 
+/* Nobody needs to. */
+static void examine_quotas(struct kubernetes *k, struct platform_findings *findings)
+{
+    struct act_error ignored;
+    bool allowed;
+
+    if (kube_may(k->kube, "list", "", "resourcequotas", &allowed, &ignored) < 0)
+        return;
+    platform_findings_add(findings, true, "quotas", "%s",
+                          allowed ? "runs of several pods are held against them before they are made"
+                                  : "not known: you may not list quotas, so no run is held against them before");
+}
+
 struct gpus {
     const char *resource;
     int nodes, with;
@@ -190,5 +203,6 @@ void kubernetes_examine(struct platform *p, struct platform_findings *findings)
         return;
     if (examine_namespace(k, findings))
         examine_rights(k, minor, findings);
+    examine_quotas(k, findings);
     examine_nodes(k, findings);
 }

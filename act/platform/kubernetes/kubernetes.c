@@ -55,6 +55,7 @@ static void kubernetes_close(struct platform *p)
     free(k->program);
     free(k->client);
     act_strv_release(&k->aborted);
+    act_strv_release(&k->losses);
     free(k);
 }
 
@@ -320,6 +321,7 @@ const struct platform_row platform_kubernetes = {
     .keeps_list = true,
     .logs_in_to_registry = true,
     .deletion_ends = true,
+    .kept_s = KUBERNETES_KEPT_S,
     .begins_once = true,
     .nodes_send_logs = true,
     .package_most = KUBERNETES_PART,

@@ -9,7 +9,9 @@
  *   admission.c   whether the cluster would let the pods in
  *   programs.c    removes the programs of other releases
  *   submit.c      check, preview, prepare, submit, abort, scale
+ *   room.c        before a run is made: whether the cluster and the namespace could ever have all of its pods
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
+ *   loss.c        pure: pods that were taken away, nodes that do not answer
  *   runs.c        status of many runs, and listings of runs
  *   pod_log.c     pure: the logs of the ranks, from what a pod prints
  *   logs.c        the logs of a run as a store
@@ -44,6 +46,7 @@ struct kubernetes {
     size_t client_parts;     /* how many there are */
     struct aks *aks;         /* opened by aks_open() */
     struct act_strv aborted; /* the ids of the runs that were deleted by this process */
+    struct act_strv losses;  /* "run id/attempt": of those the events were asked why a pod was lost before */
 };
 
 static inline struct kubernetes *kubernetes_of(struct platform *p)
@@ -73,15 +76,21 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_MAIN      "main"  /* the container */
 #define KUBERNETES_TOKEN     "token" /* of the ranks' link, in the run's Secret */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
+#define KUBERNETES_SENDS     "act/sends-logs" /* of pods whose logs outlive them */
+/* How many pods of its index have failed before a pod: those that count for the Job, and those that do not. */
+#define KUBERNETES_FAILED  "batch.kubernetes.io/job-index-failure-count"
+#define KUBERNETES_IGNORED "batch.kubernetes.io/job-index-ignored-failure-count"
 /* The Accept header that asks for an object's metadata alone. */
 #define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 #define KUBERNETES_FOLDERS       "/run/act/folders/" /* where the pods have the mapped folders */
 
 enum {
     KUBERNETES_NAME_MAX = 40,
-    KUBERNETES_PART = 700000, /* bytes of a package in one Secret, of which the limit is 1 MiB */
+    KUBERNETES_KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
+    KUBERNETES_PART = 700000,          /* bytes of a package in one Secret, of which the limit is 1 MiB */
     KUBERNETES_PACKAGE_MAX = 32 << 20,
     KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job is to replace */
+    KUBERNETES_ALONE = 123,      /* and of one that waited in vain for the first one */
     KUBERNETES_NOT_OURS = 124,   /* and of one that finds another program in the Secrets than was submitted */
     KUBERNETES_NO_GZIP = 125,    /* and of one whose image cannot unpack the agent */
     KUBERNETES_NO_CLIENT = 126,  /* and of one whose image cannot run act */
@@ -169,6 +178,13 @@ int kubernetes_version(struct kubernetes *k, char **out_name, int *out_minor, st
 int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),
                          void *arg, struct act_error *err) ACT_NODISCARD;
 
+/* ---- room.c */
+
+/* Whether all pods of the run could be there at once: -ACT_NO_CAPACITY where they never can, a warning where what is
+ * there or free now does not do. What the user may not see is not asked again. */
+int kubernetes_check_room(struct kubernetes *k, const struct run_spec *spec, const json_t *job,
+                          struct act_error *err) ACT_NODISCARD;
+
 /* ---- gzip.c */
 
 /* The bytes as gzip has them. New memory. */
@@ -244,10 +260,26 @@ int kubernetes_index(const json_t *pod);
 int kubernetes_completions(const json_t *job);
 /* Whether a pod was made in the place of the other (NULL: none), which then is over. */
 bool kubernetes_is_newer(const json_t *pod, const json_t *than);
+/* How many pods there were before it in its place, also those that are gone; 0 where the cluster does not say. */
+int kubernetes_lives_before(const json_t *pod);
 /* The pods that are the n nodes of a run now: the newest of each index; NULL: none. New memory. */
 const json_t **kubernetes_pods_of(const json_t *pods, int n);
 /* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */
 char *kubernetes_pod_state(const json_t *pod);
+
+/* ---- loss.c */
+
+/* Why the last of the pods that were taken away was, of the n indexes of a run: "pod 'x' was preempted: ...". only_now:
+ * of those whose place no other has yet, also of those that are only ending. New string; NULL: none was. */
+char *kubernetes_loss(const json_t *pods, int n, bool only_now);
+/* The same of pods of a Job that are gone, by the events "Preempted" of the namespace. New string; NULL: none was. */
+char *kubernetes_loss_in_events(const json_t *events, const char *job);
+/* Since when the node of a pod does not answer, by the clock of the cluster; 0: it does, as far as is known. */
+int64_t kubernetes_silent_since(const json_t *pod);
+/* "node 'a' does not answer since ..."; ahead_s: see kubernetes_view. New string; NULL: it does answer. */
+char *kubernetes_silence(const json_t *pod, int64_t ahead_s);
+/* The same of the first such pod, with what follows and what to do. is_ending: the run is. New string or NULL. */
+char *kubernetes_silent_node(const json_t *pods, bool is_ending, int64_t ahead_s);
 
 /* ---- pod_log.c: the logs of the ranks, from what the agent in a pod prints */
 
@@ -259,6 +291,8 @@ struct kubernetes_pod_log *kubernetes_pod_log_new(kubernetes_log_text *text, voi
 void kubernetes_pod_log_take(struct kubernetes_pod_log *log, const char *bytes, size_t len);
 /* The container has ended: no more bytes will come. */
 void kubernetes_pod_log_end(struct kubernetes_pod_log *log);
+/* Whether the node said that it has it no more, as of pods that were evicted; known at the end. */
+bool kubernetes_pod_log_is_gone(const struct kubernetes_pod_log *log);
 /* The next bytes are of another connection, which repeats what was there at that second. Returns the value of its
  * sinceTime, or NULL: from the beginning. New string. */
 char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log);

@@ -51,6 +51,9 @@ struct pod_reader {
     enum { POD_WAITS, POD_RUNS, POD_HAS_ENDED } phase;
     struct pod_reader *before; /* of the pod whose place it took; NULL: of none */
     bool is_replaced;          /* another pod took its place */
+    int lives_before;          /* how many pods there were before it in its place, as far as the cluster says */
+    bool sends;                /* the logs of such pods are elsewhere */
+    bool said_gone;            /* that the logs of some of those are nowhere */
 
     /* the attempts that it tells of */
     int last_attempt; /* 0: none */
@@ -129,8 +132,10 @@ static int reader_attempt(struct pod_reader *r, int attempt, int rank)
     while (before && before->last_attempt == 0) /* it said nothing */
         before = before->before;
     int had = before ? before->last_attempt : 0;
-    if (r->more < 0 && had > 0 && rank < 0 && attempt <= 1)
-        return last_replaced(r->of) + 1;
+    if (r->more < 0 && rank < 0 && attempt <= 1 && (had > 0 || r->lives_before > 0)) {
+        int last = had > 0 ? last_replaced(r->of) : 0;
+        return (last > r->lives_before ? last : r->lives_before) + 1;
+    }
     if (r->more < 0)
         r->more = attempt <= had ? last_replaced(r->of) + 1 - attempt : 0;
     return attempt + r->more;
@@ -301,15 +306,17 @@ static void reader_end_log(struct pod_reader *r)
     r->state = LOG_WHOLE;
 }
 
-/* A pod that is gone, or has not begun, has no log: that is no failure. */
+/* A pod that is gone, or has not begun, has no log: that is no failure. A log that its node has removed is one. */
 static void reader_end(struct pod_reader *r)
 {
     int rc = r->stream.rc, status = r->stream.status;
     bool is_fine = rc == 0 || rc == -ACT_INTERRUPTED || status == 404 || status == 400;
 
     r->why = is_fine ? (struct act_error){0} : r->stream.error;
+    if (kubernetes_pod_log_is_gone(r->log))
+        rc = act_error_set(&r->why, ACT_NOT_FOUND, "the node of the pod '%s' has removed its log", r->pod);
     if (rc < 0)
-        r->state = LOG_UNREAD;
+        r->state = r->stream.rc == 0 && r->phase == POD_HAS_ENDED ? LOG_WHOLE : LOG_UNREAD;
     else if (r->state == LOG_FOLLOWED)
         r->state = kubernetes_pod_log_proof(r->log) > 0 ? LOG_AT_END : LOG_READ;
     else if (r->phase == POD_HAS_ENDED)
@@ -380,6 +387,8 @@ static struct pod_reader **find_readers(struct logs *l, const json_t *pods)
     qsort(sorted, n, sizeof(json_t *), pods_by_age);
     for (i = 0; i < n; i++) {
         readers[i] = find_reader(l, sorted[i]);
+        readers[i]->lives_before = kubernetes_lives_before(sorted[i]);
+        readers[i]->sends = kubernetes_annotation(sorted[i], KUBERNETES_SENDS) != NULL;
         note_phase(readers[i], sorted[i]);
     }
     return readers;
@@ -496,6 +505,45 @@ static size_t reader_age(const struct pod_reader *r)
     return age;
 }
 
+static bool has_attempt(const struct logs *l, int attempt)
+{
+    for (size_t i = 0; i < l->n_kept; i++)
+        if (l->kept[i].attempt == attempt)
+            return true;
+    return false;
+}
+
+/* In the place of attempts of which nothing is left, so that the names of the logs tell which attempt is the last. */
+static void note_gone(struct logs *l, int lives)
+{
+    enum { MOST = 100 };
+    static const char text[] = RUN_LOG_AGENT "the pod of this attempt took its log along\n";
+
+    for (int attempt = lives > MOST ? lives - MOST : 1; attempt <= lives; attempt++) {
+        int64_t at = has_attempt(l, attempt) ? -1 : find_kept(l, attempt, -1, 0);
+        int rc = at < 0 ? 0 : store_texts_add(&l->texts, (size_t)at, text, strlen(text));
+        l->rc = rc < 0 ? rc : l->rc;
+    }
+    l->attempt = lives + 1 > l->attempt ? lives + 1 : l->attempt;
+}
+
+/* A pod that is gone took its log along. Said once for each place, of which the newest pod knows how many it had. */
+static void say_gone(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct pod_reader *r = l->readers[i];
+        int gone = r->is_replaced || r->sends || r->said_gone ? 0 : r->lives_before - (int)reader_age(r);
+        if (gone <= 0)
+            continue;
+        r->said_gone = true;
+        if (r->index == 0) /* whose lives the agent counts */
+            note_gone(l, r->lives_before);
+        act_warn("the logs are not complete: pod %d of the run is the %d. in its place, and %d of those before it took "
+                 "their logs along; of later runs they stay, if the code is in Blob Storage ('code_path')",
+                 r->index, r->lives_before + 1, gone);
+    }
+}
+
 /* Moves the readers whose turn it is from `readers`, of which *io_n are left, to `out`; returns how many these are. */
 static size_t take_turn(struct pod_reader **readers, size_t *io_n, size_t age, struct pod_reader **out)
 {
@@ -533,6 +581,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
     }
     if (l->news)
         follow_on(l);
+    say_gone(l);
     return end_readings(l, n_read, err);
 }
 

@@ -211,6 +211,25 @@ static void find_reasons(struct views *v)
         json_array_clear(v->workloads);
 }
 
+/* A pod that was preempted while nobody looked is gone, but the event is there for an hour. Asked once for each
+ * attempt: what is found is kept. Source: kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/. */
+static void find_loss(struct views *v, size_t i, const char *id, struct run_status *status)
+{
+    ACT_AUTOFREE char *key = act_sprintf("%s/%d", id, status->attempt);
+    CODEC_AUTOJSON json_t *events = NULL;
+    struct act_error ignored;
+
+    if (v->n > FEW || status->state == RUN_UNKNOWN || status->attempt < 2 || *status->retry ||
+        run_state_is_final(status->state) || act_strv_has(&v->k->losses, key))
+        return;
+    act_strv_push(&v->k->losses, key);
+    if (list(v->k, "v1", "events", "fieldSelector=involvedObject.kind%3DPod%2Creason%3DPreempted",
+             "list the events of preempted pods", &events, &ignored) < 0)
+        return;
+    ACT_AUTOFREE char *loss = kubernetes_loss_in_events(events, kubernetes_name_of(v->jobs[i]));
+    snprintf(status->retry, sizeof(status->retry), "%.300s", loss ? loss : "");
+}
+
 /* The run is gone by our own request. */
 static void say_aborted(struct run_status *out)
 {
@@ -232,6 +251,7 @@ int kubernetes_status(struct platform *p, const char *const *ids, size_t n, stru
         find_reasons(&v);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         read_one(&v, i, &out[i]);
+        find_loss(&v, i, ids[i], &out[i]);
         if (!v.jobs[i] && act_strv_has(&v.k->aborted, ids[i]))
             say_aborted(&out[i]);
     }

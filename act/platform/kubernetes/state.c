@@ -75,6 +75,21 @@ int kubernetes_completions(const json_t *job)
     return n < 0 ? 0 : n > PODS_MAX ? PODS_MAX : (int)n;
 }
 
+/* A number from 0 on that is the text of an annotation. */
+static int noted(const json_t *pod, const char *key)
+{
+    enum { MOST = 1 << 20 };
+    const char *text = kubernetes_annotation(pod, key);
+    int64_t n;
+
+    return text && act_int_from_text(text, &n) && n > 0 && n < MOST ? (int)n : 0;
+}
+
+int kubernetes_lives_before(const json_t *pod)
+{
+    return noted(pod, KUBERNETES_FAILED) + noted(pod, KUBERNETES_IGNORED);
+}
+
 static const char *phase_of(const json_t *pod)
 {
     return codec_json_str(json_object_get(pod, "status"), "phase", "");
@@ -118,6 +133,8 @@ char *kubernetes_pod_state(const json_t *pod)
                       : unscheduled && !is_true(unscheduled) ? codec_json_str(unscheduled, "reason", "")
                                                              : "";
 
+    if (kubernetes_silent_since(pod))
+        return act_strdup("Unreachable");
     if (json_object_get(metadata_of(pod), "deletionTimestamp"))
         return act_strdup("Terminating");
     return strcmp(phase_of(pod), "Pending") == 0 && *why ? act_sprintf("Pending: %s", why) : act_strdup(phase_of(pod));
@@ -325,7 +342,7 @@ static int64_t began_at(const json_t *pods)
     return first;
 }
 
-/* How often pods were made in the place of others, of the n indexes of a run. */
+/* How often pods were made in the place of others, of the n indexes of a run. Newer ones tell of what is gone. */
 static int replaced(const json_t *pods, int n)
 {
     ACT_AUTOFREE int *of_index = act_calloc((size_t)n + 1, sizeof(int));
@@ -335,11 +352,14 @@ static int replaced(const json_t *pods, int n)
 
     json_array_foreach(pods, i, pod)
     {
-        int index = kubernetes_index(pod);
-        if (index >= 0 && index < n && ++of_index[index] > most)
-            most = of_index[index];
+        int index = kubernetes_index(pod), before = kubernetes_lives_before(pod);
+        if (index < 0 || index >= n)
+            continue;
+        most = before > most ? before : most;
+        if (++of_index[index] - 1 > most)
+            most = of_index[index] - 1;
     }
-    return most > 1 ? most - 1 : 0;
+    return most;
 }
 
 /* ---- the end ---- */
@@ -377,6 +397,11 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason),
                  "pod '%s' found another program than the submitted one in a Secret 'act-program-...' or "
                  "'act-client-...', which its log names: delete that",
+                 kubernetes_name_of(pod));
+    } else if (exit_status == KUBERNETES_ALONE) {
+        snprintf(out->reason, sizeof(out->reason),
+                 "pod '%s' waited for the first one as long as k8s.gang_wait allows, so the run gave back what it had; "
+                 "'a resubmit' tries again, and with fewer nodes (-n) it needs less",
                  kubernetes_name_of(pod));
     } else if (exit_status == KUBERNETES_NO_CLIENT) {
         snprintf(out->reason, sizeof(out->reason),
@@ -662,6 +687,22 @@ static bool is_late(const struct kubernetes_view *view, const json_t *pod)
     return start && made > start + BEGINNING_S && began && began < made;
 }
 
+/* What the cluster has taken from the run, and what it knows no more. */
+static void add_loss(const struct kubernetes_view *view, int n, struct run_status *out)
+{
+    ACT_AUTOFREE char *silent = kubernetes_silent_node(view->pods, false, view->ahead_s);
+    ACT_AUTOFREE char *last = kubernetes_loss(view->pods, n, false), *now = kubernetes_loss(view->pods, n, true);
+    ACT_AUTOFREE char *why = act_strdup(out->reason);
+
+    if (last)
+        snprintf(out->retry, sizeof(out->retry), "%.300s", last);
+    if (silent)
+        snprintf(out->reason, sizeof(out->reason), "%.380s%s%.120s", silent, *why ? "; " : "", why);
+    else if (now)
+        snprintf(out->reason, sizeof(out->reason), "%.250s; another attempt follows%s%.200s", now, *why ? "; " : "",
+                 why);
+}
+
 static void read_course(const struct kubernetes_view *view, struct run_status *out)
 {
     const json_t *waits;
@@ -674,8 +715,8 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
         return;
     }
     int up = count_up(view->pods, n, &there, &waits);
-    out->attempt = lost + 1;
-    if (up >= least_of(view->job, n) || lost > 0 || is_late(view, waits))
+    out->attempt = lost + 1 + (waits && is_over(waits));
+    if (up >= least_of(view->job, n) || (up > 0 && (lost > 0 || is_late(view, waits))))
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
         out->started_unix_s = here(view, began_at(view->pods));
@@ -686,6 +727,7 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     else if (up < n)
         explain_by_events(view->events, "Job", kubernetes_name_of(view->job), out);
     add_count(there, n, out);
+    add_loss(view, n, out);
 }
 
 /* The cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any more, or
@@ -706,7 +748,8 @@ static void say_deletion(const struct kubernetes_view *view, struct run_status *
     }
     if (kubernetes_time(json_object_get(view->job, "status"), "startTime"))
         out->state = RUN_RUNNING;
-    snprintf(out->reason, sizeof(out->reason), "it is being ended");
+    ACT_AUTOFREE char *silent = kubernetes_silent_node(view->pods, true, view->ahead_s);
+    snprintf(out->reason, sizeof(out->reason), "it is being ended%s%.400s", silent ? "; " : "", silent ? silent : "");
 }
 
 void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out)

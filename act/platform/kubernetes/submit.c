@@ -128,57 +128,6 @@ static int make_program(struct kubernetes *k, struct act_error *err)
 
 /* ---- what is refused before anything is made ---- */
 
-static bool matches(const json_t *node, json_t *selector)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(selector, key, value)
-    {
-        ACT_AUTOFREE char *text = json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
-        if (!act_streq(kubernetes_label(node, key), text))
-            return false;
-    }
-    return true;
-}
-
-struct largest {
-    const struct config *config;
-    int64_t gpus; /* of any node, in thousandths; -1: there is none with GPUs */
-};
-
-static int take_node(void *arg, const json_t *node, struct act_error *err)
-{
-    struct largest *l = arg;
-    const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
-    int64_t gpus = act_quantity_from_text(codec_json_str(has, kubernetes_gpu_resource(l->config), ""));
-
-    (void)err;
-    if (gpus > l->gpus && matches(node, l->config->k8s.node_selector))
-        l->gpus = gpus;
-    return 0;
-}
-
-/* A pod that no node can ever have. Where nothing is known of the nodes, it is not refused: they may not be listed, or
- * their pool is empty as long as nobody asks for it. */
-static int check_nodes(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
-{
-    enum { THOUSANDTHS = 1000 };
-    struct largest l = {k->config, -1};
-    struct act_error said;
-
-    if (!kubernetes_gpu_resource(k->config) || spec->gpus_per_node == 0)
-        return 0;
-    int rc = kubernetes_each_node(k, take_node, &l, &said);
-    if (rc < 0 || l.gpus <= 0 || l.gpus >= (int64_t)spec->gpus_per_node * THOUSANDTHS)
-        return 0;
-    return act_error_set(err, ACT_NO_CAPACITY,
-                         "a pod with %d '%s' fits no node of '%s': the largest has %lld; set gpu_per_node to that, and "
-                         "-n makes more nodes",
-                         spec->gpus_per_node, kubernetes_gpu_resource(k->config), k->config->cluster,
-                         (long long)(l.gpus / THOUSANDTHS));
-}
-
 /* What the configuration names must be there. Takes the path. */
 static int check_named(struct kubernetes *k, char *path, const char *what, const char *key, const char *name,
                        struct act_error *err)
@@ -310,28 +259,6 @@ static int check_version(struct kubernetes *k, const struct run_spec *spec, stru
     return kubernetes_version(k, &name, &minor, &said) < 0 ? 0 : too_old(spec, minor, err);
 }
 
-/* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
- * a store. */
-int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
-{
-    struct kubernetes *k = kubernetes_of(p);
-    int rc = kubernetes_check_job(k->config, spec, err);
-
-    if (rc == 0)
-        rc = look_for_program(k, err);
-    if (rc == 0 && needs_client(spec))
-        rc = check_namespace(k, err);
-    if (rc == 0 && (!k->has_program || run_spec_is_elastic(spec)))
-        rc = check_version(k, spec, err);
-    if (rc == 0)
-        rc = check_names(k, err);
-    if (rc == 0)
-        rc = check_claims(k, spec, err);
-    if (rc == 0)
-        rc = check_nodes(k, spec, err);
-    return rc < 0 ? rc : kubernetes_check_admission(k, spec, err);
-}
-
 /* ---- the objects of a run ---- */
 
 struct submission {
@@ -436,6 +363,41 @@ static int each_object(struct submission *s, submit_object *each, void *arg, str
     if (rc == 0)
         rc = each(s, kubernetes_secret(&s->run, &content, s->uid), arg, err);
     return rc < 0 ? rc : each(s, kubernetes_service(&s->run, s->uid), arg, err);
+}
+
+/* ---- what is refused, at last ---- */
+
+/* By the pods as they would be made. */
+static int check_room(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
+{
+    struct submission s;
+
+    describe(k, spec, &s);
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&s.run, true);
+    release(&s);
+    return kubernetes_check_room(k, spec, job, err);
+}
+
+/* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
+ * a store. */
+int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    int rc = kubernetes_check_job(k->config, spec, err);
+
+    if (rc == 0)
+        rc = look_for_program(k, err);
+    if (rc == 0 && needs_client(spec))
+        rc = check_namespace(k, err);
+    if (rc == 0 && (!k->has_program || run_spec_is_elastic(spec)))
+        rc = check_version(k, spec, err);
+    if (rc == 0)
+        rc = check_names(k, err);
+    if (rc == 0)
+        rc = check_claims(k, spec, err);
+    if (rc == 0)
+        rc = check_room(k, spec, err);
+    return rc < 0 ? rc : kubernetes_check_admission(k, spec, err);
 }
 
 /* ---- making them ---- */
@@ -802,6 +764,18 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
 
 /* ---- abort ---- */
 
+/* The Job goes when all of its pods have, of which a node that does not answer tells nobody. */
+static void warn_of_silence(struct kubernetes *k, const json_t *job)
+{
+    CODEC_AUTOJSON json_t *pods = NULL;
+    struct act_error ignored;
+    int rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, &ignored);
+    ACT_AUTOFREE char *silent = rc == 0 ? kubernetes_silent_node(pods, true, kube_ahead_s(k->kube)) : NULL;
+
+    if (silent)
+        act_warn("%s", silent);
+}
+
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -822,6 +796,8 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     rc = delete_object(k, job, uid_of(job), "Foreground", err);
     if (rc == 0)
         act_strv_push(&k->aborted, id);
+    if (rc == 0)
+        warn_of_silence(k, job);
     return rc;
 }
 
@@ -851,6 +827,18 @@ static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct
     return rc;
 }
 
+/* The pods that are too many go with their logs. */
+static void warn_of_logs(const json_t *job, int nodes)
+{
+    const json_t *template = json_object_get(json_object_get(job, "spec"), "template");
+    int now = kubernetes_completions(job);
+
+    if (nodes < now && !kubernetes_annotation(template, KUBERNETES_SENDS))
+        act_warn("the logs of the last %d of its %d pods go with them; of later runs they stay, if the code is in Blob "
+                 "Storage ('code_path')",
+                 now - nodes, now);
+}
+
 int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -866,6 +854,8 @@ int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run
                            "other size; it has what the queue had room for, and 'a -n MIN:MAX resubmit' changes the "
                            "range",
                            kubernetes_label(job, KUBERNETES_QUEUE));
+    if (rc == 0)
+        warn_of_logs(job, nodes);
     return rc < 0 || dry_run ? rc : patch_size(k, job, nodes, err);
 }
 
