@@ -15,7 +15,7 @@
 
 enum { CONNECT_MS = 3000, ANSWER_MS = 10000, ALL_TRIES_MS = 10000, PAUSE_MS = 200 };
 
-/* Where the supervisor is: "<token> unix <dir>" or "<token> tcp <port> <address> <address> ...". */
+/* The place of the supervisor: "<token> unix <dir>" or "<token> tcp <port> <address> <address> ...". */
 struct connect_target {
     char *text;
     const char *token, *dir, *addresses; /* in text; dir NULL: TCP */
@@ -106,7 +106,7 @@ static int connect_tcp(const char *address, uint16_t port, int *out_fd)
     return errnum;
 }
 
-/* NULL: it hung up, or took too long. */
+/* Returns the next message; NULL: the other side hung up, or took too long. */
 static json_t *wait_message(struct link *l)
 {
     int64_t deadline = act_now_monotonic_ms() + ANSWER_MS, left = ANSWER_MS;

@@ -41,7 +41,7 @@ void pod_send_open(struct pod *pod)
         pod->send.before = folder_find_sent(&pod->node);
 }
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static int send_them(void *arg)
 {
     struct pod *pod = arg;
