@@ -47,7 +47,7 @@ static char *arm_endpoint_of(const struct arm_options *options)
     return without_slash(options->endpoint ? options->endpoint : scope);
 }
 
-/* Whether a token for this cloud may go to a base URL. */
+/* Checks that a token for this cloud may go to a base URL. */
 static int check_base(const struct auth_cloud *cloud, const char *url, const char *said_by, bool is_own,
                       struct act_error *err)
 {
@@ -128,7 +128,7 @@ int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *
     return token_identify(arm->tokens, &arm->want, out, err);
 }
 
-/* Whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
+/* Tells whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
 static bool is_trusted(const struct arm *arm, const char *url)
 {
     static const char default_port[] = ":443";
@@ -189,7 +189,7 @@ static bool follow_tenant(struct arm_try *t, const struct token_challenge *chall
     return true;
 }
 
-/* Whether a refused token is dropped and a new one tried. A claims challenge is not: no other token helps. */
+/* Tells whether to drop a refused token and try a new one. After a claims challenge no other token helps. */
 static bool arm_renew(struct arm_try *t)
 {
     ACT_AUTO(token_challenge) challenge = {0};
@@ -221,7 +221,7 @@ static void arm_take_headers(struct arm_try *t)
     call->retry_after_ms = http_retry_after_ms(&t->http.response_headers, act_now_unix_s());
 }
 
-/* An empty body, or "null", the response to a cancel. */
+/* Tells whether a body is empty or "null", the response to a cancel. */
 static bool arm_says_nothing(const struct act_buf *body)
 {
     ACT_AUTOFREE char *text = act_strndup(body->len ? body->data : "", body->len);
@@ -323,7 +323,7 @@ static void ask_for_token(struct arm_try *t)
     token_start(t->arm->tokens, &t->token);
 }
 
-/* The token must not be sent to an untrusted host. */
+/* Ends a call whose host is not trusted: the token must not go there. */
 static void refuse_call(void *arg)
 {
     struct arm_try *t = arg;

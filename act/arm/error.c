@@ -1,4 +1,4 @@
-/* error.c - error responses. The body may be that of the resource manager, that of the run history, a gateway's
+/* error.c - reads error responses. The body may be that of the resource manager, that of the run history, a gateway's
  * HTML, or empty. */
 #include <ctype.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ enum act_code arm_meaning(const char *code)
     return arm_meaning_of(0, code);
 }
 
-/* The entry of this type in an error's "additionalInfo". NULL: none. */
+/* Returns the entry of this type in an error's "additionalInfo"; NULL: there is none. */
 static const json_t *info_of(const json_t *error, const char *type)
 {
     const json_t *info = codec_json_find(json_object_get(error, "additionalInfo"), "type", type);
@@ -57,7 +57,7 @@ static const json_t *info_of(const json_t *error, const char *type)
     return json_object_get(json_object_get(info, "info"), "value");
 }
 
-/* The error within an error; of jobs and what they need, it is in the list. */
+/* Returns the error within an error; for jobs and what they need, it is in the list. */
 static const json_t *inner_of(const json_t *error)
 {
     static const char *const names[] = {"innerError", "innererror"};
@@ -86,7 +86,7 @@ static const char *deepest_code(const json_t *error)
     return code;
 }
 
-/* Adds a message as one line, without final stops. Only the beginning of a trace. */
+/* Adds a message as one line, without final stops, and of a trace only the beginning. */
 static void add_sentence(struct act_buf *out, const char *text)
 {
     for (int line = 0; *text && line < LINES_MAX; line++) {
@@ -119,7 +119,7 @@ static void add_details(struct act_buf *out, const json_t *error)
     }
 }
 
-/* {"error": {...}}, the error itself, or {"message": ...} (App Service, gateways). */
+/* Finds the error in {"error": {...}}, the error itself, or {"message": ...} (App Service, gateways). */
 static const json_t *arm_error_of(const json_t *body)
 {
     const json_t *error = json_object_get(body, "error");
@@ -144,7 +144,7 @@ char *arm_error_text(const json_t *body, char *code, size_t size)
     return http_redact_text(plain);
 }
 
-/* The ids by which support finds a request. */
+/* Returns the id by which support finds a request. */
 static const char *arm_id_of(const struct http_call *http, const json_t *body)
 {
     static const char *const headers[] = {"x-ms-correlation-request-id", "x-ms-request-id"};
@@ -160,7 +160,7 @@ static const char *arm_id_of(const struct http_call *http, const json_t *body)
     return codec_json_str(correlation, "operation", codec_json_str(correlation, "request", ""));
 }
 
-/* The beginning of a body that is not an error of the service, redacted. New string. */
+/* Returns the beginning of a body that is not an error of the service, redacted. New string. */
 static char *arm_raw_text(const struct http_call *http)
 {
     size_t n = http->body_text.len < BODY_SHOWN ? http->body_text.len : BODY_SHOWN;

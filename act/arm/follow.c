@@ -136,7 +136,7 @@ static int poll_url(const struct follow *f, const char *url, const char *api_ver
     return rc < 0 ? rc : 0;
 }
 
-/* Azure-AsyncOperation: {"status": ...}. */
+/* Reads an Azure-AsyncOperation: {"status": ...}. */
 static int operation_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
     const char *status = codec_json_str(call->response, "status", call->status == 202 ? "InProgress" : "");
@@ -149,7 +149,7 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
     return is(status, "Succeeded");
 }
 
-/* Location: 202 until it has ended. */
+/* Reads a Location, which answers 202 until the operation has ended. */
 static int location_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
     const char *status = codec_json_str(call->response, "status", "");
@@ -175,7 +175,7 @@ static int check_resource(const struct follow *f, const json_t *resource, struct
                : 0;
 }
 
-/* A resource: properties.provisioningState; without one it is there. */
+/* Reads a resource, which is there once its properties.provisioningState says so, or if it has none. */
 static int resource_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
     tell_progress(f, follow_state_of(call->response), call->response);
@@ -183,7 +183,7 @@ static int resource_ended(const struct follow *f, const struct arm_call *call, s
     return rc < 0 ? rc : is(follow_state_of(call->response), "Succeeded");
 }
 
-/* Of a change it begins, or of one that was seen to be under way. */
+/* Tells whether the call began a change of the resource, or saw one under way. */
 static bool is_of_resource(const struct arm_call *call)
 {
     return strcmp(call->method, "DELETE") != 0 && strcmp(call->method, "POST") != 0;

@@ -118,7 +118,7 @@ static void auth_to_lower(char *text)
         *c = (char)tolower((unsigned char)*c);
 }
 
-/* Takes both strings; the same name may come twice. */
+/* Adds a pair, and frees both strings; a name may come twice. */
 static void add_pair(struct http_headers *pairs, char *name, char *value)
 {
     auth_to_lower(name);
@@ -148,7 +148,7 @@ static void auth_add_line(struct act_buf *out, const char *text)
     act_buf_addc(out, '\n');
 }
 
-/* The lines of every request; a length of 0 and headers that are not sent are empty lines. */
+/* Adds the lines of every request; a length of 0 and headers that are not sent are empty lines. */
 static void add_standard_headers(struct act_buf *out, const struct http_call *call)
 {
     static const char *const before_length[] = {"Content-Encoding", "Content-Language"};
@@ -172,7 +172,7 @@ static int by_header_name(const void *a, const void *b)
     return strcasecmp((*x)->name, (*y)->name);
 }
 
-/* "name:value", the name in lower case, the value without white space around it. */
+/* Adds "name:value", the name in lower case, the value without white space around it. */
 static void add_service_header(struct act_buf *out, const struct http_header *header)
 {
     const char *value = header->value + strspn(header->value, " \t\r\n");
@@ -268,7 +268,7 @@ static void sign_with_key(const struct auth *auth, struct http_call *call, int64
     http_header_setf(&call->headers, "Authorization", "SharedKey %s:%s", auth->account, signature);
 }
 
-/* Verbatim: decoding and encoding it again could change what was signed. */
+/* Appends the SAS as it is: decoding and encoding it again could change what was signed. */
 static void append_sas(const struct auth *auth, struct http_call *call)
 {
     char before = 0;

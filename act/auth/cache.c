@@ -30,7 +30,7 @@ enum {
     LOCK_PAUSE_MS = 20,
 };
 
-/* New string. */
+/* Returns the path of a file beside the cache, a new string. */
 static char *file_name(const char *name)
 {
     ACT_AUTOFREE char *dir = act_cache_dir();
@@ -48,7 +48,7 @@ static void warn_once(const char *text)
 
 /* ---- reading ---- */
 
-/* Whether only this user can have read and written it. */
+/* Tells whether only this user can have read and written it. */
 static bool cache_is_private(const char *path, const struct stat *st)
 {
     if (S_ISREG(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0)
@@ -71,7 +71,7 @@ static bool is_cache(const json_t *cache)
            json_is_object(json_object_get(cache, "logins"));
 }
 
-/* The current cache; an empty one if it is missing or unusable. A new reference. */
+/* Returns the current cache, a new reference; an empty one if it is missing or unusable. */
 static json_t *read_cache(void)
 {
     ACT_AUTOFREE char *path = file_name("tokens.json");
@@ -95,7 +95,7 @@ static void cache_pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Against two processes that read, change and write at the same time. One that hangs must not stop others: without
+/* Keeps two processes from reading, changing and writing at the same time. One that hangs must not stop others: without
  * the lock a token is lost at worst. */
 static int lock_file(void)
 {
@@ -131,7 +131,7 @@ static void cache_drop_ended(json_t *tokens)
     }
 }
 
-/* Reads, lets change() change, and replaces. */
+/* Reads the cache, lets change() change it, and replaces it. */
 static int update(void (*change)(json_t *cache, void *arg), void *arg, struct act_error *err)
 {
     ACT_AUTOFREE char *path = file_name("tokens.json");

@@ -1,4 +1,4 @@
-/* cloud.c - which cloud it is. */
+/* cloud.c - the table of clouds, and which of them it is. */
 #include "auth/cloud.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static const struct auth_cloud clouds[] = {
 
 enum { CLOUDS = sizeof(clouds) / sizeof(clouds[0]) };
 
-/* Whether a host is this domain, or lies in it. */
+/* Tells whether a host is this domain, or lies in it. */
 static bool cloud_is_in(const char *host, const char *domain)
 {
     size_t n = strlen(domain), len = strlen(host);
@@ -75,7 +75,8 @@ static const struct auth_cloud *cloud_named(const char *name)
     return NULL;
 }
 
-/* Some give only the host, some add a slash. New string. */
+/* Returns the authority as a URL without a final slash, a new string: some users give only the host, some add a
+ * slash. */
 static char *normal_authority(const char *text)
 {
     char *url = strstr(text, "://") ? act_strdup(text) : act_sprintf("https://%s", text);

@@ -12,7 +12,7 @@
 
 /* The Azure CLI's application, which tenants know. */
 #define CLIENT "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
-/* For the user's name, and for tokens that can be renewed. */
+/* These are for the user's name, and for tokens that can be renewed. */
 #define MORE_SCOPES "openid profile offline_access"
 
 enum {
@@ -24,7 +24,7 @@ enum {
     MAX_MESSAGE = 1000,
 };
 
-/* A new reference; NULL: the response is none. */
+/* Returns the JSON of a response, a new reference; NULL: there is none. */
 static json_t *response_of(const struct http_call *call)
 {
     json_t *response = NULL;
@@ -70,7 +70,7 @@ static void grant_kept(void *arg)
     token_settle(arg);
 }
 
-/* It has ended, or was taken back. */
+/* Tells whether the login has ended, or was taken back. */
 static bool is_login_over(const struct act_error *err)
 {
     return strcmp(err->service_code, "invalid_grant") == 0 || strcmp(err->service_code, "interaction_required") == 0;
@@ -158,7 +158,7 @@ static void device_poll_later(struct device_login *login)
         engine_timer(http_engine(login->ask.http), login->interval_s * 1000, device_poll, login);
 }
 
-/* The responses of RFC 8628 section 3.5 that are not the end. */
+/* Tells whether the response is one of those of RFC 8628 section 3.5 that are not the end. */
 static bool device_goes_on(struct device_login *login, const struct act_error *err)
 {
     bool slow_down = strcmp(err->service_code, "slow_down") == 0;
@@ -213,7 +213,7 @@ static int64_t within(int64_t value, int64_t low, int64_t high, int64_t fallback
     return value < 0 ? fallback : value < low ? low : value > high ? high : value;
 }
 
-/* The service's message to the user; composed here if that is not readable. New string. */
+/* Returns the service's message to the user or, if that is not readable, one of its own. New string. */
 static char *message_of(const json_t *response)
 {
     const char *message = codec_json_str(response, "message", ""), *code = codec_json_str(response, "user_code", NULL);

@@ -24,7 +24,7 @@ enum {
 
 /* ---- requests ---- */
 
-/* "&name=value", encoded. */
+/* Appends "&name=value", encoded. */
 static void add_parameter(struct act_buf *url, const char *name, const char *value)
 {
     if (!value)

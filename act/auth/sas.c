@@ -11,13 +11,13 @@
 /* The version fixes the lines of the string to sign: this one has 16. */
 #define SAS_VERSION "2021-12-02"
 
-/* What is signed; name NULL: the container or share. */
+/* The object that is signed for; name NULL: the container or share. */
 struct sas_target {
     bool is_share;
     const char *container, *name;
 };
 
-/* That of a share has neither a kind of resource nor a snapshot, nor a scope of encryption. */
+/* The string of a share has neither a kind of resource nor a snapshot, nor a scope of encryption. */
 static char *sas_string_to_sign(const char *account, const struct sas_target *t, const char *permissions,
                                 const char *start, const char *expiry, const char *protocol)
 {
@@ -100,7 +100,7 @@ void auth_delegation_release(struct auth_delegation *d)
     *d = (struct auth_delegation){0};
 }
 
-/* Empty are: saoid, suoid and scid before sip; sip; after sr the snapshot, ses and the five overrides. */
+/* These lines are empty: saoid, suoid and scid before sip; sip; after sr the snapshot, ses and the five overrides. */
 static char *delegation_string_to_sign(const struct auth_delegation *d, const char *account, const char *container,
                                        const char *blob, const char *permissions, const char *start, const char *expiry,
                                        const char *protocol)

@@ -137,7 +137,7 @@ static bool same_want(const struct token_want *a, const struct token_want *b)
            act_streq(a->tenant, b->tenant);
 }
 
-/* Whether AZURE_TOKEN_CREDENTIALS allows it. */
+/* Tells whether AZURE_TOKEN_CREDENTIALS allows the source. */
 static bool token_is_wanted(const struct token_source *source, const struct token_want *want)
 {
     const char *limit = act_env("AZURE_TOKEN_CREDENTIALS");
@@ -334,7 +334,7 @@ static void token_hint_login(const struct slot *slot, struct act_error *err)
         act_error_hint(err, "run %s%s%s", cli ? by_cli : "", cli && device ? " or " : "", device ? by_device : "");
 }
 
-/* What was looked at, and what to do. */
+/* Says at which sources it has looked, and what to do. */
 static void tell_absence(const struct slot *slot, struct act_error *err)
 {
     static const char environment[] =
@@ -401,7 +401,7 @@ static void ask_next(struct slot *slot)
 
 /* ---- looking (worker) ---- */
 
-/* Whether the sources after this one are skipped: it takes precedence even if its token has expired. */
+/* Tells whether to skip the sources after this one, which takes precedence even if its token has expired. */
 static bool is_logged_in(const struct slot *slot)
 {
     ACT_AUTO(token_grant) grant = {0};
@@ -425,7 +425,7 @@ static bool find_in_cache(struct slot *slot)
     return false;
 }
 
-/* One lock for all processes that request the same token from the same sources. */
+/* Takes the one lock for all processes that request the same token from the same sources. */
 static int lock_refresh(const struct slot *slot, struct act_error *err)
 {
     const struct token_want *want = &slot->want;

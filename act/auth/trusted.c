@@ -1,4 +1,4 @@
-/* trusted.c - whether a host is Azure's, or trusted by the user. */
+/* trusted.c - decides whether a host is Azure's, or one that the user trusts. */
 #include "auth/trusted.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define BELOW      "*."
 #define SEPARATORS " \t\r\n,;"
 
-/* Whom a URL leads to. */
+/* The host and port to which a URL leads. */
 struct trusted_target {
     char *host;
     int port;
@@ -23,7 +23,8 @@ static void trusted_target_release(struct trusted_target *target)
     free(target->host);
 }
 
-/* Where the port of "host:10000" begins, with its colon; else its end. The address in "[::1]" has colons as well. */
+/* Returns where the port of "host:10000" begins, with its colon, or else the end of name. The address in "[::1]" has
+ * colons as well. */
 static const char *port_of_entry(const char *name)
 {
     const char *colon = strrchr(name, ':');
@@ -45,7 +46,8 @@ static bool is_host_of(const char *host, const char *wanted, bool below)
     return n > len + 1 && host[n - len - 1] == '.' && strcmp(host + n - len, wanted) == 0;
 }
 
-/* "*.example.com" are the names below it, but not example.com itself. 1 or 0, or an error when the entry is no host. */
+/* Tells whether an entry matches the target: 1, 0, or an error if the entry is not a host. "*.example.com" matches the
+ * names below it, but not example.com itself. */
 static int trusted_matches(const struct trusted_target *target, const char *entry, struct act_error *err)
 {
     bool below = act_starts_with(entry, BELOW);
@@ -105,7 +107,7 @@ int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_erro
     return user_trusts(&target, err);
 }
 
-/* Other ports of this machine may be other users'. New string. */
+/* Returns the entry to add, a new string. On this machine it has the port, because others may be other users'. */
 static char *entry_for(const char *url, const char *host)
 {
     return http_is_here(url) ? act_sprintf("%s:%d", host, http_port(url)) : act_strdup(host);

@@ -86,7 +86,7 @@ char *act_strndup(const char *s, size_t len)
 }
 
 /* Returns the length that the text will have. */
-static size_t measure(const char *fmt, va_list ap)
+static size_t text_measure(const char *fmt, va_list ap)
 {
     va_list again;
 
@@ -101,7 +101,7 @@ static size_t measure(const char *fmt, va_list ap)
 /* vasprintf() would leave a copy of the text in memory that it has freed. */
 char *act_vsprintf(const char *fmt, va_list ap)
 {
-    size_t len = measure(fmt, ap);
+    size_t len = text_measure(fmt, ap);
     char *s = act_alloc(len + 1);
 
     vsnprintf(s, len + 1, fmt, ap);
@@ -293,7 +293,7 @@ void act_buf_addf(struct act_buf *b, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    size_t len = measure(fmt, ap);
+    size_t len = text_measure(fmt, ap);
     reserve(b, len);
     vsnprintf(b->data + b->len, len + 1, fmt, ap);
     b->len += len;

@@ -29,8 +29,8 @@ static inline void act_free_at_exit(void *pointer_to_pointer)
  *
  * - The program overwrites its own texts by act_wipe(), act_wipe_bytes(), ACT_AUTOWIPE and act_buf_wipe(). A buffer
  *   that grows leaves no copy behind.
- * - Jansson and libcurl overwrite all that they hold by act_free_wiping(), which codec_json_wipe_memory() and the engine
- *   give to them. A text of json_dumps() is the program's own.
+ * - Jansson and libcurl overwrite all that they hold by act_free_wiping(), which codec_json_wipe_memory() and the
+ *   engine give to them. A text of json_dumps() is the program's own.
  * - OpenSSL overwrites keys and the secrets of its sessions, but not the last record that a connection has received.
  * - libyaml overwrites nothing: pieces of a secret of a YAML file may stay in free memory. */
 

@@ -446,8 +446,8 @@ static int edit_change(struct edit *e, const struct edit_node *root, const char 
     }
     for (size_t depth = 0;; depth++) {
         if (map->type != YAML_MAPPING_START_EVENT)
-            return edit_refuse(e, map->type == YAML_ALIAS_EVENT ? "in what an alias stands for" : "in what is no map",
-                               err);
+            return edit_refuse(
+                e, map->type == YAML_ALIAS_EVENT ? "in what an alias stands for" : "in what is not a map", err);
         size_t at = find_key(map, e->keys.v[depth]);
         if (at == map->n) {
             (map->flow || !map->n ? insert_member : insert_line)(e, map, depth, value);
@@ -522,7 +522,7 @@ static int edit_set(struct edit *e, struct yaml *wanted, const struct yaml *valu
     if (!text)
         rc = act_error_set(err, ACT_USAGE, "the value of '%s' is not UTF-8 text", e->path);
     else if (!map)
-        rc = edit_refuse(e, "in what is no map", err);
+        rc = edit_refuse(e, "in what is not a map", err);
     else
         rc = yaml_parse(text, strlen(text), e->name, &given, err);
     if (rc == 0 && !read_places(e->text, &root))

@@ -1,4 +1,4 @@
-/* attempt.c - what an attempt left, read in the order of what explains most. */
+/* attempt.c - reads the logs of an attempt, beginning with those that explain most. */
 #include <string.h>
 
 #include "diagnose/diagnose_internal.h"
@@ -8,7 +8,7 @@ enum {
     PREPARE_LOGS = 16, /* a node has two of them */
 };
 
-/* What the preparation prints counts only if the preparation failed: pip warns about many things. */
+/* The output of the preparation counts only if the preparation failed: pip warns about many things. */
 static bool is_asked(const struct diagnose_attempt *a, unsigned where)
 {
     if (where & (DIAGNOSE_MPIRUN | DIAGNOSE_SLURM))
@@ -26,7 +26,7 @@ static int ask_log(struct diagnose_verdict *v, const struct diagnose_attempt *a,
     return rc;
 }
 
-/* Whether a log is one of the node that failed. */
+/* Tells whether a log is one of the node that failed. */
 static bool is_of_node(const struct diagnose_attempt *a, const char *log)
 {
     ACT_AUTOFREE char *name = act_sprintf("_%s.", a->node ? a->node : "");
@@ -34,7 +34,7 @@ static bool is_of_node(const struct diagnose_attempt *a, const char *log)
     return strstr(log, name) != NULL;
 }
 
-/* Of what many nodes have, the ones of the node that failed come first, and the rest is bounded. */
+/* Of the logs that many nodes have, it reads those of the node that failed first, and not all of the rest. */
 static int attempt_ask_logs(struct diagnose_verdict *v, const struct diagnose_attempt *a, bool of_node, int *budget,
                             struct act_error *err)
 {

@@ -1,4 +1,4 @@
-/* rules.c - rule files, read and checked. */
+/* rules.c - reads and checks rule files. */
 #include <ctype.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ enum { RULES_MAX = 1000, PATTERNS_MAX = 5000, TEXT_MAX = 400, LITERAL_MIN = 3 };
 static const char *const retries[] = {"no", "yes", "other_node", "after_change", NULL};
 static const char *const kinds[] = {"cause", "effect", "last_resort", NULL};
 
-/* What "where" may name. */
+/* The words of "where". */
 static const struct {
     const char *name;
     unsigned bits;
@@ -49,7 +49,7 @@ static void keep_longer(struct act_buf *best, struct act_buf *run)
     act_buf_release(run);
 }
 
-/* The end of a bracket expression that begins at s. */
+/* Returns the end of a bracket expression that begins at s. */
 static const char *rules_skip_bracket(const char *s)
 {
     s += s[1] == '^' ? 2 : 1;
@@ -96,7 +96,7 @@ char *pattern_literal(const char *regex)
     return act_buf_steal(&best);
 }
 
-/* Neither back-references nor counts: these can take any time and memory. */
+/* Refuses back-references and counts, which can take any time and memory. */
 static bool is_plain_regex(const char *regex)
 {
     for (const char *s = regex; *s; s++) {
@@ -173,7 +173,7 @@ static int one_of(const struct yaml *value, const char *const *words, int fallba
     return yaml_error(value, err, "'%s' must be one of: %s", value->key, list);
 }
 
-/* A line of text. */
+/* Takes a line of text. */
 static int rules_take_text(const struct yaml *rule, const char *key, const char *fallback, char **out,
                            struct act_error *err)
 {
@@ -298,7 +298,7 @@ static int rules_check_id(const struct rules_reader *r, const struct yaml *rule,
     return 0;
 }
 
-/* A missing key leaves the value unchanged. */
+/* Takes a switch; a missing key leaves the value unchanged. */
 static int take_switch(const struct yaml *rule, const char *key, bool *out, struct act_error *err)
 {
     const struct yaml *value = yaml_get(rule, key);
@@ -462,7 +462,7 @@ static int finish_rules(struct diagnose *d, int rc, struct diagnose **out)
     return 0;
 }
 
-/* rc: of reading the user's own. */
+/* Adds the program's rules; rc: the result of reading the user's own. */
 static int add_builtin(struct rules_reader *r, int rc, struct diagnose **out)
 {
     if (rc == 0)

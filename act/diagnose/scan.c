@@ -1,4 +1,4 @@
-/* scan.c - which rules match the lines of a text.
+/* scan.c - finds the rules that match the lines of a text.
  *
  * One pass finds the words of all patterns; only a line that holds one is cleaned and looked at.
  */
@@ -10,7 +10,7 @@
 
 enum { CONTEXT_LINES = 100 };
 
-/* What is known of one rule so far. Lines are counted from 1; 0: never. */
+/* The state of one rule so far. Lines are counted from 1; 0: never. */
 struct progress {
     uint64_t after, not_after; /* the last line that held that text */
     uint64_t times;
@@ -59,7 +59,7 @@ unsigned diagnose_where_of(const char *log_name, int failed_rank)
 
 /* ---- cleaning */
 
-/* The length of an escape sequence at text: "ESC [ ... letter", or ESC and what follows it. */
+/* Returns the length of an escape sequence at text: "ESC [ ... letter", or ESC and the character behind it. */
 static size_t escape_length(const char *text, size_t len)
 {
     size_t i = 2;
@@ -80,7 +80,7 @@ static size_t digits(const char *text, size_t len)
     return n;
 }
 
-/* "[1,0]<stderr>:", as mpirun --tag-output writes. */
+/* Returns the length of "[1,0]<stderr>:", as mpirun --tag-output writes. */
 static size_t mpirun_prefix(const char *text, size_t len)
 {
     size_t i = 1;
@@ -97,7 +97,7 @@ static size_t mpirun_prefix(const char *text, size_t len)
     return end ? (size_t)(end - text) + 2 : 0;
 }
 
-/* "[rank3]: ", as PyTorch writes. */
+/* Returns the length of "[rank3]: ", as PyTorch writes. */
 static size_t torch_prefix(const char *text, size_t len)
 {
     static const char word[] = "[rank";
@@ -188,7 +188,7 @@ static void try_pattern(struct diagnose_scan *s, const struct pattern *p, const 
         s->matched[s->n_matched++] = p->rule;
 }
 
-/* The line is the exception that a traceback ends with. */
+/* Takes a line that is the exception with which a traceback ends. */
 static void take_exception(struct diagnose_scan *s)
 {
     for (size_t i = 0; i < s->d->n_rules; i++)
@@ -250,7 +250,7 @@ static void scan_look_at(struct diagnose_scan *s, const char *text, size_t len)
         note_context(s, &s->d->patterns[s->found[i]], line, len);
 }
 
-/* A line, or a piece of at most DIAGNOSE_LINE bytes of a longer one. */
+/* Takes a line, or a piece of at most DIAGNOSE_LINE bytes of a longer one. */
 static void scan_take_line(struct diagnose_scan *s, const char *text, size_t len)
 {
     s->line_no++;

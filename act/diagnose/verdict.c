@@ -1,11 +1,11 @@
-/* verdict.c - the best explanation of a failure among all that the rules find. */
+/* verdict.c - chooses the best explanation of a failure among all that the rules find. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "diagnose/diagnose_internal.h"
 
-enum { NEAR_LINES = 200 /* what a log says near its end */ };
+enum { NEAR_LINES = 200 /* so many lines are the end of a log */ };
 
 void diagnose_verdict_release(struct diagnose_verdict *v)
 {
@@ -44,7 +44,8 @@ static bool is_ending(const struct diagnose_rule *rule)
     return rule->kind == DIAGNOSE_LAST_RESORT && (rule->where & DIAGNOSE_AGENT);
 }
 
-/* A signal that came from outside says more than what the rank complained of; an abort is what it did about that. */
+/* A signal from outside says more than the complaint of the rank; an abort is the rank's own answer to the
+ * complaint. */
 static enum diagnose_quality ending_quality(const struct diagnose_verdict *v, enum diagnose_quality otherwise)
 {
     bool has_aborted = v->signal == SIGABRT || v->exit_status == 128 + SIGABRT;

@@ -1,4 +1,4 @@
-/* svg.c - curves as SVG, alone and in a page. */
+/* svg.c - draws curves as SVG, alone and in a page. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ const char *draw_style(void)
 
 /* ---- curves */
 
-/* Where a value is in the box. */
+/* Returns where a value is in the box. */
 static int scaled(double value, double low, double high, int size)
 {
     double at = (value / 2 - low / 2) / (high / 2 - low / 2) * size; /* halves: the largest numbers do not overflow */
@@ -56,7 +56,7 @@ static struct pen moved(const struct pen *pen, const struct series_point *p)
                         .y = BOX_HEIGHT - scaled(p->y, a->y_low, a->y_high, BOX_HEIGHT)};
 }
 
-/* A step as "x y", with the blank only where it is needed. */
+/* Appends a step as "x y", with the blank only where it is needed. */
 static void add_step(struct act_buf *out, struct pen *pen, const struct pen *to)
 {
     int dx = to->x - pen->x, dy = to->y - pen->y;
@@ -71,7 +71,7 @@ static void add_step(struct act_buf *out, struct pen *pen, const struct pen *to)
     pen->drawn++;
 }
 
-/* A point without neighbours is a dash. */
+/* Ends a stroke; a point without neighbours becomes a dash. */
 static void end_stroke(struct act_buf *out, struct pen *pen)
 {
     if (pen->drawn == 1)
@@ -112,7 +112,7 @@ static void add_marks(struct act_buf *out, const struct draw_chart *chart, const
     }
 }
 
-/* Lines, marks and curves in the box. */
+/* Appends the lines, marks and curves in the box. */
 static void add_plot(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes)
 {
     act_buf_adds(out, "<path class=\"grid\" d=\"");
@@ -156,7 +156,7 @@ static void add_legend(struct act_buf *out, const struct draw_chart *chart)
     act_buf_adds(out, "</ul>");
 }
 
-/* What a reader who does not see the curves is told. */
+/* Appends a text for a reader who does not see the curves. */
 static void add_summary(struct act_buf *out, const struct draw_chart *chart)
 {
     char low[DRAW_NUMBER_TEXT], high[DRAW_NUMBER_TEXT], last[DRAW_NUMBER_TEXT];

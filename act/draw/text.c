@@ -1,4 +1,4 @@
-/* text.c - curves on a terminal: of braille each character is two dots wide and four high. */
+/* text.c - draws curves on a terminal: a character of braille is two dots wide and four high. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ static void draw_text_add_cell(struct act_buf *out, const struct canvas *c, cons
         act_buf_adds(out, "\033[0m");
 }
 
-/* At the rows where the steps of the axis are. */
+/* Appends the label of a row, if a step of the axis is there. */
 static void add_label(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes, int row,
                       int rows)
 {

@@ -1,4 +1,4 @@
-/* handle.c - one try on an easy handle: what is set, what libcurl calls.
+/* handle.c - carries out one try on an easy handle: the settings, and what libcurl calls.
  *
  * A handle keeps its settings from use to use; each use sets only what differs. Buffers are as large as the
  * bodies deserve: all parts in memory together have a budget, and so their buffers have a small part of it.
@@ -69,8 +69,8 @@ static void handle_note_status(struct http_handle *h)
     h->status = (int)status;
 }
 
-/* Content-MD5 is that of the body, also of a part (RFC 1864, RFC 2616 section 14.15), where the body is what was asked
- * for: the answer to a PUT may name that of the request. */
+/* Returns the Content-MD5 of the response, which is that of its body, also of a part (RFC 1864, RFC 2616 section
+ * 14.15), if the body was asked for: the answer to a PUT may name that of the request. */
 static const char *md5_of_body(const struct http_call *call)
 {
     const char *md5 = strcmp(call->method, "GET") == 0 ? http_header_get(&call->response_headers, "Content-MD5") : NULL;
@@ -132,7 +132,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     return len;
 }
 
-/* take() may look at the status, which is that of the call only when all has come. */
+/* Gives bytes to take(), which may look at the status: that of the call is set only when all has come. */
 static void handle_give(struct http_call *call, int status, size_t at, const char *data, size_t len)
 {
     call->status = status;
@@ -171,7 +171,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     return len;
 }
 
-/* Only under a limit: otherwise libcurl has the body. */
+/* libcurl calls this only under a limit; otherwise it has the body itself. */
 static size_t give_body(char *to, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
@@ -366,7 +366,7 @@ static void set_pem(const struct http_handle *h, CURLoption option, char *pem)
         curl_easy_setopt(h->easy, option, &blob);
 }
 
-/* On a handle that is new and has no other call. */
+/* Sets TLS on a handle that is new and will have no other call. */
 static void handle_set_tls(struct http_handle *h, const struct http_tls *tls)
 {
     if (tls->ca) /* and not the system's folder beside it */
@@ -392,8 +392,8 @@ static void handle_set_tls(struct http_handle *h, const struct http_tls *tls)
 
 /* --- the request's headers ------------------------------------------------------------------------------ */
 
-/* Lines for libcurl, without copying: "Name: value", "Name;" for an empty value, "Name:" to drop a header that libcurl
- * would add. */
+/* Gives libcurl a line without copying it: "Name: value", "Name;" for an empty value, "Name:" to drop a header that
+ * libcurl would add. */
 static void add_header_line(struct http_handle *h, size_t n, char *line)
 {
     h->lines[n].data = line;

@@ -108,7 +108,7 @@ static void http_end_try(struct http_try *t)
     t->handle = NULL;
 }
 
-/* For the next try the URL is again what it was. */
+/* Gives the call its own URL back, for the next try and for done. */
 static void restore_url(struct http_try *t)
 {
     if (!t->call->sign)
@@ -137,7 +137,7 @@ static void http_end_call(struct http_try *t, int rc)
     call->done(call);
 }
 
-/* The quota left before the service throttles, as reported by it: " <header> <value>". New string. */
+/* Returns the quota that the service says is left before it throttles: " <header> <value>". New string. */
 static char *limits_of(const struct http_call *call)
 {
     static const char prefix[] = "x-ms-ratelimit-remaining-";
@@ -189,7 +189,8 @@ static CURLcode note_response(struct http_try *t)
 
 /* --- what follows from a try ---------------------------------------------------------------------------- */
 
-/* A peer throttles when it has more clients than it can serve at once. But a peer that does nothing else is broken. */
+/* Tells whether a try uses up no retry. A peer throttles when it has more clients than it can serve at once; but a peer
+ * that does nothing else is broken. */
 static bool is_free(const struct http_try *t, bool throttled)
 {
     const struct http_call *call = t->call;
@@ -199,7 +200,7 @@ static bool is_free(const struct http_try *t, bool throttled)
            act_now_monotonic_ms() - well_ms < RECENT_MS;
 }
 
-/* Whether the pause that a throttled peer wants is longer than anybody waits. The clock starts with the first one. */
+/* Tells whether the pause that a peer wants is longer than anybody waits. The clock starts with the first one. */
 static bool is_too_long(struct http_try *t, int64_t pause_ms)
 {
     int64_t now_ms = act_now_monotonic_ms();
@@ -209,7 +210,7 @@ static bool is_too_long(struct http_try *t, int64_t pause_ms)
     return now_ms - t->failed_ms + pause_ms > t->http->options.give_up_ms;
 }
 
-/* Explains a long silence, but not every second. */
+/* Tells the user of a long wait, but not every second. */
 static void tell_wait(struct http_try *t, int64_t ms, bool throttled)
 {
     enum { SHORT_MS = 900, REST_MS = 10000 };
@@ -228,8 +229,8 @@ static void tell_wait(struct http_try *t, int64_t ms, bool throttled)
         act_note("%s does not answer; the next try is in %lld s", peer, seconds);
 }
 
-/* A connection that had been kept and died before anything was answered tells nothing about the peer. libcurl
- * repeats most of these by itself, but not when it notices by sending before by receiving. */
+/* Tells whether a kept connection died before anything was answered, which says nothing about the peer. libcurl repeats
+ * most of these by itself, but not if it notices by sending rather than by receiving. */
 static bool was_dead(const struct http_try *t, CURLcode code)
 {
     long opened = 1;
@@ -240,7 +241,7 @@ static bool was_dead(const struct http_try *t, CURLcode code)
     return opened == 0 && t->handle->header_bytes == 0 && !t->fresh;
 }
 
-/* The clock of giving up starts with the first failure: a long transfer that breaks deserves another try. */
+/* The time after which to give up starts with the first failure: a long transfer that breaks deserves another try. */
 static int64_t next_delay_ms(struct http_try *t, bool network_error, int64_t asked_ms)
 {
     const struct http_call *call = t->call;
@@ -315,7 +316,7 @@ static void try_ended(void *arg, CURLcode code)
     engine_timer(t->http->engine, delay_ms, http_wait_again, t);
 }
 
-/* Whether it has nothing to do with the pace of its peer. */
+/* Tells whether a call has nothing to do with the pace of its peer. */
 static bool http_is_alone(const struct http_call *call)
 {
     return call->endless || call->connected;

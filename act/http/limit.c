@@ -51,7 +51,7 @@ long http_limit_piece(const struct http_limit *limit)
     return (long)limit_piece_of(&limit->lines[HTTP_DOWN]);
 }
 
-/* One piece, but not more than the body has left: granted bytes are unavailable to others until used. */
+/* Grants one piece, but not more than the body has left: nobody else can use granted bytes. */
 static size_t grant_for(const struct limit_line *line, const struct http_handle *h)
 {
     const struct http_call *call = h->t->call;

@@ -49,7 +49,7 @@ static void try_larger(struct pace *p)
         set_window(p, pace_least(p->max, p->window + (step > REGAIN_STEP ? step : REGAIN_STEP)));
 }
 
-/* A quarter of what the growth would bring if nothing else limited the rate. */
+/* Tells whether the growth brought at least a quarter of what it would if nothing else limited the rate. */
 static bool has_paid(const struct pace *p)
 {
     double growth = (double)p->window / p->base_window - 1;
@@ -73,7 +73,7 @@ static void regain(struct pace *p)
     }
 }
 
-/* What follows from a period. */
+/* Chooses the window that follows from a period. */
 static void choose_window(struct pace *p, bool used)
 {
     bool on_trial = p->window > p->base_window;

@@ -1,4 +1,4 @@
-/* url.c - URLs as text: encoding, hiding secrets, the host they lead to. */
+/* url.c - URLs as text: encodes them, hides their secrets, finds the host they lead to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static bool is_secret_name(const char *name, size_t len)
     return false;
 }
 
-/* The part before the query, without a user and password before the host. */
+/* Appends the part before the query, without a user and password before the host. */
 static void url_add_base(struct act_buf *out, const char *url, size_t len)
 {
     const char *scheme_end = memmem(url, len, "://", 3);
@@ -104,7 +104,7 @@ char *http_redact_url(const char *url)
     return act_buf_steal(&out);
 }
 
-/* How many bytes at text are one token: "eyJ" is how base64 of a JSON object begins. 0: none. */
+/* Returns how many bytes at text are one token, which begins with "eyJ" as base64 of a JSON object does; 0: none. */
 static size_t token_length(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=";
@@ -113,8 +113,8 @@ static size_t token_length(const char *text)
     return n > 20 ? n : 0;
 }
 
-/* What stands between a name and its value: in a query, in one that was encoded once or twice, in JSON and YAML. 0:
- * nothing of that, or how many bytes it is. */
+/* Returns how many bytes separate a name from its value here: in a query, in one that was encoded once or twice, in
+ * JSON and YAML; 0: none. */
 static size_t separator_length(const char *text)
 {
     static const char *const all[] = {"=", "%3D", "%253D", "\\u003d", "\":\"", "\": \"", ": ", ":"};
@@ -125,8 +125,8 @@ static size_t separator_length(const char *text)
     return 0;
 }
 
-/* Whether text begins with the name and value of a SAS's signature or of an account key; *out_name is the length of the
- * name and what follows it. 0, or how many bytes all of it is. */
+/* Returns how many bytes at text are the name and value of a SAS's signature or of an account key; 0: none. *out_name:
+ * the length of the name and its separator. */
 static size_t signature_length(const char *text, size_t *out_name)
 {
     enum { SHORTEST = 20 }; /* of 32 bytes in base64 it is 44 at least */
@@ -144,7 +144,7 @@ static size_t signature_length(const char *text, size_t *out_name)
     return 0;
 }
 
-/* How many bytes at text are an account key, which is 64 bytes in base64. 0: none. */
+/* Returns how many bytes at text are an account key, which is 64 bytes in base64; 0: none. */
 static size_t key_length(const char *text)
 {
     enum { LETTERS = 86 };
@@ -197,8 +197,8 @@ static void url_peer_release(struct url_peer *peer)
     curl_free(peer->port);
 }
 
-/* A name of ASCII letters, digits, '-' and '_' between dots, or an address: a resolver may read any other spelling as a
- * different name. */
+/* Tells whether the host is a name of ASCII letters, digits, '-' and '_' between dots, or an address: a resolver may
+ * read any other spelling as a different name. */
 static bool is_plain_host(const char *host)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.";

@@ -23,7 +23,7 @@ enum {
     CONTROL_MAX = 125, /* bytes of such a frame */
     RESERVED = 0x70,   /* for extensions, none of which was asked for */
     MASK = 4,
-    UNREAD_MAX = 4 << 10, /* so much a server reads, whatever becomes of it */
+    UNREAD_MAX = 4 << 10, /* a server reads so much, whatever becomes of it */
     KEY_BYTES = 16,
     HEAD_MAX = 64 << 10,
     MESSAGE_MAX = 64 << 20,
@@ -95,7 +95,7 @@ static void websocket_wait_for(struct http_websocket *ws, bool out)
         broke(ws, "cannot be waited for");
 }
 
-/* What OpenSSL could not send at once must be given to it again at the same address: so there are two buffers. */
+/* There are two buffers, because OpenSSL wants bytes that it could not send at once again at the same address. */
 static bool next_buffer(struct http_websocket *ws)
 {
     struct act_buf sent = ws->sending;
@@ -140,7 +140,7 @@ size_t http_websocket_unsent(const struct http_websocket *ws)
     return ws->sending.len - ws->sent + ws->queued.len;
 }
 
-/* What a client sends is masked, with another mask for each frame, so that nobody on the way takes it for something
+/* A client masks what it sends, with another mask for each frame, so that nobody on the way takes it for something
  * else. */
 static void add_frame(struct http_websocket *ws, int opcode, const uint8_t *data, size_t len)
 {
@@ -216,7 +216,7 @@ static void start_beat(struct http_websocket *ws)
     engine_timer(http_engine(ws->http), (int64_t)ws->http->options.stall_timeout_s * 1000, websocket_beat, &ws->pulse);
 }
 
-/* What was sent before the ping has been read. */
+/* Notes that the server has read what was sent before the ping. */
 static void take_pong(struct http_websocket_pulse *pulse)
 {
     pulse->unread -= pulse->asked ? pulse->before : 0;
@@ -242,8 +242,8 @@ static void take_message(struct http_websocket *ws, bool is_last, const char *da
     act_buf_release(&whole);
 }
 
-/* What RFC 6455, 5.2 to 5.5, does not allow in a frame of that first byte and so many bytes of data; NULL: it is well.
- * Without the bound a server could have any number of bytes sent back to it. */
+/* Says what RFC 6455, 5.2 to 5.5, does not allow in a frame of that first byte and so many bytes of data; NULL: it is
+ * well. Without the bound a server could have any number of bytes sent back to it. */
 static const char *fault_of(const struct http_websocket *ws, int first, size_t len)
 {
     int opcode = first & 0xf;
@@ -280,7 +280,7 @@ static void take_frame(struct http_websocket *ws, int first, const char *data, s
     }
 }
 
-/* The first frame, where it is all there. Returns its length with its head; 0: it is not; SIZE_MAX: it is none. */
+/* Returns the length of the first frame with its head; 0: it is not all there; SIZE_MAX: it is not a frame. */
 static size_t frame_at(const uint8_t *bytes, size_t len, size_t *out_head)
 {
     size_t head = 2, n = len >= 2 ? bytes[1] : 0;
@@ -362,7 +362,7 @@ static void take_body(struct http_websocket *ws, bool has_closed)
     websocket_end(ws, 0);
 }
 
-/* "HTTP/1.1 101 Switching Protocols"; 0: it is none that there can be. */
+/* Reads the status of "HTTP/1.1 101 Switching Protocols"; 0: it is no possible one. */
 static int websocket_status_of(const char *head)
 {
     char version, digits[4];
@@ -424,7 +424,7 @@ static void closed(struct http_websocket *ws)
         broke(ws, "ended before it was over");
 }
 
-/* OpenSSL may have more than the socket says. */
+/* Receives until nothing is left: OpenSSL may have more than the socket says. */
 static void websocket_receive(struct http_websocket *ws)
 {
     ACT_AUTOFREE char *buffer = act_alloc(READ_SIZE);

@@ -63,7 +63,7 @@ static bool is_abort(const struct supervisor *s, int sig)
     return sig == SIGTERM || sig == SIGINT || (sig == SIGUSR2 && attempt_abort_is_asked(s));
 }
 
-/* False: the user has asked to abort. */
+/* Waits for pause_s; false: the user has asked to abort. */
 static bool pause_here(struct supervisor *s, int64_t pause_s)
 {
     enum { BEAT_MS = 10 * 1000 };

@@ -65,7 +65,7 @@ static bool wait_for_other(struct supervisor *s, struct run_status *other)
     return true;
 }
 
-/* What stays known in every attempt. */
+/* Takes over what stays known in every attempt. */
 static void keep_of_earlier(struct supervisor *s, const struct run_status *last)
 {
     memcpy(s->status.retry, last->retry, sizeof(last->retry));
@@ -97,7 +97,7 @@ bool attempt_find(struct supervisor *s)
 
 /* ---- the beginning ---- */
 
-/* What an interrupted try has already moved is left in place. */
+/* Moves the entries, and leaves those that an interrupted try has already moved. */
 static int attempt_move_entries(const char *from, const char *to, struct act_error *err)
 {
     DIR *dir = opendir(from);

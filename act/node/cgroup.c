@@ -52,7 +52,8 @@ static char *cgroup_group_of(const char *groups, const char *controller)
     return NULL;
 }
 
-/* Where the first mount of a type (" - cgroup2 ") with an option at its end (NULL: any) shows a group. New string. */
+/* Returns where the first mount of a type (" - cgroup2 ") with an option at its end (NULL: any) shows a group. New
+ * string. */
 static char *find_mounted(const char *mounts, const char *type, const char *option, const char *group)
 {
     char *found = NULL;

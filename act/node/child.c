@@ -106,7 +106,7 @@ static int redirect(const struct child *child)
     return child->cwd && chdir(child->cwd) < 0 ? errno : 0;
 }
 
-/* In the child. Returns an errno, only if exec or a step before it failed. */
+/* Runs in the child. Returns an errno, and only if exec or a step before it failed. */
 static int child_enter_group(const struct child *child, pid_t parent, int report_fd)
 {
     if (!child->guarded)

@@ -119,7 +119,8 @@ static int wrap(const struct node *node, struct act_strv *out, struct act_error 
 
 /* ---- docker, podman ---- */
 
-/* What the container needs of the rank's environment; the values are passed on by name. PYTHONPATH is the image's. */
+/* The variables of the rank's environment that the container needs; they are passed on by name. PYTHONPATH is the
+ * image's. */
 static const char *const passed_on[] = {
     "RANK",
     "LOCAL_RANK",

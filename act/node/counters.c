@@ -34,7 +34,7 @@ static void for_lines(const char *path, void (*visit)(char *line, struct counter
         visit(line, c);
 }
 
-/* "cpu  user nice system idle iowait irq softirq steal ..." */
+/* Reads "cpu  user nice system idle iowait irq softirq steal ...". */
 static void add_cpu(char *line, struct counters *c)
 {
     uint64_t t[8] = {0};
@@ -57,7 +57,7 @@ static void add_memory(char *line, struct counters *c)
         c->memory_available = kib * 1024;
 }
 
-/* No partitions, and no devices stacked on other disks: their bytes would count twice. */
+/* Leaves out partitions, and devices stacked on other disks: their bytes would count twice. */
 static bool is_disk(const char *name)
 {
     static const char *const others[] = {"loop", "ram", "dm-", "md", "zram"};
@@ -83,7 +83,8 @@ static void add_disk(char *line, struct counters *c)
     c->disk_written += sectors_written * SECTOR_BYTES;
 }
 
-/* " eth0: received packets errs drop fifo frame compressed multicast sent ..."; the first two lines are a header. */
+/* Reads " eth0: received packets errs drop fifo frame compressed multicast sent ..."; the first two lines are a header.
+ */
 static void add_interface(char *line, struct counters *c)
 {
     char *name = line + strspn(line, " "), *colon = strchr(name, ':');

@@ -167,8 +167,8 @@ static void set_torch_home(const struct node *node)
     }
 }
 
-/* As the original ACT: the first folder is that of its images, and an empty rest is the current folder, so that scripts
- * in any folder of the code can import from its root. */
+/* Sets PYTHONPATH: the first folder is that of the images, and an empty rest is the current folder, so that scripts in
+ * any folder of the code can import from its root. */
 static void set_python(const struct node *node)
 {
     static const char caffe[] = "/app/caffe/python:";
@@ -180,7 +180,7 @@ static void set_python(const struct node *node)
     set_torch_home(node);
 }
 
-/* What logs in for the submitter, from whose shell a run on this machine has it. */
+/* The variables that log in for the submitter, from whose shell a run on this machine has them. */
 static struct act_strv credentials;
 
 static void hide_credentials(const struct node *node)
@@ -221,7 +221,7 @@ static const char *colon_of_master(void)
     return master ? strrchr(master, ':') : NULL;
 }
 
-/* New string; NULL: not known. */
+/* Returns the address of the first node, a new string; NULL: it is not known. */
 static char *find_master(const struct node *node)
 {
     const char *hosts = getenv("AZ_BATCH_HOST_LIST"), *master = getenv("AZ_BATCH_MASTER_NODE");

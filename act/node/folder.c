@@ -13,8 +13,8 @@
 #include "node/mount.h"
 #include "proc/proc.h"
 
-/* Where the files of a folder of mode upload are kept until they are sent: the same for all nodes of the run. New
- * string. */
+/* Returns where the files of a folder of mode upload are kept until they are sent, the same for all nodes of the run.
+ * New string. */
 static char *outbox(const struct node *node, const struct run_folder *folder)
 {
     return act_sprintf("%s/" RUN_DIR_FOLDERS "/%s", node->dir, folder->name);
@@ -26,7 +26,7 @@ static char *log_name(const struct node *node)
     return act_sprintf(FOLDER_LOG, node->name);
 }
 
-/* Of act. New string, which may be empty. */
+/* Returns the last words of act, a new string, which may be empty. */
 static char *last_words(const struct node *node)
 {
     ACT_AUTOFREE char *name = log_name(node);

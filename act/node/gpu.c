@@ -27,7 +27,7 @@ static const struct {
 };
 enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
-/* A number, JSON null for "[N/A]" and the like; NULL for anything else. */
+/* Reads a number; returns JSON null for "[N/A]" and the like, and NULL for anything else. */
 static json_t *parse_value(const char *text, double unit)
 {
     char *end;

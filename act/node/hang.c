@@ -35,7 +35,7 @@ static int64_t hang_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What the ranks of a node say of it; those that say nothing do not count. */
+/* The reports of a node's ranks; ranks that say nothing do not count. */
 struct node_view {
     bool by_gpus;
     int64_t silent_ms, idle_ms, gpus_idle_ms;
@@ -124,7 +124,7 @@ void hang_on_record(struct supervisor *s, int rank)
 
 /* ---- what is done ---- */
 
-/* "no rank has written a line for 20m00s, and all GPUs were idle" */
+/* Says "no rank has written a line for 20m00s, and all GPUs were idle". */
 static void say_rule(const struct supervisor *s, char *out, size_t size)
 {
     char time[ACT_UNIT_TEXT];

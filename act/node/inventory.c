@@ -20,7 +20,7 @@
 
 /* ---- files of the system */
 
-/* New string; empty: it cannot be read, or is no text. */
+/* Returns a small file as a new string; empty: it cannot be read, or is not text. */
 static char *inventory_read_text(const char *path)
 {
     enum { MAX_BYTES = 64 * 1024 };
@@ -29,7 +29,7 @@ static char *inventory_read_text(const char *path)
     return act_file_read(path, MAX_BYTES, &text, NULL, NULL) < 0 ? act_strdup("") : text;
 }
 
-/* What follows a key at the beginning of a line, without quotes. New string; empty: no line begins so. */
+/* Returns the value behind a key at the beginning of a line, without quotes, a new string; empty: no line begins so. */
 static char *value_in(const char *text, const char *key)
 {
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
@@ -134,7 +134,7 @@ static bool is_told(const struct ifaddrs *a)
            (a->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(ipv6_of(a)));
 }
 
-/* "eth0 10.0.0.4 (40000 Mbit/s)" */
+/* Adds "eth0 10.0.0.4 (40000 Mbit/s)". */
 static void inventory_add_address(const struct inventory *what, const struct ifaddrs *a, struct act_buf *out)
 {
     const void *address = a->ifa_addr->sa_family == AF_INET
@@ -163,7 +163,7 @@ static void inventory_add_network(const struct inventory *what, struct act_buf *
     freeifaddrs(all);
 }
 
-/* "mlx5_0 port 1: 4: ACTIVE, 200 Gb/sec (4X HDR), InfiniBand" */
+/* Adds "mlx5_0 port 1: 4: ACTIVE, 200 Gb/sec (4X HDR), InfiniBand". */
 static void inventory_add_port(const char *dir, const char *port, struct act_buf *out)
 {
     ACT_AUTOFREE char *at = act_path_join(dir, port);
@@ -214,7 +214,7 @@ static void inventory_add_gpus(const struct inventory *what, struct act_buf *out
     }
 }
 
-/* As those of pyenv are, which look only when they run for what they start. */
+/* Tells whether a program is a script, like those of pyenv, which choose a Python only when they run. */
 static bool is_script(const char *path)
 {
     char mark[2] = "";
@@ -240,7 +240,7 @@ static void inventory_add_python(const struct inventory *what, struct act_buf *o
     act_buf_addf(out, "%s, %zu package%s", what->python, packages.n, packages.n == 1 ? "" : "s");
 }
 
-/* In lines that a terminal shows as lines. */
+/* Adds the packages in lines that are short enough for a terminal. */
 static void add_package_lines(const struct inventory *what, struct act_strv *out)
 {
     enum { LINE_BYTES = 100 };

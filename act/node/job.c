@@ -340,7 +340,7 @@ void job_sweep(const struct node *node, const char *nodes, int n_nodes)
 
 /* ---- again ---- */
 
-/* A list of nodes of "scontrol show job". */
+/* Reads a list of nodes of "scontrol show job". */
 static void get_nodes(const char *show, const char *key, struct act_strv *out)
 {
     char list[4096] = "";

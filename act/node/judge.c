@@ -124,8 +124,8 @@ bool judge_is_blind(const struct supervisor *s)
     return *reason != '\0';
 }
 
-/* What an agent said last that could not join the run, or start a launcher's daemon; long messages of the launcher may
- * follow from that. New string; NULL: nothing. */
+/* Returns the last words of an agent that could not join the run, or start a launcher's daemon, a new string; NULL:
+ * there are none. Long messages of the launcher may follow them. */
 static char *agent_words(const char *log)
 {
     static const char agent[] = "act-node: ";
@@ -177,7 +177,7 @@ static void finish_without_record(struct supervisor *s)
     attempt_save_failure(s, NULL, s->status.reason);
 }
 
-/* A failure before the abort stays a failure. */
+/* Decides how the run ended. A failure before the abort stays a failure. */
 void judge_run(struct supervisor *s)
 {
     char reason[440];
@@ -207,7 +207,9 @@ void judge_run(struct supervisor *s)
 
 /* ---- what is not in a log ---- */
 
-/* "the log of rank 3 (and of 2 others) is not whole: No space left on device". New string; NULL: they are. */
+/* Returns "the log of rank 3 (and of 2 others) is not whole: No space left on device", a new string; NULL: all are
+ * whole.
+ */
 static char *words_of_cut_logs(const struct supervisor *s)
 {
     const struct node_record *first = NULL;
@@ -226,7 +228,7 @@ static char *words_of_cut_logs(const struct supervisor *s)
     return act_sprintf("the log of rank %d%s is not whole: %s", first->rank, others, strerror(first->no_room));
 }
 
-/* That does not change how the run ended. */
+/* Adds to the reason which logs are not whole, which does not change how the run ended. */
 void judge_cut_logs(struct supervisor *s)
 {
     ACT_AUTOFREE char *words = words_of_cut_logs(s);

@@ -225,7 +225,7 @@ static void launcher_forget(enum setting which)
     unsetenv(settings[which].in_5);
 }
 
-/* How a site starts daemons stays as it is. */
+/* Removes our settings of the launcher from the environment; a site's own way to start daemons stays. */
 void launcher_forget_settings(const struct node *node)
 {
     const char *agent = getenv(settings[REMOTE_AGENT].in_4);

@@ -16,7 +16,7 @@
 
 enum { CONNECT_MS = 3000, ANSWER_MS = 10000, ALL_TRIES_MS = 10000, PAUSE_MS = 200 };
 
-/* Where the supervisor is: "<token> unix <dir>" or "<token> tcp <port> <address> <address> ...". */
+/* The place of the supervisor: "<token> unix <dir>" or "<token> tcp <port> <address> <address> ...". */
 struct connect_target {
     char *text;
     const char *token, *dir, *addresses; /* in text; dir NULL: TCP */
@@ -108,7 +108,7 @@ static int connect_tcp(const char *address, uint16_t port, int *out_fd)
 }
 
 /* Takes no more than a line from the network: whoever polls the descriptor from now on hears of what comes behind it.
- * False: the connection has ended. */
+ * Returns false when the connection has ended. */
 static bool fill_line(struct link *l)
 {
     char chunk[4096];
@@ -124,7 +124,7 @@ static bool fill_line(struct link *l)
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
-/* NULL: it hung up, or took too long. */
+/* Returns the next message; NULL: the other side hung up, or took too long. */
 static json_t *wait_message(struct link *l)
 {
     int64_t deadline = act_now_monotonic_ms() + ANSWER_MS, left = ANSWER_MS;

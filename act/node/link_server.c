@@ -49,7 +49,7 @@ static int watch_fd(struct link_server *s, int fd, uint32_t events, void *what, 
     return epoll_ctl(s->epoll_fd, how, fd, &e);
 }
 
-/* NULL: anything but a listener. */
+/* Returns what if it is a listener, else NULL. */
 static const int *listener_of(const struct link_server *s, const void *what)
 {
     for (size_t i = 0; i < s->listeners.n; i++)
@@ -270,7 +270,7 @@ static bool link_greet(struct link_server *s, struct link_peer *p, const json_t 
     return send_to(s, p, answer);
 }
 
-/* False: hang up. */
+/* Takes the messages of a peer; false: hang up. */
 static bool link_handle(struct link_server *s, struct link_peer *p)
 {
     json_t *message;

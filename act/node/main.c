@@ -32,7 +32,7 @@ static int unzip(int argc, char **argv)
     return -rc;
 }
 
-/* How a process protects its secrets. */
+/* The ways in which a process protects its secrets. */
 enum privacy {
     OPEN, /* it has none */
     /* No core dump. Other agent processes read its /proc entry, which may be visible only for traceable processes

@@ -81,7 +81,7 @@ static json_t *make_network(uint64_t received, uint64_t received_before, uint64_
                      rate(sent, sent_before, seconds));
 }
 
-/* A new reference. */
+/* Returns a sample, a new reference. */
 static json_t *take_sample(struct metrics *m)
 {
     struct counters now;
@@ -202,7 +202,7 @@ void metrics_free(struct metrics *m)
 
 /* ---- the sampler ---- */
 
-/* False if nothing can be written any more: a full disk must not also fill the agent's log. */
+/* Appends a sample; false if nothing can be written any more: a full disk must not also fill the agent's log. */
 static bool metrics_append(int fd, struct metrics *m)
 {
     ACT_AUTOFREE char *line = metrics_line(m);
@@ -315,7 +315,7 @@ void metrics_start(const struct node *node, _Atomic(enum gpu_use) *use)
 
 /* ---- the reporter ---- */
 
-/* What the node is, once: by now it is prepared. */
+/* Reports once what the node is; by now it is prepared. */
 static void report_inventory(struct metrics *m, int fd)
 {
     ACT_AUTO(act_strv) lines = {0};

@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "node/inventory.h"
 
-/* "3.11", which the name of the program behind all links ends with; empty: not known. New string. */
+/* Returns "3.11", with which the name of the program behind all links ends, a new string; empty: it is not known. */
 static char *version_of(const char *python)
 {
     static const char stem[] = "python";
@@ -20,7 +20,8 @@ static char *version_of(const char *python)
     return act_strdup(act_starts_with(name, stem) ? name + strlen(stem) : "");
 }
 
-/* "numpy-1.24.2.dist-info" is numpy==1.24.2, "PyYAML-6.0-py3.11.egg-info" PyYAML==6.0. New string; NULL: no package. */
+/* Makes numpy==1.24.2 of "numpy-1.24.2.dist-info" and PyYAML==6.0 of "PyYAML-6.0-py3.11.egg-info", a new string; NULL:
+ * it is not a package. */
 static char *package_of(const char *name)
 {
     static const char *const endings[] = {".dist-info", ".egg-info"};
@@ -52,7 +53,7 @@ static void add_packages(const char *dir, struct act_strv *out)
     closedir(d);
 }
 
-/* Those of base/lib/python3.11, and of base/lib/python3, where Debian has those of all versions. */
+/* Adds the packages of base/lib/python3.11, and of base/lib/python3, where Debian has those of all versions. */
 static void packages_add_base(const char *base, const char *version, struct act_strv *out)
 {
     static const char *const libraries[] = {"lib", "lib64"};

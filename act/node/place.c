@@ -88,7 +88,7 @@ static int lock_disk(const char *disk)
     return fd;
 }
 
-/* An unpredictable name. New string; NULL with errno. */
+/* Finds or makes a folder with an unpredictable name, and returns its path, a new string; NULL with errno. */
 static char *make_other_base(const char *disk)
 {
     int lock = lock_disk(disk);
@@ -108,7 +108,7 @@ static char *make_other_base(const char *disk)
     return base;
 }
 
-/* New string; NULL with err. */
+/* Opens the folder above all private ones, and returns its path, a new string; NULL with err. */
 static char *open_base(const struct node *node, struct act_error *err)
 {
     const char *disk = find_disk(node);

@@ -77,7 +77,7 @@ struct pod_task {
     int n;
 };
 
-/* What is sent. */
+/* The things to send. */
 enum { SEND_FOLDERS = 1, SEND_LOGS = 2 };
 
 struct pod_send {
@@ -122,18 +122,18 @@ struct pod {
 void pod_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 /* The host name of pod i. New string. */
 char *pod_host(const char *job, int i);
-/* Those of all n pods, or of those in the list pods ("0,2,3"; NULL: all). None for a single pod: nobody needs its name.
- */
+/* Appends the names of all n pods, or of those in the list pods ("0,2,3"; NULL: all). A single pod has none, because
+ * nobody needs its name. */
 void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out);
-/* How a run of this pod that could not begin is recorded: the last thing before exit. */
+/* Records that a run of this pod could not begin; this is the last thing before exit. */
 void pod_leave_word(const struct run_status *status);
-/* An attempt begins on this pod; pods: see "begin" above, or NULL; earlier: the status of the last one, for its folder;
+/* Begins an attempt on this pod. pods: see "begin" above, or NULL; earlier: the status of the last one, for its folder;
  * may be NULL. */
 int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_status *earlier,
               struct act_error *err) ACT_NODISCARD;
 /* The run has been going on for at least so long: all its attempts, and what is between them. */
 void pod_has_run(struct pod *pod, int64_t ms);
-/* For how long, as far as this pod knows; 0: it has not begun. */
+/* Returns how long the run has run, as far as this pod knows; 0: it has not begun. */
 int64_t pod_ran_ms(const struct pod *pod);
 /* Whether a pod that has waited for the others since then is to give back what it holds. */
 bool pod_waits_too_long(int64_t since_ms);
@@ -152,7 +152,7 @@ int pod_take_files(struct pod *pod, struct act_error *err) ACT_NODISCARD;
 /* Does what a message "start" says. The message "done" if nothing could be started, else NULL. A new reference. */
 json_t *pod_programs_start(struct pod *pod, const json_t *message);
 void pod_programs_stop(struct pod *pod, int id);
-/* A child has ended. Likewise "done" when it was the last one of its task. */
+/* Takes the end of a child. Returns "done" if it was the last one of its task. */
 json_t *pod_programs_done(struct pod *pod, pid_t pid, int wait_status);
 void pod_programs_release(struct pod *pod);
 
@@ -160,7 +160,7 @@ void pod_programs_release(struct pod *pod);
 
 /* Finds what this pod has to send, from what the run's Secret holds. */
 void pod_send_open(struct pod *pod);
-/* In every turn of the loop: begins to send what is due. */
+/* Begins, in every turn of the loop, to send what is due. */
 void pod_send_step(struct pod *pod);
 /* Whether pid was the sender. */
 bool pod_send_ended(struct pod *pod, pid_t pid, int wait_status);
@@ -171,7 +171,7 @@ bool pod_send_last(struct pod *pod, int what);
 
 int group_open(struct pod *pod, struct act_error *err) ACT_NODISCARD;
 void group_close(struct pod *pod);
-/* In every turn of the loop. */
+/* Goes on with the group, in every turn of the loop. */
 void group_step(struct pod *pod);
 void group_child_ended(struct pod *pod, pid_t pid, int wait_status);
 void group_on_signal(struct pod *pod, int sig);

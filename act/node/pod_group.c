@@ -84,7 +84,7 @@ static bool is_elastic(const struct pod *pod)
     return run_spec_is_elastic(&pod->node.spec);
 }
 
-/* No pod has come or gone for a while: pods that arrive together should not cost an attempt each. */
+/* Tells whether no pod has come or gone for a while: pods that arrive together should not cost an attempt each. */
 static bool has_settled(const struct pod *pod)
 {
     enum { USUAL_S = 15, MOST_S = 3600 };
@@ -119,7 +119,7 @@ static int count_more(const struct pod *pod)
     return more;
 }
 
-/* A pod that is there and has not replied; 0: all have. */
+/* Returns a pod that is there and has not replied; 0: all have. */
 static int first_silent(const struct pod *pod)
 {
     for (int i = 1; i < pod->options.nodes; i++)
@@ -156,7 +156,7 @@ static void lose(struct pod *pod, int i, const char *how)
         stop_supervisor(pod);
 }
 
-/* More pods have come to an elastic run. */
+/* Ends the attempt of an elastic run if more pods have come. */
 static void step_run(struct pod *pod)
 {
     int more = is_elastic(pod) && !pod->group->stopped ? count_more(pod) : 0;
@@ -195,7 +195,7 @@ static void set_status(struct pod *pod, enum run_state state, int exit_status, c
     snprintf(status->reason, sizeof(status->reason), "%.*s", (int)sizeof(status->reason) - 1, reason);
 }
 
-/* What is left of the run's time, which all attempts share; at least a second. */
+/* Returns the rest of the run's time, which all attempts share; at least a second. */
 static int64_t time_left_s(const struct pod *pod)
 {
     int64_t left = pod->node.spec.limit_s - pod_ran_ms(pod) / 1000;
@@ -239,7 +239,7 @@ static int group_start_supervisor(struct pod *pod, const char *pods, struct act_
     return 0;
 }
 
-/* Those that are there. New string for an elastic run, else NULL. */
+/* Takes the pods that are there as members. Returns their list, a new string, for an elastic run, else NULL. */
 static char *take_members(struct pod *pod)
 {
     struct pod_group *group = pod->group;
@@ -414,7 +414,7 @@ static void step_check(struct pod *pod)
         group_end_attempt(pod, !pod->group->lost && !pod->group->again);
 }
 
-/* Those who come only now. */
+/* Sends pods home that come only now. */
 static void send_home(struct pod *pod)
 {
     CODEC_AUTOJSON json_t *message = end_message(true);

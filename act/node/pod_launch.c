@@ -41,7 +41,7 @@ static int connect_to_pod(struct link *l, const struct node *node, int offset, s
     return link_connect_once(l, target, hello, &stop, err);
 }
 
-/* How what was started ended. */
+/* The end of the programs that were started. */
 struct launch_outcome {
     int status;     /* the first that is not 0 */
     char last[256]; /* the last line that it printed, if it failed */
@@ -136,7 +136,7 @@ static int run_on(const struct node *node, int pod, char *const *words, int n_wo
     return 0;
 }
 
-/* For "a why": what mpirun says of it is long, and says less. */
+/* Says it for "a why": mpirun's own words are longer, and say less. */
 static void launch_say_failure(const char *host, const struct launch_outcome *o)
 {
     fprintf(stderr, "act-node: the daemon of mpirun on '%s' ended with status %d%s%s\n", host, o->status,
@@ -154,7 +154,7 @@ int node_rsh(int argc, char **argv)
     if (node_open(&node, argv[1], "rsh", &err) < 0)
         return launch_report(&err);
     int pod = find_host(&node, argv[2]);
-    int rc = pod < 0 ? act_error_set(&err, ACT_NOT_FOUND, "'%s' is no pod of this run", argv[2])
+    int rc = pod < 0 ? act_error_set(&err, ACT_NOT_FOUND, "'%s' is not a pod of this run", argv[2])
                      : run_on(&node, pod, argv + 3, argc - 3, &o, &err);
     if (rc < 0)
         return launch_report(&err);
@@ -165,7 +165,7 @@ int node_rsh(int argc, char **argv)
 
 /* ---- direct ---- */
 
-/* What a rank needs to know of the supervisor and its group. A new reference. */
+/* Returns what a rank needs to know of the supervisor and its group. A new reference. */
 static json_t *environment_of_ranks(void)
 {
     json_t *env = json_object();

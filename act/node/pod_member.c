@@ -124,7 +124,7 @@ static bool member_read_messages(void *arg)
 
 /* ---- find it ---- */
 
-/* New string. */
+/* Returns the target of the first pod, a new string. */
 static char *find_target(const struct pod *pod)
 {
     ACT_AUTOFREE char *host = pod_host(pod->options.job, 0);
@@ -196,7 +196,7 @@ static void member_step_end(struct pod *pod)
     }
 }
 
-/* What was told is there before the connection ends. */
+/* Leaves once all is sent. The messages are there before the connection ends. */
 static void step_leave(struct pod *pod)
 {
     if (!pod_send_last(pod, SEND_FOLDERS | SEND_LOGS))

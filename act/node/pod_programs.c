@@ -23,14 +23,14 @@
 
 enum { EXIT_NOT_FOUND = 127 };
 
-/* What a child needs to become the program. */
+/* The things that a child needs to become the program. */
 struct programs_start {
     char *const *argv;
     json_t *env;                 /* may be NULL */
     int rank, world, local_rank; /* of the next process */
 };
 
-/* In the child. */
+/* Runs in the child. */
 static int programs_become(void *arg)
 {
     struct programs_start *start = arg;
@@ -52,7 +52,7 @@ static int programs_become(void *arg)
     return EXIT_NOT_FOUND;
 }
 
-/* One that cannot be started ends the others. */
+/* Starts all; one that cannot be started ends the others. */
 static void start_all(struct pod *pod, struct pod_task *task, struct programs_start *start)
 {
     int fd = node_open_log(&pod->node, FILE_OUTPUT);
@@ -94,7 +94,7 @@ static json_t *programs_done(struct pod *pod, struct pod_task *task)
     return message;
 }
 
-/* No pod has more processes than the run says, and no rank is beyond the last. False: the message says otherwise. */
+/* Reads the counts; false: a pod would have more processes than the run says, or a rank would be beyond the last. */
 static bool read_counts(const struct pod *pod, const json_t *message, struct programs_start *start,
                         struct pod_task *task)
 {
@@ -136,7 +136,7 @@ void pod_programs_stop(struct pod *pod, int id)
             programs_stop(&pod->tasks[i]);
 }
 
-/* False: it was none of them. */
+/* Takes the end of one of the task's children; false: pid is not one of them. */
 static bool programs_take_end(struct pod_task *task, pid_t pid, int wait_status)
 {
     for (int i = 0; i < task->n; i++) {

@@ -60,7 +60,7 @@ void pod_send_open(struct pod *pod)
     pod->send.before = sent > pod->send.before ? sent : pod->send.before;
 }
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static int send_them(void *arg)
 {
     struct pod *pod = arg;

@@ -109,7 +109,7 @@ static int run_words(const struct node *node, const char *name, const char *cons
                          last[0] ? last : "it said nothing");
 }
 
-/* Likewise, but where the command will run: in the run's container if it has one. */
+/* Does the same where the command will run: in the run's container if it has one. */
 static int prepare_run_step(const struct node *node, const char *name, const char *const *argv,
                             struct prepare_outcome *o, struct act_error *err)
 {
@@ -159,7 +159,7 @@ static char *compile_line(const struct node *node)
     return act_sprintf("exec ./compile.aml.sh %s", node->spec.compile_args ? node->spec.compile_args : "");
 }
 
-/* A step of it, in the order of run_steps(); one process of the node after the other, as they share the code. */
+/* The script of a step. The processes of a node run it one after the other, as they share the code. */
 static const char script_begin[] = "lock=$1; shift\n"
                                    "end() { rmdir \"$lock\"; }\n"
                                    "fail() { s=$?; end; echo \"act: preparation failed: $1 ended with status $s\"; "

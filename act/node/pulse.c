@@ -53,8 +53,8 @@ bool pulse_computed(uint64_t ticks, int64_t passed_ms, int64_t ticks_per_s)
     return (int64_t)ticks * 100 * 1000 > BUSY_PERCENT * passed_ms * ticks_per_s;
 }
 
-/* Also when somebody holds a process, as a debugger does. When one ends that nobody waits for, ticks are lost:
- * something has happened. */
+/* Tells whether the processes have computed, or somebody holds one of them, as a debugger does. When one ends that
+ * nobody waits for, ticks are lost, so something has happened. */
 static bool has_computed(struct pulse *p, int64_t passed_ms)
 {
     struct processes list;
@@ -125,7 +125,8 @@ void pulse_take_stacks(struct pulse *p, struct rank *r)
     r->tick_at_ms = act_now_monotonic_ms() + LOOK_MS;
 }
 
-/* What hangs in the kernel may hold up whoever looks at it. */
+/* Answers once the stacks are taken or their time is over: a process that hangs in the kernel may hold up whoever looks
+ * at it. */
 static void look_after_taker(struct pulse *p, struct rank *r)
 {
     if (!p->shared->stacks_taken && act_now_monotonic_ms() < p->taker_killed_ms)

@@ -153,7 +153,9 @@ static int rank_work_on(struct rank *r)
     return rank_work(r);
 }
 
-/* Not in the record: how the command ended is another matter, and the supervisor may know that already. */
+/* Says the end outside of the record: how the command ended is another matter, and the supervisor may know that
+ * already.
+ */
 static void rank_say_end(struct rank *r)
 {
     struct act_error err;

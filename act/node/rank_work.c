@@ -51,13 +51,13 @@ static void rank_work_on_signal(struct rank *r, int sig)
         kill(r->child, sig);
 }
 
-/* Of two times; 0: never. */
+/* Returns the earlier of two times, where 0 is never. */
 static int64_t earlier(int64_t a_ms, int64_t b_ms)
 {
     return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
 }
 
-/* Until then; -1: for ever. */
+/* Returns the time until then; -1: for ever. */
 static int64_t time_left(int64_t at_ms)
 {
     int64_t left = at_ms - act_now_monotonic_ms();
@@ -86,7 +86,7 @@ static int rank_work_wait_event(struct rank *r)
     return sig;
 }
 
-/* Until the child has ended; returns its wait status. */
+/* Waits until the child has ended, and returns its wait status. */
 static int wait_child(struct rank *r, pid_t pid)
 {
     int status = 0;

@@ -154,7 +154,7 @@ static bool ranks_serve(void *arg)
     return true;
 }
 
-/* A file descriptor for each rank, for strangers, and some more. */
+/* Makes room for a descriptor for each rank, for strangers, and some more. */
 static void raise_file_limit(int n_ranks)
 {
     enum { OTHERS = 128 };
@@ -202,7 +202,8 @@ void ranks_close(struct supervisor *s)
 
 /* ---- to them ---- */
 
-/* Not to mpirun, which would kill. Ranks that it starts from now on are told when they say hello. */
+/* Tells the ranks to end, and not mpirun, which would kill them. Ranks that it starts from now on hear it when they say
+ * hello. */
 void ranks_stop(struct supervisor *s, int64_t grace_ms)
 {
     CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:I}", "type", "stop", "grace_ms", (json_int_t)grace_ms);

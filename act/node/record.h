@@ -25,14 +25,14 @@ struct node_record {
 };
 void record_release(struct node_record *record);
 
-/* A new reference. Reading checks every member; what is missing is 0. */
+/* Make JSON of a record, a new reference, and read it, which checks every member; a missing one is 0. */
 json_t *record_to_json(const struct node_record *record);
 void record_from_json(const json_t *json, struct node_record *out);
 
 /* The last lines of a log: at most RECORD_LINES, RECORD_LINES_BYTES together. */
 void record_tail(const char *path, struct act_strv *out);
 
-/* "rank 1 exited with status 3", "rank 0 was killed by signal 9 (Killed)". */
+/* Says "rank 1 exited with status 3" or "rank 0 was killed by signal 9 (Killed)". */
 void record_describe(const struct node_record *record, char *out, size_t size);
 static inline bool record_failed(const struct node_record *record)
 {

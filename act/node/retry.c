@@ -41,7 +41,7 @@ static void retry_read_tail(const char *path, size_t max, int64_t from, struct a
         act_buf_add(out, bytes, (size_t)n);
 }
 
-/* What a failed attempt left in the run's folder. */
+/* The logs and notes of a failed attempt in the run's folder. */
 struct left {
     const struct node *node;
     const struct retry_facts *facts;
@@ -113,7 +113,8 @@ static void retry_ask_logs(const struct node *node, const struct retry_facts *fa
         node_say("%s", act_error_text(&err));
 }
 
-/* Not cut inside of a character: JSON would not take it, and the try would be missing from the record. */
+/* Copies a text, and cuts it only between characters: JSON would not take half of one, and the try would be missing
+ * from the record. */
 static void copy_text(char *out, size_t size, const char *text)
 {
     ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
@@ -370,7 +371,7 @@ static void note_bad_node(const char *node, const struct retry_class *class, str
     run_status_add_bad(status, &bad);
 }
 
-/* For "a why", which then explains the failure as it was judged here. */
+/* Notes the class for "a why", which then explains the failure as it was judged here. */
 static void note_class(const struct node *node, const struct retry_class *class)
 {
     enum { FILE_MAX = 1024 * 1024 };

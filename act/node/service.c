@@ -54,7 +54,7 @@ static bool service_parse(int argc, char **argv, struct service *s)
     return argc % 2 == 1 && s->spec;
 }
 
-/* New string. */
+/* Returns the absolute path, a new string. */
 static char *absolute(const char *path)
 {
     ACT_AUTOFREE char *here = *path == '/' ? NULL : getcwd(NULL, 0);

@@ -19,7 +19,7 @@ void slots_release(struct slots *s);
 /* Waits until the run whose folder is dir has ended, whatever became of it; signals as above. */
 int slots_wait_for(const char *dir, struct watch *w, struct act_error *err) ACT_NODISCARD;
 
-/* "0,3": the slots that are ours. New string. */
+/* Returns the slots that are ours, "0,3". New string. */
 char *slots_text(const struct slots *s);
 
 #endif

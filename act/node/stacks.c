@@ -29,7 +29,7 @@ static void stacks_add_command(const struct process *p, struct act_buf *out)
     act_buf_addf(out, "---- process %d, started by %d: %s\n", (int)p->pid, (int)p->parent, n ? words : p->name);
 }
 
-/* A file of a thread without its last newline; empty: it is refused. */
+/* Reads a file of a thread without its last newline; empty: the kernel refuses it. */
 static void read_of_thread(pid_t pid, const char *thread, const char *name, char *out, size_t size)
 {
     char path[64];
@@ -40,7 +40,8 @@ static void read_of_thread(pid_t pid, const char *thread, const char *name, char
         out[--n] = '\0';
 }
 
-/* Not "0", which the kernel says of what it does not tell, and of what runs. */
+/* Tells whether it is a place, and not "0", by which the kernel means that it does not tell, or that the thread
+ * runs. */
 static bool stacks_is_place(const char *wchan)
 {
     return *wchan && strcmp(wchan, "0") != 0;
@@ -102,7 +103,7 @@ static const char *next_line(const char *line)
     return end ? end + 1 : line + strlen(line);
 }
 
-/* "    wait (threading.py:320)" without the blanks; 0: no frame. */
+/* Returns the length of "    wait (threading.py:320)" without the blanks; 0: it is not a frame. */
 static int frame_length(const char *line)
 {
     return act_starts_with(line, "    ") ? (int)strcspn(line + 4, "\r\n") : 0;
@@ -149,7 +150,7 @@ static bool has_child(const struct processes *list, pid_t pid)
     return false;
 }
 
-/* Of the first process that waits for no other: "sleep in hrtimer_nanosleep". */
+/* Finds where the first process is that waits for no other: "sleep in hrtimer_nanosleep". */
 static void stacks_find_place(const struct processes *list, char *where, size_t size)
 {
     char wchan[128] = "";
@@ -185,7 +186,7 @@ static void stacks_add_processes(const struct processes *list, char *where, size
         act_buf_addf(out, "and %d more processes\n", shown - PROCESSES_MAX);
 }
 
-/* One write, so that the ranks of the node do not mix. */
+/* Appends by one write, so that the ranks of the node do not mix. */
 static void stacks_append(const struct node *node, const struct act_buf *text)
 {
     ACT_AUTOFREE char *name = act_sprintf(RUN_FILE_STACKS, node->name);

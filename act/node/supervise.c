@@ -109,7 +109,7 @@ static void warn_of_limit(struct supervisor *s)
     ranks_signal(s, SIGUSR1);
 }
 
-/* What the ranks make of SIGTERM does not count: their time was up. */
+/* Ends the run by its limit. How the ranks take SIGTERM does not count: their time was up. */
 static void end_by_limit(struct supervisor *s)
 {
     char time[ACT_UNIT_TEXT];
@@ -280,7 +280,7 @@ static bool is_sender(const struct supervisor *s)
     return s->options.where != IN_PODS && folder_any_to_send(&s->node);
 }
 
-/* False when not all could be sent. */
+/* Sends the folders; false if not all could be sent. */
 static bool send_folders(struct supervisor *s)
 {
     int status = 0, sig;

@@ -22,7 +22,7 @@
 #include "node/record.h"
 #include "node/slots.h"
 
-/* Where the ranks run, and so what has allocated the run's resources. */
+/* The place where the ranks run, and so who has allocated the run's resources. */
 enum where {
     IN_SLOTS, /* of this machine, which are still to be taken */
     IN_SLURM, /* this is the batch step of a job */
@@ -46,7 +46,7 @@ struct rank_state {
     enum { RANK_AWAITED, RANK_CAME, RANK_SAID_BYE } presence;
 };
 
-/* How far the ranks are. Each phase may be left for any later one, and RANKS_GIVEN_UP, when more come after all, for
+/* The phases of the ranks. Each leads to any later one, and RANKS_GIVEN_UP, if more ranks come after all, to
  * RANKS_STOPPING. */
 enum ranks_phase {
     RANKS_RUN,
@@ -57,7 +57,7 @@ enum ranks_phase {
     RANKS_GONE,
 };
 
-/* What is due at a time. */
+/* The things that are due at a time. */
 enum alarm {
     ALARM_PHASE,    /* the phase of the ranks is over */
     ALARM_LAUNCHER, /* it is killed */
@@ -120,7 +120,7 @@ void ranks_last_lines(const struct supervisor *s, int rank, struct act_strv *out
 
 /* ---- judge.c ---- */
 
-/* How many have said hello. */
+/* Returns how many ranks have said hello. */
 int judge_count_came(const struct supervisor *s);
 /* Whether the first failure is only a SIGTERM, which Slurm sends to everything at once when it ends a job or a step. */
 bool judge_only_terminated(const struct supervisor *s);

@@ -42,7 +42,7 @@ static bool is_of_this_user(const char *pid)
     return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* An agent may have been started from inside another run. */
+/* Tells whether a process is an agent, which may have been started from inside another run. */
 static bool sweep_is_agent(const char *pid)
 {
     ACT_AUTOFREE char *path = act_sprintf("/proc/%s/exe", pid);
@@ -91,7 +91,7 @@ static void remove_containers(const char *dir)
         container_remove_all(&node);
 }
 
-/* Whatever of the run is mounted here: its id is in the path, below a private folder (place.h). */
+/* Unmounts all that the run has mounted here: its id is in the path, below a private folder (place.h). */
 static void sweep_unmount(const char *dir)
 {
     ACT_AUTOFREE char *part = act_sprintf("/%s/", act_path_basename(dir));

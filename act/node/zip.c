@@ -186,7 +186,7 @@ static int check_entry(const struct zip *zip, const struct zip_entry *e, size_t 
     return 0;
 }
 
-/* One record; *at is moved past it. The name is moved over bytes already read, to make room for its NUL. */
+/* Reads one record, and moves *at past it. It moves the name over bytes already read, to make room for its NUL. */
 static int zip_read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, struct zip_entry *e,
                           struct act_error *err)
 {
@@ -217,7 +217,7 @@ static int zip_read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, s
 
 /* ---- what only all of them together show ---- */
 
-/* By name, where a folder and a file of the same name are next to each other. */
+/* Compares by name, so that a folder and a file of the same name are next to each other. */
 static int by_entry_name(const void *a, const void *b)
 {
     const struct zip_entry *x = a, *y = b;

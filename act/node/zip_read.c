@@ -57,7 +57,7 @@ static uint32_t le32(const char *at)
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* How many bytes precede the data; 0: the header before it is that of another entry. */
+/* Returns how many bytes precede the data; 0: the header before it is that of another entry. */
 static size_t header_bytes(const struct zip_entry *e, const char *header, size_t len)
 {
     size_t name = strlen(e->name);

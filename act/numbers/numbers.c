@@ -35,7 +35,7 @@ static const char *const measures[] = {
     "temperature", "entropy", "kl",         "time",  "bpb",       "bpc",
 };
 
-/* Who and where, not how much. */
+/* Names that say who and where, not how much. */
 static const char *const denied[] = {
     "pid", "tid", "port", "rank", "seed", "version", "line", "lineno", "timestamp", "ts", "uid", "gid", "id", "date",
 };
@@ -218,7 +218,7 @@ static bool numbers_is_whole(double x)
     return x == floor(x);
 }
 
-/* What one line says about that. */
+/* The place that one line names. */
 struct numbers_place {
     double step, epoch, part; /* NAN: nothing; part: of the epoch */
 };

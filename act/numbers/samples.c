@@ -11,7 +11,7 @@
 #include "codec/json.h"
 #include "numbers/numbers_internal.h"
 
-/* What is read from a line; the curves follow from that. */
+/* The numbers that are read from a line; the curves follow from them. */
 enum raw {
     RAW_TIME,
     RAW_CPU,

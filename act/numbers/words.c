@@ -63,7 +63,7 @@ static const char *const qualifiers[] = {
 };
 /* "the loss is 2.31", "loss: tensor(2.31)". */
 static const char *const fillers[] = {"is", "of", "was", "at", "no", "tensor", "array", "float32", "float64"};
-/* What may stand behind a number without a blank. */
+/* The units that may stand behind a number without a blank. */
 static const char *const units[] = {"s", "ms", "us", "sec", "it/s", "s/it", "x"};
 
 static bool words_is_one_of(const char *const *list, size_t n, const char *word)
@@ -117,7 +117,7 @@ const char *numbers_decimal(const char *s, double *out)
     return s;
 }
 
-/* A decimal number; NULL: there is none. strtod() would take "0x1f" and "infinite" too. */
+/* Reads a decimal number; NULL: there is none. strtod() would take "0x1f" and "infinite" too. */
 static const char *words_read_number(const char *s, struct number *out)
 {
     bool is_negative = *s == '-';
@@ -276,7 +276,7 @@ static const char *read_word(struct words_reader *r, const char *s)
     return s + n;
 }
 
-/* A number that is none, to its end. */
+/* Skips a text that only begins like a number, to its end. */
 static const char *skip_junk(struct words_reader *r, const char *s)
 {
     forget_name(r);

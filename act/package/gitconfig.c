@@ -50,7 +50,7 @@ static bool take_section(struct gitconfig_parser *p)
     return true;
 }
 
-/* What a backslash and this character stand for; 0: nothing. */
+/* Returns what a backslash and this character stand for; 0: nothing. */
 static char escaped(char c)
 {
     static const char from[] = "nt\"\\b", to[] = "\n\t\"\\\b";
@@ -59,7 +59,8 @@ static char escaped(char c)
     return found ? to[found - from] : '\0';
 }
 
-/* Up to the end of the line, which a backslash takes into the next one. New string; NULL: it is malformed. */
+/* Takes the value up to the end of the line, which a backslash takes into the next one. New string; NULL: it is
+ * malformed. */
 static char *gitconfig_take_value(struct gitconfig_parser *p)
 {
     struct act_buf out = {0};
@@ -94,7 +95,7 @@ static char *gitconfig_take_value(struct gitconfig_parser *p)
     return value;
 }
 
-/* A key and its value; without one *out_value is NULL. False: malformed. */
+/* Takes a key and its value; without one *out_value is NULL. False: it is malformed. */
 static bool gitconfig_take_key(struct gitconfig_parser *p, char key[32], char **out_value)
 {
     size_t n = 0;

@@ -97,7 +97,7 @@ static bool is_top(const char *dir, const char *root)
     return lstat(git, &st) == 0 && (act_streq(dir, root) || !act_is_foreign(git, NULL));
 }
 
-/* The folder above that is the top of the repository the root lies in, or NULL. */
+/* Returns the top of the repository in which root lies, or NULL. */
 static char *find_top(const char *root)
 {
     char *dir = act_strdup(root);
@@ -115,7 +115,7 @@ static char *find_top(const char *root)
     return dir;
 }
 
-/* The first line of a small file of git's, without a prefix; NULL: there is none. New string. */
+/* Reads the first line of a small file of git's, without a prefix, a new string; NULL: there is none. */
 static char *read_pointer(const char *path, const char *prefix)
 {
     enum { MOST = 64 << 10 };
@@ -156,7 +156,7 @@ static int push_whole(struct package_gitignore *g, const char *top, const char *
                      err);
 }
 
-/* What does not travel with the repository: the nearer last. */
+/* Reads the files that do not travel with the repository, the nearer one last. */
 static int push_own(struct package_gitignore *g, const char *top, struct act_error *err)
 {
     const char *whole = top ? top : g->root ? g->root : "";
@@ -239,7 +239,7 @@ int package_gitignore_enter(struct package_gitignore *g, const char *folder, str
                       err);
 }
 
-/* The last line of the level that matches, or -1. */
+/* Returns the last line of the level that matches, or -1. */
 static ptrdiff_t gitignore_last_match(struct package_gitignore *g, const struct gitignore_level *level,
                                       const char *path, bool is_folder)
 {

@@ -22,7 +22,7 @@ struct rules_line {
     int number; /* in .actignore; 0 for the built-in list */
 };
 
-/* What leaves a path out, until a line of .actignore takes it back. */
+/* The reason for which a path is left out, until a line of .actignore takes it back. */
 struct rules_reason {
     const struct rules_line *line; /* NULL: none */
     char *gitignore;               /* the line of a .gitignore, new; NULL: none */
@@ -40,8 +40,8 @@ struct package_rules {
 #define UNFINISHED ".act-part-" Q16 "-" Q16 Q16
 #define Q16        "????????????????"
 
-/* Of no use on a node, or dangerous there. The more general last. What the original left out by its own zip_options
- * does not count beside those of the user. */
+/* The built-in list: files that are of no use on a node, or dangerous there. The more general patterns come last. Some
+ * do not count beside the zip_options of the user. */
 static const struct {
     const char *pattern;
     bool is_option; /* patterns of zip_options replace it */
@@ -134,7 +134,7 @@ static const struct rules_line *ask_built_in(const struct package_rules *rules, 
     return NULL;
 }
 
-/* What a line of .actignore that matches changes. */
+/* Applies a line of .actignore that matches. */
 static void apply_line(const struct rules_line *line, struct rules_reason *by)
 {
     if (!line->pattern.take_back && !by->line && !by->gitignore) {
@@ -146,7 +146,7 @@ static void apply_line(const struct rules_line *line, struct rules_reason *by)
     }
 }
 
-/* What leaves the path out, if something does: the first line that did since the last that took it back. */
+/* Returns the reason for which the path is left out: the first line since the last that took it back. */
 static struct rules_reason rules_ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
 {
     ACT_AUTO(filter_path) parts = {0};
@@ -179,8 +179,7 @@ static bool rules_is_harmless(const char *option)
     return option[1] != '\0' && strspn(option + 1, harmless_letters) == strlen(option + 1);
 }
 
-/* What a shell and zip would have made of the word: no backslashes, no quotes around it, no leading "./" or
- * "/". */
+/* Makes of a word what a shell and zip would: no backslashes, no quotes around it, no leading "./" or "/". */
 static char *clean_pattern(const char *word)
 {
     size_t len = strlen(word);
@@ -197,7 +196,8 @@ static char *clean_pattern(const char *word)
     return text;
 }
 
-/* The list that an option opens, NULL for others; *out_pattern is what is attached to it ("-x*.ckpt"). */
+/* Returns the list that an option opens, NULL for others; *out_pattern: the pattern that is attached to it
+ * ("-x*.ckpt"). */
 static struct act_strv *list_of_option(struct package_rules *rules, const char *option, const char **out_pattern)
 {
     *out_pattern = NULL;

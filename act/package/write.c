@@ -174,7 +174,7 @@ static int fail_libzip(struct build *b, const struct act_error *why)
                          act_error_text(why));
 }
 
-/* A worker has finished something. */
+/* Goes on when a worker has finished something. */
 static void look_around(struct build *b)
 {
     b->is_ready = b->first && b->first->ready;
@@ -258,7 +258,7 @@ static uint64_t hash_path(const char *path)
     return h * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* The longer an entry, the likelier; so blocks have about the same size whatever the files have. */
+/* A block ends the likelier the longer an entry is, so that blocks have about the same size whatever the files have. */
 static bool is_border(const struct build *b, const char *path, uint64_t entry_len, uint64_t end)
 {
     uint64_t len = end - b->block_start;
@@ -308,7 +308,7 @@ static void plan_wide_copy(struct build *b, struct write_step *s, const struct p
     s->ends_entry = end <= block_end;
 }
 
-/* Of a wide entry, its data alone. */
+/* Returns where an entry begins; of a wide entry, where its data does. */
 static uint64_t write_start_of(const struct build *b, const struct package_known *k)
 {
     return is_wide(&b->list->v[b->next]) ? k->item.data + b->next_from : k->item.offset;
@@ -440,7 +440,7 @@ static void write_show_progress(struct build *b)
     b->output->progress(b->output->arg, &b->progress);
 }
 
-/* The next task is there, whose data is asked for now. */
+/* Waits for the next task, whose data is wanted now. */
 static void wait_for_first(struct build *b)
 {
     start_more(b);

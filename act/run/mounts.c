@@ -1,4 +1,4 @@
-/* mounts.c - what is left in the folder of a mount. */
+/* mounts.c - finds what is left in the folder of a mount. */
 #include <dirent.h>
 #include <errno.h>
 #include <fts.h>
@@ -16,8 +16,8 @@
 #include "codec/json.h"
 #include "run/run.h"
 
-/* What rclone writes down of each file in its cache (vfs/vfscache/item.go, Info). One that cannot be read is being
- * written at the moment, as its file is written to. */
+/* Reads what rclone notes of each file in its cache (vfs/vfscache/item.go, Info). A note that cannot be read is being
+ * written at the moment, because somebody writes to its file. */
 static bool is_unsent(const char *path)
 {
     enum { INFO_MAX = 1 << 20 };
@@ -50,13 +50,13 @@ bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *
 
 /* ---- copies */
 
-/* What the command does to a file gives it another size, or time of writing. */
+/* A command that writes to a file changes its size or its time of writing. */
 static char *written_of(uint64_t size, int64_t mtime_ns)
 {
     return act_sprintf("%" PRIu64 " %" PRId64 " ", size, mtime_ns);
 }
 
-/* Whatever changes a file changes its last two numbers: the kernel alone sets that time, though it may go back with the
+/* Any change of a file changes the last two numbers: the kernel alone sets that time, though it may go back with the
  * clock. */
 static void note_name(struct act_buf *note, const char *path, const struct stat *st)
 {
@@ -73,7 +73,7 @@ static int unsent_by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* All names of the copy, in an order that is always the same. */
+/* Notes all names of the copy, in an order that is always the same. */
 static int note_copy(const char *dir, struct act_buf *note, struct act_error *err)
 {
     ACT_AUTOFREE char *root = act_path_join(dir, RUN_DIR_MOUNT_COPY);

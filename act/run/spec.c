@@ -462,7 +462,7 @@ static int get_env(const json_t *json, struct run_spec *spec, struct act_error *
     return 0;
 }
 
-/* They were checked when they were given; who writes run.json otherwise may have put anything there. */
+/* They were checked when they were given; another program that writes run.json may have put anything there. */
 static int get_labels(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     json_t *tags = json_object_get(json, "tags"), *value;
@@ -493,7 +493,7 @@ static int get_flag(const json_t *json, const char *key, bool *out, struct act_e
     return json_is_boolean(value) ? 0 : spec_malformed(err, key, "true or false");
 }
 
-/* One that is only written where it is true. */
+/* Reads a flag that is only written where it is true. */
 static int get_rare_flag(const json_t *json, const char *key, bool *out, struct act_error *err)
 {
     return json_object_get(json, key) ? get_flag(json, key, out, err) : 0;

@@ -94,7 +94,8 @@ void run_status_from_json(const json_t *json, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "%s", codec_json_str(json, "reason", ""));
 }
 
-/* Not synced to the disk: after a power cut there is no supervisor any more, and a torn record is read as none. */
+/* It does not wait for the disk: after a power cut there is no supervisor any more, and a torn record counts as
+ * none. */
 int run_record_write(const char *path, const json_t *value, struct act_error *err)
 {
     ACT_AUTOFREE char *text = codec_json_line(value);

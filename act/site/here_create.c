@@ -101,7 +101,7 @@ static int here_create_publish(const char *temp, const char *dir, bool *out_exis
     return *out_existed ? 0 : act_error_errno(err, errno, "cannot make the run's folder '%s'", dir);
 }
 
-/* A new folder that is being filled. What others have left goes before. */
+/* Makes a folder to fill, after it has removed what others have left. */
 static int make_filling(struct site *site, const char *id, struct here_filling *out, struct act_error *err)
 {
     ACT_AUTOFREE char *runs = act_path_join(site->root, "runs");

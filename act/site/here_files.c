@@ -32,7 +32,7 @@ static int here_open_run(const struct site *site, const char *id, struct act_err
     return errno == ENOENT ? no_run(site, id, err) : act_error_errno(err, errno, "cannot read '%s'", dir);
 }
 
-/* The folder that holds the last component of name, which *out_last points at. -1 with errno. */
+/* Opens the folder that holds the last component of name, to which it points *out_last. -1 with errno. */
 static int open_folder_of(int run_fd, const char *name, const char **out_last)
 {
     int fd = openat(run_fd, ".", FOLDER_FLAGS);
@@ -231,7 +231,7 @@ int here_files(struct site *site, const char *id, const char *const *folders, si
 
 /* ---- states ---- */
 
-/* A small JSON file; NULL if it does not exist or is not JSON. */
+/* Reads a small JSON file; NULL: it does not exist or is not JSON. */
 static json_t *here_read_json(int run_fd, const char *name)
 {
     char text[65536];

@@ -251,7 +251,7 @@ static int serve_agent(struct request *r, struct act_error *err)
 
 /* ---- files that are brought ---- */
 
-/* Where an uploaded file belongs; NULL: no such file is allowed. New string. */
+/* Returns where an uploaded file belongs, a new string; NULL: no such file is allowed. */
 static char *path_of_request(const struct request *r, mode_t *out_mode)
 {
     const char *program = serve_text_of(r, "program"), *hash = serve_text_of(r, "hash"),

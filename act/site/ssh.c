@@ -169,7 +169,8 @@ void ssh_disconnect(struct ssh *ssh, struct channel *channel)
     ssh->err_fd = -1;
 }
 
-/* What follows the banner. Login shells may print anything before it, a terminal's title without a line end as well. */
+/* Reads up to the end of the banner. Login shells may print anything before it, also a terminal's title without a line
+ * end. */
 static int read_banner(struct channel *channel, struct act_buf *line, struct act_error *err)
 {
     int rc = channel_skip_to(channel, SITE_BANNER, NOISE_MAX, err);
@@ -364,7 +365,7 @@ static int wait_for_ssh(struct ssh *ssh)
     return status;
 }
 
-/* No valid response came: waits for ssh's message. */
+/* Waits for ssh's message, because no valid response came. */
 static int explain_start(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     if (!err->network || !channel->ended)
@@ -400,7 +401,7 @@ static void wait_for_response(const struct ssh *ssh, const struct channel *chann
         close(terminal);
 }
 
-/* One try. *out_needs: what the other side is, when the agent is not there; else NULL. New string. */
+/* Tries once. *out_needs: a new string, the machine of the other side if the agent is not there; else NULL. */
 static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
     const int limit_s = ssh_has_terminal() ? HELLO_TERMINAL_S : HELLO_BATCH_S;
@@ -486,8 +487,8 @@ static int start_or_bring(struct ssh *ssh, struct channel *channel, struct act_e
                                   ssh->login, ssh->root);
 }
 
-/* One after the other: the first asks for the password and makes the connection that the others share, and no server
- * gets more new connections at once than it accepts. */
+/* Processes connect one after the other: the first one asks for the password and makes the connection that the others
+ * share, and no server gets more new connections at once than it accepts. */
 int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     ACT_AUTOFREE char *path = ssh_lock_path(ssh);

@@ -1,4 +1,4 @@
-/* store.c - what both stores share: the life of a call, and the checks made before a store sees it. */
+/* store.c - what all stores share: the life of a call, and the checks made before a store sees it. */
 #include "store/store.h"
 
 #include <errno.h>

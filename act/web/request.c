@@ -1,4 +1,4 @@
-/* request.c - what a request asks for. Whatever is not exactly as RFC 9112 has it is refused. */
+/* request.c - reads requests, and refuses whatever is not exactly as RFC 9112 has it. */
 #include <string.h>
 #include <strings.h>
 
@@ -32,7 +32,7 @@ static bool is_printable(const char *text)
     return true;
 }
 
-/* Whether it is a token (RFC 9110 section 5.6.2), as methods and names of headers are. */
+/* Tells whether text is a token (RFC 9110 section 5.6.2), as methods and names of headers are. */
 static bool is_token(const char *text)
 {
     return *text && is_printable(text) && !strpbrk(text, "\"(),/:;<=>?@[\\]{}");
@@ -62,7 +62,7 @@ static char *trimmed(char *value)
     return value;
 }
 
-/* Of all headers only Host matters; there must be one (RFC 9112 section 3.2). */
+/* Reads the headers, of which only Host matters; there must be one (RFC 9112 section 3.2). */
 static int read_headers(char *line, char **out_host)
 {
     *out_host = NULL;
@@ -83,7 +83,7 @@ static int read_headers(char *line, char **out_host)
     return *out_host ? 200 : 400;
 }
 
-/* With any port: the one that the browser knows is another one behind "ssh -L". */
+/* Takes any port, because the browser knows another one behind "ssh -L". */
 static bool is_this_machine(const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost"};

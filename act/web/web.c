@@ -103,7 +103,7 @@ static void web_enter(struct web_visit *v, enum stage stage, int64_t time_ms)
     v->deadline_ms = act_now_monotonic_ms() + time_ms;
 }
 
-/* Whoever has ended what it says is always readable, and is written to at each tick instead. */
+/* A client that has ended what it says is always readable, so each tick writes to it instead. */
 static void web_watch(struct web_visit *v)
 {
     struct engine *engine = v->web->options.engine;
@@ -114,7 +114,7 @@ static void web_watch(struct web_visit *v)
         end_visit(v);
 }
 
-/* The next piece of what is to be written. */
+/* Returns the length of the next piece to write, and the piece in *out. */
 static size_t next_piece(const struct web_visit *v, const char **out)
 {
     size_t done = v->n_out < v->head.len ? 0 : v->n_out - v->head.len;
@@ -193,7 +193,8 @@ static const char *phrase(int status)
     return "";
 }
 
-/* Nothing is kept, guessed, shown in a frame, shared with windows of others, or told to the next server. */
+/* A browser must not keep a page, guess its type, show it in a frame, share it with windows of others, or tell the next
+ * server of it. */
 static void web_add_head(struct act_buf *out, int status, const char *type, size_t len)
 {
     act_buf_addf(out,
@@ -215,7 +216,7 @@ void web_answer(struct web_visit *v, const struct web_answer *answer)
     begin_to_write(v);
 }
 
-/* What is said to strangers tells nothing. */
+/* Refuses a stranger, and tells him nothing. */
 static void web_refuse(struct web_visit *v, int status)
 {
     ACT_AUTOFREE char *why =
@@ -308,7 +309,8 @@ static void ready(void *visit)
 
 /* ---- all connections */
 
-/* A place for one more: a free one, or that of who has waited longest without having shown the key. NULL: all have. */
+/* Finds a place for one more: a free one, or that of the client that has waited longest without showing the key. NULL:
+ * all have shown it. */
 static struct web_visit *web_find_place(struct web *web)
 {
     struct web_visit *oldest = NULL;
@@ -341,7 +343,7 @@ static void begin_visit(struct web *web, int fd)
     web_watch(v);
 }
 
-/* Without descriptors the waiting connection would wake the loop for ever. */
+/* Accepts some connections. Without descriptors it pauses, because the waiting one would wake the loop for ever. */
 static void web_accept_some(void *arg)
 {
     struct web *web = arg;

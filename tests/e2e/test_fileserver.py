@@ -148,7 +148,7 @@ def test_waits_for_one_that_is_being_made(act, azureml):
     (("--size", "101T"), "cannot hold 101.0 TiB"),
     (("--size", "153601M"), "in whole GiB"),
     (("--redundancy", "grs"), "--redundancy is lrs (in one place) or zrs (in several zones), not 'grs'"),
-    (("--tag", "act:fileserver=x"), "'act:fileserver' is no key"),
+    (("--tag", "act:fileserver=x"), "'act:fileserver' is not a key"),
     (("--max", "3"), "--max"),
     (("--all",), "takes no --all")])
 def test_create_what_there_cannot_be(act, azureml, words, match):

@@ -1,5 +1,5 @@
-/* wipe_test.c - a secret that the program has given up is nowhere in its memory. A child holds a secret and gives it up;
- * this process looks for it in all writable memory of the child, both times. */
+/* wipe_test.c - a secret that the program has given up is nowhere in its memory. A child holds a secret and gives it
+ * up; this process looks for it in all writable memory of the child, both times. */
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <signal.h>

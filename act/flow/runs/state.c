@@ -61,10 +61,10 @@ static void judge_deleted(const struct flow_run *run, int64_t kept_s, struct run
     now->state = RUN_CANCELED;
     now->ended_unix_s = act_now_unix_s();
     snprintf(now->reason, sizeof(now->reason), "%s",
-             now->aborted     ? "aborted"
-             : may_have_ended ? "it is not in the cluster any more: somebody deleted it, or it ended before, and its "
-                                "time there is over"
-                              : "somebody deleted it from the cluster");
+             may_have_ended && !now->aborted
+                 ? "it is not in the cluster any more: somebody deleted it, or it ended before, and its time there is "
+                   "over"
+                 : ""); /* keep_abort() knows it */
 }
 
 static void judge_unknown(const struct flow_run *run, struct run_status *now)
