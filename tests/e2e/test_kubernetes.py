@@ -130,16 +130,6 @@ def test_a_job_that_somebody_deletes_is_cancelled(act, kubernetes):
     assert act.info(run)["reason"] == "somebody deleted it from the cluster"
 
 
-def test_resubmit_runs_the_same_again(act, kubernetes):
-    act.write("say.sh", "echo $WORD\n")
-    kubernetes.cluster(env={"WORD": "first"})
-    run = act.finish("sh", "say.sh", before=K8S)
-    kubernetes.cluster(env={"WORD": "second"})
-    again = act.run("resubmit", run).out.strip()
-    act.run("wait", again)
-    assert act.run("logs", again).out == "first\n"
-
-
 def test_a_resubmit_keeps_the_image_and_says_so_only_if_it_is_another(act, kubernetes):
     run = act.finish("true", before=K8S)
     same = act.run("resubmit", run)

@@ -47,14 +47,6 @@ def test_words_after_the_command_are_the_commands(act):
     assert json.loads(act.lines(run)[-1]) == [a.hex() for a in (b"-n", b"7", b"--dry-run", b"-c", b"nowhere")]
 
 
-def test_resubmit_keeps_the_arguments(act):
-    act.write("argv.py", PRINT_ARGV)
-    first = act.finish("python3", "argv.py", *AWKWARD, before=("-n", "1"))
-    second = act.run("resubmit", first).out.strip()
-    act.run("wait", second)
-    assert act.lines(second)[-1] == act.lines(first)[-1]
-
-
 def test_environment_of_every_rank(act, two_ranks):
     act.cluster("aml", extra={"env": {"PLAIN": "a value with $DOLLAR and 'quotes'", "NUMBER": 0, "EMPTY": ""}})
     act.write("env.py", PRINT_ENV)
