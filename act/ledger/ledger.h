@@ -29,6 +29,7 @@ struct ledger_run {
     char *name;      /* that its user gave it; NULL: none */
     char *tags;      /* JSON, as run_tags_line(); NULL: none */
     bool found;      /* at a service that others use too, so that it may be somebody else's */
+    char *replaces;  /* for ledger_add(): the id of a run that goes on, whose place it takes; else NULL. Not read */
 };
 void ledger_run_release(struct ledger_run *run);
 
@@ -57,7 +58,8 @@ int ledger_set_aside(const char *path, char **out_name, struct act_error *err) A
 /* The rows that can still be read from a file that was set aside, in no order, some perhaps twice. */
 void ledger_salvage(const char *path, struct ledger_runs *out);
 
-/* Adds a run; an existing one with this id is left as it is. NULL strings count as empty, except status. */
+/* Adds a run; an existing one with this id is left as it is, and nothing is added if another run takes the place of
+ * run->replaces already. NULL strings count as empty, except status. */
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
 /* The same for many, all in one transaction. */
 int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err) ACT_NODISCARD;
@@ -117,6 +119,8 @@ int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct
 /* The n-th run of that list, from 1; cluster NULL: of all. None: the list is empty, which is success. */
 int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out,
                struct act_error *err) ACT_NODISCARD;
+/* The runs that repeat that one and have not ended, newest first. */
+int ledger_repeats(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 

@@ -25,16 +25,27 @@ static void tell_waiting(void *arg, int missing)
     attempt_save_status(s);
 }
 
-/* The run that this one replaces is told to end when this one is sure to begin. */
-static int wait_for_old(struct supervisor *s, struct act_error *err)
+static int wait_for_run(struct supervisor *s, const char *id, struct act_error *err)
 {
-    if (!s->options.after)
-        return 0;
-    ACT_AUTOFREE char *reason = act_sprintf("waits for the end of '%s'", act_path_basename(s->options.after));
+    ACT_AUTOFREE char *runs = act_path_dirname(s->node.dir);
+    ACT_AUTOFREE char *dir = act_path_join(runs, id);
+    ACT_AUTOFREE char *reason = act_sprintf("waits for the end of '%s'", id);
+
     attempt_set_reason(s, reason);
     node_say("%s", reason);
     attempt_save_status(s);
-    return slots_wait_for(s->options.after, &s->watch, err);
+    return slots_wait_for(dir, &s->watch, err);
+}
+
+/* A run that this one replaces is told to end when this one is sure to begin. */
+static int wait_for_others(struct supervisor *s, struct act_error *err)
+{
+    const struct act_strv *after = &s->node.spec.after;
+    int rc = 0;
+
+    for (size_t i = 0; i < after->n && rc == 0; i++)
+        rc = wait_for_run(s, after->v[i], err);
+    return rc;
 }
 
 static int take_slots(struct supervisor *s, struct act_error *err)
@@ -116,8 +127,8 @@ static int make_ready(struct supervisor *s, struct act_error *err)
         pod_hosts(s->options.pods, s->node.spec.nodes, s->options.group, &s->job.hosts);
     if (rc == 0 && attempt_abort_is_asked(s))
         rc = act_error_set(err, ACT_INTERRUPTED, "canceled before it began");
-    if (rc == 0)
-        rc = wait_for_old(s, err);
+    if (rc == 0 && s->options.where == IN_SLOTS)
+        rc = wait_for_others(s, err);
     if (rc == 0 && s->options.where == IN_SLOTS)
         rc = take_slots(s, err);
     if (rc == 0)
