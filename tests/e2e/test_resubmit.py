@@ -334,6 +334,32 @@ def test_slurm_begins_it_when_the_old_one_has_ended(lab):
     lab.act.run("abort", new)
 
 
+@pytest.mark.parametrize("aborted", [False, True])
+def test_slurm_in_place_of_one_that_waits(lab, aborted):
+    """It waits for all that the other one waited for, also when that was aborted before it began."""
+    gate, said = lab.act.scratch / "gate", lab.act.scratch / "said"
+    lab.act.write("stay.sh", f'say() {{ echo "$1 $ACT_RUN_ID" >>{said}; }}\n'
+                             f'trap "until [ -e {gate} ]; do sleep 0.05; done; say end; exit 0" TERM\n'
+                             "say begin; while :; do sleep 0.05; done\n")
+    lab.act.env["ACT_ABORT_GRACE"] = "300"
+    old = started_there(lab, "bash", "stay.sh")
+    lab.act.until(said.exists, "it has begun")
+    replacing = lab.act.start("-c", "lab", "resubmit", old)
+    try:
+        second = lab.act.until(lambda: lab.act.run("qq", "--json").json["runs"], "the new one waits")[0]["id"]
+        if aborted:
+            lab.act.run("abort", second)
+        third = lab.act.run("-c", "lab", "resubmit", second).out.strip()
+        assert f"afterany:{lab.bed.job(old)}" in lab.bed.show(lab.bed.job(third))["Dependency"]
+        assert said.read_text() == f"begin {old}\n"
+    finally:
+        gate.touch()
+        replacing.communicate(timeout=60)
+    lab.act.until(lambda: f"begin {third}\n" in said.read_text(), "the third one begins")
+    assert said.read_text() == f"begin {old}\nend {old}\nbegin {third}\n"
+    lab.act.run("abort", third)
+
+
 def test_slurm_refuses_the_new_job(lab):
     """Whether ACT or sbatch says so."""
     old = started_there(lab)
