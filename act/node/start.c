@@ -14,14 +14,12 @@
 
 /* ---- slots ---- */
 
-static void tell_waiting(void *arg, int missing)
+static void tell_waiting(void *arg, const char *why)
 {
     struct supervisor *s = arg;
-    ACT_AUTOFREE char *reason = act_sprintf("waits for %d of %d %s", missing, s->node.spec.gpus_per_node,
-                                            s->options.gpus ? "GPUs" : "processors");
 
-    attempt_set_reason(s, reason);
-    node_say("%s", reason);
+    attempt_set_reason(s, why);
+    node_say("%s", why);
     attempt_save_status(s);
 }
 
@@ -31,9 +29,7 @@ static int wait_for_run(struct supervisor *s, const char *id, struct act_error *
     ACT_AUTOFREE char *dir = act_path_join(runs, id);
     ACT_AUTOFREE char *reason = act_sprintf("waits for the end of '%s'", id);
 
-    attempt_set_reason(s, reason);
-    node_say("%s", reason);
-    attempt_save_status(s);
+    tell_waiting(s, reason);
     return slots_wait_for(dir, &s->watch, err);
 }
 
@@ -50,15 +46,21 @@ static int wait_for_others(struct supervisor *s, struct act_error *err)
 
 static int take_slots(struct supervisor *s, struct act_error *err)
 {
-    int rc = slots_take(&s->slots, s->options.slots_dir, s->options.slots, s->node.spec.gpus_per_node, &s->watch,
-                        tell_waiting, s, err);
+    const struct slots_request request = {.dir = s->options.slots_dir,
+                                          .total = s->options.slots,
+                                          .need = s->node.spec.gpus_per_node,
+                                          .run = s->node.spec.id,
+                                          .unit = s->options.gpus ? "GPUs" : "processors",
+                                          .waiting = tell_waiting,
+                                          .arg = s};
+    int rc = slots_take(&s->slots, &request, &s->watch, err);
 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *mine = slots_text(&s->slots);
     if (s->options.gpus || s->slots.need == 0)
         setenv("CUDA_VISIBLE_DEVICES", mine, 1);
-    node_say("%s: %s", s->options.gpus ? "GPUs" : "processors", *mine ? mine : "none");
+    node_say("%s: %s", request.unit, *mine ? mine : "none");
     return 0;
 }
 

@@ -544,9 +544,9 @@ int __wrap_flock(int fd, int operation)
     return -1;
 }
 
-static void count(void *arg, int missing)
+static void count(void *arg, const char *why)
 {
-    (void)missing;
+    assert_string_equal(why, "waits behind another run");
     ++*(int *)arg;
 }
 
@@ -566,7 +566,9 @@ TEST(test_queue_without_locks)
         assert_ok(watch_open(&w, &err), err);
         no_locks = ENOLCK;
         no_locks_of = operations[i];
-        assert_int_equal(slots_take(&slots, slots_dir, 2, 1, &w, count, &waited, &err), -ACT_FAIL);
+        const struct slots_request request = {
+            .dir = slots_dir, .total = 2, .need = 1, .run = "r", .unit = "GPUs", .waiting = count, .arg = &waited};
+        assert_int_equal(slots_take(&slots, &request, &w, &err), -ACT_FAIL);
         no_locks = 0;
         assert_int_equal(waited, i);
         assert_contains(act_error_text(&err), slots_dir);
