@@ -283,6 +283,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_STORE_LOGS    "/logs"
 #define RUN_STORE_PACKAGE "/package"
 #define RUN_FILE_STATUS   "status.json"
+#define RUN_ENV_CODE      "ACT_RUN_CODE"    /* a variable of its processes: the folder of its code, on their node */
 #define RUN_FILE_LOCK     "supervisor.lock" /* locked (flock) while a supervisor lives */
 #define RUN_FILE_ABORT    "abort"           /* exists: the run is to be cancelled */
 #define RUN_FILE_HOSTS    "hostfile"
