@@ -205,7 +205,7 @@ static int find_repeats(struct ledger *ledger, void *arg, struct act_error *err)
     return ledger_repeats(ledger, r->id, &r->rows, err);
 }
 
-/* One of which nobody knows whether it was submitted may be this very one (again.c). */
+/* One of which it is not known whether it was submitted may be this very one (again.c); flow_remember() looks again. */
 int step_check_place(struct passage *p, struct act_error *err)
 {
     struct repeats others = {.id = p->old->row.id};

@@ -83,7 +83,7 @@ struct flow_again {
 /* True if the same submission was begun before and its outcome is unknown: then spec gets the id of that one. */
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
-/* Whether nobody knows what became of the submission of this run, and nobody is at it now. */
+/* Whether it is not known (yet) what became of the submission of this run. */
 bool flow_again_is_open(const char *id);
 /* The same without again.c, for an id that is remembered elsewhere. Sets *asked when the platform is asked for the
  * run. */
