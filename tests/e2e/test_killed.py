@@ -168,6 +168,18 @@ def test_the_disk_is_full_while_a_log_is_written(act, small_disk, command, state
     assert last == "act: this log is not whole: No space left on device while it was written"
 
 
+def test_the_disk_is_full_for_a_time(act, small_disk):
+    """Nobody knows whether the command has tried to write meanwhile."""
+    command = f"echo first; {WRITE} >big || true; sleep 8; rm big; echo last"
+    run = fill_the_disk(act, small_disk, command)
+    (row,) = [r for r in act.run("q", "--json").json["runs"] if r["id"] == run]
+    assert (row["state"], row["reason"]) == (
+        "Completed", "the log of rank 0 may not be whole: No space left on device for a time")
+    lines = act.run("logs", run).out.splitlines()
+    assert lines[0] == "first" and lines[-3:] == [
+        "last", "", "act: this log may not be whole: No space left on device for a time while it was written"]
+
+
 def test_a_log_that_is_whole(act):
     run = act.finish("echo", "x")
     assert "not whole" not in act.run("why", run).out + act.run("logs", run).out
