@@ -13,9 +13,15 @@ def secrets_below(act):
     return sorted(act.home.rglob("secrets.json"))
 
 
-def leave_behind(act, run, host=None, age=0):
+def this_machine(act):
+    """As ACT calls it, where it has submitted a run."""
+    lock, = (act.home / "new").glob(".lock-*")
+    return lock.name.split("@")[1]
+
+
+def leave_behind(act, run, machine=None, age=0):
     """What a submission leaves of a run when it is killed."""
-    folder = act.home / f"new/{run}.0123456789ab@{host or socket.gethostname()}"
+    folder = act.home / f"new/{run}.0123456789ab@{machine or this_machine(act)}"
     folder.mkdir(parents=True)
     (folder / "secrets.json").write_text('{"MY_TOKEN": "hush"}')
     os.utime(folder, (time.time() - age,) * 2)
@@ -42,12 +48,15 @@ def test_what_killed_commands_left(act):
         assert not secrets_below(act) and not leftovers(act), command
 
 
-def test_what_was_left_on_another_machine(act):
-    """Its locks may not reach here: only age tells, or the removal of the run itself."""
+@pytest.mark.parametrize("machine", ["elsewhere", "{host}", "{host}-01234567"])
+def test_what_was_left_on_another_machine(act, machine):
+    """Which may have the same host name. Its locks may not reach here: only age tells, or the removal of the run
+    itself."""
+    machine = machine.format(host=socket.gethostname())
     run = act.finish("true")
-    leave_behind(act, "exp_1_00000000", "elsewhere", 7200)
-    young = leave_behind(act, "exp_1_00000001", "elsewhere")
-    own = leave_behind(act, run, "elsewhere")
+    leave_behind(act, "exp_1_00000000", machine, 7200)
+    young = leave_behind(act, "exp_1_00000001", machine)
+    own = leave_behind(act, run, machine)
     act.run("submit", "true")
     assert sorted(leftovers(act)) == sorted([young, own])
     act.run("rm", "-y", run + ":")
