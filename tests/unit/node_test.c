@@ -38,7 +38,7 @@ static bool is_there(const char *path)
 /* Strings of a struct node are its own, those of the specification too. */
 static struct node make_node(const char *id, int nodes, const char *scratch)
 {
-    struct node node = {.dir = act_sprintf("/shared/%s", id)};
+    struct node node = {.dir = act_sprintf("/shared/%s", id), .code = act_sprintf("/shared/%s/code", id)};
 
     strcpy(node.name, "n1");
     node.spec = (struct run_spec){
@@ -330,6 +330,7 @@ TEST(test_environment_of_a_service)
         assert_env("AZ_BATCH_HOST_LIST", rows[i].hosts, rows[i].service);
         assert_env("AZ_BATCHAI_JOB_MASTER_NODE_IP", rows[i].ip, rows[i].service);
         assert_env("RANK", "1", rows[i].service);
+        assert_env("ACT_RUN_CODE", "/shared/" RUN_A "/code", rows[i].service);
         ACT_AUTOFREE char *text = NULL;
         if (rows[i].file) {
             assert_ok(act_file_read(file, 1000, &text, NULL, &err), err);
