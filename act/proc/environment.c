@@ -31,8 +31,8 @@ static const struct environment_row rows[] = {
     {"SLURM_MPI_TYPE SLURM_PMIX_* SLURM_CPU_BIND SLURM_MEM_BIND SLURM_GPU_BIND SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE "
      "SLURM_CPU_FREQ_REQ SLURM_GPU_FREQ SLURM_NETWORK SLURM_TASK_PROLOG SLURM_TASK_EPILOG SLURM_TMPDIR",
      BEGINNERS | ENVIRONMENT_IN_JOB,
-     "may belong to that job; elsewhere a site or you have set them, to say how `srun` starts processes and where their "
-     "files go"},
+     "may belong to that job; elsewhere a site or you have set them, to say how `srun` starts processes and where "
+     "their files go"},
     {"SLURM_* SLURMD_* SRUN_* SALLOC_*", BEGINNERS,
      "belong to the job in which you type the command; the new job gets its own from Slurm, and a run on this machine "
      "is in none"},

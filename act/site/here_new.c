@@ -6,8 +6,8 @@
  * may not reach here, is left for an hour. A machine is known by its host name and its id, because several may have one
  * of these; one that gets another name is another machine.
  *
- * A run goes away as gone.<12 hex>@<machine>. That needs no lock: whatever is called so, anybody removes. Its secrets go
- * first.
+ * A run goes away as gone.<12 hex>@<machine>. That needs no lock: whatever is called so, anybody removes. Its secrets
+ * go first.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -225,8 +225,8 @@ static int remove_gone(const char *folder, struct act_error *err)
     return rc;
 }
 
-/* Sends away what was left, in a dry run nothing. Nobody begins to fill something meanwhile, so this does not take long:
- * it says where everything is then, and reads none of it. */
+/* Sends away what was left, in a dry run nothing. Nobody begins to fill something meanwhile, so this does not take
+ * long: it says where everything is then, and reads none of it. */
 static int send_left_away(const char *folder, bool dry_run, struct act_strv *left, struct act_error *err)
 {
     ACT_AUTOFREE char *machine = mark_of_machine();
