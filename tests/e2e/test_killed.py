@@ -57,7 +57,7 @@ def test_what_was_left_on_another_machine(act, machine):
     leave_behind(act, "exp_1_00000000", machine, 7200)
     young = leave_behind(act, "exp_1_00000001", machine)
     own = leave_behind(act, run, machine)
-    act.run("submit", "true")
+    act.finish("true")
     assert sorted(leftovers(act)) == sorted([young, own])
     act.run("rm", "-y", run + ":")
     assert leftovers(act) == [young]
