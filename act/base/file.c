@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -361,19 +360,4 @@ int act_file_copy(const char *from, const char *to, mode_t mode, struct act_erro
     }
     close(in);
     return rc;
-}
-
-int act_lock(const char *path, bool wait, struct act_error *err)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot open '%s'", path);
-    if (flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)) == 0)
-        return fd;
-    int saved = errno;
-    close(fd);
-    if (saved == EWOULDBLOCK)
-        return act_error_set(err, ACT_TEMPORARY, "'%s' is in use by another process", path);
-    return act_error_errno(err, saved, "cannot lock '%s'", path);
 }

@@ -78,5 +78,11 @@ int act_copy_content(int in, int out) ACT_NODISCARD;
  * Returns a descriptor >= 0; with wait false and the lock held by another process -ACT_TEMPORARY. A wait that
  * is interrupted by a signal returns -ACT_INTERRUPTED. */
 int act_lock(const char *path, bool wait, struct act_error *err) ACT_NODISCARD;
+/* Likewise for what others have for moments: after ten seconds -ACT_TEMPORARY, with the process that has it. */
+int act_lock_shortly(const char *path, struct act_error *err) ACT_NODISCARD;
+/* The same for a folder, which must be there. */
+int act_lock_folder(const char *path, struct act_error *err) ACT_NODISCARD;
+/* Waits as long as it takes; who waits longer than a moment is told for whom, and what that does ("packs"). */
+int act_lock_told(const char *path, const char *doing, struct act_error *err) ACT_NODISCARD;
 
 #endif

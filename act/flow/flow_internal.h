@@ -27,8 +27,11 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) A
  * disk, the user is told once, and from then on an in-memory copy is used. */
 int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err), void *arg,
                      struct act_error *err) ACT_NODISCARD;
-/* Puts a run into the ledger; an existing one is left as it is. */
+/* Puts a run into the ledger; an existing one is left as it is. -ACT_USAGE: another run takes the place of the one that
+ * this is to replace. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* That error. */
+int flow_refuse_other(const char *other, struct act_error *err);
 /* Whether it could be read and written, without doing either. -ACT_NOT_FOUND: there is none yet, but it can be created.
  * -ACT_FAIL: it is damaged. */
 int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;

@@ -29,6 +29,8 @@ struct ledger_run {
     char *name;      /* the name that its user gave it; NULL: none */
     char *tags;      /* the JSON of run_tags_line(); NULL: none */
     bool found;      /* it was found at a service that others use too, so it may be somebody else's */
+    char *replaces;  /* for ledger_add(): the id of a run that goes on and whose place this one takes; NULL: of none. It
+                      * is never read */
 };
 void ledger_run_release(struct ledger_run *run);
 
@@ -60,8 +62,8 @@ int ledger_set_aside(const char *path, char **out_name, struct act_error *err) A
 /* Reads the rows that can still be read from a file that was set aside, in no order, some perhaps twice. */
 void ledger_salvage(const char *path, struct ledger_runs *out);
 
-/* Adds run; a run of this id that is there already stays as it is. The strings that may be NULL by struct ledger_run
- * stay NULL, others become empty. */
+/* Adds run; a run of this id that is there already stays as it is, and nothing is added if another run takes the place
+ * of run->replaces already. The strings that may be NULL by struct ledger_run stay NULL, others become empty. */
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
 /* Does the same with many runs, in one transaction. */
 int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err) ACT_NODISCARD;
@@ -124,6 +126,8 @@ int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct
  * success. */
 int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out,
                struct act_error *err) ACT_NODISCARD;
+/* Lists the runs that repeat the run of this id and have not ended, newest first. */
+int ledger_repeats(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Tells in *out whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 

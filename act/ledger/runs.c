@@ -4,17 +4,20 @@
 #include "base/text.h"
 #include "ledger/ledger_internal.h"
 
+#define HAS_ENDED "state IN ('Completed', 'Failed', 'Canceled')"
+/* Of a run that repeats the one of that id and has not ended. */
+#define REPEATS(id)                                                                                                    \
+    "NOT " HAS_ENDED " AND CASE WHEN json_valid(spec) THEN json_extract(spec, '$.resubmit_of') END = " id
 const char ledger_sql_add[] =
     "INSERT INTO runs (id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command,"
-    " status, name, tags, found, place, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-    " ?15)"
-    " ON CONFLICT (id) DO NOTHING";
+    " status, name, tags, found, place, spec) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15"
+    " WHERE ?16 IS NULL OR NOT EXISTS (SELECT 1 FROM runs WHERE " REPEATS("?16") ")"
+                                                                                 " ON CONFLICT (id) DO NOTHING";
 static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(?3, status) WHERE id = ?1"
                                  " AND (state <> ?2 OR (?3 IS NOT NULL AND status IS NOT ?3))";
 static const char sql_move[] = "UPDATE runs SET cluster = ?2, project = ?3, place = ?4 WHERE id = ?1";
 
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
-#define HAS_ENDED    "state IN ('Completed', 'Failed', 'Canceled')"
 /* ?2 leaves out the specifications that nobody asks about. */
 const char ledger_sql_list[] =
     LEDGER_SELECT_RUNS "CASE WHEN ?2 AND " HAS_ENDED
@@ -29,11 +32,13 @@ static const char sql_nth[] =
 static const char sql_find_exact[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE id = ?1";
 static const char sql_find_name[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE name = ?1" NEWEST_FIRST;
 static const char sql_find_piece[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
+static const char sql_repeats[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE " REPEATS("?1") NEWEST_FIRST;
 
 void ledger_run_release(struct ledger_run *run)
 {
-    char *const strings[] = {run->id,    run->cluster, run->platform, run->experiment, run->project, run->spec,
-                             run->state, run->status,  run->command,  run->place,      run->name,    run->tags};
+    char *const strings[] = {run->id,   run->cluster, run->platform, run->experiment, run->project,
+                             run->spec, run->state,   run->status,   run->command,    run->place,
+                             run->name, run->tags,    run->replaces};
 
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
         free(strings[i]);
@@ -66,7 +71,8 @@ static void bind_run(sqlite3_stmt *statement, const void *runs, size_t i)
     ledger_bind_text(statement, at++, run->tags);
     sqlite3_bind_int(statement, at++, run->found);
     ledger_bind_text(statement, at++, run->place);
-    ledger_bind_text(statement, at, run->spec ? run->spec : "");
+    ledger_bind_text(statement, at++, run->spec ? run->spec : "");
+    ledger_bind_text(statement, at, run->replaces);
 }
 
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err)
@@ -253,4 +259,10 @@ int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *ou
     for (size_t i = 0; rc == 0 && out->n == 0 && i < sizeof(ways) / sizeof(ways[0]); i++)
         rc = runs_find_by(ledger, ways[i], piece, out, err);
     return rc;
+}
+
+int ledger_repeats(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err)
+{
+    *out = (struct ledger_runs){0};
+    return runs_find_by(ledger, sql_repeats, id, out, err);
 }

@@ -134,6 +134,7 @@ static const char *const passed_on[] = {
     "MASTER_ADDR",
     "MASTER_PORT",
     "ACT_RUN_ID",
+    RUN_ENV_CODE,
     "AZ_BATCH_HOST_LIST",
     "AZ_BATCHAI_JOB_MASTER_NODE_IP",
     "AZ_BATCHAI_NUM_GPUS",

@@ -208,8 +208,7 @@ void judge_run(struct supervisor *s)
 /* ---- what is not in a log ---- */
 
 /* Returns "the log of rank 3 (and of 2 others) is not whole: No space left on device", a new string; NULL: all are
- * whole.
- */
+ * whole. A log that surely is not whole is named before those that may not be. */
 static char *words_of_cut_logs(const struct supervisor *s)
 {
     const struct node_record *first = NULL;
@@ -219,13 +218,15 @@ static char *words_of_cut_logs(const struct supervisor *s)
     for (int rank = 0; rank < node_world_size(&s->node); rank++) {
         const struct node_record *r = &s->ranks[rank].record;
         n += r->no_room != 0;
-        if (r->no_room && !first)
+        if (r->no_room && (!first || (first->room_again && !r->room_again)))
             first = r;
     }
     if (!first)
         return NULL;
     others = n > 1 ? act_sprintf(" (and of %d others)", n - 1) : act_strdup("");
-    return act_sprintf("the log of rank %d%s is not whole: %s", first->rank, others, strerror(first->no_room));
+    return act_sprintf("the log of rank %d%s %s: %s%s", first->rank, others,
+                       first->room_again ? "may not be whole" : "is not whole", strerror(first->no_room),
+                       first->room_again ? " for a time" : "");
 }
 
 /* Adds to the reason which logs are not whole, which does not change how the run ended. */

@@ -231,6 +231,7 @@ static int rank_work_run_command(struct rank *r)
 
     int status = wait_child(r, pid);
     r->record.no_room = room_close(&r->room, r->log_fd);
+    r->record.room_again = r->room.again;
     r->record.ended_unix_ns = act_now_unix_ns();
     r->record.exit_status = child_exit_status(status);
     r->record.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

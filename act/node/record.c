@@ -15,11 +15,11 @@ void record_release(struct node_record *r)
 
 json_t *record_to_json(const struct node_record *r)
 {
-    return json_pack("{s:i, s:s, s:i, s:I, s:I, s:i, s:i, s:b, s:b, s:i, s:o, s:o}", "rank", r->rank, "node", r->node,
-                     "pid", (int)r->pid, "started_unix_ns", (json_int_t)r->started_unix_ns, "ended_unix_ns",
+    return json_pack("{s:i, s:s, s:i, s:I, s:I, s:i, s:i, s:b, s:b, s:i, s:b, s:o, s:o}", "rank", r->rank, "node",
+                     r->node, "pid", (int)r->pid, "started_unix_ns", (json_int_t)r->started_unix_ns, "ended_unix_ns",
                      (json_int_t)r->ended_unix_ns, "exit_status", r->exit_status, "signal", r->signal, "stopped",
-                     r->stopped, "kept", r->kept, "no_room", r->no_room, "reason", codec_json_bytes_new(r->reason),
-                     "lines", codec_json_strv_new(&r->lines));
+                     r->stopped, "kept", r->kept, "no_room", r->no_room, "room_again", r->room_again, "reason",
+                     codec_json_bytes_new(r->reason), "lines", codec_json_strv_new(&r->lines));
 }
 
 void record_from_json(const json_t *json, struct node_record *out)
@@ -36,6 +36,7 @@ void record_from_json(const json_t *json, struct node_record *out)
         .stopped = json_is_true(json_object_get(json, "stopped")),
         .kept = json_is_true(json_object_get(json, "kept")),
         .no_room = (int)codec_json_int(json, "no_room", 0),
+        .room_again = json_is_true(json_object_get(json, "room_again")),
     };
     snprintf(out->node, sizeof(out->node), "%s", codec_json_str(json, "node", ""));
     snprintf(out->reason, sizeof(out->reason), "%s", reason ? reason : "");

@@ -384,11 +384,15 @@ static bool parse_int(const char *text, int high, int *out)
 static int supervise_parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
-        {"slurm", no_argument, NULL, 'b'},           {"pods", required_argument, NULL, 'p'},
-        {"group", required_argument, NULL, 'e'},     {"after", required_argument, NULL, 'a'},
-        {"time-left", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
+        {"slots-dir", required_argument, NULL, 'd'},
+        {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},
+        {"gpus", no_argument, NULL, 'g'},
+        {"slurm", no_argument, NULL, 'b'},
+        {"pods", required_argument, NULL, 'p'},
+        {"group", required_argument, NULL, 'e'},
+        {"time-left", required_argument, NULL, 't'},
+        {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };
     int c;
@@ -411,8 +415,6 @@ static int supervise_parse_options(int argc, char **argv, struct supervise_optio
             o->pods = optarg;
         } else if (c == 'e')
             o->group = optarg;
-        else if (c == 'a')
-            o->after = optarg;
         else if (c == 't')
             good = good && parse_int(optarg, RUN_LIMIT_MOST_S, &o->left_s);
         else
@@ -443,9 +445,8 @@ int node_supervise(int argc, char **argv)
     struct act_error err;
 
     if (supervise_parse_options(argc, argv, &s.options) < 0) {
-        node_say(
-            "usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] [--after RUN_DIR] RUN_DIR, "
-            "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
+        node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] RUN_DIR, "
+                 "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -31,10 +31,9 @@ enum where {
 
 struct supervise_options {
     const char *run_dir, *slots_dir;
-    int slots;         /* of this machine */
-    int lock_fd;       /* of supervisor.lock, locked; -1: still to be taken */
-    bool gpus;         /* the slots are GPUs */
-    const char *after; /* the folder of a run here that ends before this one begins; NULL: none */
+    int slots;   /* of this machine */
+    int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
+    bool gpus;   /* the slots are GPUs */
     enum where where;
     const char *pods;  /* the name that all pods have in common */
     const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */

@@ -145,9 +145,6 @@ struct platform_submission {
      * the run; after an earlier one it certainly has not. May be NULL for callers, never for the platforms'
      * submit(). */
     bool *asked;
-    /* The id of a run: if the platform has it, this one begins only when that one has ended. Platforms that cannot wait
-     * so begin it at once. NULL: there is none. */
-    const char *after;
 };
 
 /* Several runs that differ in id, name, tags and command. Their ids are of one row, one after another
@@ -289,10 +286,10 @@ struct platform_row {
      * a trace. A second call changes nothing. May be NULL: there is nothing of the kind. */
     int (*prepare)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
-     * platform has the run. */
+     * platform has the run. One that cannot let it wait for the runs of spec->after begins it at once. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
     /* Likewise for several, all or none, as one thing of the platform's that also sees to max_parallel; they begin when
-     * all that the run `after` was submitted with have ended. NULL: it has nothing of the kind. */
+     * all that the runs of spec->after were submitted with have ended. NULL: it has nothing of the kind. */
     int (*submit_several)(struct platform *p, const struct platform_several *several, struct act_error *err);
     /* How many runs submit_several() takes at most, and of what numbers: they are less. 1: none here. */
     int (*most_together)(struct platform *p);

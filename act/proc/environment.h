@@ -26,7 +26,7 @@ enum environment_of {
     N_ENVIRONMENTS
 };
 
-/* Tells whether such a program sees the variable of this name, which ends with NUL or '='. */
+/* Tells whether such a program sees the variable of this name (which ends with NUL or '=') of this process. */
 bool environment_shows(enum environment_of program, const char *name);
 
 /* Appends to out this process's environment as such a program sees it. The variables of set replace others of their
@@ -43,9 +43,11 @@ char *environment_script(enum environment_of program);
 /* The rows of the table, for what documents it: false after the last one. */
 struct environment_row {
     const char *names;  /* with blanks between them; '*' at the end of one stands for any rest */
-    unsigned kept_from; /* a bit for each kind of program; 0: nobody */
+    unsigned kept_from; /* a bit for each kind of program, and perhaps ENVIRONMENT_IN_JOB; 0: nobody */
     const char *because;
 };
+/* Only in a job of Slurm, which may have set them; elsewhere a site or its user has. */
+#define ENVIRONMENT_IN_JOB (1U << N_ENVIRONMENTS)
 bool environment_get_row(int i, struct environment_row *out);
 /* Returns what documents call such a program. */
 const char *environment_name(enum environment_of program);

@@ -100,6 +100,7 @@ struct run_spec {
     char *scratch;            /* a folder on each node's disk, for the code; may be NULL */
     char *mount;              /* what mounts folders: "blobfuse2", "rclone"; or "copy"; NULL: what the node has */
     char *resubmit_of;        /* the id of the run this one repeats; may be NULL */
+    struct act_strv after;    /* it begins when these runs have ended, on a platform that can wait and has them */
     char *name;               /* what its user calls it, not unique; may be NULL */
     json_t *tags;             /* an object of texts; NULL: none */
     bool own_image;           /* image is of its job file, not of the cluster file */
@@ -285,6 +286,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_STORE_LOGS    "/logs"
 #define RUN_STORE_PACKAGE "/package"
 #define RUN_FILE_STATUS   "status.json"
+#define RUN_ENV_CODE      "ACT_RUN_CODE"    /* a variable of its processes: the folder of its code, on their node */
 #define RUN_FILE_LOCK     "supervisor.lock" /* locked (flock) while a supervisor lives */
 #define RUN_FILE_ABORT    "abort"           /* exists: the run is to be cancelled */
 #define RUN_FILE_HOSTS    "hostfile"

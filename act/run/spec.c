@@ -100,6 +100,7 @@ void run_spec_release(struct run_spec *spec)
     act_strv_release(&spec->argv);
     act_strv_release(&spec->retry_on);
     act_strv_release(&spec->avoid);
+    act_strv_release(&spec->after);
     json_decref(spec->config);
     json_decref(spec->tags);
     *spec = (struct run_spec){0};
@@ -224,6 +225,8 @@ json_t *run_spec_to_json(const struct run_spec *spec)
             json_pack("{s:i, s:o}", "times", spec->retry_times, "on", codec_json_strv_new(&spec->retry_on)));
     if (spec->avoid.n)
         json_object_set_new(json, "avoid_nodes", codec_json_strv_new(&spec->avoid));
+    if (spec->after.n)
+        json_object_set_new(json, "after", codec_json_strv_new(&spec->after));
     if (json_object_size(spec->tags))
         json_object_set(json, "tags", spec->tags);
     if (spec->own_image)
@@ -370,6 +373,17 @@ static int get_retry(const json_t *json, struct run_spec *spec, struct act_error
     return 0;
 }
 
+/* Their folders are beside that of the run. */
+static int get_after(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *after = json_object_get(json, "after");
+    bool good = !after || codec_json_strv_get(after, &spec->after);
+
+    for (size_t i = 0; i < spec->after.n; i++)
+        good = good && run_name_valid(spec->after.v[i]);
+    return good ? 0 : malformed(err, "after", "a list of run ids");
+}
+
 static int get_sha256(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     const char *text = codec_json_str(json, "package_sha256", "?");
@@ -514,8 +528,8 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range,  get_command,      get_starter, get_retry, get_hang,
-        get_limit,  get_sha256, spec_get_folders, get_outputs, get_env,   get_labels,
+        get_counts, get_range,  get_command, get_starter, get_retry, get_hang,   get_limit,
+        get_after,  get_sha256, spec_get_folders, get_outputs, get_env,   get_labels,
     };
     int rc = get_version(json, err);
 

@@ -106,13 +106,12 @@ static int make_filling(struct site *site, const char *id, struct here_filling *
 {
     ACT_AUTOFREE char *runs = act_path_join(site->root, "runs");
     struct act_error ignored;
-    struct site_left left;
     int rc = act_mkdir_all(runs, 0700, err);
 
     *out = (struct here_filling){.lock_fd = -1};
     if (rc < 0)
         return rc;
-    if (here_clear(site, false, &left, &ignored) < 0)
+    if (here_clear(site, false, NULL, &ignored) < 0)
         (void)ignored; /* the next one tries again */
     rc = here_fill(site, id, out, err);
     if (rc == 0 && mkdir(out->path, 0700) < 0)

@@ -492,7 +492,8 @@ static int start_or_bring(struct ssh *ssh, struct channel *channel, struct act_e
 int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     ACT_AUTOFREE char *path = ssh_lock_path(ssh);
-    int lock = path ? act_lock(path, true, err) : -1;
+    ACT_AUTOFREE char *doing = act_sprintf("connects to '%s'", ssh->login);
+    int lock = path ? act_lock_told(path, doing, err) : -1;
 
     if (path && lock < 0)
         return lock;

@@ -1,5 +1,6 @@
 """Clusters of the user's own: making their files, choosing one, and changing them."""
 import concurrent.futures
+import fcntl
 import os
 import pathlib
 import re
@@ -525,6 +526,21 @@ def test_two_that_set_at_once_lose_nothing(act):
             assert result.status == 0 or "meanwhile" in result.err, result
             assert result.status != 0 or f"AT_ONCE_{i}:" in text, (i, result, text)
             act.run("config", "unset", f"env.AT_ONCE_{i}")
+
+
+@pytest.mark.parametrize("key", ["env.MINE", "trusted_hosts"])
+def test_a_folder_that_is_locked_for_long(act, key):
+    """By a process that hangs: which one that is, and nothing was changed."""
+    folder = act.home / "config" if key == "trusted_hosts" else act.project / "aux_data/aml"
+    folder.mkdir(parents=True, exist_ok=True)
+    before = {path: path.read_text() for path in folder.iterdir()}
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    act.fail("config", "set", key, "[x]", status=5, match=rf"was not changed: process {os.getpid()} has had '{folder}' "
+                                                          r"locked for \d+ s; try again when it has ended")
+    os.close(held)
+    assert {path: path.read_text() for path in folder.iterdir()} == before
+    act.run("config", "set", key, "[x]")
 
 
 def test_config_set_of_the_users_settings(act):

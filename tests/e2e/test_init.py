@@ -1,4 +1,5 @@
 """init: the package, judged by unzip and Python's zipfile, and what is stored of it."""
+import fcntl
 import hashlib
 import json
 import os
@@ -511,6 +512,19 @@ def test_names_that_cannot_be_packed(act, name):
     assert nothing_stored(act)
     act.write(".actignore", "*.py\nfolder*\n")
     act.run("init")
+
+
+def test_who_waits_for_another_one_that_packs_is_told(act):
+    act.write("x.txt", "x")
+    act.run("init")
+    lock, = act.home.rglob("*.lock")
+    with open(lock, encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = act.start("init")
+        said = waiting.stderr.readline().decode()
+    assert said == f"waiting for process {os.getpid()}, which packs this project ...\n"
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == 0
 
 
 def test_many_at_once_pack_once(act):

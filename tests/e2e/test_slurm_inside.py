@@ -118,6 +118,19 @@ def test_what_sbatch_may_be_told(lab):
     assert "SBATCH_PARTITION" not in told and "slurm.sbatch_options" in told
 
 
+@pytest.mark.parametrize("start", [None, "salloc"])
+def test_what_srun_may_be_told(lab, outer, start):
+    """By a module of the site, or a profile; in a job nobody knows whether it is of that job."""
+    told = {"SLURM_MPI_TYPE": "none", "SLURM_CPU_BIND": "none", "SLURM_TASK_PROLOG": "/nonexistent",
+            "SLURM_TMPDIR": "/scratch"}
+    lab.act.env |= told
+    outer.env |= told
+    words = "printf '%s,%s,%s,%s\n' $SLURM_MPI_TYPE. $SLURM_CPU_BIND. $SLURM_TASK_PROLOG. $SLURM_TMPDIR."
+    run = outer.submits(start, f'-n 1 submit sh -c "{words}"'.replace("$", "\\$")) if start else lab.shell(words)
+    lab.wait(run, "Completed", status=0)
+    assert lab.act.lines(run) == [".,.,.,." if start else ",".join(f"{value}." for value in told.values())]
+
+
 def test_a_site_that_hands_nothing_on(lab):
     lab.act.env |= {"SBATCH_EXPORT": "NONE", "MINE": "stays here"}
     run = lab.shell("echo $RANK.$MINE", n=4)

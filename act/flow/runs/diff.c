@@ -159,6 +159,7 @@ static const char *const apart[] = {
     "name",
     "tags",
     "resubmit_of",
+    "after",
     "package_key",
     "package_store",
     "package_bytes",

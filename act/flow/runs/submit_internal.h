@@ -83,10 +83,12 @@ struct flow_again {
 /* True if the same submission was begun before and its outcome is unknown: then spec gets the id of that one. */
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
+/* Whether it is not known (yet) what became of the submission of this run. */
+bool flow_again_is_open(const char *id);
 /* The same without again.c, for an id that is remembered elsewhere. Sets *asked when the platform is asked for the
- * run. after: as in struct platform_submission. */
+ * run. */
 int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   const char *after, bool *asked, struct act_error *err) ACT_NODISCARD;
+                   bool *asked, struct act_error *err) ACT_NODISCARD;
 /* What the run is tried again after, from the configuration; a repeated run keeps what the first one had. What cannot
  * be: -ACT_USAGE or -ACT_CONFIG, by where it was said. */
 int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
@@ -98,7 +100,7 @@ int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct ru
                          struct act_error *err) ACT_NODISCARD;
 /* Records a finished specification in the ledger, then hands it to the platform, so that no run goes unrecorded. */
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   const char *after, struct act_error *err) ACT_NODISCARD;
+                   struct act_error *err) ACT_NODISCARD;
 /* Warns about settings in config that have no effect on the run; here: it is a run of 'a local'; in_image: docker.image
  * is used. */
 void flow_mention_unused(const struct config *config, bool here, bool in_image);
