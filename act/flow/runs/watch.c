@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/runs_internal.h"
+#include "platform/platform.h"
 
 enum {
     SHORTEST_MS = 10,
@@ -21,6 +22,7 @@ enum {
     PARTS_LAST = 300,
     PARTS_MOVED = 10, /* of a round that brought something: there may be more. If it took long, it brought much. */
     LONGEST_MOVED_MS = 1000,
+    UNASKED_MS = 10000,
 };
 
 static int64_t at_most(int64_t value, int64_t most)
@@ -33,18 +35,39 @@ bool flow_may_pass(int rc)
     return rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
 }
 
+void flow_watch_begin(struct flow_watch *w, struct platform *platform)
+{
+    w->tells = w->tells || platform_row(platform)->watch;
+    platform_watch(platform, &w->news);
+}
+
+void flow_watch_end(struct platform *platform)
+{
+    platform_watch(platform, NULL);
+}
+
+/* A platform that has nothing to say is asked now and then nevertheless: time alone may tell what became of a run. What
+ * comes too early is known when it is due. */
+static bool is_due(struct flow_watch *w, struct platform *platform, int64_t now)
+{
+    w->news = false;
+    bool may_know_more = platform_watch(platform, &w->news);
+    return w->trial_ms || now >= (may_know_more ? w->due_ms : w->asked_ms + UNASKED_MS);
+}
+
 int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *const *runs,
                     size_t n, struct act_error *err)
 {
     int64_t start = act_now_monotonic_ms();
 
-    if (start < w->due_ms && w->trial_ms == 0)
+    if (!is_due(w, platform, start))
         return 0;
     int rc = flow_refresh_all(flow, platform, runs, n, err);
-    int64_t end = act_now_monotonic_ms();
+    int64_t end = w->asked_ms = act_now_monotonic_ms();
     w->begun_ms = w->begun_ms ? w->begun_ms : start;
     int64_t parts = at_most(PARTS_FIRST + (start - w->begun_ms) / 1000, PARTS_LAST);
-    int64_t patience = at_most(SOON_MS + (end - w->begun_ms) / SOON_PARTS, LONGEST_TRIAL_MS);
+    int64_t later = platform_row(platform)->watch ? 0 : (end - w->begun_ms) / SOON_PARTS;
+    int64_t patience = at_most(SOON_MS + later, LONGEST_TRIAL_MS);
     int64_t by_cost = at_most((end - start) * parts, patience);
     w->look_ms = w->look_ms ? at_most(w->look_ms * 3 / 2, LONGEST_MS) : SHORTEST_MS;
     w->due_ms = end + (by_cost > w->look_ms ? by_cost : w->look_ms);

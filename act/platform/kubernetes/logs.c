@@ -522,7 +522,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
 static int check_run(struct logs *l, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *job = NULL;
-    int rc = l->n_readers > 0 ? 0 : kubernetes_find_job(l->k, l->id, &job, err);
+    int rc = l->n_readers > 0 ? 0 : kubernetes_know_job(l->k, l->id, &job, err);
 
     if (rc < 0 || l->n_readers > 0 || job)
         return rc;
