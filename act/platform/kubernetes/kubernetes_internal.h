@@ -196,6 +196,8 @@ int kubernetes_find_pods(struct kubernetes *k, const char *name, json_t **out, s
  * they are watched. */
 int kubernetes_items(struct kubernetes *k, const char *path, const char *what, json_t **out,
                      struct act_error *err) ACT_NODISCARD;
+/* Whether somebody watches the list. */
+bool kubernetes_watches(const struct kubernetes *k, const char *version, const char *plural, const char *query);
 /* As they are now, for whoever watches, too. */
 int kubernetes_items_now(struct kubernetes *k, const char *path, const char *what, json_t **out,
                          struct act_error *err) ACT_NODISCARD;

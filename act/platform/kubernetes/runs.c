@@ -79,8 +79,20 @@ int kubernetes_know_job(struct kubernetes *k, const char *id, json_t **out, stru
 int kubernetes_find_pods(struct kubernetes *k, const char *name, json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *query = pods_of(name);
+    CODEC_AUTOJSON json_t *all = NULL;
+    size_t i;
+    json_t *pod;
 
-    return list(k, "v1", "pods", query, "the pods of the run", out, err);
+    if (!kubernetes_watches(k, "v1", "pods", ALL_OF_ACT))
+        return list(k, "v1", "pods", query, "the pods of the run", out, err);
+    int rc = list(k, "v1", "pods", ALL_OF_ACT, "the pods", &all, err);
+    *out = json_array();
+    json_array_foreach(all, i, pod)
+    {
+        if (act_streq(kubernetes_label(pod, "job-name"), name))
+            json_array_append(*out, pod);
+    }
+    return rc;
 }
 
 /* ---- what is known of each ---- */

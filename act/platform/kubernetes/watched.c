@@ -16,11 +16,27 @@ static void tell_news(void *arg)
         *k->news = true;
 }
 
-static struct watched *find_watched(struct kubernetes *k, struct kube *kube, const char *path, const char *what)
+static struct watched *find(const struct kubernetes *k, const char *path)
 {
     for (size_t i = 0; i < k->n_watched; i++)
         if (strcmp(k->watched[i].path, path) == 0)
             return &k->watched[i];
+    return NULL;
+}
+
+bool kubernetes_watches(const struct kubernetes *k, const char *version, const char *plural, const char *query)
+{
+    ACT_AUTOFREE char *path = k->news ? kube_path(k->kube, version, plural, NULL, query) : NULL;
+
+    return path && find(k, path);
+}
+
+static struct watched *find_watched(struct kubernetes *k, struct kube *kube, const char *path, const char *what)
+{
+    struct watched *found = find(k, path);
+
+    if (found)
+        return found;
     ACT_PUSH(k->watched, k->n_watched,
              (struct watched){.path = act_strdup(path), .watch = kube_watch_new(kube, path, what, tell_news, k)});
     return &k->watched[k->n_watched - 1];
