@@ -59,6 +59,11 @@ static void take_change(struct kube_mirror *m, json_t *object, bool is_deleted)
     m->changed = true;
 }
 
+static const char *name_of(const json_t *object)
+{
+    return codec_json_str(json_object_get(object, "metadata"), "name", "");
+}
+
 /* What this version does not know is no change of an item. */
 static int take_event(struct kube_mirror *m, const json_t *event, struct act_error *err)
 {
@@ -68,9 +73,10 @@ static int take_event(struct kube_mirror *m, const json_t *event, struct act_err
 
     if (strcmp(type, "ERROR") == 0)
         return take_error(object, err);
-    if (!*type || !json_is_object(object))
+    bool is_change = is_deleted || strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0;
+    if (!*type || !json_is_object(object) || (is_change && !*name_of(object)))
         return act_error_set(err, ACT_FAIL, "what the server sends is no watch");
-    if (is_deleted || strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
+    if (is_change)
         take_change(m, object, is_deleted);
     take_version(m, object);
     return 0;

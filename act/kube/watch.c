@@ -132,7 +132,8 @@ static void take(struct kube_stream *stream, const char *data, size_t len)
     w->changed(w->arg);
 }
 
-/* What became of the stream: 0, it goes on from where it was; else why it has to be listed anew. */
+/* What became of the stream: 0, it goes on from where it was, if that does not fail again and again; else why it has to
+ * be listed anew. */
 static int judge(struct kube_watch *w, bool lasted)
 {
     const struct kube_stream *stream = &w->stream;
@@ -163,7 +164,7 @@ static void ended(struct kube_stream *stream)
     if (!lasted || rc < 0)
         count_failure(w, w->denied ? SECOND : 0);
     tell(w);
-    rest(w, rc < 0);
+    rest(w, rc < 0 || w->failures >= SECOND);
 }
 
 /* It should have ended by itself. */
