@@ -119,6 +119,7 @@ int kube_list(struct kube *kube, const char *path, const char *what,
 struct kube_mirror {
     json_t *items;       /* by kube_key() */
     char *version;       /* up to which it has seen all changes; NULL or "": not known */
+    bool has_bookmarks;  /* the server sends some */
     bool changed;        /* an item did; the reader's to clear */
     struct act_buf line; /* what there is of one that has no end yet */
 };
@@ -130,6 +131,10 @@ void kube_mirror_begin_stream(struct kube_mirror *mirror);
  * changed since), or as this is no watch. */
 int kube_mirror_take(struct kube_mirror *mirror, const char *data, size_t len, struct act_error *err) ACT_NODISCARD;
 void kube_mirror_release(struct kube_mirror *mirror);
+
+/* ---- watch.c ---- */
+
+extern int64_t kube_silent_ms; /* then a watch that brought bookmarks before is dead; changed by tests only */
 
 /* ---- command.c ---- */
 

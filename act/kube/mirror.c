@@ -78,6 +78,7 @@ static int take_event(struct kube_mirror *m, const json_t *event, struct act_err
         return act_error_set(err, ACT_FAIL, "what the server sends is no watch");
     if (is_change)
         take_change(m, object, is_deleted);
+    m->has_bookmarks = m->has_bookmarks || strcmp(type, "BOOKMARK") == 0;
     take_version(m, object);
     return 0;
 }

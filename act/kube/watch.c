@@ -15,6 +15,7 @@ enum {
     SHORTEST_S = 300, /* that a watch is asked to last; clients that began together do not end together */
     SPREAD_S = 300,
     GRACE_S = 30,     /* then it is ended here */
+    LOOKS = 4,        /* in the time after which a silent one is given up */
     STEADY_MS = 5000, /* a watch that has lasted for so long did not fail */
     FIRST_MS = 1000,  /* after the second failure in a row; then twice as long each time */
     LONGEST_MS = 10000,
@@ -23,6 +24,8 @@ enum {
     FORBIDDEN = 403,
     NO_METHOD = 405,
 };
+
+int64_t kube_silent_ms = 150000; /* servers that send bookmarks do so about once a minute */
 
 enum state {
     TO_LIST, /* by whoever wants the items */
@@ -39,7 +42,9 @@ struct kube_watch {
     bool lists_then;  /* after the rest */
     bool denied;      /* the user may list, and not watch */
     int failures;     /* in a row */
-    int64_t began_ms; /* the stream */
+    int64_t began_ms; /* the stream, */
+    int64_t ends_ms;  /* which ends then if not by itself, */
+    int64_t heard_ms; /* and brought something */
     struct kube_mirror mirror;
     struct kube_stream stream;
     int rc; /* of the last list */
@@ -123,6 +128,7 @@ static void take(struct kube_stream *stream, const char *data, size_t len)
 
     if (w->wrong)
         return;
+    w->heard_ms = act_now_monotonic_ms();
     w->wrong = kube_mirror_take(&w->mirror, data, len, &w->why);
     if (w->wrong)
         kube_stream_cancel(stream);
@@ -167,10 +173,17 @@ static void ended(struct kube_stream *stream)
     rest(w, rc < 0 || w->failures >= SECOND);
 }
 
-/* It should have ended by itself. */
-static void cut_off(void *arg)
+/* It should have ended by itself, or its connection is dead, as after this machine slept. */
+static void look_whether_it_lives(void *arg)
 {
-    kube_stream_cancel(&((struct kube_watch *)arg)->stream);
+    struct kube_watch *w = arg;
+    int64_t now = act_now_monotonic_ms();
+    bool is_silent = w->mirror.has_bookmarks && now - w->heard_ms > kube_silent_ms;
+
+    if (is_silent || now > w->ends_ms)
+        kube_stream_cancel(&w->stream);
+    else
+        engine_timer(engine_of(w), kube_silent_ms / LOOKS, look_whether_it_lives, w);
 }
 
 /* New string. */
@@ -189,7 +202,8 @@ static void start_stream(struct kube_watch *w)
     w->state = WATCHED;
     w->wrong = 0;
     w->has_ended = false;
-    w->began_ms = act_now_monotonic_ms();
+    w->began_ms = w->heard_ms = act_now_monotonic_ms();
+    w->ends_ms = w->began_ms + (int64_t)(seconds + GRACE_S) * 1000;
     kube_mirror_begin_stream(&w->mirror);
     kube_stream_release(&w->stream);
     w->stream = (struct kube_stream){.path = stream_path(w, seconds),
@@ -198,7 +212,7 @@ static void start_stream(struct kube_watch *w)
                                      .take = take,
                                      .done = ended,
                                      .arg = w};
-    engine_timer(engine_of(w), (int64_t)(seconds + GRACE_S) * 1000, cut_off, w);
+    engine_timer(engine_of(w), kube_silent_ms / LOOKS, look_whether_it_lives, w);
     kube_stream_start(w->kube, &w->stream);
 }
 

@@ -138,6 +138,17 @@ def test_events_of_what_waits_only(act, still):
     end(waiter)
 
 
+def test_a_run_that_somebody_deletes(act, still):
+    run, pod = submit(act, still)
+    waiter = act.start("wait", run)
+    watches(act, still, "jobs", "pods")
+    set_pod(still, pod, RUNNING)
+    act.until_state(run, "Running")
+    still.tell("delete", kind="Job", name=still.objects("Job")[0]["metadata"]["name"])
+    waiter.communicate(timeout=60)
+    assert act.state(run) == "Canceled"
+
+
 def test_many_runs(act, still):
     runs = [submit(act, still) for _ in range(3)]
     still.forget()
@@ -183,6 +194,7 @@ def test_a_table_that_is_watched(act, still, terminal, words):
     set_pod(still, pod, ENDED)
     screen.until(rf"{run[-8:]}\s+Completed")
     assert not asked(still)["list jobs"], asked(still)
+    assert act.until(lambda: asks_nothing(still) == {}, "nothing is asked any more")
 
 
 def test_a_watch_goes_on_where_it_was(act, still):

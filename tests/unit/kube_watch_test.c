@@ -278,6 +278,22 @@ TEST(who_may_not_watch_lists_again)
     assert_asked(3, "pods?labelSelector=a&limit=500 ");
 }
 
+TEST(one_that_is_silent_though_it_had_bookmarks_is_dead)
+{
+    const char *answers[] = {LIST("7", OBJECT("a", "5")),
+                             OK EVENT("BOOKMARK", "{\"metadata\": {\"resourceVersion\": \"9\"}}"),
+                             OK EVENT("ADDED", OBJECT("b", "12"))};
+
+    begin(answers, COUNT(answers), STALL);
+    f.steps[1].then = STALL;
+    kube_silent_ms = 100;
+    assert_names("a");
+    await_news();
+    assert_names("a b");
+    assert_asked(2, "&watch=1&resourceVersion=9&");
+    kube_silent_ms = 150000;
+}
+
 TEST(a_list_that_fails_is_not_asked_for_at_once)
 {
     const char *answers[] = {"HTTP/1.1 403 Forbidden\r\n\r\n{\"kind\": \"Status\", \"message\": \"you may not\"}",

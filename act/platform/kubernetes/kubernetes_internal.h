@@ -49,8 +49,9 @@ struct kubernetes {
         int64_t used_ms;
     } * watched; /* the lists that were asked for since somebody watches */
     size_t n_watched;
-    bool *news;   /* of who watches; NULL: nobody does */
-    bool changed; /* a list did, since status() */
+    json_t *caught_up; /* the uids of the Jobs that ended, and whose pods were asked for since */
+    bool *news;        /* of who watches; NULL: nobody does */
+    bool changed;      /* a list did, since status() */
 };
 
 static inline struct kubernetes *kubernetes_of(struct platform *p)

@@ -21,10 +21,8 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
-/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has, or be ahead of it; then
- * the pod is looked at after LOOK_MS, and ever more rarely. LISTED_MS: so long is a list of pods good enough for
- * who is told of news. */
-enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000, LOOK_MS = 10, LISTED_MS = 500 };
+/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has, or be ahead of it. */
+enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000 };
 
 /* What a request for a log is for. */
 enum reading {
@@ -77,13 +75,11 @@ struct logs {
     size_t n_kept;
     json_t *places; /* of kept, by what they are of */
     struct store_texts texts;
-    int attempt;       /* the last one */
-    bool *news;        /* of who watches; NULL: nobody said so */
-    int64_t listed_ms; /* when the pods were; 0: they are to be listed */
-    int64_t look_ms;   /* after which they are looked at again, as one is about to end; 0: none is */
-    size_t awaited;    /* streams */
-    bool idle;         /* none is awaited */
-    int rc;            /* of the first text that could not be kept */
+    int attempt;    /* the last one */
+    bool *news;     /* of who watches; NULL: nobody said so */
+    size_t awaited; /* streams */
+    bool idle;      /* none is awaited */
+    int rc;         /* of the first text that could not be kept */
 };
 
 /* ---- the texts ---- */
@@ -534,52 +530,17 @@ static int check_run(struct logs *l, struct act_error *err)
                                     kube_namespace(l->k->kube));
 }
 
-/* Whether only that has come what the streams brought, of the pods that were there just now. */
-static bool is_only_text(const struct logs *l)
-{
-    for (size_t i = 0; i < l->n_readers; i++)
-        if (l->readers[i]->follows && !l->readers[i]->stream.under_way)
-            return false;
-    return l->news && *l->news && act_now_monotonic_ms() < l->listed_ms + LISTED_MS;
-}
-
-static void look_again(void *arg)
-{
-    struct logs *l = arg;
-
-    l->listed_ms = 0;
-    tell_news(l);
-}
-
-/* Who watches need not wait until the cluster has to be asked anyway. */
-static void await_ends(struct logs *l)
-{
-    struct engine *engine = services_engine(l->k->base.services);
-    bool any = false;
-
-    for (size_t i = 0; i < l->n_readers; i++)
-        any = any || is_about_to_end(l->readers[i]);
-    engine_forget(engine, l);
-    l->look_ms = !any || !l->news ? 0 : !l->look_ms ? LOOK_MS : l->look_ms < LISTED_MS ? l->look_ms * 3 / 2 : LISTED_MS;
-    if (l->look_ms)
-        engine_timer(engine, l->look_ms, look_again, l);
-}
-
 static int gather(void *arg, struct act_error *err)
 {
     struct logs *l = arg;
     CODEC_AUTOJSON json_t *pods = NULL;
 
-    if (is_only_text(l))
-        return publish(l, err);
     int rc = kubernetes_find_pods(l->k, l->name, &pods, err);
-    l->listed_ms = rc == 0 ? act_now_monotonic_ms() : 0;
 
     if (rc == 0 && json_array_size(pods) == 0)
         rc = check_run(l, err);
     if (rc == 0)
         rc = read_pods(l, pods, err);
-    await_ends(l);
     return rc < 0 ? rc : publish(l, err);
 }
 
@@ -593,7 +554,6 @@ static void close_logs(void *arg)
     struct logs *l = arg;
 
     l->news = NULL;
-    engine_forget(services_engine(l->k->base.services), l);
     for (size_t i = 0; i < l->n_readers; i++) {
         if (!l->readers[i]->stream.under_way)
             continue;

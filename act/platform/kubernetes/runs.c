@@ -66,8 +66,10 @@ int kubernetes_know_job(struct kubernetes *k, const char *id, json_t **out, stru
     ACT_AUTOFREE char *name = kubernetes_name(id);
     ACT_AUTOFREE char *query = act_sprintf("fieldSelector=metadata.name%%3D%s", name);
     CODEC_AUTOJSON json_t *jobs = NULL;
-    int rc = k->news ? list(k, "batch/v1", "jobs", query, "the Job of the run", &jobs, err) : -ACT_DENIED;
 
+    if (!k->news)
+        return kubernetes_find_job(k, id, out, err);
+    int rc = list(k, "batch/v1", "jobs", query, "the Job of the run", &jobs, err);
     *out = NULL;
     if (rc == -ACT_DENIED)
         return kubernetes_find_job(k, id, out, err);
@@ -183,17 +185,30 @@ static int find_jobs(struct views *v, const char *const *ids, struct act_error *
     return rc;
 }
 
-/* Where Jobs and pods are watched, a Job may be seen to end before its last pod is. */
-static bool may_be_ahead(const struct views *v, size_t i)
-{
-    const json_t *job = v->jobs[i];
-
-    return v->k->news && (kubernetes_condition(job, "Complete") || kubernetes_condition(job, "Failed"));
-}
-
 static bool wants_pods(const struct views *v, size_t i)
 {
     return v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i]));
+}
+
+static const char *uid_of(const json_t *object)
+{
+    return codec_json_str(json_object_get(object, "metadata"), "uid", "");
+}
+
+/* Where Jobs and pods are watched, a Job may be seen to end before its last pod is: then its pods are asked for once. */
+static bool may_be_ahead(const struct views *v, size_t i)
+{
+    const json_t *job = v->jobs[i];
+    bool is_over = kubernetes_condition(job, "Complete") || kubernetes_condition(job, "Failed");
+
+    return v->k->news && is_over && !json_object_get(v->k->caught_up, uid_of(job));
+}
+
+static void note_caught_up(struct views *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (wants_pods(v, i) && may_be_ahead(v, i))
+            json_object_set_new(v->k->caught_up, uid_of(v->jobs[i]), json_true());
 }
 
 /* The Jobs whose pods are wanted, as a selector: those that may be ahead of them, or the others. Where it would be too
@@ -244,6 +259,8 @@ static int find_pods(struct views *v, struct act_error *err)
     if (rc == 0 && ahead) {
         ACT_AUTOFREE char *path = kube_path(v->k->kube, "v1", "pods", NULL, ahead);
         rc = kubernetes_items_now(v->k, path, "the pods", &last, err);
+        if (rc == 0)
+            note_caught_up(v);
     }
     v->pods = json_object();
     add_pods(v, pods);
@@ -263,7 +280,7 @@ static void list_waiting(const struct views *v, struct act_strv *out)
             continue;
         kubernetes_read_status(&view, &status);
         const json_t *object = kubernetes_wants_events(view.job, &status) ? kubernetes_waits_for(&view) : NULL;
-        const char *uid = codec_json_str(json_object_get(object, "metadata"), "uid", "");
+        const char *uid = uid_of(object);
         if (*uid)
             act_strv_push(out, uid);
     }

@@ -106,10 +106,14 @@ bool kubernetes_watch(struct platform *p, bool *news)
 
     k->changed = k->changed || (news && !k->news);
     k->news = news;
+    if (news && !k->caught_up)
+        k->caught_up = json_object();
     if (news)
         return k->changed;
     drop(k, NULL, INT64_MAX);
     free(k->watched);
+    json_decref(k->caught_up);
     k->watched = NULL;
+    k->caught_up = NULL;
     return true;
 }
