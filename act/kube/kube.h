@@ -136,8 +136,8 @@ void kube_stream_release(struct kube_stream *stream);
  *
  * Source: kubernetes.io/docs/reference/using-api/api-concepts (efficient detection of changes, watch bookmarks). */
 struct kube_watch;
-/* path: of kube_path(), of a list; what: "the pods". Asks nothing yet. changed: on the loop, when kube_watch_items() has
- * something new to say. */
+/* path: of kube_path(), of a list; what: "the pods". Asks nothing yet. changed: on the loop, when kube_watch_items()
+ * has something new to say. */
 struct kube_watch *kube_watch_new(struct kube *kube, const char *path, const char *what, void (*changed)(void *arg),
                                   void *arg);
 /* The items now, a new array of items that must not be changed. It runs the engine where they have to be listed. */

@@ -292,8 +292,8 @@ struct platform_row {
      * reason; RUN_UNKNOWN with a reason is a run whose state this version does not know. */
     int (*status)(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err);
     /* Whether status() may say something else than it did the last time. From the first call on the platform keeps up
-     * itself, while the loop runs, with whatever status() and the logs of its runs ask for, and sets *news when there is
-     * something new. news NULL: nobody wants that any more. NULL: it has to be asked again and again. */
+     * itself, while the loop runs, with whatever status() and the logs of its runs ask for, and sets *news when that is
+     * new. news NULL: nobody wants to know any more. The member NULL: it has to be asked again and again. */
     bool (*watch)(struct platform *p, bool *news);
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */

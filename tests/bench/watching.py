@@ -81,9 +81,9 @@ class Shown:
 
 
 class Watch:
-    """One row of the table. words: of `a`, RUN for the run's id; peer: of kubectl, JOB and POD for their names; running:
-    whether the run has begun; times: how many programs watch it at once; shown: on a terminal; sign: of the end, in what
-    kubectl prints; asks: it may ask for something now and then."""
+    """One row of the table. words: of `a`, RUN for the run's id; peer: of kubectl, JOB and POD for their names;
+    running: whether the run has begun; times: how many programs watch it at once; shown: on a terminal; sign: of the
+    end, in what kubectl prints; asks: it may ask for something now and then."""
 
     def __init__(self, name, label, words, peer=None, running=True, times=1, shown=False, sign=None, asks=False):
         self.name, self.label, self.words, self.peer, self.asks = name, label, words, peer, asks

@@ -36,9 +36,9 @@ def still(act, tmp_path):
 def kind_of(request):
     """"watch pods", "list jobs", "get pods/x/log"."""
     path = re.sub(r".*/namespaces/default/", "", request["url"].split("?")[0])
-    watches = "watch=1" in request["url"]
-    verb = "watch" if watches else "list" if request["method"] == "GET" and "/" not in path else request["method"].lower()
-    return f"{verb} {path}"
+    if "watch=1" in request["url"]:
+        return f"watch {path}"
+    return f"list {path}" if request["method"] == "GET" and "/" not in path else f"{request['method'].lower()} {path}"
 
 
 def asked(still):

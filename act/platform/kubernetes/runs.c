@@ -195,7 +195,7 @@ static const char *uid_of(const json_t *object)
     return codec_json_str(json_object_get(object, "metadata"), "uid", "");
 }
 
-/* Where Jobs and pods are watched, a Job may be seen to end before its last pod is: then its pods are asked for once. */
+/* Where Jobs and pods are watched, a Job may be seen to end before its last pod is: its pods are then asked for. */
 static bool may_be_ahead(const struct views *v, size_t i)
 {
     const json_t *job = v->jobs[i];
