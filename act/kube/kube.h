@@ -130,9 +130,9 @@ void kube_stream_release(struct kube_stream *stream);
 
 /* The items of a list, kept as the server has them: listed once, and then watched while the loop runs, so that nothing
  * is asked as long as nothing changes. A watch that ends goes on from the last version that it has seen; one whose
- * version the server has forgotten (410), or that brings what is no watch, begins anew with a list. One that fails again
- * and again, or that the user may not have, becomes a list every now and then, ever more rarely, at most every ten
- * seconds; that is said once.
+ * version the server has forgotten (410), or that brings what is no watch, begins anew with a list. One that fails
+ * again and again, or that the user may not have, becomes a list every now and then, ever more rarely, at most every
+ * ten seconds; that is said once.
  *
  * Source: kubernetes.io/docs/reference/using-api/api-concepts (efficient detection of changes, watch bookmarks). */
 struct kube_watch;

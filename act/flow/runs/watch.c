@@ -53,6 +53,7 @@ static bool is_due(struct flow_watch *w, struct platform *platform, int64_t now)
 {
     w->news = false;
     bool may_know_more = platform_watch(platform, &w->news);
+    w->wake_ms = may_know_more && platform_row(platform)->watch ? w->due_ms : 0;
     return w->trial_ms || now >= (may_know_more ? w->due_ms : w->asked_ms + UNASKED_MS);
 }
 
@@ -94,6 +95,7 @@ int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *pl
     w->begun_ms = w->begun_ms ? w->begun_ms : start;
     w->due_ms = end + (platform_row(platform)->watch ? rest_of_told(w, start, end) : rest_of_asked(w, start, end));
     w->asked_ms = end;
+    w->wake_ms = 0;
     return rc;
 }
 
@@ -152,6 +154,7 @@ void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64
 
     w->pause_ms = moved || !w->pause_ms ? SHORTEST_MS : at_most(w->pause_ms * 3 / 2, LONGEST_MS);
     pause = w->trial_ms ? w->trial_ms : w->pause_ms > by_cost ? w->pause_ms : by_cost;
+    until_ms = w->wake_ms && (!until_ms || w->wake_ms < until_ms) ? w->wake_ms : until_ms;
     if (until_ms && until_ms - now < pause)
         pause = until_ms > now ? until_ms - now : 0;
     int64_t deaf = w->tells && !w->trial_ms ? at_most(pause, SHORTEST_MS) : pause;
