@@ -54,6 +54,9 @@ int flow_platform_named(struct flow *flow, const char *cluster, struct platform 
                         struct act_error *err) ACT_NODISCARD;
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err) ACT_NODISCARD;
+/* Whether a platform that was opened, and tells by itself what becomes of its runs, has something new; from now on they
+ * set *news then. */
+bool flow_watch_platforms(struct flow *flow, bool *news);
 void flow_close_platforms(struct flow *flow);
 /* Which place a run's cluster is, without opening it: runs for which that is equal are on one platform. New string. */
 int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err) ACT_NODISCARD;

@@ -168,6 +168,11 @@ static int check_id(const char *id, struct act_error *err)
     return run_name_valid(id) ? 0 : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s'", id);
 }
 
+bool platform_watch(struct platform *p, bool *news)
+{
+    return p->row->watch ? p->row->watch(p, news) : true;
+}
+
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     int rc = check_id(id, err);

@@ -296,6 +296,10 @@ struct platform_row {
     /* The status of n runs at once, out[n]. An id unknown to the platform is no error, but RUN_UNKNOWN without a
      * reason; RUN_UNKNOWN with a reason is a run whose state this version does not know. */
     int (*status)(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err);
+    /* Whether status() may say something else than it did the last time. From the first call on the platform keeps up
+     * itself, while the loop runs, with whatever status() and the logs of its runs ask for, and sets *news when that is
+     * new. news NULL: nobody wants to know any more. The member NULL: it has to be asked again and again. */
+    bool (*watch)(struct platform *p, bool *news);
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
@@ -392,6 +396,8 @@ int platform_submit_several(struct platform *p, const struct platform_several *s
 int platform_most_together(struct platform *p);
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err) ACT_NODISCARD;
+/* Always, on platforms that have to be asked. */
+bool platform_watch(struct platform *p, bool *news);
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);

@@ -129,12 +129,34 @@ test("Watches: what changes, bookmarks, their end, and what is too old", async (
     const seen = (await watch).text.trim().split("\n").map((line) => JSON.parse(line));
     assert.deepEqual(seen.map(({ type, object }) => `${type} ${object.metadata.name}`),
         ["MODIFIED a", "ADDED c", "DELETED a", "DELETED c"]);
+    assert.deepEqual(seen.map(({ object }) => object.metadata.labels.x), ["1", "1", "1", "1"]);
+    const versions = seen.map(({ object }) => Number(object.metadata.resourceVersion));
+    assert.deepEqual(versions, [...new Set(versions)].sort((a, b) => a - b));
     await bed.tell("settings", { bookmarkMs: 10 });
     const marked = (await bed.get(`${MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=1`)).text;
     assert.match(marked, /"type":"ADDED".*\n(.*\n)*.*"type":"BOOKMARK"/);
     await bed.tell("compact");
     const [error] = (await bed.get(`${MAPS}?watch=1&resourceVersion=${resourceVersion}`)).text.trim().split("\n");
     assert.deepEqual([JSON.parse(error).type, JSON.parse(error).object.code], ["ERROR", 410]);
+});
+
+test("Watches: their last bookmark, none at all, and versions that nobody has given out", async () => {
+    const watch = async (query) => (await bed.get(`${MAPS}?watch=1&allowWatchBookmarks=true&${query}`)).text;
+    const { metadata: { resourceVersion } } = (await bed.get(MAPS)).body;
+    await bed.tell("settings", { bookmarkMs: 60000 });
+    const last = watch(`timeoutSeconds=3&resourceVersion=${resourceVersion}`);
+    const { metadata: { resourceVersion: made } } = await bed.make("/api/v1/namespaces/other/configmaps",
+        { ...map("m"), metadata: { name: "m" } });
+    const { type, object } = JSON.parse(await last);
+    assert.deepEqual([type, object.metadata.resourceVersion, object.metadata.name], ["BOOKMARK", made, undefined]);
+    await bed.tell("settings", { bookmarkMs: 0 });
+    assert.equal(await watch(`timeoutSeconds=3&resourceVersion=${resourceVersion}`), "");
+    const error = JSON.parse(await watch("resourceVersion=999999999"));
+    assert.deepEqual([error.type, error.object.code, error.object.reason], ["ERROR", 504, "Timeout"]);
+    const wrong = await bed.get(`${MAPS}?watch=1&resourceVersion=abc`);
+    assert.deepEqual([wrong.status, wrong.body.reason], [422, "Invalid"]);
+    await bed.tell("forbid", [{ verb: "watch", resource: "configmaps" }]);
+    assert.deepEqual([(await bed.get(MAPS)).status, (await bed.get(`${MAPS}?watch=1`)).status], [200, 403]);
 });
 
 test("Patches", async () => {

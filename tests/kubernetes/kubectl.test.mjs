@@ -113,6 +113,23 @@ test("kubectl is told of webhooks that deny, and that do not answer", async () =
     await assert.rejects(create(service("s")), /admission webhook "b.example.com" denied the request: no/);
 });
 
+test("kubectl watches: changes as they come, from where it was, and anew when that is too old", async () => {
+    await create(job("k", "true", { suspend: true }));
+    const watch = run(KUBECTL, ["--kubeconfig", bed.links.kubeconfig.token, "--cache-dir", `${bed.folder}/cache`, "get",
+        "jobs", "-w", "-o", "name", "--request-timeout", "5s"], { env: { PATH: process.env.PATH, HOME: bed.folder } });
+    await bed.until(JOBS, ({ items }) => items.length === 1 && bed.double.world.watches.size > 0);
+    await kubectl(["label", "job", "k", "a=b"]);
+    await kubectl(["delete", "job", "k"]);
+    assert.equal((await watch.catch((error) => error)).stdout, "job.batch/k\n".repeat(3)); // there, changed, gone
+    await create(job("w", "true", { suspend: true }));
+    const waits = kubectl(["wait", "--for=jsonpath={.metadata.labels.a}=b", "--timeout=30s", "job/w"]);
+    await bed.until(JOBS, () => bed.double.world.watches.size > 0);
+    await bed.tell("compact");
+    await bed.tell("cut");
+    await kubectl(["label", "job", "w", "a=b"]);
+    assert.equal(await waits, "job.batch/w condition met\n");
+});
+
 const test130 = (name, body) => plainTest(name,
     { skip: reason ?? (minor < 30 && "this kubectl has no WebSocket") }, body);
 

@@ -34,7 +34,7 @@ const DEFAULTS = {
     pullMs: 0, retryMs: 100, // how long an image takes; how often what is missing is looked for
     ttlUnitMs: 1000, // a second of ttlSecondsAfterFinished
     collectMs: 10, // before the garbage collector looks
-    bookmarkMs: 1000,
+    bookmarkMs: 1000, // between the bookmarks of a watch; 0: none are sent, as no client may rely on them
     execProtocols: ["v5.channel.k8s.io", "v4.channel.k8s.io"], // for commands in containers, the best first
     warnings: [], // that the server has of each Job that is made
     strict: true, // whether it heeds fieldValidation=Strict, as servers from 1.25 on do

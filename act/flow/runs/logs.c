@@ -716,6 +716,8 @@ static int follow(struct follower *f, struct act_error *err)
     int64_t begun_ms = act_now_monotonic_ms();
 
     watch->tells = what->follow && f->from.store && store_watch(f->from.store, &watch->news);
+    if (what->follow && f->from.platform)
+        flow_watch_begin(watch, f->from.platform);
     for (;;) {
         /* the state was asked for just before this began */
         int rc = f->attempt ? flow_watch_look(watch, f->flow, f->from.platform, &f->run, 1, err) : 0;
@@ -764,6 +766,8 @@ static void release_follower(struct follower *f)
     }
     free(f->v);
     store_page_release(&f->logs);
+    if (f->what->follow && f->from.platform)
+        flow_watch_end(f->from.platform);
     flow_log_source_close(&f->from);
 }
 

@@ -135,6 +135,27 @@ static void examine_quotas(struct kubernetes *k, struct platform_findings *findi
                                   : "not known: you may not list quotas, so no run is held against them before");
 }
 
+/* Who may list and not watch is no worse off, but the server is. */
+static void examine_watching(struct kubernetes *k, struct platform_findings *findings)
+{
+    static const struct {
+        const char *group, *resource;
+    } watched[] = {{"batch", "jobs"}, {"", "pods"}, {"", "events"}};
+    ACT_AUTO(act_buf) missing = {0};
+    struct act_error ignored;
+    bool allowed;
+
+    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
+        if (kube_may(k->kube, "watch", watched[i].group, watched[i].resource, &allowed, &ignored) == 0 && !allowed)
+            act_buf_addf(&missing, "%swatch %s", missing.len ? ", " : "", watched[i].resource);
+    if (missing.len > 0)
+        platform_findings_add(
+            findings, true, "watch",
+            "you may not: %s; so who waits for runs asks the server again and again, which that right "
+            "spares it",
+            missing.data);
+}
+
 struct gpus {
     const char *resource;
     int nodes, with;
@@ -201,8 +222,10 @@ void kubernetes_examine(struct platform *p, struct platform_findings *findings)
     examine_kubectl(findings);
     if (!examine_server(k, &minor, findings))
         return;
-    if (examine_namespace(k, findings))
+    if (examine_namespace(k, findings)) {
         examine_rights(k, minor, findings);
+        examine_watching(k, findings);
+    }
     examine_quotas(k, findings);
     examine_nodes(k, findings);
 }

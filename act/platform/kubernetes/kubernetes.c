@@ -50,6 +50,7 @@ static void kubernetes_close(struct platform *p)
 {
     struct kubernetes *k = kubernetes_of(p);
 
+    kubernetes_watch(p, NULL);
     kube_free(k->kube);
     aks_free(k->aks);
     free(k->program);
@@ -347,6 +348,7 @@ const struct platform_row platform_kubernetes = {
     .prepare = kubernetes_prepare,
     .submit = kubernetes_submit,
     .status = kubernetes_status,
+    .watch = kubernetes_watch,
     .abort = kubernetes_abort,
     .remove = kubernetes_remove,
     .remove_agents = kubernetes_remove_agents,

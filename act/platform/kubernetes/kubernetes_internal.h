@@ -13,6 +13,7 @@
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
  *   loss.c        pure: pods that were taken away, nodes that do not answer
  *   runs.c        status of many runs, and listings of runs
+ *   watched.c     lists that are kept as the cluster has them, for who watches
  *   pod_log.c     pure: the logs of the ranks, from what a pod prints
  *   logs.c        the logs of a run as a store
  *   nodes.c       nodes, shell
@@ -47,6 +48,15 @@ struct kubernetes {
     struct aks *aks;         /* opened by aks_open() */
     struct act_strv aborted; /* the ids of the runs that were deleted by this process */
     struct act_strv losses;  /* "run id/attempt": of those the events were asked why a pod was lost before */
+    struct watched {
+        char *path;
+        struct kube_watch *watch;
+        int64_t used_ms;
+    } * watched; /* the lists that were asked for since somebody watches */
+    size_t n_watched;
+    json_t *caught_up; /* the uids of the Jobs that ended, and whose pods were asked for since */
+    bool *news;        /* of who watches; NULL: nobody does */
+    bool changed;      /* a list did, since status() */
 };
 
 static inline struct kubernetes *kubernetes_of(struct platform *p)
@@ -200,10 +210,27 @@ int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *er
 
 /* ---- runs.c */
 
-/* The Job of a run, NULL where there is none, or one of the name that is not the run's. A new reference. */
+/* The Job of a run as it is now, NULL where there is none, or one of the name that is not the run's. A new
+ * reference. */
 int kubernetes_find_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
-/* The pods of a run, also those that have ended and were not deleted. A new array. */
+/* The same, as it is known where it is watched. It must not be changed. */
+int kubernetes_know_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
+/* Likewise the pods of a run, also those that have ended and were not deleted. A new array. */
 int kubernetes_find_pods(struct kubernetes *k, const char *name, json_t **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- watched.c */
+
+/* The items of a list of this path, a new array of what must not be changed; what: "the pods". Nobody is asked where
+ * they are watched. */
+int kubernetes_items(struct kubernetes *k, const char *path, const char *what, json_t **out,
+                     struct act_error *err) ACT_NODISCARD;
+/* Whether somebody watches the list. */
+bool kubernetes_watches(const struct kubernetes *k, const char *version, const char *plural, const char *query);
+/* As they are now, for whoever watches, too. */
+int kubernetes_items_now(struct kubernetes *k, const char *path, const char *what, json_t **out,
+                         struct act_error *err) ACT_NODISCARD;
+/* Forgets those lists that nobody has asked for in a while. */
+void kubernetes_drop_unused(struct kubernetes *k);
 
 /* ---- volumes.c */
 
@@ -242,6 +269,9 @@ void kubernetes_read_status(const struct kubernetes_view *view, struct run_statu
 char *kubernetes_refusal(const char *words);
 /* Whether the pods of a Job add to what the Job itself says of its state. */
 bool kubernetes_wants_pods(const json_t *job);
+/* What the events may say why the run waits of: the first pod that is not up, or the Job where it lacks one. NULL: it
+ * lacks none. Owned by the view. */
+const json_t *kubernetes_waits_for(const struct kubernetes_view *view);
 /* Whether only the events, or Kueue's Workload, may say why a run waits. */
 bool kubernetes_wants_events(const json_t *job, const struct run_status *status);
 bool kubernetes_wants_workload(const json_t *job);
@@ -324,6 +354,7 @@ int kubernetes_remove_agents(struct platform *p, int64_t older_s, bool dry_run, 
 int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                       struct act_error *err);
+bool kubernetes_watch(struct platform *p, bool *news);
 int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
 int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
 int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,

@@ -21,9 +21,8 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
-/* LAST_WORDS_MS: the stream that follows a log may end so long after its pod did, or before. Then the pod is looked at
- * after LOOK_MS, and ever more rarely. LISTED_MS: who is told of news takes a list of pods that is not older. */
-enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000, LOOK_MS = 10, LISTED_MS = 500 };
+/* LAST_WORDS_MS: the stream that follows a log may end so long after its pod did, or before. */
+enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000 };
 
 /* What a request asks a log for. */
 enum reading {
@@ -87,13 +86,11 @@ struct logs {
     size_t n_kept;
     json_t *places; /* of kept, by what they are of */
     struct store_texts texts;
-    int attempt;       /* the last one */
-    bool *news;        /* of who watches; NULL: nobody said so */
-    int64_t listed_ms; /* when the pods were; 0: they are to be listed */
-    int64_t look_ms;   /* after which they are looked at again, as one is about to end; 0: none is */
-    size_t awaited;    /* streams */
-    bool idle;         /* none is awaited */
-    int rc;            /* of the first text that could not be kept */
+    int attempt;    /* the last one */
+    bool *news;     /* of who watches; NULL: nobody said so */
+    size_t awaited; /* streams */
+    bool idle;      /* none is awaited */
+    int rc;         /* of the first text that could not be kept */
 };
 
 /* ---- the texts ---- */
@@ -588,7 +585,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
 static int logs_check_run(struct logs *l, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *job = NULL;
-    int rc = l->n_readers > 0 ? 0 : kubernetes_find_job(l->k, l->id, &job, err);
+    int rc = l->n_readers > 0 ? 0 : kubernetes_know_job(l->k, l->id, &job, err);
 
     if (rc < 0 || l->n_readers > 0 || job)
         return rc;
@@ -600,53 +597,17 @@ static int logs_check_run(struct logs *l, struct act_error *err)
                                     kube_namespace(l->k->kube));
 }
 
-/* Returns whether nothing has come but what the streams of the known pods brought. */
-static bool is_only_text(const struct logs *l)
-{
-    for (size_t i = 0; i < l->n_readers; i++)
-        if (l->readers[i]->state == LOG_FOLLOWED && !l->readers[i]->stream.under_way)
-            return false;
-    return l->news && *l->news && act_now_monotonic_ms() < l->listed_ms + LISTED_MS;
-}
-
-static void logs_look_again(void *arg)
-{
-    struct logs *l = arg;
-
-    l->listed_ms = 0;
-    tell_news(l);
-}
-
-/* Sets a timer for the next look at the pods, so that who watches need not wait until the cluster has to be asked
- * anyway. */
-static void await_ends(struct logs *l)
-{
-    struct engine *engine = services_engine(l->k->base.services);
-    bool any = false;
-
-    for (size_t i = 0; i < l->n_readers; i++)
-        any = any || is_about_to_end(l->readers[i]);
-    engine_forget(engine, l);
-    l->look_ms = !any || !l->news ? 0 : !l->look_ms ? LOOK_MS : l->look_ms < LISTED_MS ? l->look_ms * 3 / 2 : LISTED_MS;
-    if (l->look_ms)
-        engine_timer(engine, l->look_ms, logs_look_again, l);
-}
-
 static int logs_gather(void *arg, struct act_error *err)
 {
     struct logs *l = arg;
     CODEC_AUTOJSON json_t *pods = NULL;
 
-    if (is_only_text(l))
-        return logs_publish(l, err);
     int rc = kubernetes_find_pods(l->k, l->name, &pods, err);
-    l->listed_ms = rc == 0 ? act_now_monotonic_ms() : 0;
 
     if (rc == 0 && json_array_size(pods) == 0)
         rc = logs_check_run(l, err);
     if (rc == 0)
         rc = read_pods(l, pods, err);
-    await_ends(l);
     return rc < 0 ? rc : logs_publish(l, err);
 }
 
@@ -660,7 +621,6 @@ static void close_logs(void *arg)
     struct logs *l = arg;
 
     l->news = NULL;
-    engine_forget(services_engine(l->k->base.services), l);
     for (size_t i = 0; i < l->n_readers; i++) {
         if (!l->readers[i]->stream.under_way)
             continue;

@@ -774,6 +774,15 @@ bool kubernetes_wants_pods(const json_t *job)
     return !kubernetes_condition(job, "Complete") && !is_suspended(job);
 }
 
+const json_t *kubernetes_waits_for(const struct kubernetes_view *view)
+{
+    int n = kubernetes_completions(view->job), there;
+    const json_t *waits;
+    int up = count_up(view->pods, n, &there, &waits);
+
+    return waits ? waits : up < n ? view->job : NULL;
+}
+
 bool kubernetes_wants_events(const json_t *job, const struct run_status *status)
 {
     return status->state == RUN_QUEUED && !is_suspended(job);
