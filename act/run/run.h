@@ -50,7 +50,7 @@ struct run_folder {
 /* An output directory of its job file, which people name by its id. */
 struct run_output {
     char *id;
-    char *path; /* in a mapped folder or RUN_DIR_USER; else one of the nodes; with "$ACT_RUN_ID" in it */
+    char *path; /* in a mapped folder or RUN_DIR_OUTPUTS; else one of the nodes; with "$ACT_RUN_ID" in it */
 };
 
 struct run_env {
@@ -289,6 +289,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_CODE      "code"   /* in "nodes/<node rank>/" when there are several nodes */
 #define RUN_DIR_TEMP      "temp"
 #define RUN_DIR_USER      "user_logs"
+#define RUN_DIR_OUTPUTS   "outputs" /* <id>/: output directories of a job file that lie in no mapped folder */
 #define RUN_DIR_SYSTEM    "system_logs"
 #define RUN_DIR_NODES     "nodes"
 #define RUN_DIR_METRICS   "metrics"
@@ -330,6 +331,9 @@ char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new str
  * ("user_logs/std_log_process_03.txt", "azureml-logs/70_driver_log_3.txt"); -1: it is no rank's log. out_choice (may be
  * NULL): where there are several of one rank, the one with the smallest is its log. */
 int run_log_rank(const char *name, int *out_choice);
+
+/* Whether the len bytes of a name are that of a folder which runs have for themselves, on some platform. */
+bool run_is_own_folder(const char *name, size_t len);
 
 /* Whether the value must stay hidden: it is marked so, or its name or value gives it away. */
 bool run_env_is_secret(const struct run_env *env);
