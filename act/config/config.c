@@ -175,7 +175,7 @@ static void check_store_path(struct config_folder *folder, const struct yaml *ro
 {
     const struct yaml *at = yaml_get(row, "path");
 
-    if (!folder->path || (!*folder->path && !folder->claim)) {
+    if (!folder->path) {
         config_problem(f, at ? at : row, "'%s' has no 'path', its place in the store", row->key);
         return;
     }

@@ -163,8 +163,6 @@ struct config {
     struct config_values *values; /* every value with its origin, for "config show"; opaque */
 };
 
-#define CONFIG_HANG_FORM "'hang' must be a time such as 90s, 20m or 2h, not '%s'"
-
 struct config_override {
     const char *key;   /* "num_gpu", "docker.image" */
     const char *value; /* YAML text; for a key that holds text, the text as it is */

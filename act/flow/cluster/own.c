@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "base/secrets.h"
 #include "codec/yaml_edit.h"
+#include "flow/cluster/doctor.h"
 #include "flow/flow_internal.h"
 
 enum { MAX_FILE = 1 << 20 };
@@ -136,7 +137,7 @@ void flow_draft_release(struct flow_draft *draft)
 static int problems_of(const struct flow_draft *draft, const char *text, struct config_report *out,
                        struct act_error *err)
 {
-    return config_check(&(struct config_request){.file = draft->file, .text = text}, out, err);
+    return flow_check_config(&(struct config_request){.file = draft->file, .text = text, .quiet = true}, out, err);
 }
 
 /* A problem without its place, which may have moved. */

@@ -209,6 +209,7 @@ extern const struct platform_clusters_ops azureml_clusters;
 
 /* The functions of platform.h: submit.c has check, submit, abort; state.c spec; runs.c status, recent, list; logs.c
  * open_logs; nodes.c nodes, shell; cluster.c summary, jobs. */
+int azureml_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_remove(struct platform *p, const char *id, struct act_error *err);
