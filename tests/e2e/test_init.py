@@ -677,20 +677,25 @@ def test_killed_at_any_request(blocks):
 
 
 def test_a_package_that_came_there_meanwhile(act, azure, proxy):
-    """The last request of a process that was killed arrives between the look and the upload of the next one."""
+    """The last request of a process that was killed arrives between the look and the upload of the next one. Its file in
+    the cache was of another time, by which an upload of any other file takes it for another one."""
     act.write("a.txt", "x")
     sha256 = act.run("init").out.strip()
     key = f"code/project/{sha256}.zip"
     package = azure.get(key)
     azure.service.delete(f"{azure.container}/files/{key}")
 
+    answers = []
+
     def other_first(exchange):
-        azure.put(key, package)
-        exchange.forward()
+        azure.service.put(f"{azure.container}/files/{key}", package, {"x-ms-meta-mtime": "2026-01-02T03:04:05Z"})
+        answer = exchange.forward()
+        answers.append(answer[0])
+        exchange.reply(*answer)
 
     rule = proxy.add(Rule(other_first, method="PUT", path=sha256))
     assert act.run("init").out.strip() == sha256
-    assert rule.hits == 1 and azure.get(key) == package
+    assert rule.hits == 1 and answers == [409] and azure.get(key) == package
 
 
 def test_two_inits_at_once(blocks):
