@@ -86,9 +86,9 @@ int azureml_check_settings(struct platform *p, const struct run_spec *spec, stru
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
+    int rc = check_login(a, err);
 
-    (void)spec;
-    return check_login(a, err);
+    return rc < 0 ? rc : azureml_check_start(a, spec, err);
 }
 
 /* ---- submit ---- */
