@@ -89,8 +89,9 @@ int config_check(const struct config_request *request, struct config_report *out
         act_strv_push(&f.problems, err ? act_error_text(err) : "not readable");
         rc = 0;
     }
-    *out = (struct config_report){
-        .cluster = act_strdup(c.cluster), .file = act_strdup(c.file), .platform = act_strdup(c.platform)};
+    *out = (struct config_report){.cluster = act_strdup(c.cluster), .file = act_strdup(c.file)};
+    if (c.values && has_platform(&c))
+        out->platform = act_strdup(c.platform);
     act_strv_copy(&out->problems, f.warnings.v, f.warnings.n); /* a misspelt key may be the cause of all others */
     act_strv_copy(&out->problems, f.problems.v, f.problems.n);
     return rc;

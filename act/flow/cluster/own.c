@@ -22,10 +22,10 @@ static const char DEFAULT[] = "default_cluster";
 
 void flow_own_state(const struct config_named *named, struct config_report *out)
 {
-    const struct config_request request = {.cluster = named->name, .file = named->file};
+    const struct config_request request = {.cluster = named->name, .file = named->file, .quiet = true};
     struct act_error err = {0};
 
-    if (config_check(&request, out, &err) < 0)
+    if (flow_check_config(&request, out, &err) < 0)
         act_strv_push(&out->problems, act_error_text(&err));
 }
 
