@@ -849,6 +849,22 @@ def test_why_names_the_rule_that_left_out_what_is_missing(act, path, line, rule)
     assert "is not in the package" not in act.run("why", other).out
 
 
+def test_data_that_git_ignores_is_said_once(act):
+    """A repository has none, whether or not a run needs it; what is small or has no name of data is not worth a word."""
+    act.write(".gitignore", "models/\n/big/\nlogs/\n*.egg-info/\n/empty/weights/\n")
+    act.write("models/a.pt", "x")
+    act.write("big/deep/b", "").touch()
+    os.truncate(act.project / "big/deep/b", 20 << 20)
+    act.write("logs/l", "x")
+    act.write("deep/models/c.pt", "x")
+    said = act.run("init").err
+    assert ("left out: 'big/' (.gitignore:2 '/big/'), 'models/' (.gitignore:1 'models/'); a line such as '!NAME' in "
+            ".actignore takes it back, or map the folder in config_param") in said, said
+    assert "left out" not in act.run("init").err
+    (act.project / ".actignore").write_text("!models/\n!big/\n")
+    assert "left out" not in act.run("init").err
+
+
 def test_gitignore_can_be_turned_off(act):
     act.write(".gitignore", "*.pt")
     act.write("a.pt", "x")
