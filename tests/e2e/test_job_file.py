@@ -280,6 +280,23 @@ def test_two_volumes_at_one_path(act, azureml):
         status=7, match=r"azureBlobFileSystems\[0\]' is mounted at 'data', as another volume is")
 
 
+def test_where_a_volume_is_mounted(act, azureml, container):
+    """Its path as it may be written; at the mount root itself is the code."""
+    volume = {"accountName": azureml.service.account, "containerName": container,
+              "credentials": {"accountKey": azureml.service.key}}
+    azureml.service.put(f"{container}/in", b"from the container\n")
+    for path in ("/bfs/", "./bfs", "bfs"):
+        file = job_file(act, **custom("cat $AZ_BATCHAI_MOUNT_ROOT/bfs/in"), mountVolumes={
+            "azureBlobFileSystems": [{**volume, "relativeMountPath": path}]})
+        run, said = finish(act, file)
+        assert act.lines(run) == ["from the container"] and "not mounted" not in said
+    for path in ("/", ".", "./", "//"):
+        file = job_file(act, **custom("true"), mountVolumes={
+            "azureBlobFileSystems": [{**volume, "relativeMountPath": path}]})
+        act.fail("submit", "-f", file, status=7, match="mounted at the mount root itself, which is the folder of the code "
+                                                       "here: give it a relativeMountPath such as 'bfs'")
+
+
 @pytest.mark.parametrize("text, match", [
     ('{"properties": {\n  // how many\n  "nodeCount": 1}}', r"job\.json:2:3: this is a comment"),
     ('{"properties": /* all */ {"nodeCount": 1}}', r"job\.json:1:16: this is a comment"),
