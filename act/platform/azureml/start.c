@@ -241,8 +241,10 @@ static int ask_and_judge(struct azureml *a, const struct run_spec *spec, struct 
         act_note("whether the run can start is not known: %s", act_error_text(err));
         return 0;
     }
-    if (rc == -ACT_NOT_FOUND && a->kind == AZUREML_MANAGED)
-        act_error_hint(err, "compute_target names it, and 'a cluster list' shows what is there");
+    if (rc == -ACT_NOT_FOUND)
+        act_error_hint(err, a->kind == AZUREML_MANAGED
+                                ? "compute_target names it, and 'a cluster list' shows what is there"
+                                : "compute_target names it");
     return rc < 0 ? rc : judge(a, compute, spec, err);
 }
 
