@@ -175,18 +175,18 @@ static void check_store_path(struct config_folder *folder, const struct yaml *ro
 {
     const struct yaml *at = yaml_get(row, "path");
 
-    if (!folder->path || (!*folder->path && !folder->claim)) {
+    if (!folder->path) {
         config_problem(f, at ? at : row, "'%s' has no 'path', its place in the store", row->key);
         return;
     }
     if (act_path_has_parent(folder->path) || act_has_control(folder->path))
         config_problem(f, at, "the path of '%s' must not contain '..' or control characters", row->key);
     ACT_AUTOFREE char *clean = act_path_clean(folder->path), *given = inside_slashes(folder->path);
-    const char *start = clean + strspn(clean, "/");
-    if (strcmp(given, start) != 0)
+    const char *start = strcmp(clean, ".") == 0 ? "" : clean + strspn(clean, "/"); /* "": all of the store */
+    if (*start && strcmp(given, start) != 0)
         config_doubt(f, at, "the path of '%s' is taken for '%s', without empty segments and '.'", row->key, start);
     free(folder->path);
-    folder->path = act_strdup(strcmp(start, ".") == 0 ? "" : start);
+    folder->path = act_strdup(start);
     if (!*folder->path && strcmp(row->key, "code_path") == 0)
         config_problem(f, at, "the path of 'code_path' must be that of a zip file");
 }

@@ -47,6 +47,9 @@ struct package_options {
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 
+/* Whether zip_options are understood: else -ACT_CONFIG. */
+int package_check_options(const struct act_strv *zip_options, struct act_error *err) ACT_NODISCARD;
+
 /* Whether a path below root is or looks like configuration: below aux_data, *.yaml, *.yml. */
 bool package_is_config(const char *path);
 

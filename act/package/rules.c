@@ -278,6 +278,16 @@ static int load_zip_options(struct package_rules *rules, const struct act_strv *
     return parse_zip_words(rules, &words, err);
 }
 
+int package_check_options(const struct act_strv *options, struct act_error *err)
+{
+    struct package_rules rules = {0};
+    int rc = load_zip_options(&rules, options, err);
+
+    act_strv_release(&rules.excludes);
+    act_strv_release(&rules.includes);
+    return rc;
+}
+
 /* zip matches the whole path, a folder's with a slash after it; '*' stands for slashes too. */
 static const char *match_any(const struct act_strv *patterns, const char *name)
 {

@@ -107,10 +107,17 @@ static int check_words(const struct run_spec *spec, struct act_error *err)
     return 0;
 }
 
+int platform_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    return p->row->check_settings ? p->row->check_settings(p, spec, err) : 0;
+}
+
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     int rc = check_words(spec, err);
 
+    if (rc == 0)
+        rc = platform_check_settings(p, spec, err);
     return rc == 0 && p->row->check ? p->row->check(p, spec, err) : rc;
 }
 

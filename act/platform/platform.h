@@ -269,7 +269,10 @@ struct platform_row {
     int (*open)(const struct config *config, struct platform **out, struct act_error *err);
     /* What this platform's nodes offer, from config where the platform cannot tell. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
-    /* Whether such a run could start here; called before anything is uploaded for it. The package may not be known yet.
+    /* Whether the platform's part of the configuration is valid for such a run, without contacting any host. May be
+     * NULL: check() finds out. */
+    int (*check_settings)(struct platform *p, const struct run_spec *spec, struct act_error *err);
+    /* Whether such a run could start here; called after that, before anything is uploaded for it. The package may not be known yet.
      * May be NULL: submit() will find out. */
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Whether the package of a run, of spec->package_bytes, can get to its nodes; asked before it is stored. May be
@@ -381,6 +384,8 @@ void platform_free(struct platform *p);
 
 /* Wrappers: they supply the error text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;
+int platform_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* With those of the settings. */
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 /* *out is NULL if there is nothing but run.json to show. */
 int platform_preview(struct platform *p, const struct run_spec *spec, json_t **out,

@@ -220,6 +220,17 @@ static const struct log_name log_names[] = {
     {"ps-0_stdout", false, true},
 };
 
+bool run_is_own_folder(const char *name, size_t len)
+{
+    static const char *const names[] = {RUN_DIR_USER,    RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS,
+                                        RUN_DIR_OUTPUTS, "logs",         "azureml-logs"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+            return true;
+    return false;
+}
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';

@@ -50,7 +50,7 @@ struct run_folder {
 /* An output directory of its job file, which people name by its id. */
 struct run_output {
     char *id;
-    char *path; /* in a mapped folder or RUN_DIR_USER; else one of the nodes; with "$ACT_RUN_ID" in it */
+    char *path; /* in a mapped folder or RUN_DIR_OUTPUTS; else one of the nodes; with "$ACT_RUN_ID" in it */
 };
 
 struct run_env {
@@ -294,6 +294,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_CODE      "code"   /* in "nodes/<node rank>/" when there are several nodes */
 #define RUN_DIR_TEMP      "temp"
 #define RUN_DIR_USER      "user_logs"
+#define RUN_DIR_OUTPUTS   "outputs" /* <id>/: output directories of a job file that lie in no mapped folder */
 #define RUN_DIR_SYSTEM    "system_logs"
 #define RUN_DIR_NODES     "nodes"
 #define RUN_DIR_METRICS   "metrics"
@@ -335,6 +336,9 @@ char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new str
  * ("user_logs/std_log_process_03.txt", "azureml-logs/70_driver_log_3.txt"); -1: it is not a rank's log. *out_choice: of
  * several files of one rank, that with the smallest number is its log; out_choice may be NULL. */
 int run_log_rank(const char *name, int *out_choice);
+
+/* Tells whether the len bytes of a name are that of a folder which runs have for themselves, on some platform. */
+bool run_is_own_folder(const char *name, size_t len);
 
 /* Tells whether the value must stay hidden: it is marked so, or its name or value gives it away. */
 bool run_env_is_secret(const struct run_env *env);

@@ -371,6 +371,30 @@ def test_a_list_of_broken_files(bare):
     assert "1 problem" in act.run("cluster", "list").out
 
 
+def test_a_list_says_what_config_check_says(act):
+    """A platform that is none is no aml, and what submit would refuse is a problem."""
+    act.write("aux_data/aml/one.yaml", "platform: slrum\n")
+    act.write("aux_data/aml/two.yaml", "platform: local\nhang: soon\n")
+    rows = own(act)
+    assert rows["one"]["kind"] is None and not rows["one"]["ok"]
+    assert rows["two"]["kind"] == "local" and "'hang' must be a time" in rows["two"]["problems"][0]
+    assert ["one", "-", "1", "problem"] in [line.split()[:4] for line in act.run("cluster", "list").out.splitlines()]
+
+
+def test_the_cluster_that_the_variable_names(act):
+    """It is the default one, whether or not it is in a folder of clusters."""
+    file = act.write("conf/abc.yaml", "platform: local\n")
+    env = {"AML_CONFIG_PATH": "conf/abc.yaml"}
+    rows = {row["name"]: row for row in act.run("cluster", "list", "--json", env=env).json["own"]}
+    assert rows["abc"]["default"] and rows["abc"]["file"] == str(file) and not rows["abc"]["yours"]
+    assert not rows["aml"]["default"] and not rows["aml"]["hidden"]
+    assert act.run("cluster", "list", env=env).out.splitlines()[1].split()[:3] == ["*", "abc", "local"]
+    act.fail("cluster", "remove", "-y", "abc", status=3, env=env, match="no cluster 'abc' is your own")
+    (act.project / "link").symlink_to("aux_data")
+    rows = act.run("cluster", "list", "--json", env={"AML_CONFIG_PATH": "link/aml/aml.yaml"}).json["own"]
+    assert [row["name"] for row in rows if row["default"]] == ["aml"] and len(rows) == len(own(act))
+
+
 def test_a_file_that_others_can_write(bare):
     bare.run("cluster", "add", "one", "--kind", "local")
     mine(bare, "one").chmod(0o666)

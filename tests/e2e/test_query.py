@@ -1170,3 +1170,10 @@ def test_a_project_that_was_moved_is_not_made_again(act):
     assert result.out.startswith("moved\n") and f"cannot be kept in '{old}/assets': No such file" in result.err
     act.fail("d", f"{run}:", cwd=new, status=3, match="AML_LOG_FOLDER names another folder")
     assert not old.exists()
+
+
+def test_parse_names_what_is_missing(act):
+    act.fail("parse", "assets/nowhere", status=3, match="cannot read the folder of logs 'assets/nowhere': No such file")
+    act.fail("parse", "nowhere", status=3, match="no run 'nowhere'.*nor is there a folder of logs 'nowhere'")
+    act.write("log.txt", "x")
+    act.fail("parse", "./log.txt", status=2, match="'./log.txt' is no folder: 'a parse' takes a run, or a folder")

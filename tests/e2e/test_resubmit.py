@@ -290,6 +290,26 @@ def test_which_code_it_has(act):
     assert act.info(new.out.strip())["resubmit_of"] == old
 
 
+def test_whose_code_it_has(act, scratch):
+    """Typed in another project, --code may mean either: it says which."""
+    act.write("code.txt", "of the run\n")
+    old = act.finish("cat", "code.txt", before=WITH)
+    other = scratch / "other"
+    (other / "aux_data/aml").mkdir(parents=True)
+    (other / "aux_data/aml/there.yaml").write_text("platform: local\n")
+    (other / "code.txt").write_text("of another\n")
+    assert "with the code of" not in act.run("resubmit", "--code", "--dry-run", old).err
+    assert "with the code of" not in act.run("resubmit", "--dry-run", old, cwd=other).err
+    first = act.run("resubmit", "--code", old, cwd=other)
+    assert f"with the code of '{act.project}', the project of '{old}'" in first.err
+    second = act.run("-c", "there", "resubmit", "--code", old, cwd=other)
+    assert f"with the code of '{other}', which is not the project of '{old}': that is '{act.project}'" in second.err
+    for result, line in ((first, "of the run"), (second, "of another")):
+        run = result.out.strip()
+        act.run("wait", run)
+        assert act.run("logs", run).out == line + "\n"
+
+
 def test_todays_code_is_checked_before_the_old_run_is_lost(act):
     act.write("train.sh", "sleep 1000\n")
     old = start(act, words=("sh", "train.sh"))

@@ -691,6 +691,7 @@ TEST(refuses_cluster_files)
          "aml.yaml:1:16: 'code_path' has no 'azure_blob_config_file', and there is none at the top level"},
         {"config_param:\n  data_folder: {azure_blob_config_file: a.yaml}\n",
          "aml.yaml:2:3: 'data_folder' has no 'path'"},
+        {"config_param: {code_path: {azure_blob_config_file: a, path: ''}}\n", "must be that of a zip file"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x/../y}}\n",
          "aml.yaml:1:57: the path of 'data_folder' must not contain '..'"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, mode: ro_mout}}\n",

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/secrets.h"
 #include "codec/yaml_edit.h"
+#include "flow/cluster/doctor.h"
 #include "flow/flow_internal.h"
 
 enum { MAX_FILE = 1 << 20 };
@@ -20,10 +21,10 @@ static const char DEFAULT[] = "default_cluster";
 
 void flow_own_state(const struct config_named *named, struct config_report *out)
 {
-    const struct config_request request = {.cluster = named->name, .file = named->file};
+    const struct config_request request = {.cluster = named->name, .file = named->file, .quiet = true};
     struct act_error err = {0};
 
-    if (config_check(&request, out, &err) < 0)
+    if (flow_check_config(&request, out, &err) < 0)
         act_strv_push(&out->problems, act_error_text(&err));
 }
 
@@ -137,7 +138,7 @@ void flow_draft_release(struct flow_draft *draft)
 static int problems_of(const struct flow_draft *draft, const char *text, struct config_report *out,
                        struct act_error *err)
 {
-    return config_check(&(struct config_request){.file = draft->file, .text = text}, out, err);
+    return flow_check_config(&(struct config_request){.file = draft->file, .text = text, .quiet = true}, out, err);
 }
 
 /* A problem without its place, which may have moved. */

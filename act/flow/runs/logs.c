@@ -339,6 +339,17 @@ static int why_not_kept(const char *project, const char *folder)
     return act_path_is_within(folder, project) && access(project, F_OK) < 0 ? errno : why_not_writable(folder);
 }
 
+/* What was not asked for by a path is logs alone, whose copies may do. */
+static int open_wanted(struct flow *flow, const struct flow_run *run, const struct flow_fetch *wanted,
+                       struct flow_log_source *out, struct act_error *err)
+{
+    bool outputs = wanted->path && flow_keeps_outputs(&run->spec);
+    int rc = (outputs ? flow_log_source_open_there : flow_log_source_open)(flow, run, out, err);
+
+    out->with_outputs = outputs;
+    return rc;
+}
+
 /* What is in a mapped folder has its place there, here too. */
 static int find_wanted(const struct flow_run *run, struct flow_fetch *wanted, struct flow_output *output,
                        struct act_error *err)
@@ -368,7 +379,7 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
     if (rc == 0 && what->refresh)
         rc = flow_forget_complete(run, err);
     if (rc == 0)
-        rc = flow_log_source_open(flow, run, &from, err);
+        rc = open_wanted(flow, run, &wanted, &from, err);
     if (rc == 0 && from.store)
         flow_mention_limits(flow, from.store, NULL);
     if (rc == 0)
@@ -780,7 +791,9 @@ int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_f
 
     if (rc >= 0)
         rc = output.folder ? flow_log_source_open_output(flow, run, &output, &f.from, err)
+             : output.path ? flow_log_source_open_there(flow, run, &f.from, err)
                            : flow_log_source_open(flow, run, &f.from, err);
+    f.from.with_outputs = output.path && !output.folder;
     const char *name = f.from.only ? f.from.only : output.path ? output.path : what->name;
     if (!what->all)
         add_stream(&f, 0, 0, name ? name : rank_log);

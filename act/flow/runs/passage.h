@@ -53,6 +53,10 @@ int flow_pass_over(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int flow_pass(struct passage *p, struct act_error *err) ACT_NODISCARD;
 void flow_passage_release(struct passage *p);
 
+/* ---- project.c: says where the project is, when it is a new one that nothing but the current folder makes it */
+
+int step_say_project(struct passage *p, struct act_error *err) ACT_NODISCARD;
+
 /* ---- submit.c: DESCRIBE */
 
 int step_read_job_file(struct passage *p, struct act_error *err) ACT_NODISCARD;

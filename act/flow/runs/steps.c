@@ -78,6 +78,7 @@ struct step {
 };
 
 static const struct step describe[] = {
+    {"project", FRESH, step_say_project},
     {"job file", FRESH, step_read_job_file},
     {"platform", ALWAYS, step_open_platform},
     {"old secrets", AGAIN, step_find_secrets},

@@ -41,7 +41,10 @@ int flow_take_hang(const struct config *c, const struct platform_row *row, struc
                    struct act_error *err) ACT_NODISCARD;
 int flow_repeat_hang(const struct config *c, const struct platform_row *row, const struct run_spec *old,
                      struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* Whether a run would be refused because of the configuration; contacts no host. */
+/* The same, without a run: whether the configuration is valid there. */
+int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
+int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
+/* Whether a run would be refused because of its size, its folders or its platform's settings; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Call it when the run's command and size are known: if the command is a starter (run/starter.h), it is started once
  * per node, and the user is told; warns if the user's words contradict the size. */

@@ -342,6 +342,7 @@ const struct platform_row platform_kubernetes = {
     .image_key = "k8s.image",
     .open = kubernetes_open,
     .limits = kubernetes_limits,
+    .check_settings = kubernetes_check_settings,
     .check = kubernetes_check,
     .check_package = kubernetes_check_package,
     .preview = kubernetes_preview,

@@ -342,6 +342,7 @@ int kubernetes_run_in(struct kubernetes *k, const char *pod, const struct act_st
                       bool *out_not_spoken, struct act_error *err) ACT_NODISCARD;
 
 /* The functions of platform.h. */
+int kubernetes_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int kubernetes_check_package(const struct run_spec *spec, struct act_error *err);
 int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);

@@ -378,15 +378,18 @@ static int check_room(struct kubernetes *k, const struct run_spec *spec, struct 
     return kubernetes_check_room(k, spec, job, err);
 }
 
+int kubernetes_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    return kubernetes_check_job(kubernetes_of(p)->config, spec, err);
+}
+
 /* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
  * a store. */
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
-    int rc = kubernetes_check_job(k->config, spec, err);
+    int rc = look_for_program(k, err);
 
-    if (rc == 0)
-        rc = look_for_program(k, err);
     if (rc == 0 && needs_client(spec))
         rc = check_namespace(k, err);
     if (rc == 0 && (!k->has_program || run_spec_is_elastic(spec)))

@@ -72,6 +72,7 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
 
 /* ---- submit.c */
 
+int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err) ACT_NODISCARD;
 /* The arguments for sbatch, and the script it is given. */

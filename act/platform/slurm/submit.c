@@ -80,7 +80,7 @@ static int check_container(const struct slurm *s, struct act_error *err)
     return 0;
 }
 
-int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     const struct slurm *s = slurm_of(p);
 
@@ -98,7 +98,12 @@ int slurm_check(struct platform *p, const struct run_spec *spec, struct act_erro
         rc = check_options(s, err);
     if (rc == 0)
         rc = platform_check_shares(spec, "the nodes of a Slurm cluster", err);
-    return rc < 0 || !spec->id ? rc : slurm_check_start(slurm_of(p), spec, err);
+    return rc;
+}
+
+int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    return slurm_check_start(slurm_of(p), spec, err);
 }
 
 static void push_option(struct act_strv *out, const char *option, const char *value)
@@ -626,7 +631,7 @@ static int find_before(struct handover *h, struct act_error *err)
 
 static int begin(struct handover *h, struct act_error *err)
 {
-    int rc = slurm_check(&h->s->base, h->spec, err);
+    int rc = platform_check(&h->s->base, h->spec, err);
 
     if (rc == 0)
         rc = slurm_site(h->s, &h->site, err);
