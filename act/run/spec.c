@@ -381,7 +381,7 @@ static int get_after(const json_t *json, struct run_spec *spec, struct act_error
 
     for (size_t i = 0; i < spec->after.n; i++)
         good = good && run_name_valid(spec->after.v[i]);
-    return good ? 0 : malformed(err, "after", "a list of run ids");
+    return good ? 0 : spec_malformed(err, "after", "a list of run ids");
 }
 
 static int get_sha256(const json_t *json, struct run_spec *spec, struct act_error *err)
