@@ -35,7 +35,7 @@ def test_arguments_reach_every_rank_byte_for_byte(act, two_ranks):
 
 
 def test_a_new_project_is_said(act, scratch):
-    """A folder that nothing but the command makes a project, the first time; and the project above it that was meant."""
+    """A folder that nothing but the command makes a project, the first time; and the one above it that was meant."""
     plain = scratch / "plain"
     (plain / "sub").mkdir(parents=True)
     first = act.run("local", "true", cwd=plain).err
