@@ -346,8 +346,8 @@ struct config_listing {
     struct config_named *v;
     size_t n;
 };
-/* Those of the project, then the user's, then the built-in one, each sorted by name; before them the one whose file only
- * AML_CONFIG_PATH names. Reads no cluster file. */
+/* Those of the project, then the user's, then the built-in one, each sorted by name; before them the one whose file
+ * only AML_CONFIG_PATH names. Reads no cluster file. */
 void config_list(const char *start_dir, struct config_listing *out);
 /* The same without saying which one is the default, and without that of AML_CONFIG_PATH. */
 void config_list_all(const char *start_dir, struct config_listing *out);

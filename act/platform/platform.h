@@ -272,8 +272,8 @@ struct platform_row {
     /* Whether the platform's part of the configuration is valid for such a run, without contacting any host. May be
      * NULL: check() finds out. */
     int (*check_settings)(struct platform *p, const struct run_spec *spec, struct act_error *err);
-    /* Whether such a run could start here; called after that, before anything is uploaded for it. The package may not be known yet.
-     * May be NULL: submit() will find out. */
+    /* Whether such a run could start here; called after that, before anything is uploaded for it. The package may not
+     * be known yet. May be NULL: submit() will find out. */
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Whether the package of a run, of spec->package_bytes, can get to its nodes; asked before it is stored. May be
      * NULL: any can. */

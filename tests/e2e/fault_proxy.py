@@ -177,4 +177,4 @@ class FaultProxy(socketserver.ThreadingTCPServer):
         self.shutdown()
         self.server_close()
         self.thread.join()
-        assert not self.forgotten, f"a rule left them without an answer, so that they were tried again: {self.forgotten}"
+        assert not self.forgotten, f"a rule left these without an answer, so they were sent again: {self.forgotten}"

@@ -134,7 +134,8 @@ def test_virtual_cluster(act, azureml):
 
 def test_unknown_virtual_cluster(act, azureml):
     azureml.cluster(platform="singularity", compute_target="nothing")
-    act.fail("submit", "true", status=None, match="the virtual cluster 'nothing': .* was not found.*; compute_target names it")
+    act.fail("submit", "true", status=None,
+             match="the virtual cluster 'nothing': .* was not found.*; compute_target names it")
 
 
 @pytest.mark.parametrize("preemption", [False, True])

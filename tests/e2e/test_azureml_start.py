@@ -1,4 +1,5 @@
-"""Whether a compute of Azure Machine Learning could ever start a run: asked in one request, before anything is stored."""
+"""Whether a compute of Azure Machine Learning could ever start a run: asked in one request, before all
+else."""
 import pytest
 
 

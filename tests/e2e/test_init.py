@@ -691,8 +691,8 @@ def test_killed_at_any_request(blocks):
 
 
 def test_a_package_that_came_there_meanwhile(act, azure, proxy):
-    """The last request of a process that was killed arrives between the look and the upload of the next one. Its file in
-    the cache was of another time, by which an upload of any other file takes it for another one."""
+    """The last request of a process that was killed arrives between the look and the upload of the next one. Its file
+    in the cache was of another time, by which an upload of any other file takes it for another one."""
     act.write("a.txt", "x")
     sha256 = act.run("init").out.strip()
     key = f"code/project/{sha256}.zip"
@@ -864,7 +864,7 @@ def test_why_names_the_rule_that_left_out_what_is_missing(act, path, line, rule)
 
 
 def test_data_that_git_ignores_is_said_once(act):
-    """A repository has none, whether or not a run needs it; what is small or has no name of data is not worth a word."""
+    """A repository has none, whether or not a run needs it; what is small or has no name of data is no word worth."""
     act.write(".gitignore", "models/\n/big/\nlogs/\n*.egg-info/\n/empty/weights/\n")
     act.write("models/a.pt", "x")
     act.write("big/deep/b", "").touch()

@@ -293,8 +293,9 @@ def test_where_a_volume_is_mounted(act, azureml, container):
     for path in ("/", ".", "./", "//"):
         file = job_file(act, **custom("true"), mountVolumes={
             "azureBlobFileSystems": [{**volume, "relativeMountPath": path}]})
-        act.fail("submit", "-f", file, status=7, match="mounted at the mount root itself, which is the folder of the code "
-                                                       "here: give it a relativeMountPath such as 'bfs'")
+        act.fail("submit", "-f", file, status=7,
+                 match="mounted at the mount root itself, which is the folder of the code here: give it a "
+                       "relativeMountPath such as 'bfs'")
 
 
 @pytest.mark.parametrize("text, match", [
@@ -427,7 +428,8 @@ def look_at_outputs(act, cluster):
     line = ("echo model >$AZ_BATCHAI_OUTPUT_MODEL/m; echo kept >external/$ACT_RUN_ID/m/k; "
             "mkdir $AZ_BATCHAI_OUTPUT_KEPT/sub; echo deep >$AZ_BATCHAI_OUTPUT_KEPT/sub/d")
     run, said = finish(act, job_file(act, **custom(line), outputDirectories=OUTPUTS), before=("-c", cluster))
-    assert "output 'KEPT': '$AZ_BATCHAI_JOB_MOUNT_ROOT/external' is in no mapped folder: it is kept with the run, in 'outputs/KEPT'" in said
+    assert ("output 'KEPT': '$AZ_BATCHAI_JOB_MOUNT_ROOT/external' is in no mapped folder: it is kept with the run, in "
+            "'outputs/KEPT'") in said
     assert "output 'THERE': '/tmp' is in no mapped folder: what is written there stays on the node" in said
 
     def names(folder):

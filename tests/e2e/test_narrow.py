@@ -1,4 +1,5 @@
-"""What is printed on a terminal of 80 columns, with long names: in lines that fit, and nothing is cut that tells two apart."""
+"""What is printed on a terminal of 80 columns, with long names: in lines that fit, where nothing is cut that tells two
+apart."""
 import re
 
 

@@ -35,7 +35,7 @@ def test_arguments_reach_every_rank_byte_for_byte(act, two_ranks):
 
 
 def test_a_new_project_is_said(act, scratch):
-    """A folder that nothing but the command makes a project, the first time; and the project above it that was meant."""
+    """A folder that nothing but the command makes a project, the first time; and the one above it that was meant."""
     plain = scratch / "plain"
     (plain / "sub").mkdir(parents=True)
     first = act.run("local", "true", cwd=plain).err
@@ -48,8 +48,8 @@ def test_a_new_project_is_said(act, scratch):
     assert f"project: '{inside}' (no aux_data or .git in it; '{act.project}' above it has one, and is not used)" in said
     assert "project: " not in act.run("local", "true").err
     said = act.run("local", "true", cwd=plain / "sub").err
-    assert (f"project: '{plain}/sub' (no aux_data or .git in it); runs were submitted from '{plain}' above it, whose code "
-            f"and folders this one has not: 'cd {plain}' goes there") in said, said
+    assert (f"project: '{plain}/sub' (no aux_data or .git in it); runs were submitted from '{plain}' above it, whose "
+            f"code and folders this one has not: 'cd {plain}' goes there") in said, said
     (plain / "marked/.git").mkdir(parents=True)
     assert "project: " not in act.run("local", "true", cwd=plain / "marked").err
 

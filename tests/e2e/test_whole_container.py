@@ -1,5 +1,5 @@
-"""A container mapped as a whole, by an empty path: as job files of Batch AI mount theirs, on each platform, by real runs;
-and what the data verbs do with it."""
+"""A container mapped as a whole, by an empty path: as job files of Batch AI mount theirs, on each platform, by real
+runs; and what the data verbs do with it."""
 import json
 
 import pytest
