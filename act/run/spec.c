@@ -528,7 +528,7 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range,  get_command, get_starter, get_retry, get_hang,   get_limit,
+        get_counts, get_range,  get_command,      get_starter, get_retry, get_hang,   get_limit,
         get_after,  get_sha256, spec_get_folders, get_outputs, get_env,   get_labels,
     };
     int rc = get_version(json, err);

@@ -223,44 +223,57 @@ static int copied_attempt(int folder)
     return act_int_from_text(text, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 1;
 }
 
-/* Moves the copies of one folder to where those of its attempt belong; those that cannot be moved there go. */
-static int put_away(int folder, const char *name, int attempts, struct act_error *err)
+/* Whether some of these logs are in a folder of an earlier attempt: attempts/1/user_logs. */
+static bool is_there(const struct store_page *page, int attempt, const char *name)
+{
+    ACT_AUTOFREE char *below = act_sprintf(RUN_DIR_ATTEMPTS "/%d/%s/", attempt, name);
+
+    for (size_t i = 0; i < page->n; i++)
+        if (act_starts_with(page->v[i].key, below))
+            return true;
+    return false;
+}
+
+/* Moves the copies of one folder into that of their attempt, or removes them. */
+static int put_away(int folder, const char *name, int attempt_folder, struct act_error *err)
 {
     ACT_AUTOFREE char *copies = act_held_path(folder, name);
 
-    if (attempts >= 0 && renameat(folder, name, attempts, name) == 0)
+    if (attempt_folder >= 0 && renameat(folder, name, attempt_folder, name) == 0)
         return 0;
     return act_remove_tree(copies, err);
 }
 
-/* Copies of another attempt's logs are no beginning of this one's. They are of those below attempts/, and may be all
- * that is left of them where a platform has taken the nodes away. */
-static int replace_copies(const struct flow_logs *logs, int folder, int attempt, struct act_error *err)
+/* Copies of another attempt's logs are no beginning of this one's: they go, and those below attempts/ are fetched in
+ * their place. Where the platform has those no more, as it took the nodes away, the copies are all that is left of
+ * them, and become theirs. */
+static int replace_copies(const struct flow_logs *logs, const struct listed_logs *listed, int folder,
+                          struct act_error *err)
 {
     static const char *const moved[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
+    int copied = copied_attempt(folder), rc = 0;
     ACT_AUTOFREE char *path = act_held_path(folder, ATTEMPT_FILE);
-    ACT_AUTOFREE char *text = act_sprintf("%d\n", attempt);
-    ACT_AUTOFREE char *below = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%d", logs->folder, copied_attempt(folder));
+    ACT_AUTOFREE char *text = act_sprintf("%d\n", listed->attempt);
+    ACT_AUTOFREE char *below = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%d", logs->folder, copied);
     struct act_error ignored;
-    int rc = 0;
 
-    if (copied_attempt(folder) == attempt)
+    if (copied == listed->attempt)
         return 0;
-    int attempts = act_folder_below(logs->root, below, copied_attempt(folder) < attempt, &ignored);
+    int earlier = act_folder_below(logs->root, below, copied < listed->attempt, &ignored);
     for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++)
-        rc = put_away(folder, moved[i], attempts, err);
-    if (attempts >= 0)
-        close(attempts);
+        rc = put_away(folder, moved[i], is_there(&listed->page, copied, moved[i]) ? -1 : earlier, err);
+    if (earlier >= 0)
+        close(earlier);
     return rc < 0 ? rc : act_file_write(path, text, strlen(text), 0666, err);
 }
 
-static int begin_anew(const struct flow_logs *logs, int attempt, struct act_error *err)
+static int begin_anew(const struct flow_logs *logs, const struct listed_logs *listed, struct act_error *err)
 {
-    int folder = act_folder_below(logs->root, logs->folder, attempt > 1, err);
+    int folder = act_folder_below(logs->root, logs->folder, listed->attempt > 1, err);
 
     if (folder < 0) /* where there is no folder yet there are no copies */
-        return folder == -ACT_NOT_FOUND && attempt == 1 ? 0 : folder;
-    int rc = replace_copies(logs, folder, attempt, err);
+        return folder == -ACT_NOT_FOUND && listed->attempt == 1 ? 0 : folder;
+    int rc = replace_copies(logs, listed, folder, err);
     close(folder);
     return rc;
 }
@@ -304,7 +317,7 @@ static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, 
     while (rc == 0 && !what->plan && (attempt != logs.attempt || (replaced > 0 && tries++ < REPLACED_TRIES))) {
         forget_fetched(out);
         attempt = logs.attempt;
-        rc = begin_anew(out, attempt, err);
+        rc = begin_anew(out, &logs, err);
         if (rc == 0)
             rc = replaced = fetch_all(flow, from, &logs.page, what, out, err);
         if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))

@@ -782,7 +782,7 @@ static void warn_of_silence(struct kubernetes *k, const json_t *job)
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
-    CODEC_AUTOJSON json_t *job = NULL;
+    CODEC_AUTOJSON json_t *job = NULL, *pods = NULL;
     struct run_status status;
     int rc = kubernetes_find_job(k, id, &job, err);
 
@@ -792,7 +792,11 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     if (!job)
         return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
                              kube_namespace(k->kube));
-    kubernetes_read_status(&(struct kubernetes_view){.job = job}, &status);
+    if (json_object_get(json_object_get(job, "metadata"), "deletionTimestamp"))
+        rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, err); /* which say whether any still runs */
+    if (rc < 0)
+        return rc;
+    kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods}, &status);
     *out_was_final = run_state_is_final(status.state);
     if (*out_was_final)
         return 0;
