@@ -310,16 +310,16 @@ static void reader_end(struct pod_reader *r)
     bool is_fine = rc == 0 || rc == -ACT_INTERRUPTED || status == 404 || status == 400;
 
     r->why = is_fine ? (struct act_error){0} : r->stream.error;
-    if (kubernetes_pod_log_is_gone(r->log))
-        rc = act_error_set(&r->why, ACT_NOT_FOUND, "the node of the pod '%s' has removed its log", r->pod);
     if (rc < 0)
-        r->state = r->stream.rc == 0 && r->phase == POD_HAS_ENDED ? LOG_WHOLE : LOG_UNREAD;
+        r->state = LOG_UNREAD;
     else if (r->state == LOG_FOLLOWED)
         r->state = kubernetes_pod_log_proof(r->log) > 0 ? LOG_AT_END : LOG_READ;
     else if (r->phase == POD_HAS_ENDED)
         reader_end_log(r);
     else
         r->state = LOG_READ;
+    if (kubernetes_pod_log_is_gone(r->log))
+        (void)act_error_set(&r->why, ACT_NOT_FOUND, "the node of the pod '%s' has removed its log", r->pod);
     kube_stream_release(&r->stream);
 }
 
